@@ -1,0 +1,1 @@
+"""The ways people run longtable."""

@@ -1,0 +1,1 @@
+"""The built-in analyst: a chat model that needs no weights."""

@@ -1,0 +1,46 @@
+"""The front door: what other people's code relies on.
+
+Names are loaded on first use, so that `longtable.graph.errors` costs nothing and `longtable --help` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from longtable.graph.build import build_graph as build_graph
+    from longtable.graph.context import Context as Context
+    from longtable.graph.errors import ConfigError as ConfigError
+    from longtable.graph.errors import LongtableError as LongtableError
+    from longtable.graph.persistence import Persistence as Persistence
+    from longtable.graph.persistence import open_persistence as open_persistence
+    from longtable.graph.state import State as State
+    from longtable.graph.threads import Answer as Answer
+    from longtable.graph.threads import Conversation as Conversation
+    from longtable.graph.threads import list_threads as list_threads
+    from longtable.memory.policy import CompactionPolicy as CompactionPolicy
+    from longtable.memory.view import next_view as next_view
+    from longtable.tools.database import Database as Database
+
+_HOMES = {
+    "Answer": "longtable.graph.threads",
+    "CompactionPolicy": "longtable.memory.policy",
+    "ConfigError": "longtable.graph.errors",
+    "Context": "longtable.graph.context",
+    "Conversation": "longtable.graph.threads",
+    "Database": "longtable.tools.database",
+    "LongtableError": "longtable.graph.errors",
+    "Persistence": "longtable.graph.persistence",
+    "State": "longtable.graph.state",
+    "build_graph": "longtable.graph.build",
+    "list_threads": "longtable.graph.threads",
+    "next_view": "longtable.memory.view",
+    "open_persistence": "longtable.graph.persistence",
+}
+
+__all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'longtable.graph' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

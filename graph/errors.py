@@ -1,0 +1,245 @@
+"""Every error longtable raises on purpose: one base, a flat tree.
+
+Three audiences. The developer and the log read `str(error)`: what was wanted, what was found, what to do. A program
+reads `error.code` and the attributes. A person reads `error.user_text(language)`: one short sentence without
+internals (no SQL, path, URL, key or stack).
+"""
+
+from typing import ClassVar
+
+
+class LongtableError(Exception):
+    """Base of every error this package raises on purpose."""
+
+    code: ClassVar[str] = "error"
+    short: ClassVar[dict[str, str]] = {"en": "Something went wrong.", "zh": "出错了。"}
+
+    def user_text(self, language: str = "en") -> str:
+        """Return one short sentence for the person, in `language` ("en" or "zh"; others read English)."""
+        return self.short.get(language, self.short["en"])
+
+
+class ConfigError(LongtableError):
+    """A setting is wrong or missing; the message names it and says what is allowed."""
+
+    code = "config"
+    short: ClassVar[dict[str, str]] = {"en": "The agent is not set up correctly.", "zh": "智能体的设置有误。"}
+
+
+# -- what a person sent ---------------------------------------------------------------------------------------------
+
+
+class InputError(LongtableError):
+    """The input was refused before anything was written."""
+
+    code = "input"
+    short: ClassVar[dict[str, str]] = {"en": "This message cannot be accepted.", "zh": "无法接受这条消息。"}
+
+
+class EmptyMessageError(InputError):
+    """The message holds no text."""
+
+    code = "empty_message"
+    short: ClassVar[dict[str, str]] = {"en": "The message is empty: please type a question.", "zh": "消息是空的：请输入一个问题。"}
+
+    def __init__(self) -> None:
+        super().__init__("the message is empty: send at least one character that is not white space")
+
+
+class MessageTooLongError(InputError):
+    """One message is over the input limit; nothing was written."""
+
+    code = "message_too_long"
+
+    def __init__(self, *, size: int, limit: int) -> None:
+        super().__init__(f"the message has {size:,} characters, the limit is {limit:,}: shorten it or raise Context.max_message_chars")
+        self.size, self.limit = size, limit
+
+    def user_text(self, language: str = "en") -> str:
+        if language == "zh":
+            return f"消息有 {self.size:,} 个字符，上限是 {self.limit:,}：请缩短。"
+        return f"The message has {self.size:,} characters, the limit is {self.limit:,}: please shorten it."
+
+
+class WrongRoleError(InputError):
+    """The last message of the input is not the user's."""
+
+    code = "wrong_role"
+
+    def __init__(self, *, role: str) -> None:
+        super().__init__(f"the last message must be the user's (role 'human'), found {role!r}: put the question last")
+        self.role = role
+
+
+class ContextTooLargeError(InputError):
+    """What must be sent word for word does not fit the model's limit. Sizes in tokens."""
+
+    code = "context_too_large"
+    short: ClassVar[dict[str, str]] = {
+        "en": "This message does not fit the model's context: please shorten it.",
+        "zh": "这条消息超出了模型的上下文：请缩短。",
+    }
+
+    def __init__(self, *, need: int, budget: int, what: str = "the newest message with system prompt and tools") -> None:
+        super().__init__(
+            f"{what} needs {need:,} tokens, the budget is {budget:,}: shorten it, raise Context.model_limit or use a model with a larger limit"
+        )
+        self.need, self.budget = need, budget
+
+
+# -- threads and their files ----------------------------------------------------------------------------------------
+
+
+class ThreadNotFoundError(LongtableError):
+    """No thread of this id is in the store."""
+
+    code = "thread_not_found"
+    short: ClassVar[dict[str, str]] = {"en": "There is no such conversation.", "zh": "没有这个会话。"}
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(f"no thread {thread_id!r} in this store: list what is there with `longtable threads`")
+        self.thread_id = thread_id
+
+
+class PersistenceError(LongtableError):
+    """The file that keeps the threads cannot be opened or written."""
+
+    code = "persistence"
+    short: ClassVar[dict[str, str]] = {"en": "The conversation store cannot be used.", "zh": "无法使用会话存储。"}
+
+
+# -- the database ---------------------------------------------------------------------------------------------------
+
+
+class DatabaseError(LongtableError):
+    """Base of what the database side raises."""
+
+    code = "database"
+    short: ClassVar[dict[str, str]] = {"en": "The database cannot answer this.", "zh": "数据库无法回答。"}
+
+
+class DatabaseUnavailableError(DatabaseError):
+    """The database is missing, unreadable, locked, or not a database of the kind its URL says."""
+
+    code = "database_unavailable"
+    short: ClassVar[dict[str, str]] = {"en": "The database cannot be opened.", "zh": "无法打开数据库。"}
+
+
+class QueryRefusedError(DatabaseError):
+    """A wall refused the statement. `rule` names the rule, `hint` says what would be allowed."""
+
+    code = "query_refused"
+    short: ClassVar[dict[str, str]] = {"en": "This query is not allowed: only reading is.", "zh": "不允许这个查询：只能读取。"}
+
+    def __init__(self, reason: str, *, rule: str, hint: str = "") -> None:
+        super().__init__(f"{reason}: {hint}" if hint else reason)
+        self.reason, self.rule, self.hint = reason, rule, hint
+
+
+class QueryFailedError(DatabaseError):
+    """The database could not run the statement (unknown name, type, syntax). `hint` names the nearest names."""
+
+    code = "query_failed"
+
+    def __init__(self, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"{reason} ({hint})" if hint else reason)
+        self.reason, self.hint = reason, hint
+
+
+class QueryTimeoutError(DatabaseError):
+    """The statement ran longer than allowed. Seconds."""
+
+    code = "query_timeout"
+
+    def __init__(self, *, limit_s: float) -> None:
+        super().__init__(f"the query was stopped after {limit_s:g} s: filter or aggregate more, or raise QueryLimits.seconds")
+        self.limit_s = limit_s
+
+
+class TooManyRowsError(DatabaseError):
+    """The result has more rows than allowed; nothing of it is returned."""
+
+    code = "too_many_rows"
+
+    def __init__(self, *, limit: int) -> None:
+        super().__init__(f"the result has more than {limit:,} rows: aggregate, filter or add LIMIT")
+        self.limit = limit
+
+
+class ResultTooLargeError(DatabaseError):
+    """The result is larger than allowed (bytes), or one value or the query's memory is; nothing of it is returned."""
+
+    code = "result_too_large"
+
+    def __init__(self, *, limit: int, what: str = "the result") -> None:
+        super().__init__(f"{what} is larger than {limit:,} bytes: select fewer columns or rows")
+        self.limit = limit
+
+
+class QueryCancelledError(DatabaseError):
+    """The turn was cancelled, and with it the query."""
+
+    code = "query_cancelled"
+
+    def __init__(self) -> None:
+        super().__init__("the query was cancelled")
+
+
+# -- the model's provider -------------------------------------------------------------------------------------------
+
+
+class ProviderError(LongtableError):
+    """The model's provider did not answer. The turn can be resumed; nothing of the thread is lost."""
+
+    code = "provider"
+    short: ClassVar[dict[str, str]] = {"en": "The model did not answer. You can try again.", "zh": "模型没有回答。可以重试。"}
+
+
+class ProviderAuthError(ProviderError):
+    """The provider refused the key (401, 403)."""
+
+    code = "provider_auth"
+    short: ClassVar[dict[str, str]] = {"en": "The model's provider refused the key.", "zh": "模型服务拒绝了密钥。"}
+
+
+class ProviderRateLimitedError(ProviderError):
+    """The provider asks to wait (429). `retry_after` in seconds, None when it does not say."""
+
+    code = "provider_rate_limited"
+
+    def __init__(self, message: str, *, retry_after: float | None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+    def user_text(self, language: str = "en") -> str:
+        wait = f"{self.retry_after:g}" if self.retry_after is not None else None
+        if language == "zh":
+            return f"模型服务繁忙：请在 {wait} 秒后重试。" if wait else "模型服务繁忙：请稍后重试。"
+        return f"The model's provider is busy: try again in {wait} s." if wait else "The model's provider is busy: try again later."
+
+
+class ProviderUnavailableError(ProviderError):
+    """The provider cannot be reached, failed (5xx), or broke the stream."""
+
+    code = "provider_unavailable"
+    short: ClassVar[dict[str, str]] = {
+        "en": "The model's provider is not reachable. You can try again.",
+        "zh": "无法连接模型服务。可以重试。",
+    }
+
+
+class ProviderRefusedError(ProviderError):
+    """The provider refused the request (another 4xx)."""
+
+    code = "provider_refused"
+    short: ClassVar[dict[str, str]] = {"en": "The model's provider refused the request.", "zh": "模型服务拒绝了请求。"}
+
+
+class ModelContextOverflowError(ProviderError):
+    """The provider says the request is over its context, and folding harder did not help."""
+
+    code = "model_context_overflow"
+    short: ClassVar[dict[str, str]] = {
+        "en": "The conversation does not fit the model's context.",
+        "zh": "会话超出了模型的上下文。",
+    }

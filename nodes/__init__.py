@@ -1,0 +1,1 @@
+"""One step a module: a frozen dataclass over a pure core."""

@@ -1,0 +1,1 @@
+"""The parts the model may call, and the wall around the database."""
