@@ -1,0 +1,79 @@
+"""Limit and encoding of a model, by setting, profile or name; never a silent guess."""
+
+import warnings
+from collections.abc import Mapping
+
+from longtable.graph.errors import ConfigError
+
+DEFAULT_ENCODING = "o200k_base"
+"""Encoding for models whose tokenizer tiktoken does not have; a warning says so once a name."""
+
+# Input tokens. OpenAI: the providers' model pages as carried by langchain-openai's profiles (2026-11); DeepSeek and
+# Qwen: their API documentation's context lengths for these names.
+KNOWN_LIMITS: dict[str, int] = {
+    "deepseek-chat": 64_000,
+    "deepseek-reasoner": 64_000,
+    "qwen-plus": 128_000,
+    "gpt-3.5-turbo": 16_385,
+    "gpt-4": 8_192,
+    "gpt-4-turbo": 128_000,
+    "gpt-4o": 128_000,
+    "gpt-4o-mini": 128_000,
+    "gpt-4.1": 1_047_576,
+    "gpt-4.1-mini": 1_047_576,
+    "gpt-4.1-nano": 1_047_576,
+    "gpt-5": 272_000,
+    "gpt-5-mini": 272_000,
+    "gpt-5-nano": 272_000,
+    "gpt-5.1": 272_000,
+    "gpt-5.2": 272_000,
+    "gpt-5.4": 1_050_000,
+    "o1": 200_000,
+    "o3": 200_000,
+    "o3-mini": 200_000,
+    "o4-mini": 200_000,
+}
+
+
+class EncodingFallbackWarning(UserWarning):
+    """A model's own tokenizer is not known; counts use `DEFAULT_ENCODING`."""
+
+
+def model_limit(name: str, *, setting: int | None = None, profile: Mapping[str, object] | None = None) -> int:
+    """Return the input limit in tokens: the setting, else the model's profile, else the table.
+
+    A dated name ("gpt-4o-2024-08-06") counts as its family. Raises `ConfigError` when none of the three knows.
+    """
+    if setting is not None:
+        return setting
+    told = (profile or {}).get("max_input_tokens")
+    if isinstance(told, int) and told > 0:
+        return told
+    bare = name.rsplit("/", 1)[-1].lower()
+    for known in sorted(KNOWN_LIMITS, key=len, reverse=True):
+        rest = bare.removeprefix(known)
+        if rest != bare and (not rest or rest[:2] in {"-2", "-l"}):  # "-2024-08-06", "-latest"
+            return KNOWN_LIMITS[known]
+    raise ConfigError(
+        f"the input limit of model {name or 'without a name'!r} is not known: set Context.model_limit (on the command line --model-limit N) "
+        "to the number of tokens its provider documents"
+    )
+
+
+def encoding_name(name: str) -> str:
+    """Return tiktoken's encoding for a model name; for an unknown one the default, with a warning once a name."""
+    import tiktoken.model
+
+    bare = name.rsplit("/", 1)[-1].lower()
+    try:
+        found = tiktoken.model.encoding_name_for_model(bare)
+    except KeyError:
+        if bare.startswith(("gpt-", "o1", "o3", "o4")):
+            return DEFAULT_ENCODING
+        warnings.warn(
+            f"the tokenizer of model {name or 'without a name'!r} is not known: tokens are counted with {DEFAULT_ENCODING}",
+            EncodingFallbackWarning,
+            stacklevel=2,
+        )
+        return DEFAULT_ENCODING
+    return found if found in {"cl100k_base", "o200k_base"} else DEFAULT_ENCODING

@@ -1,0 +1,97 @@
+"""Messages and rounds: tool calls and their answers stay together, broken pairs are mended in the view only."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+
+INTERRUPTED = "This call was interrupted, no result."
+MALFORMED = "malformed_arguments"
+
+
+def split_rounds(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
+    """Split messages into rounds: a user message with all that follows it up to the next one.
+
+    What stands before the first user message belongs to the first round.
+    """
+    starts = [i for i, message in enumerate(messages) if message.type == "human"]
+    if not starts:
+        return [list(messages)] if messages else []
+    edges = [0, *starts[1:], len(messages)]
+    return [list(messages[a:b]) for a, b in pairwise(edges)]
+
+
+def split_groups(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
+    """Split messages into the smallest parts that may be left out alone: a message, or a call with its answers."""
+    groups: list[list[BaseMessage]] = []
+    for message in messages:
+        if isinstance(message, ToolMessage) and groups:
+            groups[-1].append(message)
+        else:
+            groups.append([message])
+    return groups
+
+
+def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return messages in which each tool call has exactly one answer, right behind it, and each answer its call.
+
+    An unanswered call (a cancelled run) is answered "was interrupted, no result"; an answer without a call and a
+    second answer are left out; an assistant message with neither text nor calls is left out, for providers refuse it.
+    A call whose arguments are no JSON is shown as a call with that text as its argument. The input is not changed.
+    """
+    answers = _answers(messages)
+    paired: list[BaseMessage] = []
+    for i, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            continue
+        if not isinstance(message, AIMessage):
+            paired.append(message)
+            continue
+        calls = all_calls(message)
+        if not calls and not _has_content(message):
+            continue
+        paired.append(_with_calls(message, calls) if message.invalid_tool_calls else message)
+        for slot, call in enumerate(calls):
+            answer = answers.get((i, slot))
+            paired.append(answer or _interrupted(message, call, slot))
+    return paired
+
+
+def all_calls(message: AIMessage) -> list[ToolCall]:
+    """Return a message's tool calls, those with malformed arguments as calls that carry the text they came with."""
+    malformed = [
+        ToolCall(name=bad["name"] or "unknown", args={MALFORMED: bad["args"] or ""}, id=bad["id"], type="tool_call")
+        for bad in message.invalid_tool_calls
+    ]
+    return [*message.tool_calls, *malformed]
+
+
+def _answers(messages: Sequence[BaseMessage]) -> dict[tuple[int, int], ToolMessage]:
+    """Map (place of the assistant message, slot of its call) to the answer: the newest open call of that id before it."""
+    answers: dict[tuple[int, int], ToolMessage] = {}
+    open_slots: dict[str, list[tuple[int, int]]] = {}
+    for i, message in enumerate(messages):
+        if isinstance(message, AIMessage):
+            # Some servers number calls anew in each answer ("call_0"): within one message in order, between messages the newest first.
+            fresh: dict[str, list[tuple[int, int]]] = {}
+            for slot, call in enumerate(all_calls(message)):
+                fresh.setdefault(call["id"] or "", []).append((i, slot))
+            for call_id, slots in fresh.items():
+                open_slots.setdefault(call_id, []).extend(reversed(slots))
+        elif isinstance(message, ToolMessage) and open_slots.get(message.tool_call_id):
+            answers[open_slots[message.tool_call_id].pop()] = message
+    return answers
+
+
+def _has_content(message: AIMessage) -> bool:
+    content = message.content
+    return bool(content.strip()) if isinstance(content, str) else bool(content)
+
+
+def _with_calls(message: AIMessage, calls: list[ToolCall]) -> AIMessage:
+    extra = {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
+    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": extra})
+
+
+def _interrupted(message: AIMessage, call: ToolCall, slot: int) -> ToolMessage:
+    return ToolMessage(INTERRUPTED, tool_call_id=call["id"] or "", name=call["name"], status="error", id=f"{message.id}/{slot}/interrupted")

