@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from longtable.graph.persistence import Persistence as Persistence
     from longtable.graph.persistence import open_persistence as open_persistence
     from longtable.graph.state import State as State
+    from longtable.graph.state import next_view as next_view
     from longtable.graph.threads import Answer as Answer
     from longtable.graph.threads import Conversation as Conversation
     from longtable.graph.threads import list_threads as list_threads
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
-    from longtable.memory.view import next_view as next_view
     from longtable.tools.database import Database as Database
 
 _HOMES = {
@@ -33,7 +33,7 @@ _HOMES = {
     "State": "longtable.graph.state",
     "build_graph": "longtable.graph.build",
     "list_threads": "longtable.graph.threads",
-    "next_view": "longtable.memory.view",
+    "next_view": "longtable.graph.state",
     "open_persistence": "longtable.graph.persistence",
 }
 

@@ -18,7 +18,9 @@ def _setting(default: Any, description: str, **extra: Any) -> Any:
 class Context:
     """Per-run settings, checked when built; a wrong value raises `ConfigError` naming field, value and what is allowed."""
 
-    model_limit: int | None = _setting(None, "The model's input limit in tokens. Empty: taken from the model's profile or the table of known models.")
+    model_limit: int | None = _setting(
+        None, "The model's input limit in tokens. Empty: from the model's profile or the table of known models."
+    )
     system_prompt: str | None = _setting(
         None,
         "Replaces the built-in system prompt. Memory is added below it.",

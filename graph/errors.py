@@ -82,7 +82,8 @@ class ContextTooLargeError(InputError):
 
     def __init__(self, *, need: int, budget: int, what: str = "the newest message with system prompt and tools") -> None:
         super().__init__(
-            f"{what} needs {need:,} tokens, the budget is {budget:,}: shorten it, raise Context.model_limit or use a model with a larger limit"
+            f"{what} needs {need:,} tokens, the budget is {budget:,}: "
+            "shorten it, raise Context.model_limit or use a model with a larger limit"
         )
         self.need, self.budget = need, budget
 

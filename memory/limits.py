@@ -55,8 +55,8 @@ def model_limit(name: str, *, setting: int | None = None, profile: Mapping[str, 
         if rest != bare and (not rest or rest[:2] in {"-2", "-l"}):  # "-2024-08-06", "-latest"
             return KNOWN_LIMITS[known]
     raise ConfigError(
-        f"the input limit of model {name or 'without a name'!r} is not known: set Context.model_limit (on the command line --model-limit N) "
-        "to the number of tokens its provider documents"
+        f"the input limit of model {name or 'without a name'!r} is not known: "
+        "set Context.model_limit (on the command line --model-limit N) to the number of tokens its provider documents"
     )
 
 

@@ -39,7 +39,13 @@ class CompactionPolicy:
             value = getattr(self, name)
             if not 0 < value < 1:
                 raise ConfigError(f"CompactionPolicy.{name} must be between 0 and 1, found {value!r}")
-        for name, least in (("keep_rounds", 1), ("min_messages", 0), ("min_new_messages", 0), ("clip_tool_chars", 80), ("preview_chars", 40)):
+        for name, least in (
+            ("keep_rounds", 1),
+            ("min_messages", 0),
+            ("min_new_messages", 0),
+            ("clip_tool_chars", 80),
+            ("preview_chars", 40),
+        ):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 raise ConfigError(f"CompactionPolicy.{name} must be a whole number of at least {least}, found {value!r}")

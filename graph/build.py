@@ -1,0 +1,154 @@
+"""Wire the conversation: nodes and edges, nothing else."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime, get_runtime
+
+from longtable.graph.context import Context
+from longtable.graph.errors import ConfigError
+from longtable.graph.state import Input, State
+from longtable.memory.limits import encoding_name, model_limit
+from longtable.memory.policy import CompactionPolicy
+from longtable.memory.tokens import counter
+from longtable.memory.view import Frame
+from longtable.nodes.compact import Compact
+from longtable.nodes.estimate import Estimate
+from longtable.nodes.ingest import Ingest
+from longtable.nodes.prompts import system_prompt
+from longtable.nodes.respond import Respond
+from longtable.nodes.route import after_estimate, after_ingest, after_respond
+from longtable.nodes.run_tools import RunTools
+from longtable.nodes.settle import Settle
+from longtable.tools.database import Database
+from longtable.tools.toolset import database_tools
+
+Update = dict[str, Any]
+ConversationGraph = StateGraph[State, Context, Input, State]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def build_graph(
+    *,
+    model: BaseChatModel,
+    database: Database | None = None,
+    summarizer: BaseChatModel | None = None,
+    tools: Sequence[BaseTool] = (),
+    policy: CompactionPolicy | None = None,
+    clock: Callable[[], datetime] = _now,
+) -> ConversationGraph:
+    """Return the uncompiled graph; `graph.compile(checkpointer=..., store=...)` is the caller's.
+
+    `database` brings its four tools; `tools` are further ones (a name given twice raises `ConfigError`). `summarizer`
+    writes the summaries; without one a fallback does that needs no model. A model that cannot bind tools answers
+    without them. The model's limit is looked up when a run starts: `Context.model_limit` may still set it.
+    """
+    toolset = [*(database_tools(database) if database else []), *tools]
+    by_name = {tool.name: tool for tool in toolset}
+    if len(by_name) != len(toolset):
+        raise ConfigError(f"two tools share a name: {', '.join(sorted(tool.name for tool in toolset))}")
+    brief = _briefing(model, database, toolset, policy or CompactionPolicy())
+    compact = Compact(summarizer, lambda frame: _window(summarizer, frame), clock)
+    respond = Respond(_with_tools(model, toolset), clock)
+    run_tools = RunTools(by_name, clock)
+
+    graph = StateGraph(State, context_schema=Context, input_schema=Input)
+    graph.add_node("ingest", Ingest(brief, clock))
+    graph.add_node("estimate", Estimate())
+    graph.add_node("compact", _either(compact, compact.acall))
+    graph.add_node("respond", _either(respond, respond.acall))
+    graph.add_node("run_tools", _either(run_tools, run_tools.acall))
+    graph.add_node("settle", Settle(clock))
+    graph.add_edge(START, "ingest")
+    graph.add_conditional_edges("ingest", after_ingest)
+    graph.add_conditional_edges("estimate", after_estimate)
+    graph.add_edge("compact", "estimate")
+    graph.add_conditional_edges("respond", after_respond)
+    graph.add_edge("run_tools", "estimate")
+    graph.add_edge("settle", END)
+    return graph
+
+
+def _either(call: Callable[..., Update], acall: Callable[..., Awaitable[Update]]) -> RunnableLambda[State, Update]:
+    """Return one node that serves both `invoke` and `ainvoke`."""
+
+    def sync(state: State) -> Update:
+        return call(state, runtime=_runtime())
+
+    async def asynchronous(state: State) -> Update:
+        return await acall(state, runtime=_runtime())
+
+    return RunnableLambda(sync, asynchronous)
+
+
+def _runtime() -> Runtime[Context]:
+    return get_runtime(Context)
+
+
+def _briefing(
+    model: BaseChatModel, database: Database | None, tools: Sequence[BaseTool], policy: CompactionPolicy
+) -> Callable[[Context], Update]:
+    """Return a function that says what surrounds each call of a run; tool definitions are counted once a process."""
+    name = model_name(model)
+
+    @cache
+    def counted() -> tuple[str, int]:
+        encoding = encoding_name(name) if not model_encoding(model) else model_encoding(model)
+        return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in tools])
+
+    def brief(context: Context) -> Update:
+        encoding, tool_tokens = counted()
+        return {
+            "system": system_prompt(name=database.name if database else "", dialect=database.dialect if database else ""),
+            "tool_tokens": tool_tokens,
+            "limit": model_limit(name, setting=context.model_limit, profile=model.profile),
+            "encoding": encoding,
+            "policy": policy.as_json(),
+        }
+
+    return brief
+
+
+def model_name(model: BaseChatModel) -> str:
+    """Return the name a model goes by at its provider, "" when it does not say."""
+    for attribute in ("model_name", "model"):
+        name = getattr(model, attribute, None)
+        if isinstance(name, str):
+            return name
+    return ""
+
+
+def model_encoding(model: BaseChatModel) -> str:
+    """Return the tiktoken encoding a model itself declares (attribute `encoding`), "" when it declares none."""
+    encoding = getattr(model, "encoding", "")
+    return encoding if isinstance(encoding, str) else ""
+
+
+def _with_tools(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[LanguageModelInput, BaseMessage]:
+    if not tools:
+        return model
+    try:
+        return model.bind_tools(list(tools))
+    except NotImplementedError:
+        return model
+
+
+def _window(summarizer: BaseChatModel | None, frame: Frame) -> int:
+    """Return the summariser's input limit in tokens: its own where it is known, else that of the conversation's model."""
+    if summarizer is None:
+        return frame.limit
+    try:
+        return min(frame.limit, model_limit(model_name(summarizer), profile=summarizer.profile))
+    except ConfigError:
+        return frame.limit

@@ -1,0 +1,118 @@
+"""What a thread keeps: messages and plain JSON only, for a checkpoint outlives our class names."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from langchain_core.messages import AnyMessage, BaseMessage, BaseMessageChunk, RemoveMessage, convert_to_messages, message_chunk_to_message
+from langgraph.channels.delta import DeltaChannel
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from typing_extensions import TypedDict
+
+from longtable.graph.context import Context
+from longtable.memory.policy import CompactionPolicy
+from longtable.memory.tokens import fingerprint
+from longtable.memory.view import Frame, build_view
+
+STAMP = "longtable"
+"""Key in `additional_kwargs` under which an accepted message carries its turn and time; providers are not sent it."""
+
+
+def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[BaseMessage]:
+    """Upsert messages by id, in order; the reducer of `messages`.
+
+    Deterministic and batching-invariant, as a delta channel replays its writes: `merge(merge(s, a), b) == merge(s, a + b)`.
+    LangGraph gives ids to messages it is handed; one that still has none (a bare string or tuple) gets an id made from
+    its place and content. `RemoveMessage` takes a message out, with `REMOVE_ALL_MESSAGES` all before it; an unknown id
+    is no error, for the removal may be replayed.
+    """
+    merged: list[BaseMessage | None] = list(convert_to_messages(state))
+    places = {message.id: i for i, message in enumerate(merged) if message is not None}
+    for message in convert_to_messages([item for write in writes for item in _items(write)]):
+        if isinstance(message, BaseMessageChunk):
+            message = message_chunk_to_message(message)
+        if isinstance(message, RemoveMessage):
+            if message.id == REMOVE_ALL_MESSAGES:
+                merged, places = [], {}
+            elif message.id in places:
+                merged[places.pop(message.id)] = None
+            continue
+        if not message.id:
+            message = message.model_copy(update={"id": _made_id(message, places)})
+        if message.id in places:
+            merged[places[message.id]] = message
+        else:
+            places[message.id] = len(merged)
+            merged.append(message)
+    return [message for message in merged if message is not None]
+
+
+def _made_id(message: BaseMessage, taken: Mapping[str | None, int]) -> str:
+    place = len(taken)
+    while (made := f"at-{place}-{fingerprint(message).hex()[:12]}") in taken:
+        place += 1  # a removal made the count repeat: never overwrite what is there
+    return made
+
+
+def _items(write: Any) -> Sequence[Any]:
+    return write if isinstance(write, list) else [write]
+
+
+def append_records(state: list[dict[str, Any]], writes: Sequence[Any]) -> list[dict[str, Any]]:
+    """Append compaction records by id, each once; the reducer of `compactions`."""
+    seen = {record["id"] for record in state}
+    merged = list(state)
+    for record in (record for write in writes for record in _items(write)):
+        if record["id"] not in seen:
+            seen.add(record["id"])
+            merged.append(record)
+    return merged
+
+
+def keep_latest(state: dict[str, Any], writes: Sequence[Any]) -> dict[str, Any]:
+    """Return the newest value; the reducer of `brief`, on a delta channel so that it is written only when it changes."""
+    return writes[-1] if writes else state
+
+
+class State(TypedDict, total=False):
+    """One thread."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages)]
+    """The transcript. Written by the caller, ingest (stamps), respond, run_tools, settle (notices)."""
+    compactions: Annotated[list[dict[str, Any]], DeltaChannel(append_records)]
+    """Append-only records of folds. Written by compact."""
+    brief: Annotated[dict[str, Any], DeltaChannel(keep_latest)]
+    """What surrounds each call: system prompt, tool tokens, limit, encoding, policy. Written by ingest when it changes."""
+    usage: dict[str, Any]
+    """Tokens of the next call by part. Written by estimate."""
+    turn: dict[str, Any]
+    """The running turn: number, model calls, overflows, status. Written by every node."""
+
+
+class Input(TypedDict):
+    """What a caller gives: the new messages, the user's last."""
+
+    messages: list[AnyMessage]
+
+
+def frame_of(values: Mapping[str, Any], context: Context) -> Frame:
+    """Return the frame of a thread's next call: its brief, with this run's settings on top."""
+    brief = values.get("brief") or {}
+    return Frame(
+        system=context.system_prompt or brief.get("system") or "",
+        tool_tokens=brief.get("tool_tokens", 0),
+        limit=context.model_limit or brief.get("limit") or 0,
+        encoding=brief.get("encoding") or "o200k_base",
+        policy=CompactionPolicy.from_json(brief.get("policy") or {}),
+        pressure=(values.get("turn") or {}).get("overflows", 0),
+    )
+
+
+def next_view(values: Mapping[str, Any], context: Context | None = None) -> list[BaseMessage]:
+    """Return exactly the messages the next model call of this thread would be sent.
+
+    `values`: a thread's state, as `graph.get_state(config).values` gives it. Pure: same input, same view. A thread
+    that never ran has no brief yet: its view is empty.
+    """
+    if not values.get("brief"):
+        return []
+    return build_view(values.get("messages") or [], values.get("compactions") or [], frame_of(values, context or Context())).messages

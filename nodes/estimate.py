@@ -1,0 +1,46 @@
+"""Count exactly what the next call would send, and say whether a fold is due."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from longtable.graph.context import Context
+from longtable.graph.events import ContextUsage, UsageParts
+from longtable.graph.state import State, frame_of
+from longtable.memory.plan import plan_fold
+from longtable.memory.view import Frame, Parts, build_view, measure
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The node: writes `usage`, emits `context_usage`."""
+
+    def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
+        context = runtime.context or Context()
+        frame = frame_of(state, context)
+        messages, compactions = state.get("messages") or [], state.get("compactions") or []
+        turn = dict(state.get("turn") or {})
+        due = not turn.get("compaction_skipped") and plan_fold(messages, compactions, frame) is not None
+        parts = measure(messages, compactions, frame) if due else build_view(messages, compactions, frame).parts
+        usage = usage_event(parts, frame)
+        runtime.stream_writer(usage)
+        update: dict[str, Any] = {"usage": {**{key: value for key, value in usage.items() if key != "type"}, "due": due}}
+        if turn.get("status") == "overflow":
+            update["turn"] = {**turn, "status": "running"}
+        if turn.get("calls", 0) >= context.max_model_calls:
+            update["turn"] = {**turn, "status": "call_budget"}
+        return update
+
+
+def usage_event(parts: Parts, frame: Frame) -> ContextUsage:
+    """Return the event that tells a call's size in tokens by part."""
+    return ContextUsage(
+        type="context_usage",
+        total=parts.total,
+        limit=frame.limit,
+        fraction=round(parts.total / frame.limit, 4),
+        threshold=frame.policy.threshold,
+        parts=UsageParts(**asdict(parts)),
+        estimated=frame.counter.estimated,
+    )

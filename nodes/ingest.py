@@ -1,0 +1,111 @@
+"""Take in what the user sent: check it, stamp it, open the turn."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage
+from langgraph.runtime import Runtime
+
+from longtable.graph.context import Context
+from longtable.graph.errors import ContextTooLargeError, EmptyMessageError, InputError, MessageTooLongError, WrongRoleError
+from longtable.graph.state import STAMP, State, frame_of
+from longtable.memory.tokens import PRIMING
+from longtable.memory.view import Frame
+
+THREADS = ("longtable", "threads")
+"""Namespace of the thread index in the store: one small item a thread, so that listing loads no checkpoint."""
+TITLE_CHARS = 80
+NOTE_TOKENS = 32
+"""Room for the line that says messages were left out."""
+
+Update = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why an input was refused, as plain JSON that `settle` turns back into the typed error."""
+
+    code: str
+    numbers: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ingest:
+    """The node. A refused input is taken out of the thread again here; `settle` then raises its error."""
+
+    brief: Callable[[Context], dict[str, Any]]
+    clock: Callable[[], datetime]
+
+    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
+        context = runtime.context or Context()
+        brief = self.brief(context)
+        update: Update = {"brief": brief} if brief != state.get("brief") else {}
+        messages = state.get("messages") or []
+        new = unstamped(messages)
+        number = (state.get("turn") or {}).get("number", 0)
+        try:
+            check_input(new, context, frame_of({"brief": brief}, context))
+        except InputError as error:
+            removals = [RemoveMessage(id=str(message.id)) for message in new]
+            refusal = Refusal(error.code, {key: value for key, value in vars(error).items() if not key.startswith("_")})
+            return {"messages": removals, "turn": {"number": number, "status": "refused", "refusal": asdict(refusal)}}
+        now = self.clock().isoformat(timespec="seconds")
+        stamped = [stamp(message, turn=number + 1, time=now) for message in new]
+        self._index(runtime, stamped, number + 1, now)
+        return {**update, "messages": stamped, "turn": {"number": number + 1, "status": "running", "calls": 0, "overflows": 0}}
+
+    def _index(self, runtime: Runtime[Context], new: Sequence[BaseMessage], turns: int, now: str) -> None:
+        thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
+        if runtime.store is None or not thread_id:
+            return
+        known = runtime.store.get(THREADS, thread_id)
+        first = {"title": " ".join(new[-1].text.split())[:TITLE_CHARS], "created": now}
+        entry = known.value if known else first
+        runtime.store.put(THREADS, thread_id, {**entry, "updated": now, "turns": turns}, index=False)
+
+
+def unstamped(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return the newest messages that no turn has accepted yet, oldest first."""
+    new: list[BaseMessage] = []
+    for message in reversed(messages):
+        if STAMP in message.additional_kwargs:
+            break
+        new.append(message)
+    return new[::-1]
+
+
+def stamp(message: BaseMessage, *, turn: int, time: str) -> BaseMessage:
+    """Return the message marked as accepted in this turn."""
+    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, STAMP: {"turn": turn, "time": time}}})
+
+
+def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | None) -> None:
+    """Raise the `InputError` of an input that cannot be accepted; sizes in characters and tokens.
+
+    With a `frame`, also refuse a message that could not be sent word for word beside system prompt and tools.
+    """
+    if not new:
+        raise EmptyMessageError
+    for message in new:
+        if isinstance(message, SystemMessage):
+            raise WrongRoleError(role="system")
+        if isinstance(message, HumanMessage):
+            _check_human(message, context)
+    if not isinstance(new[-1], HumanMessage):
+        raise WrongRoleError(role=new[-1].type)
+    if frame:
+        need = frame.counter.message(SystemMessage(frame.system)) + frame.counter.message(new[-1])
+        need += frame.tool_tokens + PRIMING + NOTE_TOKENS
+        if need > frame.threshold_tokens:
+            raise ContextTooLargeError(need=need, budget=frame.threshold_tokens)
+
+
+def _check_human(message: HumanMessage, context: Context) -> None:
+    text = message.text
+    has_other = not isinstance(message.content, str) and any(isinstance(b, dict) and b.get("type") != "text" for b in message.content)
+    if not text.strip() and not has_other:
+        raise EmptyMessageError
+    if len(text) > context.max_message_chars:
+        raise MessageTooLongError(size=len(text), limit=context.max_message_chars)

@@ -1,0 +1,91 @@
+"""Ask the model, with the view that was counted."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
+from langgraph.runtime import Runtime
+
+from longtable.graph.context import Context
+from longtable.graph.errors import ModelContextOverflowError
+from longtable.graph.state import State, frame_of
+from longtable.memory.rounds import all_calls
+from longtable.memory.view import build_view
+from longtable.nodes.ingest import stamp
+from longtable.nodes.providers import provider_error
+
+Update = dict[str, Any]
+TRIES = 2
+"""An empty answer is asked for once more."""
+
+
+@dataclass(frozen=True)
+class Respond:
+    """The node. A provider's overflow goes back to the counting, under more pressure; other failures raise typed errors."""
+
+    model: Runnable[Any, BaseMessage]
+    clock: Callable[[], datetime]
+
+    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
+        context, view = _view(state, runtime)
+        try:
+            for _ in range(TRIES):
+                answer = self.model.invoke(view)
+                if not is_empty(answer):
+                    break
+        except Exception as error:
+            return _failed(error, state, context)
+        return self._answered(answer, state)
+
+    async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
+        """Do the same without blocking the event loop."""
+        context, view = _view(state, runtime)
+        try:
+            for _ in range(TRIES):
+                answer = await self.model.ainvoke(view)
+                if not is_empty(answer):
+                    break
+        except Exception as error:
+            return _failed(error, state, context)
+        return self._answered(answer, state)
+
+    def _answered(self, answer: BaseMessage, state: State) -> Update:
+        turn = state.get("turn") or {}
+        status = "empty_answer" if is_empty(answer) else "running"
+        update: Update = {"turn": {**turn, "calls": turn.get("calls", 0) + 1, "status": status}}
+        if status == "running":
+            stamped = stamp(answer, turn=turn.get("number", 0), time=self.clock().isoformat(timespec="seconds"))
+            update["messages"] = [_with_fresh_id(stamped, state.get("messages") or [])]
+        return update
+
+
+def is_empty(answer: BaseMessage) -> bool:
+    """Tell whether an answer holds neither text nor tool calls."""
+    return not answer.text.strip() and not (isinstance(answer, AIMessage) and all_calls(answer))
+
+
+def _view(state: State, runtime: Runtime[Context]) -> tuple[Context, list[BaseMessage]]:
+    context = runtime.context or Context()
+    view = build_view(state.get("messages") or [], state.get("compactions") or [], frame_of(state, context))
+    return context, view.messages
+
+
+def _failed(error: Exception, state: State, context: Context) -> Update:
+    known = provider_error(error)
+    if known is None:
+        raise error
+    turn = state.get("turn") or {}
+    if isinstance(known, ModelContextOverflowError) and turn.get("overflows", 0) < context.max_overflow_retries:
+        return {"turn": {**turn, "overflows": turn.get("overflows", 0) + 1, "compaction_skipped": False, "status": "overflow"}}
+    raise known from error
+
+
+def _with_fresh_id(answer: BaseMessage, messages: Sequence[BaseMessage]) -> BaseMessage:
+    """Never let an answer overwrite an older message: some servers repeat their ids."""
+    if answer.id and all(message.id != answer.id for message in messages):
+        return answer
+    return answer.model_copy(update={"id": str(uuid.uuid4())})

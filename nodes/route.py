@@ -1,0 +1,42 @@
+"""Where a turn goes next: pure functions of the state."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from longtable.graph.state import State
+from longtable.memory.rounds import all_calls
+
+
+def after_ingest(state: State) -> Literal["estimate", "settle"]:
+    """A refused input goes straight to settle, which raises its error."""
+    return "settle" if _status(state) == "refused" else "estimate"
+
+
+def after_estimate(state: State) -> Literal["compact", "respond", "settle"]:
+    """Fold when due; close the turn when its model calls are used up or when a fold was all that was asked for."""
+    if _status(state) in {"compacting", "call_budget"}:
+        return "settle"
+    return "compact" if (state.get("usage") or {}).get("due") else "respond"
+
+
+def after_respond(state: State) -> Literal["estimate", "run_tools", "settle"]:
+    """Run the calls of the answer; count again after an overflow; else the turn is complete."""
+    if _status(state) == "overflow":
+        return "estimate"
+    return "run_tools" if open_calls(state.get("messages") or []) else "settle"
+
+
+def open_calls(messages: Sequence[BaseMessage]) -> AIMessage | None:
+    """Return the newest assistant message if its tool calls wait for answers."""
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage) or message.type == "human":
+            return None
+        if isinstance(message, AIMessage):
+            return message if all_calls(message) else None
+    return None
+
+
+def _status(state: State) -> str:
+    return str((state.get("turn") or {}).get("status", ""))

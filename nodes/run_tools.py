@@ -1,0 +1,165 @@
+"""Run the calls of the newest answer, in parallel; a failing tool is an answer to the model, not a crash."""
+
+import asyncio
+import contextvars
+import difflib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import Runtime
+from langgraph.types import StreamWriter
+from pydantic import ValidationError
+
+from longtable.graph.context import Context
+from longtable.graph.errors import LongtableError
+from longtable.graph.events import QueryFinished, QueryStarted, ToolStarted
+from longtable.graph.state import State
+from longtable.memory.rounds import MALFORMED, all_calls
+from longtable.memory.tokens import compact_json
+from longtable.nodes.ingest import stamp
+from longtable.nodes.route import open_calls
+from longtable.tools.database import QueryResult
+
+MAX_PARALLEL = 8
+
+
+@dataclass(frozen=True)
+class RunTools:
+    """The node. Full results go to the person by event; the thread keeps what the model is shown."""
+
+    tools: Mapping[str, BaseTool]
+    clock: Callable[[], datetime]
+
+    def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
+        calls = _calls(state)
+        with ThreadPoolExecutor(max_workers=min(MAX_PARALLEL, max(1, len(calls)))) as pool:
+            # Each worker gets the run's context variables, so that a tool's own model calls and interrupts work.
+            jobs = [pool.submit(contextvars.copy_context().run, self._run, call, runtime.stream_writer) for call in calls]
+            answers = [job.result() for job in jobs]
+        return self._update(answers, state)
+
+    async def acall(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
+        """Do the same without blocking the event loop; cancelling the run cancels the tools."""
+        answers = await asyncio.gather(*(self._arun(call, runtime.stream_writer) for call in _calls(state)))
+        return self._update(answers, state)
+
+    def _run(self, call: ToolCall, emit: StreamWriter) -> ToolMessage:
+        report = _Report(call, self.tools, emit)
+        try:
+            return report.done(report.checked().invoke({**call, "type": "tool_call"}))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # whatever a tool raises is an answer to the model
+            return report.failed(error)
+
+    async def _arun(self, call: ToolCall, emit: StreamWriter) -> ToolMessage:
+        report = _Report(call, self.tools, emit)
+        try:
+            return report.done(await report.checked().ainvoke({**call, "type": "tool_call"}))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # as above
+            return report.failed(error)
+
+    def _update(self, answers: Sequence[ToolMessage], state: State) -> dict[str, Any]:
+        turn = (state.get("turn") or {}).get("number", 0)
+        now = self.clock().isoformat(timespec="seconds")
+        # No artifact in state: the person has the whole result already, the thread keeps plain text.
+        return {"messages": [stamp(answer.model_copy(update={"artifact": None}), turn=turn, time=now) for answer in answers]}
+
+
+class UnknownToolError(LongtableError):
+    """The model called a tool that is not there."""
+
+    code = "unknown_tool"
+
+
+class BadArgumentsError(LongtableError):
+    """The model's arguments do not fit the tool."""
+
+    code = "bad_arguments"
+
+
+class _Report:
+    """One call: tells its start and end, and makes its answer."""
+
+    def __init__(self, call: ToolCall, tools: Mapping[str, BaseTool], emit: StreamWriter) -> None:
+        self.call, self.tools, self.emit = call, tools, emit
+        self.id, self.name = call["id"] or "", call["name"]
+        tool = tools.get(self.name)
+        self.is_query = tool is not None and (tool.metadata or {}).get("kind") == "query"
+        self.started = time.perf_counter()
+        if self.is_query:
+            emit(QueryStarted(type="query_started", call_id=self.id, name=self.name, sql=self._sql()))
+        else:
+            emit(ToolStarted(type="tool_started", call_id=self.id, name=self.name, args=call["args"]))
+
+    def checked(self) -> BaseTool:
+        """Return the tool, or raise what is wrong with the call."""
+        if self.name not in self.tools:
+            near = difflib.get_close_matches(self.name, self.tools, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise UnknownToolError(f"there is no tool {self.name!r}{hint} The tools are: {', '.join(sorted(self.tools)) or 'none'}")
+        if set(self.call["args"]) == {MALFORMED}:
+            raise BadArgumentsError(f"the arguments of {self.name} are not valid JSON: send one JSON object")
+        return self.tools[self.name]
+
+    def done(self, answer: ToolMessage) -> ToolMessage:
+        if isinstance(answer.artifact, QueryResult):
+            self.emit(_query_finished(self.id, self.name, self._ms(), answer.artifact))
+        else:
+            self._finished(answer.status)
+        return answer.model_copy(update={"id": f"tool-{self.id}-{time.time_ns():x}"})
+
+    def failed(self, error: Exception) -> ToolMessage:
+        code, told = _told(error, self.name)
+        self._finished("error", error=told)
+        content = compact_json({"error": {"class": code, "message": told}})
+        return ToolMessage(content, tool_call_id=self.id, name=self.name, status="error", id=f"tool-{self.id}-{time.time_ns():x}")
+
+    def _finished(self, status: str, **more: str) -> None:
+        kind = {"type": "query_finished", "sql": self._sql()} if self.is_query else {"type": "tool_finished"}
+        self.emit({**kind, "call_id": self.id, "name": self.name, "status": status, "ms": self._ms(), **more})
+
+    def _sql(self) -> str:
+        return str(self.call["args"].get("sql", ""))
+
+    def _ms(self) -> int:
+        return round((time.perf_counter() - self.started) * 1000)
+
+
+def _told(error: Exception, name: str) -> tuple[str, str]:
+    """Return a failure's class and what the model is told."""
+    if isinstance(error, LongtableError):
+        return error.code, str(error)
+    if isinstance(error, ValidationError):
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors())
+        return BadArgumentsError.code, f"the arguments of {name} do not fit: {faults}"
+    return "tool_failed", f"{name} failed: {type(error).__name__}: {' '.join(str(error).split())[:500]}"
+
+
+def _query_finished(call_id: str, name: str, ms: int, result: QueryResult) -> QueryFinished:
+    return QueryFinished(
+        type="query_finished",
+        call_id=call_id,
+        name=name,
+        status="success",
+        ms=ms,
+        sql=result.sql,
+        columns=list(result.columns),
+        column_types=list(result.types),
+        rows=result.json_rows(),
+        row_count=result.row_count,
+    )
+
+
+def _calls(state: State) -> list[ToolCall]:
+    answer = open_calls(state.get("messages") or [])
+    return all_calls(answer) if isinstance(answer, AIMessage) else []

@@ -1,0 +1,49 @@
+"""Close the turn: give a notice where there is no answer, raise where the input was refused."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.runtime import Runtime
+
+from longtable.graph.context import Context
+from longtable.graph.errors import ContextTooLargeError, EmptyMessageError, InputError, MessageTooLongError, WrongRoleError
+from longtable.graph.state import State
+from longtable.memory.summary import language_of
+from longtable.nodes.ingest import stamp
+from longtable.nodes.prompts import NOTICES
+
+_REFUSALS: dict[str, Callable[..., InputError]] = {
+    EmptyMessageError.code: EmptyMessageError,
+    MessageTooLongError.code: MessageTooLongError,
+    WrongRoleError.code: WrongRoleError,
+    ContextTooLargeError.code: ContextTooLargeError,
+}
+
+
+@dataclass(frozen=True)
+class Settle:
+    """The node."""
+
+    clock: Callable[[], datetime]
+
+    def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
+        turn = dict(state.get("turn") or {})
+        status = turn.get("status", "")
+        if status == "refused":
+            refusal = turn["refusal"]
+            raise _REFUSALS[refusal["code"]](**refusal["numbers"])
+        if status not in NOTICES:
+            return {"turn": {**turn, "status": "answered"}}
+        context = runtime.context or Context()
+        language = context.language or newest_language(state.get("messages") or [])
+        notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0)), id=str(uuid.uuid4()))
+        return {"messages": [stamp(notice, turn=turn["number"], time=self.clock().isoformat(timespec="seconds"))], "turn": turn}
+
+
+def newest_language(messages: Sequence[BaseMessage]) -> str:
+    """Return the language of the newest user message, "en" or "zh"."""
+    return language_of([message for message in messages if message.type == "human"][-1:])
