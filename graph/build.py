@@ -149,6 +149,6 @@ def _window(summarizer: BaseChatModel | None, frame: Frame) -> int:
     if summarizer is None:
         return frame.limit
     try:
-        return min(frame.limit, model_limit(model_name(summarizer), profile=summarizer.profile))
+        return model_limit(model_name(summarizer), profile=summarizer.profile)
     except ConfigError:
         return frame.limit

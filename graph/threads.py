@@ -219,7 +219,7 @@ class _Reader:
         elif mode == "messages":
             message, metadata = payload
             if metadata.get("langgraph_node") == "respond" and isinstance(message, AIMessage | AIMessageChunk) and message.text:
-                yield Token(type="token", text=message.text)
+                yield Token(type="token", text=str(message.text))
         else:
             for node, update in payload.items():
                 self._update(node, update)
@@ -230,7 +230,7 @@ class _Reader:
         self.turn = update.get("turn", self.turn)
         if node in {"respond", "settle"}:
             for message in update.get("messages", ()):
-                self.text = message.text
+                self.text = str(message.text)
 
     def end(self) -> Iterator[Event]:
         yield AnswerEvent(type="answer", text=self.text, status=str(self.turn.get("status", "")), turn=int(self.turn.get("number", 0)))

@@ -34,7 +34,8 @@ def plan_fold(messages: Sequence[BaseMessage], compactions: Sequence[Record], fr
     waives the message counts. The newest round is never folded; fewer than `keep_rounds` stay only where so many
     do not fit.
     """
-    before = measure(messages, compactions, frame).total
+    parts = measure(messages, compactions, frame)
+    before = parts.total
     urgent = before > frame.hard_tokens or frame.pressure > 0
     if not asked and before <= frame.threshold_tokens:
         return None
@@ -43,8 +44,7 @@ def plan_fold(messages: Sequence[BaseMessage], compactions: Sequence[Record], fr
     if not (asked or urgent) and (len(messages) < policy.min_messages or (record and len(messages) - start < policy.min_new_messages)):
         return None
     sizes = [sum(map(frame.counter.message, pair_calls(round_))) for round_ in rounds]
-    fixed = before - sum(sizes)
-    kept = _rounds_to_keep(sizes, fixed, frame)
+    kept = _rounds_to_keep(sizes, before - sum(sizes) - parts.memory, frame)
     folded = rounds[: len(rounds) - kept]
     if not folded:
         return None

@@ -113,7 +113,7 @@ def summary_input(previous: str, folded: Sequence[Numbered], *, clip_tool_chars:
 
 def render_message(number: int, message: BaseMessage, *, clip_tool_chars: int) -> str:
     """Return one message as a line of the summariser's input."""
-    text = message.text
+    text = str(message.text)
     if isinstance(message, ToolMessage):
         text = _clip(text, clip_tool_chars)
     if isinstance(message, AIMessage) and message.tool_calls:

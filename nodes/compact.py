@@ -25,6 +25,8 @@ NAMESPACE = ("longtable", "compactions")
 PRIVATE: RunnableConfig = {"tags": ["nostream", "langsmith:nostream"], "run_name": "summarise"}
 """Keeps the summariser's tokens out of the user's stream: the first tag is LangGraph's, the second agent-chat-ui's."""
 TRIES = 2
+WINDOW_SHARE = 0.75
+"""Share of the summariser's window that its input may fill; the rest is for its prompt and for another tokenizer's count."""
 
 Update = dict[str, Any]
 Ask = Generator[list[BaseMessage], "str | Exception | None", "Outcome"]
@@ -89,7 +91,8 @@ class Compact:
         )
 
     def _drive(self, job: "Job | None") -> Outcome:
-        steps, answer = fold_steps(job), None
+        steps = fold_steps(job)
+        answer: str | Exception | None = None
         while True:
             try:
                 request = steps.send(answer)
@@ -101,7 +104,8 @@ class Compact:
                 answer = error
 
     async def _adrive(self, job: "Job | None") -> Outcome:
-        steps, answer = fold_steps(job), None
+        steps = fold_steps(job)
+        answer: str | Exception | None = None
         while True:
             try:
                 request = steps.send(answer)
@@ -197,7 +201,7 @@ def _summarise(job: Job, window: int, reason: str) -> Generator[list[BaseMessage
 def _parts(job: Job, window: int) -> list[list[text.Numbered]]:
     """Split the folded messages into parts that fit the summariser's window beside prompt, memory and answer."""
     count = job.frame.counter.text
-    room = max(256, window // 2 - 2 * job.fold.summary_budget)
+    room = max(256, int(window * WINDOW_SHARE) - 2 * job.fold.summary_budget)
     parts: list[list[text.Numbered]] = [[]]
     used = 0
     for number, message in job.folded:

@@ -1,6 +1,6 @@
 """Count exactly what the next call would send, and say whether a fold is due."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -41,6 +41,6 @@ def usage_event(parts: Parts, frame: Frame) -> ContextUsage:
         limit=frame.limit,
         fraction=round(parts.total / frame.limit, 4),
         threshold=frame.policy.threshold,
-        parts=UsageParts(**asdict(parts)),
+        parts=UsageParts(system=parts.system, tools=parts.tools, memory=parts.memory, messages=parts.messages),
         estimated=frame.counter.estimated,
     )

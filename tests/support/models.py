@@ -28,7 +28,7 @@ class ScriptedModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "scripted"
 
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:  # noqa: ARG002
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
         assert all(isinstance(tool, BaseTool) for tool in tools)
         return self
 
@@ -46,12 +46,15 @@ class ScriptedModel(BaseChatModel):
         calls = [
             ToolCallChunk(name=call["name"], args=compact_json(call["args"]), id=call["id"], index=i, type="tool_call_chunk")
             for i, call in enumerate(answer.tool_calls)
+        ] + [
+            ToolCallChunk(name=bad["name"], args=bad["args"], id=bad["id"], index=i + 100, type="tool_call_chunk")
+            for i, bad in enumerate(answer.invalid_tool_calls)
         ]
         pieces = answer.text.split(" ")
         for i, piece in enumerate(pieces):
             last = i == len(pieces) - 1
             chunk = ChatGenerationChunk(
-                message=AIMessageChunk(piece if last else f"{piece} ", tool_call_chunks=calls if last else [], id=answer.id)
+                message=AIMessageChunk(content=piece if last else f"{piece} ", tool_call_chunks=calls if last else [], id=answer.id)
             )
             if run_manager:
                 run_manager.on_llm_new_token(piece, chunk=chunk)

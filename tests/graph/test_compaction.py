@@ -1,0 +1,225 @@
+"""Folding through the graph: never over, nothing lost, once, private, and never at the cost of the user's turn."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, next_view
+from longtable.memory.summary import findings_in
+from longtable.memory.tokens import counter
+from tests.memory.test_rounds import assert_paired
+from tests.support.models import ScriptedModel, call, script
+
+LIMIT = 3_000
+CONTEXT = Context(model_limit=LIMIT)
+BOTH: Any = ["messages", "custom"]
+SECRET = "Zanzibar-token"
+GOOD = f"## Facts and findings\n- the user asked for numbers {SECRET} [m1-m2]\n## Constraints\n- none"
+
+
+def talker() -> ScriptedModel:
+    """Return a model that answers each question with its number."""
+    return ScriptedModel(say=lambda sent: AIMessage(f"answer to {sent[-1].text.split()[0]} " + "a " * 90))
+
+
+def summariser(say: Callable[[Any], AIMessage] = lambda _: AIMessage(GOOD)) -> ScriptedModel:
+    return ScriptedModel(say=say, profile={"max_input_tokens": 100_000})
+
+
+def thread(model: ScriptedModel | None = None, **more: Any) -> Conversation:
+    graph = build_graph(model=model or talker(), **more).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    return Conversation(graph, "t", context=CONTEXT)
+
+
+def talk(conversation: Conversation, turns: int, start: int = 0) -> list[dict[str, Any]]:
+    return [dict(e) for n in range(start, start + turns) for e in conversation.stream(f"q{n} " + "w " * 90)]
+
+
+def of_type(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [event for event in events if event["type"] == kind]
+
+
+def test_a_long_thread_is_folded_stays_under_the_threshold_and_loses_nothing() -> None:
+    model = talker()
+    conversation = thread(model)
+    events = talk(conversation, 40)
+    folds = of_type(events, "context_compressed")
+    assert len(folds) >= 3
+    assert all(fold["compressed_tokens"] < fold["original_tokens"] for fold in folds)
+    ours = counter("o200k_base")
+    assert max(ours.messages(sent) for sent in model.sent) <= 0.6 * LIMIT
+    history = conversation.history()
+    assert [m.text.split()[0] for m in history if m.type == "human"] == [f"q{n}" for n in range(40)]
+    assert [m.text.split()[2] for m in history if m.type == "ai"] == [f"q{n}" for n in range(40)]
+    for sent in model.sent:
+        assert_paired(sent[1:])
+
+
+def test_short_threads_are_never_folded() -> None:
+    events = talk(thread(), 5)
+    assert of_type(events, "context_compressed") == []
+
+
+def test_the_memory_reaches_the_model_and_reads_back() -> None:
+    model = talker()
+    conversation = thread(model)
+    talk(conversation, 14)
+    memory = next(sent[0].text for sent in model.sent if "<memory>" in sent[0].text)
+    assert any(f.question.startswith("q0 ") and "answer to q0" in f.answer for f in findings_in(memory))
+
+
+def test_the_summariser_writes_the_memory_and_its_tokens_stay_private() -> None:
+    for mode in ("messages", "custom"):
+        summarizer = summariser()
+        conversation = thread(summarizer=summarizer)
+        shown = []
+        for n in range(14):
+            given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 90)]}
+            shown += list(conversation.graph.stream(given, conversation.config, context=CONTEXT, stream_mode=mode))  # type: ignore[call-overload]
+        assert len(summarizer.sent) >= 1
+        assert SECRET not in str(shown)
+        assert SECRET in conversation.view()[0].text
+
+
+def test_the_summarisers_tokens_stay_private_in_async_runs_too() -> None:
+    summarizer = summariser()
+    conversation = thread(summarizer=summarizer)
+
+    async def run() -> list[object]:
+        shown: list[object] = []
+        for n in range(14):
+            given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 90)]}
+            shown += [event async for event in conversation.graph.astream(given, conversation.config, context=CONTEXT, stream_mode=BOTH)]
+        return shown
+
+    shown = asyncio.run(run())
+    assert len(summarizer.sent) >= 1
+    assert SECRET not in str(shown)
+
+
+def _raises(_: object) -> AIMessage:
+    raise RuntimeError("summariser down")
+
+
+def _echo(sent: Any) -> AIMessage:
+    return AIMessage(sent[-1].text)
+
+
+@pytest.mark.parametrize(
+    ("say", "calls"),
+    [
+        (_raises, 1),
+        (lambda _: AIMessage(""), 2),
+        (lambda _: AIMessage("no headings at all"), 2),
+        (_echo, 2),
+        (lambda _: AIMessage("## Facts and findings\n" + "- long line of nothing\n" * 2_000), 2),
+        (lambda _: call("add", a=1), 2),
+    ],
+)
+def test_a_summariser_that_fails_never_fails_the_turn(say: Callable[[Any], AIMessage], calls: int) -> None:
+    summarizer = summariser(say)
+    conversation = thread(summarizer=summarizer)
+    events = talk(conversation, 12)
+    [fold, *_] = of_type(events, "context_compressed")
+    assert fold["method"] == "fallback"
+    assert fold["reasons"]
+    assert len(summarizer.sent) == calls * len(of_type(events, "context_compressed"))
+    assert all(event["status"] == "answered" for event in of_type(events, "answer"))
+
+
+def test_the_second_try_is_told_what_was_wrong() -> None:
+    answers = iter(["nothing", GOOD] * 20)
+    summarizer = summariser(lambda _: AIMessage(next(answers)))
+    events = talk(thread(summarizer=summarizer), 12)
+    assert of_type(events, "context_compressed")[0]["method"] == "model"
+    assert "empty or lacks the headings" in summarizer.sent[1][-1].text
+
+
+def test_a_summariser_with_a_small_window_reads_all_of_it_in_parts() -> None:
+    summarizer = ScriptedModel(say=lambda _: AIMessage(GOOD), profile={"max_input_tokens": 1_200})
+    conversation = thread(summarizer=summarizer)
+    talk(conversation, 12)
+    read = " ".join(m.text for sent in summarizer.sent for m in sent)
+    record = conversation.graph.get_state(conversation.config).values["compactions"][0]
+    folded = conversation.history()[: record["count"]]
+    assert len(summarizer.sent) > 1
+    assert all(message.text in read for message in folded)
+    assert record["coverage"] == 1.0
+
+
+def test_a_fold_is_made_once_whatever_is_replayed() -> None:
+    summarizer = summariser()
+    conversation = thread(summarizer=summarizer)
+    graph = conversation.graph
+    events: list[dict[str, Any]] = []
+    n = 0
+    while not of_type(events, "context_compressed"):
+        events += talk(conversation, 1, start=n)
+        n += 1
+    before = next(state for state in graph.get_state_history(conversation.config) if state.next == ("compact",))
+    records = graph.get_state(conversation.config).values["compactions"]
+    graph.invoke(None, before.config, context=CONTEXT)
+    assert len(summarizer.sent) == 1
+    assert [r["id"] for r in graph.get_state(conversation.config).values["compactions"]] == [r["id"] for r in records]
+
+
+def test_compacting_now_folds_under_the_threshold_and_changes_no_turn() -> None:
+    conversation = thread()
+    talk(conversation, 9)
+    history = conversation.history()
+    fold = conversation.compact()
+    assert fold is not None
+    assert fold["messages"] == 6
+    assert conversation.history() == history
+    assert not conversation.pending()
+    assert len(conversation.view()) == 1 + 12
+    assert conversation.compact() is None
+    assert conversation.ask("and on").turn == 10
+
+
+def test_compacting_now_works_async() -> None:
+    async def run() -> None:
+        conversation = thread()
+        for n in range(9):
+            await conversation.aask(f"q{n} " + "w " * 90)
+        fold = await conversation.acompact()
+        assert fold is not None
+        assert len(await conversation.aview()) == 13
+        assert not await conversation.apending()
+
+    asyncio.run(run())
+
+
+def test_huge_tool_results_in_one_round_shrink_and_the_turn_succeeds() -> None:
+    @tool
+    def dump(n: int) -> str:
+        """Return much."""
+        return f"dump {n}: " + "data " * 900
+
+    model = script(*[call("dump", f"c{n}", n=n) for n in range(6)], "done")
+    conversation = thread(model, tools=[dump])
+    assert conversation.ask("all of it").text == "done"
+    assert max(counter("o200k_base").messages(sent) for sent in model.sent) <= 0.6 * LIMIT
+    assert all("data data data" in m.text and len(m.text) > 4_000 for m in conversation.history() if m.type == "tool")
+
+
+def test_next_view_is_pure_and_public() -> None:
+    conversation = thread()
+    talk(conversation, 14)
+    values = conversation.graph.get_state(conversation.config).values
+    assert next_view(values, CONTEXT) == next_view(values, CONTEXT) == conversation.view()
+    assert next_view({}, CONTEXT) == []
+
+
+def test_the_policy_is_the_callers() -> None:
+    conversation = thread(policy=CompactionPolicy(keep_rounds=2, min_messages=4, threshold=0.4, target=0.2))
+    events = talk(conversation, 12)
+    assert of_type(events, "context_compressed")
+    kept: list[BaseMessage] = conversation.view()
+    assert counter("o200k_base").messages(kept) <= 0.4 * LIMIT

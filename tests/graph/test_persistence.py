@@ -1,0 +1,150 @@
+"""Where threads live: sync and async, closed and opened again, and clear errors for what cannot be opened."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from longtable.graph import Context, Conversation, build_graph, list_threads, open_persistence, persistence
+from longtable.graph.errors import ConfigError, PersistenceError, ThreadNotFoundError
+from longtable.graph.threads import alist_threads
+from tests.support.models import script
+
+SMALL = Context(model_limit=4_000)
+
+
+def ask(url: str, thread_id: str, text: str, answer: str = "fine") -> int:
+    with open_persistence(url) as kept:
+        graph = build_graph(model=script(answer)).compile(checkpointer=kept.checkpointer, store=kept.store)
+        return Conversation(graph, thread_id, context=SMALL).ask(text).turn
+
+
+def test_a_thread_goes_on_after_it_was_closed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/deep/er/chat.db"
+    assert ask(url, "t", "one") == 1
+    assert ask(url, "t", "two") == 2
+    with sqlite3.connect(tmp_path / "deep/er/chat.db") as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+def test_sync_and_async_share_one_file(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chat.db"
+    ask(url, "t", "sync")
+
+    async def run() -> list[str]:
+        async with open_persistence(url) as kept:
+            graph = build_graph(model=script("fine")).compile(checkpointer=kept.checkpointer, store=kept.store)
+            conversation = Conversation(graph, "t", context=SMALL)
+            await conversation.aask("async")
+            assert [info.turns for info in await alist_threads(kept)] == [2]
+            return [m.text for m in await conversation.ahistory()]
+
+    assert asyncio.run(run()) == ["sync", "fine", "async", "fine"]
+
+
+def test_threads_are_listed_newest_first_with_their_titles(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chat.db"
+    with open_persistence(url) as kept:
+        assert list_threads(kept) == []
+    for thread_id, text in (("a", "first  question\nof a"), ("b", "二月有多少航班？"), ("a", "second of a")):
+        ask(url, thread_id, text)
+    with open_persistence(url) as kept:
+        listed = list_threads(kept)
+        titles = {info.thread_id: (info.title, info.turns) for info in listed}
+        assert titles == {"a": ("first question of a", 2), "b": ("二月有多少航班？", 1)}
+        assert [info.updated for info in listed] == sorted((info.updated for info in listed), reverse=True)
+        assert len(list_threads(kept, limit=1)) == 1
+
+
+def test_memory_keeps_nothing_on_disk() -> None:
+    with open_persistence("memory://") as kept:
+        graph = build_graph(model=script("fine")).compile(checkpointer=kept.checkpointer, store=kept.store)
+        assert Conversation(graph, "t", context=SMALL).ask("hi").text == "fine"
+        assert [info.thread_id for info in list_threads(kept)] == ["t"]
+
+
+@pytest.mark.parametrize("url", ["postgres://x", "chat.db", "sqlite:///", "", "mysql://u:secret@h/d"])
+def test_another_url_is_refused_without_its_credentials(url: str) -> None:
+    with pytest.raises(ConfigError, match="sqlite:///path") as caught:
+        open_persistence(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("dear reader, " * 100)
+    with pytest.raises(PersistenceError, match="not a SQLite database"), open_persistence(f"sqlite:///{path}"):
+        pass
+    assert path.read_text() == "dear reader, " * 100
+
+
+def test_a_folder_in_the_way_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path, tmp_path / "file" / "chat.db"):
+        with pytest.raises(PersistenceError), open_persistence(f"sqlite:///{path}"):
+            pass
+
+
+def test_a_locked_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "chat.db"
+    ask(f"sqlite:///{path}", "t", "one")
+    monkeypatch.setattr(persistence, "BUSY_TIMEOUT_MS", 100)
+    holder = sqlite3.connect(path)
+    holder.execute("PRAGMA locking_mode=EXCLUSIVE")
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(PersistenceError, match="locked"), open_persistence(f"sqlite:///{path}"):
+        pass
+    holder.close()
+    assert ask(f"sqlite:///{path}", "t", "two") == 2
+
+
+def test_an_unknown_thread_is_not_found_and_not_made() -> None:
+    with open_persistence("memory://") as kept:
+        graph = build_graph(model=script("fine")).compile(checkpointer=kept.checkpointer, store=kept.store)
+        conversation = Conversation(graph, "nobody", context=SMALL)
+        for look in (conversation.history, conversation.view, conversation.compact):
+            with pytest.raises(ThreadNotFoundError, match="nobody"):
+                look()
+        assert list_threads(kept) == []
+
+
+def test_a_conversation_needs_a_checkpointer() -> None:
+    with pytest.raises(ConfigError, match="checkpointer"):
+        Conversation(build_graph(model=script("x")).compile())
+
+
+STRICT = """
+from tests.graph.test_persistence import ask
+import sys
+url = sys.argv[1]
+for n in range(12):
+    ask(url, "t", f"q{n} " + "w " * 90, "a " * 90)
+from longtable.graph import open_persistence, build_graph, Conversation
+from tests.support.models import script
+with open_persistence(url) as kept:
+    conversation = Conversation(build_graph(model=script("x")).compile(checkpointer=kept.checkpointer), "t")
+    values = conversation.graph.get_state(conversation.config).values
+    assert values["compactions"] and [type(m).__name__ for m in values["messages"][:2]] == ["HumanMessage", "AIMessage"]
+"""
+
+
+def test_state_survives_strict_msgpack(tmp_path: Path) -> None:
+    """No class of ours is in a checkpoint: only messages and plain JSON."""
+    root = Path(__file__).parents[2]
+    env = {"LANGGRAPH_STRICT_MSGPACK": "true", "PATH": "/usr/bin:/bin", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        [sys.executable, "-c", STRICT, f"sqlite:///{tmp_path}/chat.db"],
+        cwd=root,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "unregistered" not in done.stderr
+    assert "Blocked" not in done.stderr

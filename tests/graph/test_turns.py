@@ -1,0 +1,251 @@
+"""One turn after the other through the graph: what the model was sent, what the thread kept, what was refused."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from longtable.graph import Context, Conversation, build_graph, open_persistence
+from longtable.graph.errors import ConfigError, ContextTooLargeError, EmptyMessageError, InputError, MessageTooLongError, WrongRoleError
+from longtable.graph.threads import Graph
+from longtable.memory.rounds import INTERRUPTED
+from tests.memory.test_rounds import assert_paired
+from tests.support.models import ScriptedModel, call, script
+
+CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
+SMALL = Context(model_limit=4_000)
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two whole numbers."""
+    return a + b
+
+
+@tool
+def fail(why: str) -> str:
+    """Fail."""
+    raise RuntimeError(why)
+
+
+def compiled(model: ScriptedModel, **more: Any) -> Graph:
+    return build_graph(model=model, tools=[add, fail], **more).compile(checkpointer=InMemorySaver())
+
+
+def conversation(model: ScriptedModel, context: Context = SMALL) -> Conversation:
+    return Conversation(compiled(model), "t", context=context)
+
+
+def test_a_turn_runs_its_tools_and_answers() -> None:
+    model = script(call("add", a=2, b=3), "It is 5.")
+    talk = conversation(model)
+    answer = talk.ask("What is 2 + 3?")
+    assert (answer.text, answer.status, answer.turn) == ("It is 5.", "answered", 1)
+    assert [m.text for m in talk.history()] == ["What is 2 + 3?", "", "5", "It is 5."]
+    assert [m.text for m in model.sent[1][1:]] == ["What is 2 + 3?", "", "5"]
+
+
+def test_the_view_is_exactly_what_the_model_is_sent_next() -> None:
+    model = script("one", "two")
+    talk = conversation(model)
+    talk.ask("first")
+    seen = talk.view()
+    talk.ask("second")
+    assert [(m.type, m.text) for m in model.sent[1]] == [(m.type, m.text) for m in [*seen, HumanMessage("second")]]
+
+
+def test_usage_counts_what_is_sent() -> None:
+    model = script("fine")
+    talk = conversation(model)
+    usage = talk.ask("count this").usage
+    assert usage is not None
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+
+    from longtable.memory.tokens import counter
+
+    ours = counter("o200k_base")
+    assert usage["total"] == ours.messages(model.sent[0]) + ours.tools([convert_to_openai_tool(t) for t in (add, fail)])
+    assert sum(usage["parts"].values()) == usage["total"]  # type: ignore[arg-type]  # TypedDict of ints
+    assert usage["fraction"] == round(usage["total"] / 4_000, 4)
+
+
+def test_parallel_calls_are_run_and_answered_in_order() -> None:
+    both = AIMessage("", tool_calls=[{"name": "add", "args": {"a": n, "b": n}, "id": f"c{n}"} for n in (1, 2)])
+    talk = conversation(script(both, "done"))
+    talk.ask("twice")
+    assert [m.text for m in talk.history() if isinstance(m, ToolMessage)] == ["2", "4"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (call("fail", why="the disk is gone"), "the disk is gone"),
+        (call("ad", a=1, b=2), "did you mean add"),
+        (call("nothing_like_it"), "The tools are: add, fail"),
+        (call("add", a="x"), "arguments of add do not fit"),
+        (
+            AIMessage("", invalid_tool_calls=[{"name": "add", "args": "a = 1", "id": "c", "error": None, "type": "invalid_tool_call"}]),
+            "not valid JSON",
+        ),
+    ],
+)
+def test_a_failing_call_is_an_answer_to_the_model(answer: AIMessage, told: str) -> None:
+    model = script(answer, "I see.")
+    talk = conversation(model)
+    assert talk.ask("try").text == "I see."
+    [result] = [m for m in talk.history() if isinstance(m, ToolMessage)]
+    assert result.status == "error"
+    assert told in result.text
+    assert_paired(model.sent[1][1:])
+
+
+def test_an_endless_tool_loop_ends_with_a_notice_and_the_thread_goes_on() -> None:
+    endless = script(call("add", a=1, b=1))
+    talk = conversation(endless, Context(model_limit=4_000, max_model_calls=3))
+    answer = talk.ask("loop")
+    assert answer.status == "call_budget"
+    assert "3 model calls" in answer.text
+    assert len(endless.sent) == 3
+    after = Conversation(compiled(script("fine")), "t", context=SMALL)
+    after.graph.checkpointer = talk.graph.checkpointer
+    assert after.ask("and now?").text == "fine"
+
+
+def test_the_notice_speaks_the_users_language() -> None:
+    talk = conversation(script(call("add", a=1, b=1)), Context(model_limit=4_000, max_model_calls=1))
+    assert "模型调用" in talk.ask("一直算下去吧，好吗？").text
+
+
+def test_an_empty_answer_is_asked_for_once_more() -> None:
+    model = script(AIMessage(""), "here I am")
+    assert conversation(model).ask("hello").text == "here I am"
+    assert len(model.sent) == 2
+
+
+def test_two_empty_answers_end_the_turn_with_a_notice() -> None:
+    talk = conversation(script(AIMessage("  ")))
+    answer = talk.ask("hello")
+    assert answer.status == "empty_answer"
+    assert "empty answer" in answer.text
+    assert [m.type for m in talk.history()] == ["human", "ai"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "error"),
+    [
+        ([], EmptyMessageError),
+        ([HumanMessage("  \n ")], EmptyMessageError),
+        ([HumanMessage("x" * 8_001)], MessageTooLongError),
+        ([HumanMessage("hi"), AIMessage("ho")], WrongRoleError),
+        ([SystemMessage("obey"), HumanMessage("hi")], WrongRoleError),
+        ([HumanMessage("字" * 7_000)], ContextTooLargeError),
+    ],
+)
+def test_bad_input_is_refused_and_leaves_nothing(messages: list[BaseMessage], error: type[InputError]) -> None:
+    model = script("fine")
+    graph = compiled(model)
+    with pytest.raises(error) as caught:
+        graph.invoke({"messages": messages}, CONFIG, context=SMALL)
+    assert caught.value.user_text("en")
+    assert graph.get_state(CONFIG).values.get("messages", []) == []
+    assert model.sent == []
+    out = graph.invoke({"messages": [HumanMessage("hello")]}, CONFIG, context=SMALL)
+    assert [m.text for m in out["messages"]] == ["hello", "fine"]
+
+
+def test_the_facade_refuses_before_anything_is_written() -> None:
+    talk = conversation(script("fine"))
+    with pytest.raises(MessageTooLongError, match="8,000"):
+        talk.ask("x" * 9_000)
+    assert talk.graph.get_state(talk.config).created_at is None
+
+
+def test_a_model_without_a_known_limit_is_a_config_error_and_the_message_survives() -> None:
+    graph = compiled(script("fine"))
+    with pytest.raises(ConfigError, match="model_limit"):
+        graph.invoke({"messages": [HumanMessage("hello")]}, CONFIG)
+    out = graph.invoke(None, CONFIG, context=SMALL)
+    assert [m.text for m in out["messages"]] == ["hello", "fine"]
+
+
+def test_a_whole_history_may_be_given_at_once() -> None:
+    graph = compiled(script("fine"))
+    given: list[BaseMessage] = [HumanMessage("a"), AIMessage("b"), HumanMessage("c")]
+    out = graph.invoke({"messages": given}, CONFIG, context=SMALL)
+    assert [m.text for m in out["messages"]] == ["a", "b", "c", "fine"]
+
+
+def test_a_repeated_message_id_from_a_server_overwrites_nothing() -> None:
+    talk = conversation(script(AIMessage("one", id="same"), AIMessage("two", id="same")))
+    talk.ask("a")
+    talk.ask("b")
+    assert [m.text for m in talk.history()] == ["a", "one", "b", "two"]
+
+
+def test_tools_of_one_name_are_refused_at_build() -> None:
+    with pytest.raises(ConfigError, match="share a name"):
+        build_graph(model=script("x"), tools=[add, add])
+
+
+def test_cancelling_in_mid_tool_leaves_a_thread_whose_next_turn_works(tmp_path: Path) -> None:
+    started = threading.Event()
+    ended: list[str] = []
+
+    @tool
+    async def slow() -> str:
+        """Wait."""
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        return "never"
+
+    model = script(call("slow"), "next turn works")
+
+    async def run() -> list[BaseMessage]:
+        async with open_persistence(f"sqlite:///{tmp_path}/t.db") as kept:
+            graph = build_graph(model=model, tools=[slow]).compile(checkpointer=kept.checkpointer, store=kept.store)
+            talk = Conversation(graph, "t", context=SMALL)
+            task = asyncio.create_task(talk.aask("wait for it"))
+            while not started.is_set():
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await talk.apending()
+            assert (await talk.aask("never mind")).text == "next turn works"
+            return await talk.ahistory()
+
+    history = asyncio.run(run())
+    assert ended == ["cancelled"]
+    assert [m.type for m in history] == ["human", "ai", "human", "ai"]  # the transcript is not touched
+    assert [m.text for m in model.sent[1][1:]] == ["wait for it", "", INTERRUPTED, "never mind"]
+    assert_paired(model.sent[1][1:])
+
+
+def collect(talk: Conversation, text: str) -> list[dict[str, Any]]:
+    return [dict(event) for event in talk.stream(text)]
+
+
+def acollect(talk: Conversation, text: str) -> list[dict[str, Any]]:
+    async def run() -> list[dict[str, Any]]:
+        return [dict(event) async for event in talk.astream(text)]
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("read", [collect, acollect])
+def test_events_come_in_order_and_tokens_make_the_answer(read: Callable[[Conversation, str], list[dict[str, Any]]]) -> None:
+    events = read(conversation(script(call("add", a=1, b=2), "The sum is 3.")), "add")
+    kinds = [event["type"] for event in events if event["type"] != "token"]
+    assert kinds == ["context_usage", "tool_started", "tool_finished", "context_usage", "answer"]
+    assert "".join(event["text"] for event in events if event["type"] == "token") == "The sum is 3." == events[-1]["text"]

@@ -1,0 +1,51 @@
+"""The limit and the encoding of a model are known or asked for, never guessed."""
+
+import warnings
+
+import pytest
+
+from longtable.graph.errors import ConfigError
+from longtable.memory.limits import EncodingFallbackWarning, encoding_name, model_limit
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("deepseek-chat", 64_000),
+        ("deepseek-reasoner", 64_000),
+        ("qwen-plus", 128_000),
+        ("qwen-plus-latest", 128_000),
+        ("gpt-4o", 128_000),
+        ("gpt-4o-2024-08-06", 128_000),
+        ("openai/gpt-4.1-mini", 1_047_576),
+        ("GPT-4", 8_192),
+    ],
+)
+def test_known_names_have_their_limit(name: str, limit: int) -> None:
+    assert model_limit(name) == limit
+
+
+def test_the_setting_beats_the_profile_and_the_profile_the_table() -> None:
+    assert model_limit("gpt-4o", setting=9, profile={"max_input_tokens": 5}) == 9
+    assert model_limit("gpt-4o", profile={"max_input_tokens": 5}) == 5
+    assert model_limit("gpt-4o", profile={"max_input_tokens": None}) == 128_000
+
+
+@pytest.mark.parametrize("name", ["", "my-model", "gpt-4o-custom", "deepseek-chatty"])
+def test_an_unknown_name_raises_and_says_what_to_set(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"Context\.model_limit"):
+        model_limit(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"), [("gpt-4", "cl100k_base"), ("gpt-4o-mini", "o200k_base"), ("gpt-5.4", "o200k_base"), ("o3", "o200k_base")]
+)
+def test_openai_names_have_their_encoding(name: str, encoding: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert encoding_name(name) == encoding
+
+
+def test_an_unknown_tokenizer_is_said() -> None:
+    with pytest.warns(EncodingFallbackWarning, match="deepseek-chat"):
+        assert encoding_name("deepseek-chat") == "o200k_base"

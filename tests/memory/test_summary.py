@@ -1,0 +1,120 @@
+"""The memory text: headings, citations, the fallback that needs no model, findings that read back."""
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from longtable.memory.summary import (
+    HEADINGS,
+    Finding,
+    clean_summary,
+    fallback_summary,
+    findings_in,
+    language_of,
+    render_memory,
+    summary_input,
+    summary_prompt,
+)
+from longtable.memory.tokens import counter
+from tests.support.histories import talk
+
+count = counter("o200k_base").text
+
+
+def numbered(messages: list[BaseMessage]) -> list[tuple[int, BaseMessage]]:
+    return list(enumerate(messages, start=1))
+
+
+def test_a_finding_reads_back_as_it_was_written() -> None:
+    for language in ("en", "zh"):
+        finding = Finding(
+            "How many | flights\nin May?", "There are 28,796 flights.", "SELECT count(*) FROM flights WHERE month = 5", "m3-m6"
+        )
+        [read] = findings_in(render_memory(f"## Facts\n{finding.line(language)}", language))
+        assert read == Finding("How many / flights in May?", finding.answer, finding.sql, finding.ids)
+
+
+def test_the_fallback_keeps_question_answer_and_the_sql_that_ran() -> None:
+    round_: list[BaseMessage] = [
+        HumanMessage("How many flights?"),
+        AIMessage("", tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT nope"}, "id": "1"}]),
+        ToolMessage("no such column", tool_call_id="1", status="error"),
+        AIMessage("", tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT count(*) FROM flights"}, "id": "2"}]),
+        ToolMessage('{"rows":[[336776]]}', tool_call_id="2"),
+        AIMessage("There are 336,776 flights."),
+    ]
+    summary = fallback_summary("", numbered(round_), language="en", budget=400, count=count)
+    assert findings_in(summary) == [Finding("How many flights?", "There are 336,776 flights.", "SELECT count(*) FROM flights", "m1-m6")]
+    assert [line for line in summary.splitlines() if line.startswith("## ")] == [f"## {heading}" for heading in HEADINGS["en"]]
+
+
+def test_the_fallback_adds_to_the_memory_before_it() -> None:
+    history = numbered(talk(6, words=2))
+    first = fallback_summary("", history[:6], language="en", budget=2_000, count=count)
+    both = fallback_summary(first, history[6:], language="en", budget=2_000, count=count)
+    assert [f.question.split()[1] for f in findings_in(both)] == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_the_fallback_fits_any_budget_and_says_what_gave_way() -> None:
+    history = numbered(talk(60, words=10))
+    for budget in (2_000, 600, 200, 80):
+        summary = fallback_summary("", history, language="en", budget=budget, count=count)
+        assert summary
+        assert count(summary) <= budget
+        kept = len(findings_in(summary))
+        assert kept == 60 or f"- {60 - kept} earlier findings" in summary
+    grown = fallback_summary(summary, history[:2], language="en", budget=80, count=count)
+    assert "61 earlier" in grown or "60 earlier" in grown  # the count of what gave way is carried on
+
+
+def test_a_budget_for_nothing_gives_nothing() -> None:
+    assert fallback_summary("", numbered(talk(2)), language="en", budget=5, count=count) == ""
+
+
+def test_the_fallback_quotes_the_users_rules() -> None:
+    history: list[BaseMessage] = [
+        HumanMessage("From now on always show kilometres."),
+        AIMessage("Yes."),
+        HumanMessage("以后只看 JFK 的航班。"),
+        AIMessage("好。"),
+    ]
+    summary = fallback_summary("", numbered(history), language="en", budget=500, count=count)
+    assert '- "From now on always show kilometres." [m1]' in summary
+    assert '- "以后只看 JFK 的航班。" [m3]' in summary
+
+
+def test_a_models_summary_keeps_its_lines_and_loses_unknown_citations() -> None:
+    answer = (
+        "Sure!\n**Facts and findings**\n- 28,796 flights in May [m4]\n* invented [m99]\n## Constraints:\nonly JFK [m2-m3]\n## Nonsense\n- x"
+    )
+    cleaned = clean_summary(answer, language="en", messages=10)
+    assert cleaned.splitlines()[:3] == ["## Facts and findings", "- 28,796 flights in May [m4]", "- invented"]
+    assert "- only JFK [m2-m3]" in cleaned
+    assert "Sure" not in cleaned
+    assert [line for line in cleaned.splitlines() if line.startswith("## ")] == [f"## {heading}" for heading in HEADINGS["en"]]
+
+
+def test_a_summary_without_headings_is_empty() -> None:
+    for answer in ("", "I cannot do that.", "## Something else\n- x"):
+        assert clean_summary(answer, language="en", messages=10) == ""
+
+
+def test_the_language_is_the_users() -> None:
+    assert language_of([HumanMessage("二月有多少航班？"), AIMessage("In English.")]) == "zh"
+    assert language_of([HumanMessage("How many flights to 北京?")]) == "en"
+    assert language_of([]) == "en"
+
+
+def test_only_tool_results_are_clipped_for_the_summariser() -> None:
+    words = "word " * 1_000
+    text = summary_input(
+        "before", numbered([HumanMessage(words), ToolMessage(words, tool_call_id="1")]), clip_tool_chars=800, reason="it is empty"
+    )
+    assert words in text
+    assert text.count("word ") < 1_200
+    assert "before" in text
+    assert "it is empty" in text
+
+
+def test_the_prompt_names_the_five_headings_and_may_be_replaced() -> None:
+    for language in ("en", "zh"):
+        assert all(f"## {heading}" in summary_prompt(language, words=100) for heading in HEADINGS[language])
+    assert summary_prompt("en", words=100, instructions="Do it my way") == "Do it my way"

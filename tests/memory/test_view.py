@@ -1,0 +1,138 @@
+"""Laws of the view: never over, pairs, newest words whole, same input same view; and of the fold that goes with it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from longtable.memory.plan import plan_fold
+from longtable.memory.policy import CompactionPolicy
+from longtable.memory.view import Frame, build_view, live_record, measure
+from tests.memory.test_rounds import assert_paired
+from tests.support.histories import histories, talk
+
+
+def frame(limit: int, **policy: Any) -> Frame:
+    return Frame(system="You answer.", tool_tokens=100, limit=limit, encoding="o200k_base", policy=CompactionPolicy(**policy))
+
+
+def record(to_id: str, summary: str = "## Facts and findings\n- earlier things", **more: Any) -> Mapping[str, Any]:
+    return {"id": f"c-{to_id}", "to_id": to_id, "summary": summary, "language": "en", **more}
+
+
+def sent(messages: Sequence[BaseMessage], limits: Frame) -> int:
+    return limits.counter.messages(messages) + limits.tool_tokens
+
+
+@settings(deadline=None, max_examples=60)
+@given(histories(), st.sampled_from([800, 2_000, 8_000]))
+def test_every_view_fits_is_paired_and_holds_the_newest_words(history: list[BaseMessage], limit: int) -> None:
+    limits = frame(limit)
+    newest = [m for m in history if m.type == "human"][-1]
+    alone = sent([HumanMessage(limits.system), newest], limits) + 40
+    if alone > limits.threshold_tokens:
+        return  # ingest refuses it
+    view = build_view(history, [], limits)
+    assert sent(view.messages, limits) <= limits.threshold_tokens
+    assert view.parts.total == sent(view.messages, limits)
+    assert newest in view.messages
+    assert_paired(view.messages[1:])
+    assert build_view(history, [], limits).messages == view.messages
+
+
+@settings(deadline=None, max_examples=60)
+@given(histories(), st.sampled_from([800, 2_000, 8_000]))
+def test_a_fold_takes_whole_old_rounds_and_leaves_the_newest(history: list[BaseMessage], limit: int) -> None:
+    fold = plan_fold(history, [], frame(limit))
+    if fold is None:
+        return
+    assert fold.start == 0
+    assert history[fold.end].type == "human"
+    assert any(m.type == "human" for m in history[fold.end :])
+    assert fold.tokens_before == measure(history, [], frame(limit)).total
+
+
+def test_tool_results_give_way_before_words_do() -> None:
+    history: list[BaseMessage] = [HumanMessage("q", id="h")]
+    for n in range(4):
+        history.append(AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": f"{n}"}], id=f"a{n}"))
+        history.append(ToolMessage(f"result {n} " + "x " * 700, tool_call_id=f"{n}", id=f"t{n}"))
+    view = build_view(history, [], frame(4_000))
+    results = [m.text for m in view.messages if isinstance(m, ToolMessage)]
+    assert results[0].startswith("result 0 x")
+    assert "shortened" in results[0]
+    assert "shortened" not in results[-1]
+    assert view.shrunk >= 1
+    assert view.left_out == 0
+
+
+def test_what_is_left_out_is_said() -> None:
+    view = build_view(talk(30, words=60), [], frame(2_000))
+    assert view.left_out > 0
+    assert f"{view.left_out} messages" in view.messages[0].text
+
+
+def test_memory_stands_in_the_one_system_message_before_the_rounds_after_it() -> None:
+    history = talk(4)
+    view = build_view(history, [record("a1")], frame(8_000))
+    assert [m.type for m in view.messages] == ["system", "human", "ai", "human", "ai"]
+    assert "earlier things" in view.messages[0].text
+    assert "not instructions" in view.messages[0].text
+    assert view.messages[1:] == history[4:]
+    assert view.parts.memory > 0
+
+
+def test_a_record_whose_end_is_gone_does_not_apply() -> None:
+    history = talk(4)
+    assert live_record(history, [record("a0"), record("gone")]) == (record("a0"), 2)
+    assert live_record(history, [record("gone")]) == (None, 0)
+
+
+def test_short_threads_are_not_folded_until_they_would_not_fit_at_all() -> None:
+    over = talk(4, words=150)  # 8 messages
+    limits = frame(int(measure(over, [], frame(10_000)).total / 0.7))
+    assert measure(over, [], limits).total > limits.threshold_tokens
+    assert plan_fold(over, [], limits) is None
+    tight = frame(int(measure(over, [], limits).total / 0.9))
+    assert plan_fold(over, [], tight) is not None
+
+
+def test_the_last_rounds_stay_word_for_word_where_they_fit() -> None:
+    history = talk(40)
+    limits = frame(int(measure(history, [], frame(100_000)).total / 0.65))
+    fold = plan_fold(history, [], limits)
+    assert fold is not None
+    assert len(history) - fold.end == 12
+
+
+def test_fewer_rounds_stay_where_they_do_not_fit() -> None:
+    fold = plan_fold(talk(12, words=200), [], frame(3_000))
+    assert fold is not None
+    assert 2 <= 24 - fold.end < 12
+
+
+def test_nothing_is_folded_again_before_four_new_messages_came() -> None:
+    history = talk(12, words=30)
+    limits = frame(int(measure(history, [record("a9")], frame(10_000)).total / 0.65), min_new_messages=6)
+    assert plan_fold(history, [record("a9")], limits) is None  # 4 new messages
+    assert plan_fold(history, [record("a8")], frame(limits.limit, min_new_messages=6, keep_rounds=1)) is not None  # 6
+
+
+def test_asked_for_folds_under_the_threshold_too() -> None:
+    history = talk(9)
+    limits = frame(100_000)
+    assert plan_fold(history, [], limits) is None
+    fold = plan_fold(history, [], limits, asked=True)
+    assert fold is not None
+    assert fold.end == 6
+
+
+@pytest.mark.parametrize("pressure", [1, 2, 3])
+def test_pressure_halves_what_a_view_may_have(pressure: int) -> None:
+    limits = Frame(system="s", tool_tokens=0, limit=10_000, encoding="o200k_base", pressure=pressure)
+    assert limits.threshold_tokens == int(6_000 / 2**pressure)
+    view = build_view(talk(30, words=60), [], limits)
+    assert view.parts.total <= limits.threshold_tokens

@@ -1,0 +1,71 @@
+"""Generated histories: parallel calls, interrupted calls, orphans, huge results, empty answers, Chinese, emoji, images."""
+
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
+
+TEXTS = st.one_of(
+    st.sampled_from(
+        [
+            "How many flights left in May?",
+            "二月有多少航班？每个航空公司的平均延误是多少？",
+            "🛫🛬 <|endoftext|> \x00 naïve",
+            "SELECT carrier, avg(dep_delay) FROM flights GROUP BY carrier",
+            "aGVsbG8gd29ybGQ=" * 20,
+            "always use kilometres",
+            " ",
+        ]
+    ),
+    st.text(max_size=60),
+    st.integers(min_value=1, max_value=300).map(lambda n: "word " * n),
+)
+RESULTS = st.one_of(TEXTS, st.integers(min_value=1, max_value=3_000).map(lambda n: '{"rows":[[1,2]]} ' * n))
+IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+
+
+@st.composite
+def rounds(draw: st.DrawFn, number: int) -> list[BaseMessage]:
+    """Draw one round; ids are unique in the history."""
+    question = draw(TEXTS)
+    content: str | list[str | dict[str, object]] = [{"type": "text", "text": question}, IMAGE] if draw(st.integers(0, 9)) == 0 else question
+    messages: list[BaseMessage] = [HumanMessage(content=content, id=f"h{number}")]
+    for step in range(draw(st.integers(0, 3))):
+        messages += draw(_calls(f"{number}-{step}"))
+    if draw(st.booleans()):
+        messages.append(AIMessage(draw(TEXTS), id=f"a{number}"))
+    return messages
+
+
+@st.composite
+def _calls(draw: st.DrawFn, place: str) -> list[BaseMessage]:
+    # "call_0" in each answer, as some servers number them
+    ids = [f"call_{i}" for i in range(draw(st.integers(1, 3)))]
+    malformed = draw(st.integers(0, 9)) == 0
+    answer = AIMessage(
+        draw(st.sampled_from(["", "let me look"])),
+        tool_calls=[ToolCall(name="run_sql", args={"sql": draw(TEXTS)}, id=i, type="tool_call") for i in ids[malformed:]],
+        invalid_tool_calls=[
+            InvalidToolCall(name="run_sql", args='{"sql": ', id=i, error="no", type="invalid_tool_call") for i in ids[:malformed]
+        ],
+        id=f"c{place}",
+    )
+    answered = draw(st.lists(st.sampled_from([*ids, "orphan"]), max_size=4))
+    results = [ToolMessage(draw(RESULTS), tool_call_id=i, id=f"t{place}-{n}", name="run_sql") for n, i in enumerate(answered)]
+    return [answer, *results]
+
+
+@st.composite
+def histories(draw: st.DrawFn, *, most_rounds: int = 14) -> list[BaseMessage]:
+    """Draw a history of whole rounds."""
+    return [message for number in range(draw(st.integers(1, most_rounds))) for message in draw(rounds(number))]
+
+
+def talk(rounds: int, *, words: int = 40) -> list[BaseMessage]:
+    """Return a plain history of this many rounds, each a question and an answer of `words` words."""
+    return [
+        message
+        for n in range(rounds)
+        for message in (
+            HumanMessage(f"question {n} " + "q " * words, id=f"h{n}"),
+            AIMessage(f"answer {n} is {n * 7} " + "a " * words, id=f"a{n}"),
+        )
+    ]
