@@ -103,7 +103,7 @@ def frame_of(values: Mapping[str, Any], context: Context) -> Frame:
         limit=context.model_limit or brief.get("limit") or 0,
         encoding=brief.get("encoding") or "o200k_base",
         policy=CompactionPolicy.from_json(brief.get("policy") or {}),
-        pressure=(values.get("turn") or {}).get("overflows", 0),
+        ceiling=(values.get("turn") or {}).get("ceiling"),
     )
 
 

@@ -30,13 +30,13 @@ def plan_fold(messages: Sequence[BaseMessage], compactions: Sequence[Record], fr
     """Return what to fold now, oldest rounds first, or None when nothing is due or nothing can be folded.
 
     Due: the view is over the threshold, the thread has `min_messages` and `min_new_messages` came since the last
-    fold. A view that would not fit the limit at all, a provider's overflow (`frame.pressure`), or a person who asked
+    fold. A view that would not fit the limit at all, a provider's overflow (`frame.ceiling`), or a person who asked
     waives the message counts. The newest round is never folded; fewer than `keep_rounds` stay only where so many
     do not fit.
     """
     parts = measure(messages, compactions, frame)
     before = parts.total
-    urgent = before > frame.hard_tokens or frame.pressure > 0
+    urgent = before > frame.hard_tokens or frame.ceiling is not None
     if not asked and before <= frame.threshold_tokens:
         return None
     record, start, rounds = rounds_after(messages, compactions)
@@ -54,7 +54,7 @@ def plan_fold(messages: Sequence[BaseMessage], compactions: Sequence[Record], fr
         previous=record,
         tokens_before=before,
         folded_tokens=sum(sizes[: len(folded)]),
-        summary_budget=_summary_budget(frame),
+        summary_budget=frame.summary_tokens,
     )
 
 
@@ -62,14 +62,9 @@ def _rounds_to_keep(sizes: Sequence[int], fixed: int, frame: Frame) -> int:
     """Return how many of the newest rounds stay: `keep_rounds` if they fit, else as many as the target allows, at least 1."""
     if not sizes:
         return 0
-    base = fixed + _summary_budget(frame)
+    base = fixed + frame.summary_tokens
     newest = [base + tokens for tokens in accumulate(reversed(sizes))]
     keep = min(frame.policy.keep_rounds, len(sizes))
     if newest[keep - 1] <= frame.threshold_tokens * ROOM:
         return keep
     return max(1, sum(1 for total in newest[:keep] if total <= frame.target_tokens))
-
-
-def _summary_budget(frame: Frame) -> int:
-    """Return the most a summary may take: a share of the limit, less under pressure."""
-    return max(64, int(frame.limit * frame.policy.summary_share / 2**frame.pressure))

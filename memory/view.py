@@ -25,18 +25,23 @@ class Frame:
     limit: int
     encoding: str
     policy: CompactionPolicy = field(default_factory=CompactionPolicy)
-    pressure: int = 0
-    """How often this turn the provider said the context is too long: each halves threshold and target."""
+    ceiling: int | None = None
+    """Tokens this turn's calls may have after the provider said a call is too long: half of what it was sent."""
 
     @property
     def threshold_tokens(self) -> int:
         """Return the tokens at which a fold is due, and that no view after a fold passes."""
-        return int(self.limit * self.policy.threshold / 2**self.pressure)
+        return min(int(self.limit * self.policy.threshold), self.ceiling or self.limit)
 
     @property
     def target_tokens(self) -> int:
         """Return the tokens a view should have after a fold."""
-        return int(self.limit * self.policy.target / 2**self.pressure)
+        return self._share_of_threshold(self.policy.target)
+
+    @property
+    def summary_tokens(self) -> int:
+        """Return the most tokens a summary may take."""
+        return max(64, self._share_of_threshold(self.policy.summary_share))
 
     @property
     def hard_tokens(self) -> int:
@@ -47,6 +52,9 @@ class Frame:
     def counter(self) -> TokenCounter:
         """Return the counter of the frame's encoding."""
         return counter(self.encoding)
+
+    def _share_of_threshold(self, share: float) -> int:
+        return int(self.threshold_tokens * share / self.policy.threshold)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from longtable.graph.context import Context
 from longtable.graph.errors import ModelContextOverflowError
 from longtable.graph.state import State, frame_of
 from longtable.memory.rounds import all_calls
-from longtable.memory.view import build_view
+from longtable.memory.view import View, build_view
 from longtable.nodes.ingest import stamp
 from longtable.nodes.providers import provider_error
 
@@ -34,11 +34,11 @@ class Respond:
         context, view = _view(state, runtime)
         try:
             for _ in range(TRIES):
-                answer = self.model.invoke(view)
+                answer = self.model.invoke(view.messages)
                 if not is_empty(answer):
                     break
         except Exception as error:
-            return _failed(error, state, context)
+            return _failed(error, state, context, view)
         return self._answered(answer, state)
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
@@ -46,11 +46,11 @@ class Respond:
         context, view = _view(state, runtime)
         try:
             for _ in range(TRIES):
-                answer = await self.model.ainvoke(view)
+                answer = await self.model.ainvoke(view.messages)
                 if not is_empty(answer):
                     break
         except Exception as error:
-            return _failed(error, state, context)
+            return _failed(error, state, context, view)
         return self._answered(answer, state)
 
     def _answered(self, answer: BaseMessage, state: State) -> Update:
@@ -68,19 +68,19 @@ def is_empty(answer: BaseMessage) -> bool:
     return not answer.text.strip() and not (isinstance(answer, AIMessage) and all_calls(answer))
 
 
-def _view(state: State, runtime: Runtime[Context]) -> tuple[Context, list[BaseMessage]]:
+def _view(state: State, runtime: Runtime[Context]) -> tuple[Context, View]:
     context = runtime.context or Context()
-    view = build_view(state.get("messages") or [], state.get("compactions") or [], frame_of(state, context))
-    return context, view.messages
+    return context, build_view(state.get("messages") or [], state.get("compactions") or [], frame_of(state, context))
 
 
-def _failed(error: Exception, state: State, context: Context) -> Update:
+def _failed(error: Exception, state: State, context: Context, view: View) -> Update:
     known = provider_error(error)
     if known is None:
         raise error
     turn = state.get("turn") or {}
     if isinstance(known, ModelContextOverflowError) and turn.get("overflows", 0) < context.max_overflow_retries:
-        return {"turn": {**turn, "overflows": turn.get("overflows", 0) + 1, "compaction_skipped": False, "status": "overflow"}}
+        changes = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "compaction_skipped": False}
+        return {"turn": {**turn, **changes, "status": "overflow"}}
     raise known from error
 
 

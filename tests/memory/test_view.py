@@ -130,9 +130,10 @@ def test_asked_for_folds_under_the_threshold_too() -> None:
     assert fold.end == 6
 
 
-@pytest.mark.parametrize("pressure", [1, 2, 3])
-def test_pressure_halves_what_a_view_may_have(pressure: int) -> None:
-    limits = Frame(system="s", tool_tokens=0, limit=10_000, encoding="o200k_base", pressure=pressure)
-    assert limits.threshold_tokens == int(6_000 / 2**pressure)
+@pytest.mark.parametrize("ceiling", [3_000, 1_500, 400])
+def test_a_ceiling_lowers_what_a_view_may_have(ceiling: int) -> None:
+    limits = Frame(system="s", tool_tokens=0, limit=10_000, encoding="o200k_base", ceiling=ceiling)
+    assert limits.threshold_tokens == ceiling
+    assert limits.target_tokens == ceiling // 2
     view = build_view(talk(30, words=60), [], limits)
     assert view.parts.total <= limits.threshold_tokens
