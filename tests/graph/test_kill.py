@@ -1,0 +1,62 @@
+"""kill -9 in the middle of a turn: the thread opens, nothing stored is lost, the turn is resumed or another is asked."""
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from longtable.graph import Conversation, open_persistence
+from tests.memory.test_rounds import assert_paired
+from tests.support.doomed import CONTEXT, graph_on
+
+ROOT = Path(__file__).parents[2]
+WRITES = 34
+"""Passes of the checkpointer in one turn with one tool call (before and after each write); the last test checks it."""
+POINTS = sorted(random.Random(7).sample(range(WRITES), 20))
+
+
+def run_until_killed(url: str, point: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "ignore", "-m", "tests.support.doomed", url, str(point)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_turn_is_resumed_or_followed_and_nothing_is_lost(point: int, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chat.db"
+    done = run_until_killed(url, point)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert "asked 2" in done.stdout
+    first_turn = ["question 1", "", "3", "answer to question 1"]
+    with open_persistence(url) as kept:
+        conversation = Conversation(graph_on(kept.checkpointer, kept.store), "t", context=CONTEXT)
+        stored = stored_messages(conversation)
+        if point % 2:
+            list(conversation.resume())
+            assert not conversation.pending()
+            expected = [*first_turn, "question 2", "", "3", "answer to question 2"] if "question 2" in stored else first_turn
+            assert [m.text for m in conversation.history()] == expected
+        conversation.ask("question 3")
+        texts = [m.text for m in conversation.history()]
+        assert texts[:4] == first_turn
+        assert texts[-4:] == ["question 3", "", "3", "answer to question 3"]
+        assert texts.count("question 2") == ("question 2" in stored)
+        assert_paired(conversation.view()[1:])
+
+
+def stored_messages(conversation: Conversation) -> str:
+    """Return all the checkpointer holds of the thread's newest checkpoint, as text: also input no node has seen yet."""
+    saver = conversation.graph.checkpointer
+    assert saver is not None
+    assert not isinstance(saver, bool)
+    found = saver.get_tuple(conversation.config)
+    state = conversation.graph.get_state(conversation.config)
+    return f"{found} {state.values}"
+
+
+def test_the_points_cover_a_whole_turn(tmp_path: Path) -> None:
+    done = run_until_killed(f"sqlite:///{tmp_path}/chat.db", 10_000)
+    assert done.returncode == 0, done.stderr
+    assert f"survived {WRITES} writes" in done.stdout

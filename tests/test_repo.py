@@ -1,0 +1,122 @@
+"""Guards on the repository itself: packaging, import arrows, the front door, what the documentation names."""
+
+import ast
+import dataclasses
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from longtable import graph
+from longtable.graph import Context
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("memory", "tools", "nodes", "graph", "app")
+BOTTOM = {"longtable.graph.errors"}
+SPOKEN = BOTTOM | {f"longtable.graph.{name}" for name in ("state", "context", "events")}
+# What each room may import of the others; `graph.<module>` lines override `graph`.
+ARROWS: dict[str, set[str]] = {
+    "memory": {"longtable.memory", *BOTTOM},
+    "tools": {"longtable.tools", *BOTTOM},
+    "nodes": {"longtable.nodes", "longtable.memory", "longtable.tools", *SPOKEN},
+    "graph.errors": set(),
+    "graph.events": set(),
+    "graph.context": {*BOTTOM},
+    "graph.state": {"longtable.memory", *SPOKEN},
+    "graph": {"longtable.graph", "longtable.nodes", "longtable.memory", "longtable.tools"},
+    "app": {"longtable"},
+}
+
+
+def sources() -> list[Path]:
+    return sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+
+def imports(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import in {path}"
+            names.add(node.module or "")
+    return names
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout: there is no list of tracked files")
+    return [ROOT / name for name in listed.stdout.split("\0") if name]
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_downwards_only(path: Path) -> None:
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    allowed = ARROWS.get(module) or ARROWS[module.split(".")[0]] if module not in ARROWS else ARROWS[module]
+    for name in imports(path):
+        if name.startswith("longtable"):
+            assert any(name == ok or name.startswith(f"{ok}.") for ok in allowed), f"{module} must not import {name}"
+
+
+@pytest.mark.parametrize("room", ["memory", "tools"])
+def test_memory_and_tools_know_no_graph_classes(room: str) -> None:
+    for path in (ROOT / room).rglob("*.py"):
+        assert not any(name.split(".")[0] == "langgraph" for name in imports(path)), path
+
+
+def test_only_the_app_reads_the_environment() -> None:
+    for path in sources():
+        if path.relative_to(ROOT).parts[0] != "app":
+            assert "os.environ" not in path.read_text(), path
+            assert "getenv(" not in path.read_text() or "tools/guard" in str(path), path
+
+
+def test_packaging_lists_every_package_and_each_is_typed() -> None:
+    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    found = {f"longtable.{'.'.join(init.parent.relative_to(ROOT).parts)}" for room in ROOMS for init in (ROOT / room).rglob("__init__.py")}
+    assert listed == found
+    for package in listed:
+        assert (ROOT / Path(*package.split(".")[1:]) / "py.typed").exists(), package
+
+
+def test_the_links_for_type_checkers_are_there() -> None:
+    for room in ROOMS:
+        assert (ROOT / "typings" / "longtable" / room).resolve() == ROOT / room
+
+
+def test_the_front_door_lists_what_it_holds() -> None:
+    assert graph.__all__ == sorted(graph.__all__)
+    for name in graph.__all__:
+        assert getattr(graph, name).__doc__, name
+    typed = set(re.findall(r" as (\w+)$", (ROOT / "graph" / "__init__.py").read_text(), re.MULTILINE))
+    assert typed == set(graph.__all__)
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Context)])
+def test_the_readme_documents_every_setting(field: str) -> None:
+    assert f"`{field}`" in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", graph.__all__)
+def test_the_readme_names_the_public_api(name: str) -> None:
+    assert name in (ROOT / "README.md").read_text()
+
+
+def test_every_dependency_says_why_it_is_there() -> None:
+    lines = (ROOT / "pyproject.toml").read_text().splitlines()
+    wanted = [line for line in lines if re.match(r'^    "[a-z][\w\[\]-]*[><=]', line)]
+    assert len(wanted) >= 15
+    assert all("#" in line for line in wanted), [line for line in wanted if "#" not in line]
+
+
+def test_no_path_of_one_machine_and_no_secret_is_tracked() -> None:
+    machine = re.compile(r"/(?:work|root|home/\w+|Users/\w+)/|/opt/pypi")
+    secret = re.compile(r"\bsk-[A-Za-z0-9]{20,}|BEGIN (?:RSA |EC )?PRIVATE KEY")
+    for path in tracked():
+        if path.is_file() and not path.is_symlink() and path.suffix not in {".png", ".svg"} and path != Path(__file__):
+            text = path.read_text(errors="replace")
+            assert not machine.search(text), f"a machine's path in {path}: {machine.search(text)}"
+            assert not secret.search(text), f"a secret in {path}"
