@@ -61,6 +61,16 @@ class MessageTooLongError(InputError):
         return f"The message has {self.size:,} characters, the limit is {self.limit:,}: please shorten it."
 
 
+class InvalidTextError(InputError):
+    """The message holds lone surrogates, which are no text."""
+
+    code = "invalid_text"
+    short: ClassVar[dict[str, str]] = {"en": "The message holds characters that are not text.", "zh": "消息含有无效字符。"}
+
+    def __init__(self) -> None:
+        super().__init__("the message holds lone surrogates: decode its bytes as UTF-8 with errors='replace' before sending it")
+
+
 class WrongRoleError(InputError):
     """The last message of the input is not the user's."""
 

@@ -26,10 +26,9 @@ class Estimate:
         usage = usage_event(parts, frame)
         runtime.stream_writer(usage)
         update: dict[str, Any] = {"usage": {**{key: value for key, value in usage.items() if key != "type"}, "due": due}}
-        if turn.get("status") == "overflow":
-            update["turn"] = {**turn, "status": "running"}
-        if turn.get("calls", 0) >= context.max_model_calls:
-            update["turn"] = {**turn, "status": "call_budget"}
+        if turn.get("status") in {"running", "overflow"}:
+            spent = turn.get("calls", 0) >= context.max_model_calls
+            update["turn"] = {**turn, "status": "call_budget" if spent else "running"}
         return update
 
 

@@ -3,13 +3,20 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
-from longtable.graph.errors import ContextTooLargeError, EmptyMessageError, InputError, MessageTooLongError, WrongRoleError
+from longtable.graph.errors import (
+    ContextTooLargeError,
+    EmptyMessageError,
+    InputError,
+    InvalidTextError,
+    MessageTooLongError,
+    WrongRoleError,
+)
 from longtable.graph.state import STAMP, State, frame_of
 from longtable.memory.tokens import PRIMING
 from longtable.memory.view import Frame
@@ -21,6 +28,7 @@ NOTE_TOKENS = 32
 """Room for the line that says messages were left out."""
 
 Update = dict[str, Any]
+Accepted = TypeVar("Accepted", bound=BaseMessage)
 
 
 @dataclass(frozen=True)
@@ -76,9 +84,25 @@ def unstamped(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     return new[::-1]
 
 
-def stamp(message: BaseMessage, *, turn: int, time: str) -> BaseMessage:
-    """Return the message marked as accepted in this turn."""
-    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, STAMP: {"turn": turn, "time": time}}})
+def stamp(message: Accepted, *, turn: int, time: str) -> Accepted:
+    """Return the message marked as accepted in this turn, its texts fit to be stored."""
+    changes: Update = {"additional_kwargs": {**message.additional_kwargs, STAMP: {"turn": turn, "time": time}}}
+    for name in ("content", "tool_calls", "invalid_tool_calls"):
+        value = getattr(message, name, None)
+        if (clean := storable(value)) != value:
+            changes[name] = clean
+    return message.model_copy(update=changes)
+
+
+def storable(value: Any) -> Any:
+    """Return the value with lone surrogates replaced: half an emoji from a model or a tool is no text a checkpoint takes."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    if isinstance(value, dict):
+        return {key: storable(item) for key, item in value.items()}
+    return value
 
 
 def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | None) -> None:
@@ -104,6 +128,8 @@ def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | Non
 
 def _check_human(message: HumanMessage, context: Context) -> None:
     text = message.text
+    if storable(text) != text:
+        raise InvalidTextError
     has_other = not isinstance(message.content, str) and any(isinstance(b, dict) and b.get("type") != "text" for b in message.content)
     if not text.strip() and not has_other:
         raise EmptyMessageError

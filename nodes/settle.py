@@ -10,7 +10,14 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
-from longtable.graph.errors import ContextTooLargeError, EmptyMessageError, InputError, MessageTooLongError, WrongRoleError
+from longtable.graph.errors import (
+    ContextTooLargeError,
+    EmptyMessageError,
+    InputError,
+    InvalidTextError,
+    MessageTooLongError,
+    WrongRoleError,
+)
 from longtable.graph.state import State
 from longtable.memory.summary import language_of
 from longtable.nodes.ingest import stamp
@@ -18,6 +25,7 @@ from longtable.nodes.prompts import NOTICES
 
 _REFUSALS: dict[str, Callable[..., InputError]] = {
     EmptyMessageError.code: EmptyMessageError,
+    InvalidTextError.code: InvalidTextError,
     MessageTooLongError.code: MessageTooLongError,
     WrongRoleError.code: WrongRoleError,
     ContextTooLargeError.code: ContextTooLargeError,

@@ -1,1 +1,1 @@
-"""The parts the model may call, and the wall around the database."""
+"""What the model may call, and the walls around the database."""

@@ -13,7 +13,15 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.errors import ConfigError, ContextTooLargeError, EmptyMessageError, InputError, MessageTooLongError, WrongRoleError
+from longtable.graph.errors import (
+    ConfigError,
+    ContextTooLargeError,
+    EmptyMessageError,
+    InputError,
+    InvalidTextError,
+    MessageTooLongError,
+    WrongRoleError,
+)
 from longtable.graph.threads import Graph
 from longtable.memory.rounds import INTERRUPTED
 from tests.memory.test_rounds import assert_paired
@@ -158,6 +166,22 @@ def test_bad_input_is_refused_and_leaves_nothing(messages: list[BaseMessage], er
     assert model.sent == []
     out = graph.invoke({"messages": [HumanMessage("hello")]}, CONFIG, context=SMALL)
     assert [m.text for m in out["messages"]] == ["hello", "fine"]
+
+
+def test_half_an_emoji_is_refused_from_a_person_and_mended_from_a_tool_or_model(tmp_path: Path) -> None:
+    @tool
+    def broken() -> str:
+        """Return half an emoji."""
+        return "half \ud83d"
+
+    with open_persistence(f"sqlite:///{tmp_path}/t.db") as kept:
+        model = script(call("broken", note="\ud83d"), AIMessage("other half \ude00"))
+        graph = build_graph(model=model, tools=[broken]).compile(checkpointer=kept.checkpointer, store=kept.store)
+        talk = Conversation(graph, "t", context=SMALL)
+        with pytest.raises(InvalidTextError):
+            talk.ask("\ud83d")
+        assert talk.ask("whole 😀").text == "other half ?"
+        assert [m.text for m in talk.history()] == ["whole 😀", "", "half ?", "other half ?"]
 
 
 def test_the_facade_refuses_before_anything_is_written() -> None:

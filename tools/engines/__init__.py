@@ -1,1 +1,1 @@
-"""One module an engine: how it is opened, walled in, limited and cancelled."""
+"""The engines, each with a wall of its own."""
