@@ -95,9 +95,11 @@ def stamp(message: Accepted, *, turn: int, time: str) -> Accepted:
 
 
 def storable(value: Any) -> Any:
-    """Return the value with lone surrogates replaced: half an emoji from a model or a tool is no text a checkpoint takes."""
+    """Return the value as a checkpoint (msgpack) takes it: half an emoji is replaced, an integer past 64 bits becomes text."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)
     if isinstance(value, list):
         return [storable(item) for item in value]
     if isinstance(value, dict):

@@ -175,7 +175,7 @@ def test_half_an_emoji_is_refused_from_a_person_and_mended_from_a_tool_or_model(
         return "half \ud83d"
 
     with open_persistence(f"sqlite:///{tmp_path}/t.db") as kept:
-        model = script(call("broken", note="\ud83d"), AIMessage("other half \ude00"))
+        model = script(call("broken", note="\ud83d", n=10**30), AIMessage("other half \ude00"))
         graph = build_graph(model=model, tools=[broken]).compile(checkpointer=kept.checkpointer, store=kept.store)
         talk = Conversation(graph, "t", context=SMALL)
         with pytest.raises(InvalidTextError):
