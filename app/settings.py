@@ -1,0 +1,65 @@
+"""What the command line was given, checked, and where a user's files live."""
+
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from longtable.graph.errors import ConfigError
+
+MOST_THREAD_ID = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One run's settings; None means the default. Raises `ConfigError` for a thread id that cannot be one."""
+
+    database: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    thread: str | None = None
+    store: str | None = None
+    model_limit: int | None = None
+    json: bool = False
+    debug: bool = False
+
+    def __post_init__(self) -> None:
+        if self.thread is not None:
+            check_thread_id(self.thread)
+        if self.base_url is not None and not self.base_url.startswith(("http://", "https://")):
+            raise ConfigError("--base-url must begin with http:// or https://, as in http://127.0.0.1:8000/v1")
+
+
+def check_thread_id(thread: str) -> None:
+    """Raise `ConfigError` unless the id is 1 to 128 printable characters without blanks at its ends."""
+    if not 1 <= len(thread) <= MOST_THREAD_ID or not thread.isprintable() or thread != thread.strip():
+        raise ConfigError(
+            f"--thread must be 1 to {MOST_THREAD_ID} printable characters without blanks at its ends, "
+            f"found {len(thread)} characters: {thread[:40]!r}"
+        )
+
+
+def new_thread_id() -> str:
+    """Return a short id for a new thread."""
+    return uuid.uuid4().hex[:8]
+
+
+def cache_folder() -> Path:
+    """Return the folder for files that can be made again."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("longtable", appauthor=False)
+
+
+def store_url(given: str | None) -> str:
+    """Return the store's URL: as given, else a file in the user's data folder."""
+    if given:
+        return given
+    from platformdirs import user_data_path
+
+    return f"sqlite:///{user_data_path('longtable', appauthor=False) / 'threads.db'}"
+
+
+def key_for(*names: str) -> str | None:
+    """Return the first of these environment variables that is set."""
+    return next((value for name in names if (value := os.environ.get(name))), None)

@@ -1,0 +1,86 @@
+"""Which model a name opens, and what is said when it cannot be."""
+
+from collections.abc import Iterator
+
+import pytest
+from langchain_openai import ChatOpenAI
+
+from longtable.app.models import model_label, open_model
+from longtable.graph.errors import ConfigError
+from tests.support.model_server import ModelServer, open_model_server, say
+
+KEYS = ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "LONGTABLE_API_KEY", "OPENAI_BASE_URL")
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with open_model_server() as running:
+        yield running
+
+
+def test_no_name_is_the_built_in_analyst() -> None:
+    model = pytest.importorskip("longtable.app.offline.model").BuiltInAnalyst
+    assert isinstance(open_model(None), model)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gpt-4o", "must be provider:name"),
+        ("openai:", "must be provider:name"),
+        (":gpt-4o", "must be provider:name"),
+        ("nobody:gpt", "no provider 'nobody'"),
+        ("openai:gpt-4o-mini", "set the environment variable OPENAI_API_KEY"),
+        ("mistralai:small", "pip install langchain-mistralai"),
+        ("bedrock:x", "pip install langchain-aws"),
+    ],
+)
+def test_a_name_that_cannot_be_opened_says_what_to_do(name: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        open_model(name)
+
+
+def test_provider_and_name_with_a_key_open_the_providers_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
+    model = open_model("openai:gpt-4o-mini")
+    assert isinstance(model, ChatOpenAI)
+    assert model.model_name == "gpt-4o-mini"
+    assert "sk-mine" not in repr(model)
+
+
+def test_base_url_without_a_model_is_refused() -> None:
+    with pytest.raises(ConfigError, match="add --model NAME"):
+        open_model(None, base_url="http://127.0.0.1:1/v1")
+
+
+@pytest.mark.parametrize("name", ["qwen-plus", "openai:qwen-plus"])
+@pytest.mark.parametrize(
+    ("env", "sent"),
+    [
+        ({}, "no-key"),
+        ({"OPENAI_API_KEY": "sk-a"}, "sk-a"),
+        ({"LONGTABLE_API_KEY": "sk-b"}, "sk-b"),
+        ({"LONGTABLE_API_KEY": "sk-b", "OPENAI_API_KEY": "sk-a"}, "sk-b"),
+    ],
+)
+def test_endpoint_gets_name_and_key_and_streams_usage(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, name: str, env: dict[str, str], sent: str
+) -> None:
+    for variable, value in env.items():
+        monkeypatch.setenv(variable, value)
+    server.script(say("hello", input_tokens=7))
+    chunks = list(open_model(name, base_url=server.base_url).stream("hi"))
+    assert [chunk.usage_metadata["input_tokens"] for chunk in chunks if chunk.usage_metadata] == [7]
+    assert server.requests[0].body["model"] == "qwen-plus"
+    assert server.requests[0].headers["authorization"] == f"Bearer {sent}"
+
+
+def test_label_names_no_password() -> None:
+    assert model_label("m", "http://me:secret@localhost:1/v1") == "m at localhost"
+    assert model_label(None) == "built-in analyst"
