@@ -157,6 +157,13 @@ class QueryFailedError(DatabaseError):
         self.reason, self.hint = reason, hint
 
 
+class UnknownTableError(QueryRefusedError, QueryFailedError):
+    """No table of this name can be read: it is not there, or not permitted; which of the two is not told."""
+
+    code = "unknown_table"
+    short: ClassVar[dict[str, str]] = {"en": "There is no such table.", "zh": "没有这个表。"}
+
+
 class QueryTimeoutError(DatabaseError):
     """The statement ran longer than allowed. Seconds."""
 

@@ -1,0 +1,91 @@
+"""Turn what a database holds into plain JSON that a model or a terminal can be shown."""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+
+CELL_CHARS = 120
+SAFE_INTEGER = 2**53
+"""Past it a JSON number loses digits in most readers."""
+
+# C0 and C1 but tab and newline, the marks that turn text direction around, and halves of surrogate pairs.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """Remove what a person cannot see and a terminal would obey."""
+    return _UNSEEN.sub("", text)
+
+
+def clip(text: str, chars: int = CELL_CHARS) -> str:
+    """Cut to `chars` characters, the last of them `…` when something was cut."""
+    return text if len(text) <= chars else text[: chars - 1] + "…"
+
+
+def json_value(value: object) -> Json:
+    """Return the JSON form of one cell, without loss; only bytes are told by their number."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, int):
+        return int(value) if abs(value) <= SAFE_INTEGER else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _odd_number(value)
+    if isinstance(value, Decimal):
+        return _decimal(value)
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"<{len(value):,} bytes>"
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else dumps(json_value(key)): json_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [json_value(item) for item in value]
+    return clean(str(value))
+
+
+def preview_cell(value: object, chars: int = CELL_CHARS) -> Json:
+    """Return the JSON form of one cell, clipped; a nested value that is too long becomes clipped text."""
+    if isinstance(value, str):
+        # Cleaning megabytes to show a line would be waste.
+        return clip(clean(value[: 10 * chars]), chars)
+    plain = json_value(value)
+    if isinstance(plain, str):
+        return clip(plain, chars)
+    if isinstance(plain, list | dict):
+        text = dumps(plain)
+        return plain if len(text) <= chars else clip(text, chars)
+    return plain
+
+
+def preview_rows(rows: Iterable[Sequence[object]], chars: int = CELL_CHARS) -> list[list[Json]]:
+    """Return the rows with every cell clipped."""
+    return [[preview_cell(cell, chars) for cell in row] for row in rows]
+
+
+def dumps(value: object) -> str:
+    """Write compact JSON, other scripts as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _odd_number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _decimal(value: Decimal) -> Json:
+    if not value.is_finite():
+        return str(value)
+    if value == value.to_integral_value():
+        return int(value) if abs(value) <= SAFE_INTEGER else format(value, "f")
+    near = float(value)
+    return near if Decimal(repr(near)) == value else format(value, "f")

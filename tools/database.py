@@ -1,0 +1,134 @@
+"""One database to ask: opened by URL, its catalogue, and one read-only query at a time, or many from many threads."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+from longtable.graph.errors import QueryFailedError
+from longtable.tools.catalog import Catalog, visible
+from longtable.tools.engines.base import Engine, Fetched, Row
+from longtable.tools.running import Cancel, Runner, Stop
+from longtable.tools.settings import QueryLimits, TablePolicy
+from longtable.tools.url import Dialect, Location, parse_url
+
+__all__ = ["BUSY_SECONDS", "Cancel", "Database", "QueryLimits", "QueryResult", "TablePolicy"]
+
+BUSY_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """A whole result. `sql` is the text that ran, `types` are the engine's names, `ms` the time from call to last row."""
+
+    sql: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: list[Row]
+    row_count: int
+    ms: int
+
+
+class Database:
+    """A database behind both walls; safe to share between threads, usable as a context manager."""
+
+    def __init__(self, engine: Engine, *, url: str, location: Location, limits: QueryLimits, policy: TablePolicy) -> None:
+        self.url, self.name, self.limits, self.policy = url, location.path.stem, limits, policy
+        self.dialect: Dialect = location.dialect
+        self._engine = engine
+        self._runner = Runner()
+        self._lock = threading.Lock()
+        self._catalog: Catalog | None = None
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        limits: QueryLimits | None = None,
+        policy: TablePolicy | None = None,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> "Database":
+        """Open what is there, never create it.
+
+        `busy_seconds` is how long a SQLite file that another program has locked is waited for. Raises `ConfigError` for a
+        URL that cannot be read and `DatabaseUnavailableError` for a file that cannot.
+        """
+        limits, policy = limits or QueryLimits(), policy or TablePolicy()
+        location = parse_url(url)
+        engine: Engine
+        if location.dialect == "sqlite":
+            from longtable.tools.engines.sqlite import SqliteEngine
+
+            engine = SqliteEngine(location.path, limits=limits, busy_seconds=busy_seconds)
+        else:
+            from longtable.tools.engines.duckdb import DuckdbEngine
+
+            engine = DuckdbEngine(location.path, limits=limits)
+        return cls(engine, url=url, location=location, limits=limits, policy=policy)
+
+    def catalog(self) -> Catalog:
+        """Return the tables that can be read; found out once, then kept."""
+        with self._lock:
+            if self._catalog is None:
+                found = self._engine.reflect()
+                catalog = visible(found, self.policy)
+                self._engine.guard(catalog, found)
+                self._catalog = catalog
+            return self._catalog
+
+    def run(self, sql: str, *, cancel: Cancel | None = None) -> QueryResult:
+        """Check one SELECT, run it behind the engine's wall, and return all its rows.
+
+        Raises `QueryRefusedError`, `QueryFailedError`, `QueryTimeoutError`, `TooManyRowsError`, `ResultTooLargeError`,
+        `QueryCancelledError` or `DatabaseUnavailableError`; after any of them the database can be asked again.
+        """
+        # sqlglot takes a tenth of a second to load: not before there is a query.
+        from longtable.tools.guard import check
+
+        started = time.monotonic()
+        catalog = self.catalog()
+        verdict = check(sql, dialect=self.dialect, catalog=catalog)
+        verdict.raise_if_refused()
+
+        def work(stop: Stop) -> Fetched:
+            with self._engine.walled() as session:
+                stop.watch(session)
+                try:
+                    return session.fetch(verdict.sql, limits=self.limits, stop=stop)
+                finally:
+                    stop.watch(None)
+
+        try:
+            fetched = self._runner.run(work, seconds=self.limits.seconds, cancel=cancel)
+        except QueryFailedError as error:
+            from longtable.tools.hints import with_hint
+
+            raise with_hint(error, sql=verdict.sql, dialect=self.dialect, catalog=catalog, tables=verdict.tables) from error
+        ms = round((time.monotonic() - started) * 1000)
+        return QueryResult(verdict.sql, fetched.columns, fetched.types, fetched.rows, len(fetched.rows), ms)
+
+    def read(self, sql: str, params: Sequence[object] = (), *, seconds: float, cancel: Cancel | None = None) -> list[Row]:
+        """Run SQL that this package wrote over visible tables, with values as parameters; never a model's text."""
+
+        def work(stop: Stop) -> Fetched:
+            with self._engine.trusted() as session:
+                stop.watch(session)
+                try:
+                    return session.fetch(sql, params, limits=self.limits, stop=stop)
+                finally:
+                    stop.watch(None)
+
+        return self._runner.run(work, seconds=min(seconds, self.limits.seconds), cancel=cancel).rows
+
+    def close(self) -> None:
+        """Cancel what runs and close the file."""
+        self._runner.cancel_all()
+        self._engine.close()
+
+    def __enter__(self) -> "Database":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,107 @@
+"""What every engine offers, and the loop that fetches rows under the limits."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from longtable.graph.errors import DatabaseUnavailableError, ResultTooLargeError, TooManyRowsError
+from longtable.tools.catalog import Catalog, Reflected
+from longtable.tools.running import Stop, StoppedError
+from longtable.tools.settings import QueryLimits
+
+BATCH_ROWS = 64
+CELL_BYTES = 8
+
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What a query gave."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: list[Row]
+
+
+class Session(Protocol):
+    """One connection, for one query at a time."""
+
+    def fetch(self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop) -> Fetched: ...
+    def interrupt(self) -> None: ...
+
+
+class Engine(Protocol):
+    """One open database of one kind."""
+
+    dialect: str
+
+    def reflect(self) -> Reflected:
+        """Read the whole catalogue, the policy set aside."""
+        ...
+
+    def guard(self, catalog: Catalog, found: Reflected) -> None:
+        """Take note of what may be read; called once, before the first session of `walled`."""
+        ...
+
+    def walled(self) -> AbstractContextManager[Session]:
+        """Open a session behind the engine's wall, for SQL that a model wrote."""
+        ...
+
+    def trusted(self) -> AbstractContextManager[Session]:
+        """Open a read-only session for SQL that this package wrote."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def collect(fetchmany: Callable[[int], Sequence[Row]], *, limits: QueryLimits, stop: Stop) -> list[Row]:
+    """Fetch all rows in small batches, and give up at the first limit passed."""
+    rows: list[Row] = []
+    size = 0
+    while batch := fetchmany(BATCH_ROWS):
+        if stop():
+            raise StoppedError
+        size += sum(CELL_BYTES + _bytes(cell) for row in batch for cell in row)
+        rows += batch
+        if len(rows) > limits.rows:
+            raise TooManyRowsError(limit=limits.rows)
+        if size > limits.bytes:
+            raise ResultTooLargeError(limit=limits.bytes)
+    return rows
+
+
+def _bytes(cell: object) -> int:
+    if isinstance(cell, str):
+        return len(cell) if cell.isascii() else len(cell.encode("utf-8", "surrogatepass"))
+    if isinstance(cell, bytes):
+        return len(cell)
+    if isinstance(cell, dict):
+        return sum(CELL_BYTES + _bytes(key) + _bytes(value) for key, value in cell.items())
+    if isinstance(cell, list | tuple):
+        return sum(CELL_BYTES + _bytes(item) for item in cell)
+    return 0
+
+
+SIGNATURES = {"sqlite": (0, b"SQLite format 3\x00"), "duckdb": (8, b"DUCK")}
+
+
+def check_file(path: Path, *, dialect: str) -> None:
+    """Raise `DatabaseUnavailableError` unless `path` is a file that begins as this engine's do; nothing is created."""
+    try:
+        if not path.exists():
+            raise DatabaseUnavailableError(f"there is no database file {str(path)!r}: check the path in the URL")
+        if not path.is_file():
+            raise DatabaseUnavailableError(f"{str(path)!r} is not a file: the URL must name a database file")
+        with path.open("rb") as file:
+            head = file.read(32)
+    except OSError as error:
+        raise DatabaseUnavailableError(f"the database file {str(path)!r} cannot be read: {error.strerror}") from error
+    if not head:
+        raise DatabaseUnavailableError(f"{str(path)!r} is empty, not a {dialect} database")
+    kinds = [kind for kind, (offset, magic) in SIGNATURES.items() if head[offset:].startswith(magic)]
+    if dialect not in kinds:
+        hint = f"it is a {kinds[0]} database, open it as {kinds[0]}:///..." if kinds else "check the path in the URL"
+        raise DatabaseUnavailableError(f"{str(path)!r} is not a {dialect} database: {hint}")

@@ -1,0 +1,176 @@
+"""DuckDB behind its own wall: an empty instance, the file attached read-only, nothing outside, the settings locked.
+
+Attached rather than opened: a file opened in one process with two configurations is an error, so a caller who has the
+file open for reading, or a second `Database` with other limits, would get in the way.
+"""
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+from sqlglot import exp, parse_one
+
+from longtable.graph.errors import (
+    DatabaseUnavailableError,
+    LongtableError,
+    QueryFailedError,
+    QueryRefusedError,
+    ResultTooLargeError,
+)
+from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
+from longtable.tools.engines.base import Fetched, check_file, collect
+from longtable.tools.engines.duckdb_catalog import reflect
+from longtable.tools.running import Stop, StoppedError
+from longtable.tools.settings import QueryLimits
+
+TAKEN_NAMES = {"main", "memory", "system", "temp", "information_schema", "pg_catalog"}
+
+
+class DuckdbEngine:
+    """One DuckDB file; a cursor of its own for each query."""
+
+    dialect = "duckdb"
+
+    def __init__(self, path: Path, *, limits: QueryLimits) -> None:
+        check_file(path, dialect=self.dialect)
+        self._memory_bytes = limits.memory_bytes
+        self._alias = path.stem if fold(path.stem) not in TAKEN_NAMES else f"{path.stem}_db"
+        self._lock = threading.Lock()
+        self._readable: frozenset[str] | None = None
+        self._closed = False
+        try:
+            self._root = _open(path, alias=self._alias, memory_bytes=limits.memory_bytes)
+        except duckdb.Error as error:
+            raise DatabaseUnavailableError(f"the DuckDB database {str(path)!r} cannot be opened: {_first_line(error)}") from error
+
+    def reflect(self) -> Reflected:
+        """Read the catalogue from DuckDB's own tables of it."""
+        with self._cursor() as cursor:
+            return reflect(cursor, name=self._alias)
+
+    def guard(self, catalog: Catalog, found: Reflected) -> None:
+        """Take note of the names that DuckDB's own reading of a statement may come upon, views looked through."""
+        own = {fold(table.bare_name) for table in catalog.tables}
+        self._readable = frozenset(own | read_by_views(found, catalog))
+
+    @contextmanager
+    def walled(self) -> Iterator["DuckdbSession"]:
+        """Open a session for one SELECT over the readable tables."""
+        if self._readable is None:
+            raise RuntimeError("DuckdbEngine.guard must be called before a walled session is opened")
+        with self._cursor() as cursor:
+            yield DuckdbSession(cursor, memory_bytes=self._memory_bytes, readable=self._readable)
+
+    @contextmanager
+    def trusted(self) -> Iterator["DuckdbSession"]:
+        """Open a session for the package's own SQL; the file is read-only all the same."""
+        with self._cursor() as cursor:
+            yield DuckdbSession(cursor, memory_bytes=self._memory_bytes, readable=None)
+
+    def close(self) -> None:
+        """Close the instance; cursors at work end with an error."""
+        with self._lock:
+            self._closed = True
+        self._root.close()
+
+    @contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._lock:
+            if self._closed:
+                raise DatabaseUnavailableError("the database was closed: open it again")
+            cursor = self._root.cursor()
+        try:
+            cursor.execute(f"USE {quoted(self._alias)}")
+            yield cursor
+        finally:
+            cursor.close()
+
+
+def _open(path: Path, *, alias: str, memory_bytes: int) -> duckdb.DuckDBPyConnection:
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
+        "python_enable_replacements": "false",
+        "memory_limit": f"{memory_bytes}B",
+        "temp_directory": "",
+    }
+    root = duckdb.connect(":memory:", config=settings)
+    try:
+        literal = str(path.absolute()).replace("'", "''")
+        root.execute(f"ATTACH '{literal}' AS {quoted(alias)} (READ_ONLY, TYPE duckdb)")
+        root.execute("SET enable_external_access=false")
+        root.execute("SET lock_configuration=true")
+    except BaseException:
+        root.close()
+        raise
+    return root
+
+
+class DuckdbSession:
+    """One cursor at work."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, *, memory_bytes: int, readable: frozenset[str] | None) -> None:
+        self.cursor, self._memory_bytes, self._readable = cursor, memory_bytes, readable
+
+    def fetch(self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop) -> Fetched:
+        """Run one SELECT and fetch all its rows as they stream."""
+        try:
+            if self._readable is not None:
+                self._check(sql, self._readable)
+            self.cursor.execute(sql, list(params))
+            entries = self.cursor.description or []
+            rows = collect(self.cursor.fetchmany, limits=limits, stop=stop)
+        except (duckdb.Error, MemoryError) as error:
+            raise self._translate(error) from error
+        return Fetched(tuple(str(entry[0]) for entry in entries), tuple(str(entry[1]) for entry in entries), rows)
+
+    def interrupt(self) -> None:
+        """Stop the statement that runs; without effect when none does."""
+        self.cursor.interrupt()
+
+    def _check(self, sql: str, readable: frozenset[str]) -> None:
+        """Let DuckDB itself say what the text is: one SELECT, over readable tables (it looks through views and macros)."""
+        kinds = [statement.type for statement in self.cursor.extract_statements(sql)]
+        if kinds != [duckdb.StatementType.SELECT]:
+            names = ", ".join(kind.name for kind in kinds) or "nothing"
+            raise QueryRefusedError(f"DuckDB reads the text as {names}", rule="engine", hint="send exactly one SELECT")
+        for name in self.cursor.get_table_names(sql, qualified=True):
+            if _bare(name) not in readable:
+                raise QueryRefusedError(
+                    "the database refused the statement", rule="engine", hint="only the tables of the catalogue can be read"
+                )
+
+    def _translate(self, error: Exception) -> LongtableError | StoppedError:
+        if isinstance(error, duckdb.InterruptException):
+            return StoppedError()
+        if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
+            return ResultTooLargeError(limit=self._memory_bytes, what="the query's memory")
+        if isinstance(error, duckdb.PermissionException):
+            return QueryRefusedError("the database refused the statement", rule="engine", hint="only its own tables can be read")
+        if isinstance(error, duckdb.IOException | duckdb.FatalException | duckdb.InternalException):
+            return DatabaseUnavailableError(f"the DuckDB database cannot be read: {_first_line(error)}")
+        return QueryFailedError(_with_place(str(error)))
+
+
+def _bare(name: str) -> str:
+    """Return the folded last part of a name as `get_table_names` writes it: `main."my table" AS t`."""
+    table = parse_one(f"SELECT 1 FROM {name}", dialect="duckdb").find(exp.Table)
+    return fold(table.name) if table is not None else name
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0]
+
+
+def _with_place(text: str) -> str:
+    """Keep the message's first line and the place it points at; what lies between may name tables nobody may see."""
+    first = re.split(r"\s*Did you mean|\s*Candidate", text.strip().split("\n", 1)[0])[0]
+    place = re.search(r"LINE (\d+): (.*)\n( *)\^", text)
+    if place is None:
+        return first
+    label = len(f"LINE {place[1]}: ")
+    return f"{first} (line {place[1]}, near {place[2][max(0, len(place[3]) - label) :][:40].strip()!r})"

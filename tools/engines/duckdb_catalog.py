@@ -1,0 +1,67 @@
+"""Read the catalogue of a DuckDB file from duckdb_tables() and its kin."""
+
+from typing import Any, Literal
+
+import duckdb
+
+from longtable.tools.catalog import Column, ForeignKey, Reflected, Table, fold
+
+TABLES = """
+SELECT schema_name, table_name, 'table', comment, '', table_oid FROM duckdb_tables() WHERE database_name = $1 AND NOT internal AND NOT temporary
+UNION ALL
+SELECT schema_name, view_name, 'view', comment, sql, view_oid FROM duckdb_views() WHERE database_name = $1 AND NOT internal AND NOT temporary
+ORDER BY 1, 6
+"""
+COLUMNS = """
+SELECT schema_name, table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns()
+WHERE database_name = $1 AND NOT internal ORDER BY schema_name, table_name, column_index
+"""
+KEYS = """
+SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names FROM duckdb_constraints()
+WHERE database_name = $1 AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') ORDER BY schema_name, table_name, constraint_index
+"""
+FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal"
+
+
+def reflect(cursor: duckdb.DuckDBPyConnection, *, name: str) -> Reflected:
+    """Read every table and view of the attached database `name`."""
+
+    def rows(sql: str, *params: str) -> list[Any]:
+        return cursor.execute(sql, list(params)).fetchall()
+
+    columns: dict[tuple[str, str], list[Column]] = {}
+    for schema, table, column, kind, nullable, comment in rows(COLUMNS, name):
+        columns.setdefault((schema, table), []).append(Column(column, kind, nullable=bool(nullable), comment=comment or None))
+    primary: dict[tuple[str, str], tuple[str, ...]] = {}
+    foreign: dict[tuple[str, str], list[ForeignKey]] = {}
+    for schema, table, kind, names, target, target_names in rows(KEYS, name):
+        if kind == "PRIMARY KEY":
+            primary[schema, table] = tuple(names)
+        else:
+            foreign.setdefault((schema, table), []).append(ForeignKey(tuple(names), _shown(schema, target), tuple(target_names)))
+    tables, views = [], {}
+    for schema, table, kind, comment, sql, _ in rows(TABLES, name):
+        key = (schema, table)
+        tables.append(
+            Table(
+                name=_shown(schema, table),
+                kind=_kind(kind),
+                columns=tuple(columns.get(key, ())),
+                primary_key=primary.get(key, ()),
+                foreign_keys=tuple(foreign.get(key, ())),
+                comment=comment or None,
+                schema=schema,
+            )
+        )
+        if kind == "view":
+            views[key] = sql or ""
+    functions = frozenset(fold(row[0]) for row in rows(FUNCTIONS))
+    return Reflected(tuple(tables), views, database_names=frozenset({fold(name)}), own_functions=functions)
+
+
+def _shown(schema: str, table: str) -> str:
+    return table if schema == "main" else f"{schema}.{table}"
+
+
+def _kind(kind: str) -> Literal["table", "view"]:
+    return "view" if kind == "view" else "table"

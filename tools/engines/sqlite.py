@@ -1,0 +1,262 @@
+"""SQLite behind its own wall: read-only, capped, an authorizer that names what may be read, a deadline inside."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from longtable.graph.errors import (
+    DatabaseError,
+    DatabaseUnavailableError,
+    QueryFailedError,
+    QueryRefusedError,
+    ResultTooLargeError,
+)
+from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
+from longtable.tools.engines.base import Fetched, Row, check_file, collect
+from longtable.tools.engines.sqlite_catalog import reflect, shadow_tables, virtual_tables
+from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
+from longtable.tools.running import Stop, StoppedError
+from longtable.tools.settings import QueryLimits
+
+BUSY_SECONDS = 5.0
+IDLE_CONNECTIONS = 4
+OPCODES_BETWEEN_LOOKS = 5_000
+
+# instr(), replace() and trim() cannot be stopped and take quadratic time in the worst case: 3 s at 1 MB, 200 s at 8 MB.
+MAX_VALUE_BYTES = 2_000_000
+CAPS = {
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 500,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 200_000,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000,
+    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 100,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+
+Authorizer = Callable[[int, str | None, str | None, str | None, str | None], int]
+
+
+class _Version(NamedTuple):
+    """What a pooled connection saw of the file when it was opened."""
+
+    immutable: bool
+    inode: int
+    modified_ns: int
+
+
+class SqliteEngine:
+    """One SQLite file; a connection for each query at a time, a few kept for the next."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, *, limits: QueryLimits, busy_seconds: float = BUSY_SECONDS) -> None:
+        check_file(path, dialect=self.dialect)
+        self._path, self._busy_seconds = path, busy_seconds
+        self._value_bytes = min(limits.bytes, MAX_VALUE_BYTES)
+        self._lock = threading.Lock()
+        self._idle: dict[bool, list[tuple[sqlite3.Connection, _Version]]] = {True: [], False: []}
+        self._authorizer: Authorizer | None = None
+        self._touch: tuple[str, ...] = ()
+        self._closed = False
+        with self.trusted() as session, _translated(self._value_bytes):
+            session.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+
+    def reflect(self) -> Reflected:
+        """Read the catalogue by PRAGMA."""
+        with self.trusted() as session, _translated(self._value_bytes):
+            return reflect(session.connection, name=self._path.stem)
+
+    def guard(self, catalog: Catalog, found: Reflected) -> None:
+        """Build the authorizer: what the catalogue shows can be read, nothing else."""
+        with self.trusted() as session:
+            virtual = [name for name in virtual_tables(session.connection) if catalog.resolve(name) is not None]
+            shadows = shadow_tables(session.connection, virtual)
+        self._touch = tuple(f"SELECT 1 FROM {quoted(name)} LIMIT 0" for name in virtual)
+        self._authorizer = _authorizer(catalog, found, shadows=shadows)
+
+    @contextmanager
+    def walled(self) -> Iterator["SqliteSession"]:
+        """Open a session that the authorizer watches."""
+        if self._authorizer is None:
+            raise RuntimeError("SqliteEngine.guard must be called before a walled session is opened")
+        with self._session(walled=True) as session:
+            yield session
+
+    @contextmanager
+    def trusted(self) -> Iterator["SqliteSession"]:
+        """Open a session without the authorizer, read-only all the same."""
+        with self._session(walled=False) as session:
+            yield session
+
+    def close(self) -> None:
+        """Close the idle connections; those at work are closed when they come back."""
+        with self._lock:
+            self._closed = True
+            idle = [connection for pool in self._idle.values() for connection, _ in pool]
+            for pool in self._idle.values():
+                pool.clear()
+        for connection in idle:
+            connection.close()
+
+    @contextmanager
+    def _session(self, *, walled: bool) -> Iterator["SqliteSession"]:
+        connection, version = self._take(walled)
+        try:
+            yield SqliteSession(connection, value_bytes=self._value_bytes)
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            keep = not self._closed and len(self._idle[walled]) < IDLE_CONNECTIONS
+            if keep:
+                self._idle[walled].append((connection, version))
+        if not keep:
+            connection.close()
+
+    def _take(self, walled: bool) -> tuple[sqlite3.Connection, _Version]:
+        version = self._version()
+        while True:
+            with self._lock:
+                if self._closed:
+                    raise DatabaseUnavailableError("the database was closed: open it again")
+                pool = self._idle[walled]
+                entry = pool.pop() if pool else None
+            if entry is None:
+                return self._connect(walled, version), version
+            if entry[1] == version:
+                return entry
+            entry[0].close()
+
+    def _version(self) -> _Version:
+        """Say how the file must be opened now.
+
+        A WAL database that nobody has open would get its -wal and -shm files made by a reader, and left there:
+        `immutable` keeps the folder as it is. A connection opened so is not used again once the file has changed.
+        """
+        try:
+            with self._path.open("rb") as file:
+                head = file.read(20)
+            stat = self._path.stat()
+        except OSError as error:
+            raise DatabaseUnavailableError(f"the database file {str(self._path)!r} cannot be read: {error.strerror}") from error
+        immutable = head[18:20] == b"\x02\x02" and not self._path.with_name(self._path.name + "-wal").exists()
+        return _Version(immutable, stat.st_ino, stat.st_mtime_ns if immutable else 0)
+
+    def _connect(self, walled: bool, version: _Version) -> sqlite3.Connection:
+        uri = f"file:{quote(str(self._path.absolute()))}?mode=ro{'&immutable=1' if version.immutable else ''}"
+        with _translated(self._value_bytes):
+            connection = sqlite3.connect(uri, uri=True, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
+            try:
+                self._wall_in(connection, walled)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def _wall_in(self, connection: sqlite3.Connection, walled: bool) -> None:
+        # Bytes that are not UTF-8 must not make a whole column unreadable.
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+        connection.execute("PRAGMA query_only=1")
+        connection.execute("PRAGMA trusted_schema=0")
+        for limit, value in CAPS.items():
+            connection.setlimit(limit, value)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._value_bytes)
+        if walled:
+            # A virtual table first touched under the authorizer fails with "vtable constructor failed".
+            for sql in ("SELECT 1 FROM json_each('[]')", "SELECT 1 FROM json_tree('[]')", *self._touch):
+                with suppress(sqlite3.Error):
+                    connection.execute(sql).fetchall()
+            connection.set_authorizer(self._authorizer)
+        else:
+            # SQLite's lower() knows A to Z only.
+            connection.create_function("lt_fold", 1, _folded, deterministic=True)
+
+
+class SqliteSession:
+    """One connection at work."""
+
+    def __init__(self, connection: sqlite3.Connection, *, value_bytes: int) -> None:
+        self.connection, self._value_bytes = connection, value_bytes
+
+    def fetch(self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop) -> Fetched:
+        """Run one statement and fetch all its rows, the deadline looked at every few thousand steps."""
+        self.connection.set_progress_handler(lambda: int(stop()), OPCODES_BETWEEN_LOOKS)
+        try:
+            with _translated(self._value_bytes):
+                cursor = self.connection.execute(sql, params)  # type: ignore[arg-type]  # the stubs name each type SQLite takes
+                columns = tuple(entry[0] for entry in cursor.description or ())
+                rows: list[Row] = collect(cursor.fetchmany, limits=limits, stop=stop)
+        finally:
+            self.connection.set_progress_handler(None, 0)
+        return Fetched(columns, tuple(_type_of(rows, index) for index in range(len(columns))), rows)
+
+    def interrupt(self) -> None:
+        """Stop the statement that runs; without effect when none does."""
+        self.connection.interrupt()
+
+
+_NAMES = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
+
+
+def _type_of(rows: list[Row], index: int) -> str:
+    """Name the storage class of a column's values: SQLite gives results no other type."""
+    found = {type(row[index]) for row in rows if row[index] is not None}
+    if found == {int, float}:
+        return "REAL"
+    if len(found) > 1:
+        return "ANY"
+    return _NAMES[found.pop()] if found else "NULL"
+
+
+def _authorizer(catalog: Catalog, found: Reflected, *, shadows: frozenset[str]) -> Authorizer:
+    direct = {fold(table.name) for table in catalog.tables} | TABLE_FUNCTIONS["sqlite"] | shadows
+    through_views = read_by_views(found, catalog)
+    functions = SCALAR_FUNCTIONS["sqlite"]
+
+    def authorize(action: int, first: str | None, second: str | None, _database: str | None, source: str | None) -> int:
+        if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_READ:
+            name = fold(first or "")
+            if name in direct or (source is not None and name in through_views):
+                return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION and fold(second or "") in functions:
+            return sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_DENY
+
+    return authorize
+
+
+@contextmanager
+def _translated(value_bytes: int) -> Iterator[None]:
+    """Turn what the driver raises into the typed errors."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translate(error, value_bytes) from error
+    except MemoryError as error:
+        raise ResultTooLargeError(limit=value_bytes, what="the query's memory") from error
+
+
+def _translate(error: sqlite3.Error, value_bytes: int) -> DatabaseError | StoppedError:
+    text = str(error)
+    if "interrupted" in text:
+        return StoppedError()
+    if "too big" in text:
+        return ResultTooLargeError(limit=value_bytes, what="one value")
+    if "locked" in text or "busy" in text:
+        return DatabaseUnavailableError("the database is locked by another program: wait until that has finished, then ask again")
+    if "not authorized" in text or "prohibited" in text:
+        return QueryRefusedError("the database refused the statement", rule="engine", hint="only the tables of the catalogue can be read")
+    if any(sign in text for sign in ("not a database", "malformed", "unable to open", "disk I/O", "readonly", "unsupported file format")):
+        return DatabaseUnavailableError(f"the SQLite database cannot be read: {text}")
+    return QueryFailedError(text)
+
+
+def _folded(value: object) -> object:
+    return value.casefold() if isinstance(value, str) else value

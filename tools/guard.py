@@ -1,0 +1,179 @@
+"""The AST wall: read a model's SQL into a tree, check the tree against lists of what is allowed, write it anew.
+
+What runs is the text written from the checked tree, without comments, and that text is read and checked once more:
+where sqlglot and an engine read one text in two ways, the engine gets the reading that was checked.
+"""
+
+import logging
+from dataclasses import dataclass
+
+from sqlglot import exp, parse
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
+
+from longtable.graph.errors import QueryRefusedError, UnknownTableError
+from longtable.tools.catalog import Catalog, Table, fold, nearest
+from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
+from longtable.tools.growth import growth
+from longtable.tools.nodes_allowed import QUERIES, SYNTAX_FUNCTIONS, allowed_node
+from longtable.tools.scope import is_cte
+
+MAX_SQL_CHARS = 50_000
+MAX_GROWTH = 10_000_000
+MAX_DEPTH = 300
+
+# sqlglot reports what it cannot parse by a warning on top of the Command node that is refused here.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the wall says. `sql` is the text to run, `tables` the names it reads; both empty when refused."""
+
+    allowed: bool
+    rule: str = ""
+    reason: str = ""
+    hint: str = ""
+    sql: str = ""
+    tables: tuple[str, ...] = ()
+
+    def raise_if_refused(self) -> None:
+        """Raise `QueryRefusedError`, or `UnknownTableError` when a table is not there or cannot be seen."""
+        if self.allowed:
+            return
+        kind = UnknownTableError if self.rule == "table" else QueryRefusedError
+        raise kind(self.reason, rule=self.rule, hint=self.hint)
+
+
+class _RefusedError(Exception):
+    def __init__(self, rule: str, reason: str, hint: str = "") -> None:
+        self.verdict = Verdict(False, rule, reason, hint)
+
+
+def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
+    """Decide whether `sql` may run on a database of this dialect and catalogue."""
+    try:
+        first = _checked(sql, dialect, catalog)
+        rendered = _render(first, dialect)
+        second = _checked(rendered, dialect, catalog)
+        tables = sorted({table.name for node in second.find_all(exp.Table) if (table := _resolved(node, dialect, catalog))})
+        return Verdict(True, sql=rendered, tables=tuple(tables))
+    except _RefusedError as refused:
+        return refused.verdict
+    except RecursionError:
+        return Verdict(False, "depth", "the SQL is nested too deeply", "write it with fewer nested brackets")
+
+
+def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:
+    tree = _parse(sql, dialect)
+    if not isinstance(tree, QUERIES):
+        raise _RefusedError("statement", f"{_label(tree)} is not a query", "only reading is allowed: send one SELECT")
+    for node in tree.walk():
+        _check_node(node, sql, dialect, catalog)
+    if dialect == "duckdb":
+        _check_growth(tree)
+    return tree
+
+
+def _parse(sql: str, dialect: str) -> exp.Expr:
+    if len(sql) > MAX_SQL_CHARS:
+        raise _RefusedError("length", f"the SQL has {len(sql):,} characters, {MAX_SQL_CHARS:,} are allowed", "send a shorter query")
+    if "\x00" in sql:
+        raise _RefusedError("syntax", "the SQL holds a NUL character", "send plain text")
+    try:
+        trees = [tree for tree in parse(sql, dialect=dialect) if tree is not None and not isinstance(tree, exp.Semicolon)]
+    except ParseError as error:
+        raise _RefusedError("syntax", _parse_message(error), f"send one {dialect} SELECT") from error
+    except SqlglotError as error:
+        raise _RefusedError("syntax", f"the SQL cannot be read: {_first_line(error)}", f"send one {dialect} SELECT") from error
+    if not trees:
+        raise _RefusedError("statement", "there is no statement in the text", "send one SELECT")
+    if len(trees) > 1:
+        raise _RefusedError("statements", f"the text holds {len(trees)} statements", "send exactly one SELECT")
+    return trees[0]
+
+
+def _parse_message(error: ParseError) -> str:
+    detail = error.errors[0] if error.errors else {}
+    place = f" at line {detail['line']}, column {detail['col']}" if detail.get("line") else ""
+    near = f", near {str(detail['highlight'])[:40]!r}" if detail.get("highlight") else ""
+    return f"syntax error{place}{near}: {str(detail.get('description') or _first_line(error)).rstrip('.')}"
+
+
+def _render(tree: exp.Expr, dialect: str) -> str:
+    try:
+        return tree.sql(dialect, comments=False, unsupported_level=ErrorLevel.RAISE)
+    except (SqlglotError, ValueError) as error:
+        raise _RefusedError("syntax", f"the SQL has no exact form in {dialect}: {_first_line(error)}", "write it another way") from error
+
+
+def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
+    if isinstance(node, exp.Table):
+        _check_table(node, dialect, catalog)
+    elif isinstance(node, exp.Func) and type(node) not in SYNTAX_FUNCTIONS:
+        _check_function(node, sql, dialect, catalog)
+    elif not allowed_node(node):
+        raise _RefusedError("construct", f"{_label(node)} is not allowed in a query", "only reading is allowed: send a plain SELECT")
+
+
+def _check_table(node: exp.Table, dialect: str, catalog: Catalog) -> None:
+    if isinstance(node.this, exp.Func):
+        return  # its name is checked when the walk comes to it
+    if not isinstance(node.this, exp.Identifier) or isinstance(node.args.get("catalog"), exp.Dot):
+        raise _RefusedError("construct", "a table must be given by its name", "see list_tables for the names")
+    if is_cte(node, dialect) or _resolved(node, dialect, catalog) is not None:
+        return
+    name = node.name
+    close = catalog.nearest_tables(name)
+    hint = f"nearest tables: {', '.join(close)}" if close else "see list_tables for the tables"
+    raise _RefusedError("table", f"there is no table {name!r} to read", hint)
+
+
+def _resolved(node: exp.Table, dialect: str, catalog: Catalog) -> Table | None:
+    if isinstance(node.this, exp.Func) or is_cte(node, dialect):
+        return None
+    return catalog.resolve(node.name, schema=node.db, database=node.catalog)
+
+
+def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) -> None:
+    name = _written_name(node, sql)
+    in_from = isinstance(node.parent, exp.Table | exp.From | exp.Join | exp.Lateral)
+    allowed = TABLE_FUNCTIONS[dialect] if in_from else SCALAR_FUNCTIONS[dialect]
+    if name in allowed and name not in catalog.hidden_functions:
+        return
+    close = nearest(name, allowed)
+    where = " in FROM" if in_from else ""
+    raise _RefusedError(
+        "function",
+        f"the function {name!r} is not allowed{where}",
+        f"nearest functions: {', '.join(close)}" if close else "use another function",
+    )
+
+
+def _written_name(node: exp.Func, sql: str) -> str:
+    """Return the function's name as it stands in the text: sqlglot gives many names one node."""
+    start, end = node.meta.get("start"), node.meta.get("end")
+    if isinstance(start, int) and isinstance(end, int):
+        return fold(sql[start : end + 1].strip('"`[]'))
+    return fold(node.name if isinstance(node, exp.Anonymous) else node.sql_name())
+
+
+def _check_growth(tree: exp.Expr) -> None:
+    size = growth(tree)
+    if size is None:
+        raise _RefusedError(
+            "growth",
+            "repeat, lpad, rpad, range and their kind need literal numbers here",
+            "write the count as a number, or use generate_series in FROM",
+        )
+    if size > MAX_GROWTH:
+        raise _RefusedError("growth", f"the query would make values of some {size:,.0f} elements", f"stay under {MAX_GROWTH:,}")
+
+
+def _label(node: exp.Expr) -> str:
+    if isinstance(node, exp.Command):
+        return str(node.this).upper()
+    return type(node).__name__.upper()
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0]

@@ -1,0 +1,174 @@
+"""Run one query off the caller's thread, so that time limit and cancel hold whatever the engine does.
+
+Both engines look at their stop flag only between steps. One call on one huge value can go on for minutes without a
+step (levenshtein of two 200,000-character strings in DuckDB: 33 s after `interrupt()`), so the caller waits beside the
+query, not inside it, and leaves it behind after a short grace.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+from longtable.graph.errors import DatabaseUnavailableError, QueryCancelledError, QueryTimeoutError
+
+T = TypeVar("T")
+
+GRACE_SECONDS = 0.5
+INTERRUPT_EVERY_SECONDS = 0.02
+MAX_LEFT_BEHIND = 8
+
+
+class StoppedError(Exception):
+    """Tell the engine's thread that its query was stopped; never leaves this package."""
+
+
+class Interruptible(Protocol):
+    """What can be told to stop from another thread."""
+
+    def interrupt(self) -> None: ...
+
+
+class Cancel:
+    """A switch that stops the query it was passed to; safe to share between threads, and final once used."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        """Say whether `cancel` was called."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Stop now; a second call does nothing."""
+        with self._lock:
+            if self._cancelled:
+                return
+            self._cancelled = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` on cancel, at once if that has been; return what takes it back."""
+        with self._lock:
+            if not self._cancelled:
+                self._callbacks.append(callback)
+                return lambda: self._forget(callback)
+        callback()
+        return lambda: None
+
+    def _forget(self, callback: Callable[[], None]) -> None:
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+
+class Stop:
+    """What a running query looks at: a flag set from outside, and a deadline it sees for itself."""
+
+    def __init__(self, *, seconds: float) -> None:
+        self.deadline = time.monotonic() + seconds
+        self.flag = threading.Event()
+        self._lock = threading.Lock()
+        self._session: Interruptible | None = None
+
+    def __call__(self) -> bool:
+        return self.flag.is_set() or time.monotonic() >= self.deadline
+
+    def watch(self, session: Interruptible | None) -> None:
+        """Name the session to interrupt; None before it is given back, so that no later query on it is hit."""
+        with self._lock:
+            self._session = session
+
+    def interrupt(self) -> None:
+        """Interrupt the session, if there is one."""
+        self.flag.set()
+        with self._lock:
+            if self._session is not None:
+                self._session.interrupt()
+
+
+class _Job(Generic[T]):
+    """One function in a daemon thread: it must not hold up the interpreter's end."""
+
+    def __init__(self, work: Callable[[Stop], T], stop: Stop, wake: threading.Event) -> None:
+        self._work, self._stop, self._wake = work, stop, wake
+        self.done = False
+        self._result: list[T] = []
+        self._error: BaseException | None = None
+        threading.Thread(target=self._run, name="longtable-query", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._result.append(self._work(self._stop))
+        except BaseException as error:
+            self._error = error
+        self.done = True
+        self._wake.set()
+
+    def result(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return self._result[0]
+
+
+class Runner:
+    """Run work beside the caller, under a deadline and a cancel; count what had to be left behind."""
+
+    def __init__(self) -> None:
+        self._left_behind: list[_Job[Any]] = []
+        self._running: set[Cancel] = set()
+
+    def run(self, work: Callable[[Stop], T], *, seconds: float, cancel: Cancel | None = None) -> T:
+        """Return what `work` returns; raise `QueryTimeoutError` or `QueryCancelledError` when stopped.
+
+        `work` calls `stop.watch(session)` as soon as there is something to interrupt.
+        """
+        cancel = cancel or Cancel()
+        if cancel.cancelled:
+            raise QueryCancelledError
+        self._left_behind = [job for job in self._left_behind if not job.done]
+        if len(self._left_behind) >= MAX_LEFT_BEHIND:
+            raise DatabaseUnavailableError(f"{MAX_LEFT_BEHIND} stopped queries have not ended yet: wait until they have")
+        wake = threading.Event()
+        stop = Stop(seconds=seconds)
+        forget = cancel.on_cancel(wake.set)
+        self._running.add(cancel)
+        job = _Job(work, stop, wake)
+        try:
+            wake.wait(seconds)
+            if not job.done:
+                self._stop(job, stop)
+            if cancel.cancelled:
+                raise QueryCancelledError
+            if not job.done:
+                raise QueryTimeoutError(limit_s=seconds)
+            return job.result()
+        except StoppedError:
+            raise QueryTimeoutError(limit_s=seconds) from None
+        except BaseException:
+            # Ctrl-C in the waiting thread must not leave the query running.
+            if not job.done:
+                stop.interrupt()
+            raise
+        finally:
+            forget()
+            self._running.discard(cancel)
+
+    def cancel_all(self) -> None:
+        """Cancel what is running."""
+        for cancel in list(self._running):
+            cancel.cancel()
+
+    def _stop(self, job: _Job[T], stop: Stop) -> None:
+        """Interrupt again and again, for an interrupt that comes before the query began is lost; then give up."""
+        until = time.monotonic() + GRACE_SECONDS
+        while not job.done and time.monotonic() < until:
+            stop.interrupt()
+            time.sleep(INTERRUPT_EVERY_SECONDS)
+        if not job.done:
+            self._left_behind.append(job)

@@ -1,0 +1,66 @@
+"""Tell a common table expression from a table of the same name, by the scope the engine would use.
+
+Where the engines could read a name as the table, it counts as the table: DuckDB reads the real table in
+`WITH RECURSIVE s AS (SELECT * FROM s) ...` and in the first part of a recursive union.
+"""
+
+from sqlglot import exp
+
+from longtable.tools.catalog import fold
+
+
+def is_cte(table: exp.Table, dialect: str) -> bool:
+    """Say whether this table node means a common table expression that is in scope where it stands."""
+    if table.args.get("db") is not None or table.args.get("catalog") is not None:
+        return False
+    name = fold(table.name)
+    node: exp.Expr = table
+    while (parent := node.parent) is not None:
+        if isinstance(parent, exp.With):
+            if _seen_from_within(parent, node, table, name, dialect):
+                return True
+            # The query that owns this WITH has been dealt with: go on above it.
+            node = parent.parent or parent
+            continue
+        with_ = parent.args.get("with_")
+        if with_ is not None and with_ is not node and any(fold(cte.alias) == name for cte in with_.expressions):
+            return True
+        node = parent
+    return False
+
+
+def _seen_from_within(with_: exp.With, inside: exp.Expr, table: exp.Table, name: str, dialect: str) -> bool:
+    """Decide for a name inside the body of one expression of `with_`."""
+    earlier = True
+    for cte in with_.expressions:
+        if cte is inside:
+            earlier = False
+            if fold(cte.alias) == name and _recursive_reference(with_, cte, table, dialect):
+                return True
+        elif fold(cte.alias) == name and (earlier or dialect == "sqlite"):
+            return True  # SQLite sees later expressions too
+    return False
+
+
+def _recursive_reference(with_: exp.With, cte: exp.CTE, table: exp.Table, dialect: str) -> bool:
+    """Say whether `table` stands in the recursive part of the union that `cte` is."""
+    body = cte.this
+    if not isinstance(body, exp.SetOperation):
+        return False
+    if dialect == "sqlite":
+        spine = []
+        part: exp.Expr = body
+        while isinstance(part, exp.SetOperation):
+            spine.append(part.expression)
+            part = part.this
+        return any(_within(table, part) for part in spine)
+    return bool(with_.args.get("recursive")) and _within(table, body.expression)
+
+
+def _within(node: exp.Expr, ancestor: exp.Expr) -> bool:
+    above: exp.Expr | None = node
+    while above is not None:
+        if above is ancestor:
+            return True
+        above = above.parent
+    return False

@@ -1,0 +1,56 @@
+"""What a query may cost, and which tables it may read: frozen values, checked when built."""
+
+from dataclasses import dataclass
+
+from longtable.graph.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryLimits:
+    """Most that one query may take; over it, the query is stopped and nothing of it is returned."""
+
+    seconds: float = 30.0
+    rows: int = 10_000
+    bytes: int = 8_000_000
+    """Size of the result."""
+    memory_bytes: int = 1_000_000_000
+    """Memory of the engine, where the engine can be held to it (DuckDB: all queries of one `Database` together)."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float) or not 0 < self.seconds <= 86_400:
+            raise ConfigError(f"QueryLimits.seconds must be over 0 and at most 86400, found {self.seconds!r}")
+        for name, least in (("rows", 1), ("bytes", 1_000), ("memory_bytes", 16_000_000)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(f"QueryLimits.{name} must be a whole number of at least {least}, found {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablePolicy:
+    """Which tables can be read, by name, whatever the case. A table that cannot be read is not seen at all.
+
+    A name holds in every schema, `schema.name` in one. A view named in `allowed` may read tables that are not; nothing
+    may read a denied table.
+    """
+
+    allowed: frozenset[str] | None = None
+    denied: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for name in ("allowed", "denied"):
+            value = getattr(self, name)
+            if value is None and name == "allowed":
+                continue
+            if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+                raise ConfigError(f"TablePolicy.{name} must be a set of table names, found {value!r}")
+            object.__setattr__(self, name, frozenset(item.casefold() for item in value))
+
+    def denies(self, name: str, schema: str = "main") -> bool:
+        """Say whether the table is named in `denied`."""
+        return not self.denied.isdisjoint((name.casefold(), f"{schema}.{name}".casefold()))
+
+    def permits(self, name: str, schema: str = "main") -> bool:
+        """Say whether the table can be read, what a view reads set aside."""
+        if self.denies(name, schema):
+            return False
+        return self.allowed is None or not self.allowed.isdisjoint((name.casefold(), f"{schema}.{name}".casefold()))

@@ -1,0 +1,105 @@
+"""The tools of one database, as LangChain tools: the content is compact JSON, the artifact of run_sql the whole result."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import BaseModel, Field
+
+from longtable.tools import query_tools, schema_tools, values
+from longtable.tools.cells import dumps
+from longtable.tools.database import Cancel, Database, QueryResult
+
+Answer = tuple[str, QueryResult | None]
+
+
+class ListTables(BaseModel):
+    """Arguments of list_tables."""
+
+    search: str = Field(default="", description="Only tables whose name or columns hold this text, whatever the case. Empty: all.")
+    page: int = Field(default=1, description=f"Page, {schema_tools.PAGE} tables each.")
+
+
+class DescribeTables(BaseModel):
+    """Arguments of describe_tables."""
+
+    names: list[str] = Field(description=f"Table names as list_tables gives them, at most {schema_tools.MOST_DESCRIBED}.")
+
+
+class FindValues(BaseModel):
+    """Arguments of find_values."""
+
+    text: str = Field(description="The value or a part of it, for instance a name the user wrote.")
+    table: str = Field(default="", description="Search this table only. Empty: the text columns of all tables.")
+    column: str = Field(default="", description="Search columns of this name only.")
+    limit: int = Field(default=20, description="Most matches to return.")
+
+
+class RunSql(BaseModel):
+    """Arguments of run_sql."""
+
+    sql: str = Field(description="One SELECT statement in the database's dialect.")
+
+
+def database_tools(database: Database) -> list[BaseTool]:
+    """Return list_tables, describe_tables, find_values and run_sql over this database; they raise `DatabaseError`s."""
+
+    def tables(search: str = "", page: int = 1, *, cancel: Cancel | None = None) -> Answer:
+        return dumps(schema_tools.list_tables(database, search, page, cancel=cancel)), None
+
+    def describe(names: list[str], *, cancel: Cancel | None = None) -> Answer:
+        return dumps(schema_tools.describe_tables(database, names, cancel=cancel)), None
+
+    def find(text: str, table: str = "", column: str = "", limit: int = 20, *, cancel: Cancel | None = None) -> Answer:
+        return dumps(values.find_values(database, text, table, column, limit, cancel=cancel)), None
+
+    def run(sql: str, *, cancel: Cancel | None = None) -> Answer:
+        preview, result = query_tools.run_sql(database, sql, cancel=cancel)
+        return dumps(preview), result
+
+    return [
+        _tool("list_tables", "List the tables and views with their columns and row counts.", tables, ListTables),
+        _tool(
+            "describe_tables", "Describe tables: column types, keys, comments, row counts and three sample rows.", describe, DescribeTables
+        ),
+        _tool(
+            "find_values",
+            "Find which table and column holds a value, and how it is spelled there, before filtering by it.",
+            find,
+            FindValues,
+        ),
+        _tool(
+            "run_sql",
+            f"Run one read-only SELECT in the {database.dialect} dialect. You see the first {query_tools.SHOWN_ROWS} rows and the number of all;"
+            " the user sees every row.",
+            run,
+            RunSql,
+            metadata={"kind": "query"},
+        ),
+    ]
+
+
+def _tool(
+    name: str, description: str, call: Callable[..., Answer], arguments: type[BaseModel], metadata: dict[str, Any] | None = None
+) -> BaseTool:
+    def run(**given: Any) -> Answer:
+        return call(**given)
+
+    async def arun(**given: Any) -> Answer:
+        cancel = Cancel()
+        try:
+            return await asyncio.to_thread(call, cancel=cancel, **given)
+        except asyncio.CancelledError:
+            cancel.cancel()
+            raise
+
+    return StructuredTool.from_function(
+        func=run,
+        coroutine=arun,
+        name=name,
+        description=description,
+        args_schema=arguments,
+        response_format="content_and_artifact",
+        metadata=metadata,
+    )
