@@ -25,6 +25,7 @@ from longtable.memory.rounds import MALFORMED, all_calls
 from longtable.memory.tokens import compact_json
 from longtable.nodes.ingest import stamp
 from longtable.nodes.route import open_calls
+from longtable.tools.cells import json_value
 from longtable.tools.database import QueryResult
 
 MAX_PARALLEL = 8
@@ -155,7 +156,7 @@ def _query_finished(call_id: str, name: str, ms: int, result: QueryResult) -> Qu
         sql=result.sql,
         columns=list(result.columns),
         column_types=list(result.types),
-        rows=result.json_rows(),
+        rows=[[json_value(cell) for cell in row] for row in result.rows],
         row_count=result.row_count,
     )
 

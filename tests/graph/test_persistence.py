@@ -122,7 +122,7 @@ from tests.graph.test_persistence import ask
 import sys
 url = sys.argv[1]
 for n in range(12):
-    ask(url, "t", f"q{n} " + "w " * 90, "a " * 90)
+    ask(url, "t", f"q{n} " + "w " * 160, "a " * 160)
 from longtable.graph import open_persistence, build_graph, Conversation
 from tests.support.models import script
 with open_persistence(url) as kept:
