@@ -1,0 +1,230 @@
+"""Cut a question into chunks: operations, mentions of the schema, values, numbers, times, words left over."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.lexicon import (
+    FILLERS,
+    GENDERS,
+    GREETINGS,
+    LONGEST_PHRASE,
+    MONTHS,
+    NUMBERS,
+    PHRASES,
+    PREPOSITIONS,
+    UNIT_WORDS,
+    UNITS,
+    WEEKDAYS,
+)
+from longtable.app.offline.linking import Hit, hits
+from longtable.app.offline.text import Token, lemma
+
+_SKIPPED = frozenset({"of", "the", "a", "an", "s"})
+
+
+@dataclass(frozen=True)
+class Match:
+    """A value found in the database for a text of the question."""
+
+    table: str
+    column: str
+    value: str | int | float
+    how: str  # exact, case, partial
+    count: int = 0
+
+
+Values = Mapping[str, tuple[Match, ...]]
+
+
+@dataclass
+class Chunk:
+    """One unit of meaning; `used` once some rule of the parser has taken it up."""
+
+    kind: str  # op, mention, value, number, time, unit, prep, comma, word, filler
+    text: str
+    word: str = ""
+    place: int = 0
+    op: str = ""
+    arg: str = ""
+    hits: tuple[Hit, ...] = ()
+    matches: tuple[Match, ...] = ()
+    number: float | int = 0
+    unit: str = ""
+    quoted: bool = False
+    name: bool = False
+    used: bool = field(default=False, compare=False)
+
+    @property
+    def best(self) -> float:
+        """Return the score of its best link."""
+        return self.hits[0].score if self.hits else 0.0
+
+    def is_op(self, *names: str) -> bool:
+        """Say whether it is one of these operations."""
+        return self.kind == "op" and self.op in names
+
+
+@dataclass(frozen=True)
+class _Span:
+    start: int
+    end: int
+    weight: float
+    chunk: Chunk
+
+
+def chunk(tokens: list[Token], catalog: Catalog, values: Values) -> list[Chunk]:
+    """Return the chunks of a question in order; the heaviest spans win where they overlap."""
+    spans = [*_ops(tokens), *_mentions(tokens, catalog), *_values(tokens, values), *_singles(tokens)]
+    spans.sort(key=lambda span: (-span.weight, span.start))
+    taken: set[int] = set()
+    chosen: list[_Span] = []
+    for span in spans:
+        places = set(range(span.start, span.end))
+        if not places & taken:
+            taken |= places
+            chosen.append(span)
+    chosen.sort(key=lambda span: span.start)
+    return [_with_links(span, tokens, catalog) for span in chosen]
+
+
+def _with_links(span: _Span, tokens: list[Token], catalog: Catalog) -> Chunk:
+    found = span.chunk
+    found.place = span.start
+    if found.kind in ("op", "value", "unit", "time") and span.end - span.start == 1 and not found.hits:
+        token = tokens[span.start]
+        found.hits = tuple(hit for hit in hits((token.word,), token.text, catalog) if hit.score >= 0.9)
+    return found
+
+
+def _text(tokens: list[Token]) -> str:
+    return " ".join(token.text for token in tokens)
+
+
+def _ops(tokens: list[Token]) -> list[_Span]:
+    found: list[_Span] = []
+    for start in range(len(tokens)):
+        for size in range(min(LONGEST_PHRASE, len(tokens) - start), 0, -1):
+            part = tokens[start : start + size]
+            if any(token.kind not in ("word", "code") for token in part):
+                continue
+            entry = PHRASES.get(tuple(token.word for token in part))
+            if entry is not None:
+                found.append(_Span(start, start + size, size * 10 + 1.5, Chunk("op", _text(part), part[0].word, op=entry[0], arg=entry[1])))
+                break
+    for start, token in enumerate(tokens):
+        if token.kind == "symbol":
+            op = {"≥": ">=", "≤": "<=", "!=": "<>"}.get(token.text, token.text)
+            found.append(_Span(start, start + 1, 20, Chunk("op", token.text, token.text, op="cmp", arg=op)))
+    return found
+
+
+def _mentions(tokens: list[Token], catalog: Catalog) -> list[_Span]:
+    found: list[_Span] = []
+    asked = any(token.word in ("do", "does", "did") for token in tokens)
+    for start, first in enumerate(tokens):
+        if first.kind not in ("word", "quoted") or first.word in _SKIPPED or (first.word in PREPOSITIONS and first.text.islower()):
+            continue
+        for end in range(start + 1, min(start + 6, len(tokens)) + 1):
+            part = tokens[start:end]
+            last = part[-1]
+            if last.kind not in ("word", "number") or (last.kind == "number" and len(part) == 1):
+                if not (len(part) == 1 and last.kind == "quoted"):
+                    break
+            if last.word in _SKIPPED:
+                continue
+            words = tuple(token.word for token in part if token.word not in _SKIPPED)
+            linked = hits(words, _text(part), catalog)
+            if linked and not _verb(tokens, start, end, linked[0].score, asked):
+                chunk_ = Chunk("mention", _text(part), last.word, hits=linked, name=first.is_name and start > 0)
+                found.append(_Span(start, end, len(words) * 10 * min(linked[0].score, 1.0) + (1 if linked[0].score >= 0.9 else 0), chunk_))
+    return found
+
+
+def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) -> bool:
+    """Say whether a lone word is a verb of the question and not a name: 'make' in 'how many cars does he make'."""
+    if end - start > 1:
+        content = [token.word for token in tokens[start:end] if token.word not in _SKIPPED]
+        return all(word in FILLERS for word in content)
+    word = tokens[start].word
+    if word not in FILLERS:
+        return False
+    if score < 0.95 or word in ("list", "show", "name", "data", "table", "record", "is", "has", "have", "value", "what", "who", "are", "no", "in"):
+        return True
+    before = next((token.word for token in reversed(tokens[:start])), "")
+    return (asked and start == len(tokens) - 1) or before in ("to", "who", "that", "which", "they", "was", "were", "been") or word.endswith("ed")
+
+
+def _values(tokens: list[Token], values: Values) -> list[_Span]:
+    found: list[_Span] = []
+    for start in range(len(tokens)):
+        for end in range(start + 1, min(start + 9, len(tokens)) + 1):
+            part = tokens[start:end]
+            matches = _matches(part, values)
+            if not matches:
+                continue
+            quoted = any(token.kind == "quoted" for token in part)
+            name = part[0].is_name or quoted
+            exact = matches[0].how != "partial"
+            weight = (end - start) * (10.2 if exact and name else 9.2 if exact else 8.0) + (5 if quoted else 0) + (2 if end - start > 1 and exact else 0)
+            if end - start == 1 and part[0].text.isupper() and exact and len(part[0].text) >= 2:
+                weight += 2
+            found.append(_Span(start, end, weight, Chunk("value", _text(part), part[-1].word, matches=matches, quoted=quoted, name=name)))
+    return found
+
+
+def _matches(part: list[Token], values: Values) -> tuple[Match, ...]:
+    if len(part) == 1 and part[0].word in GENDERS and part[0].kind == "word":
+        wanted = GENDERS[part[0].word]
+        return tuple(match for word in wanted for match in values.get(word, ()) if match.how != "partial" and str(match.value).lower() in wanted)
+    if all(token.kind == "word" and (token.word in FILLERS or token.word in PREPOSITIONS) for token in part):
+        return ()
+    if part[0].kind == "word" and part[0].word in _SKIPPED and part[0].text.islower():
+        return ()
+    text = " ".join(token.word for token in part)
+    for form in (text, " ".join([*(token.word for token in part[:-1]), lemma(part[-1].word)])):
+        if matches := values.get(form, ()):
+            exact = tuple(match for match in matches if match.how != "partial")
+            if exact:
+                return exact
+            if any(token.is_name for token in part) or any(form in str(match.value).lower().split() for match in matches):
+                return matches
+    return ()
+
+
+def _singles(tokens: list[Token]) -> list[_Span]:
+    return [_Span(index, index + 1, *_single(token, tokens[index - 1] if index else None)) for index, token in enumerate(tokens)]
+
+
+def _single(token: Token, before: Token | None) -> tuple[float, Chunk]:
+    text, word = token.text, token.word
+    if token.kind in ("number", "ordinal"):
+        return 10.0, Chunk("number", text, word, number=float(word) if "." in word else int(word))
+    if token.kind == "date":
+        return 10.0, Chunk("time", text, word, unit="date", arg="-".join(part.zfill(2) for part in word.split("-")))
+    if token.kind == "decade":
+        return 10.0, Chunk("time", text, word, unit="decade", number=int(word))
+    if token.kind in ("comma", "stop"):
+        return 1.0, Chunk("comma", text, text)
+    if token.kind in ("quoted", "code"):
+        return 9.0, Chunk("word", text, word, quoted=token.kind == "quoted", name=True)
+    return _plain(token, before)
+
+
+def _plain(token: Token, before: Token | None) -> tuple[float, Chunk]:
+    text, word = token.text, token.word
+    if word in MONTHS and not (word in ("may", "mar", "jan", "sep", "dec", "march") and text.islower() and (before is None or before.word not in ("in", "of", "since", "for"))):
+        return 10.3, Chunk("time", text, word, unit="month", number=MONTHS[word])
+    if lemma(word) in WEEKDAYS:
+        return 10.3, Chunk("time", text, word, unit="weekday", number=WEEKDAYS[lemma(word)])
+    if word in NUMBERS:
+        return 5.0, Chunk("number", text, word, number=NUMBERS[word])
+    if lemma(word) in UNITS:
+        return 5.0, Chunk("unit", text, word, unit=UNITS[lemma(word)])
+    if word in PREPOSITIONS:
+        return 3.0, Chunk("prep", text, word)
+    if word in GREETINGS or word in FILLERS:
+        return 2.0, Chunk("filler", text, word)
+    if word in UNIT_WORDS:
+        return 1.5, Chunk("filler", text, word, unit=lemma(word))
+    return 1.0, Chunk("word", text, word, name=token.is_name)

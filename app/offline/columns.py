@@ -1,0 +1,125 @@
+"""Choose the column that a mention, an adjective or a time bears on, in the company of the question's tables."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from longtable.app.offline.catalog import Catalog, Column, Table
+from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.joins import distance
+from longtable.app.offline.lexicon import DIMENSIONS
+from longtable.app.offline.text import lemma, likeness, stem
+
+Test = Callable[[Column], bool]
+
+
+class CannotRead(Exception):
+    """The question cannot be settled; `words` are what could not be used, `reason` a code that wording explains."""
+
+    def __init__(self, reason: str, *words: str) -> None:
+        super().__init__(reason, *words)
+        self.reason, self.words = reason, words
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where to look: the catalogue, the base table once known, the tables the question names in order."""
+
+    catalog: Catalog
+    base: str = ""
+    anchors: tuple[str, ...] = ()
+    places: tuple[tuple[str, int], ...] = ()  # (table, place of its mention)
+
+    def worth(self, table: str, place: int | None = None) -> float:
+        """Return how near a table is to what the question speaks of."""
+        worth = 0.0
+        if table in self.anchors:
+            worth += 0.2
+        if table == self.base:
+            worth += 0.18
+        if place is not None:
+            gaps = [abs(place - other) for name, other in self.places if name == table]
+            worth += max(0.0, 0.12 - 0.03 * min(gaps)) if gaps else 0.0
+        roots = [self.base] if self.base else list(self.anchors)
+        for root in roots[:1]:
+            if root != table:
+                far = distance(self.catalog, root, table)
+                worth -= 0.05 * far if far is not None else 0.5
+        return worth
+
+
+def entity(chunk: Chunk) -> str:
+    """Return the table a mention stands for, empty when it is a column."""
+    tables = [hit for hit in chunk.hits if hit.is_table]
+    columns = [hit for hit in chunk.hits if not hit.is_table]
+    if not tables or tables[0].score < 0.72:
+        return ""
+    return tables[0].table if not columns or tables[0].score >= columns[0].score - 0.02 else ""
+
+
+def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | None:
+    """Return the column a mention stands for: the best link, weighed by how near its table is."""
+    best: tuple[float, Column] | None = None
+    for hit in chunk.hits:
+        column = scope.catalog.column(hit.table, hit.column) if not hit.is_table else None
+        if column is None or (test is not None and not test(column)):
+            continue
+        table = scope.catalog.table(hit.table)
+        score = hit.score + scope.worth(hit.table, chunk.place) - (0.1 if table is not None and table.kind == "view" and hit.table not in scope.anchors else 0.0)
+        if best is None or score > best[0] + 1e-9:
+            best = (score, column)
+    return best[1] if best else None
+
+
+def by_dimension(scope: Scope, dimension: str, tables: tuple[str, ...]) -> tuple[Column, bool] | None:
+    """Return the column that an adjective measures in `tables` (first table first), and whether its direction is turned."""
+    for name in tables:
+        table = scope.catalog.table(name)
+        if table is None:
+            continue
+        for word in DIMENSIONS.get(dimension, (dimension,)):
+            turned, plain = word.startswith("-"), word.lstrip("-")
+            found = _measures(table, plain, dimension, turned)
+            if found:
+                return found[0], turned
+    return None
+
+
+def _measures(table: Table, word: str, dimension: str, turned: bool) -> list[Column]:
+    wants_date = dimension == "date" or (turned and dimension == "age")
+    found = []
+    for column in table.columns:
+        if column.is_id and not column.is_date:
+            continue
+        names = [lemma(each) for each in column.words]
+        hit = any(each == word or likeness(word, each) >= 0.93 for each in names) or (len(word) > 3 and column.name.lower().endswith(word))
+        if hit and (column.is_date or column.is_number if wants_date else column.is_number):
+            found.append(column)
+    if not found and wants_date and word in ("date", "time"):
+        found = [column for column in table.columns if column.is_date]
+    own = {lemma(each) for each in table.words}
+    return sorted(found, key=lambda column: (not own & {lemma(each) for each in column.words}, len(column.words)))
+
+
+def date_column(scope: Scope, unit: str, tables: tuple[str, ...], verbs: tuple[str, ...]) -> tuple[Column, bool] | None:
+    """Return the column a time bears on, and whether it holds the unit itself as a number (else it is a date)."""
+    stems = {stem(verb) for verb in verbs} | {_BORN.get(verb, verb) for verb in verbs}
+    best: tuple[float, Column, bool] | None = None
+    for rank, name in enumerate(tables):
+        table = scope.catalog.table(name)
+        if table is None:
+            continue
+        own = {lemma(word) for word in table.words}
+        for place, column in enumerate(table.columns):
+            words = {lemma(word) for word in column.words}
+            plain = unit in words and not column.is_id and (column.is_number or unit == "year")
+            if not plain and not (column.is_date and unit != "hour") and not (column.is_date and unit == "hour" and "TIME" in column.type.upper()):
+                continue
+            score = (1.0 if plain else 0.8) - 0.6 * rank - 0.01 * place - (0.05 * (len(words) - 1) if plain else 0.0)
+            score += 0.5 if stems & ({stem(word) for word in words} - {unit}) else 0.0
+            score += 0.15 if own & words or (len(words) == 1) else 0.0
+            if best is None or score > best[0]:
+                best = (score, column, plain)
+    return (best[1], best[2]) if best else None
+
+
+_BORN = {"born": "birth", "founded": "found", "built": "build", "made": "make", "begun": "begin", "died": "death", "aired": "air", "left": "leave"}

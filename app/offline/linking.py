@@ -1,0 +1,117 @@
+"""Link spans of words to tables and columns of the catalogue."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from longtable.app.offline.catalog import Catalog, Column, Table
+from longtable.app.offline.text import abbreviates, lemma, likeness, split_name
+
+LEAST = 0.69  # below this a name is not meant
+_LIGHT = {"of": 0.0, "the": 0.0, "data": 0.2, "list": 0.25, "info": 0.2, "detail": 0.3, "table": 0.0, "record": 0.2, "tbl": 0.0, "dim": 0.0, "fact": 0.0,
+          "ref": 0.3, "master": 0.2, "is": 0.0, "number": 0.2, "num": 0.2, "no": 0.3, "count": 0.2, "total": 0.3, "id": 0.45, "code": 0.5, "name": 0.6, "by": 0.3,
+          "value": 0.3, "in": 0.0, "m": 0.2, "has": 0.2, "date": 0.8}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A table (column empty) or column that a span may mean; `score` 0 to 1, `words` used."""
+
+    table: str
+    column: str
+    score: float
+    words: int = 1
+
+    @property
+    def is_table(self) -> bool:
+        """Say whether the hit is a table."""
+        return not self.column
+
+
+def hits(words: tuple[str, ...], raw: str, catalog: Catalog) -> tuple[Hit, ...]:
+    """Return what the span may mean, best first. `words` are content words, `raw` the text as typed."""
+    found: list[Hit] = []
+    for table in catalog.tables.values():
+        score = _table_score(words, raw, table)
+        if score >= LEAST:
+            found.append(Hit(table.name, "", score, len(words)))
+        for column in table.columns:
+            score = _column_score(words, raw, column.name, column.comment, table.name)
+            if score >= LEAST:
+                found.append(Hit(table.name, column.name, score - (0.03 if table.kind == "view" else 0), len(words)))
+    return tuple(sorted(found, key=lambda hit: -hit.score))
+
+
+def _table_score(words: tuple[str, ...], raw: str, table: Table) -> float:
+    if raw.casefold() == table.name.casefold():
+        score = 1.05
+    else:
+        score = max(_name_score(words, table.words, frozenset(), _compact(table.name)), _comment_score(words, raw, table.comment))
+    return score - (0.06 if table.kind == "view" else 0.0)
+
+
+@lru_cache(maxsize=100_000)
+def _column_score(words: tuple[str, ...], raw: str, name: str, comment: str, table: str) -> float:
+    if raw.casefold() == name.casefold():
+        return 1.05
+    free = frozenset(map(lemma, split_name(table)))
+    return max(_name_score(words, split_name(name), free, _compact(name)), _comment_score(words, raw, comment))
+
+
+def _comment_score(words: tuple[str, ...], raw: str, comment: str) -> float:
+    if not comment:
+        return 0.0
+    if raw.casefold() == comment.casefold():
+        return 1.0
+    parts = split_name(comment)
+    return 0.95 * _name_score(words, parts, frozenset(), _compact(comment)) if len(parts) <= 5 else 0.0
+
+
+def _compact(name: str) -> str:
+    return "".join(split_name(name))
+
+
+@lru_cache(maxsize=500_000)
+def _name_score(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[str], compact: str) -> float:
+    if not name:
+        return 0.0
+    joined = "".join(words)
+    if joined == compact or "".join(map(lemma, words)) == compact or "".join(words[:-1]) + lemma(words[-1]) == lemma(compact):
+        return 1.0
+    aligned = _aligned(words, name, free)
+    if aligned:
+        return aligned
+    tail = compact
+    for word in sorted(free, key=len, reverse=True):
+        if compact.startswith(word) and len(compact) > len(word) + 1:
+            tail = compact.removeprefix(word)
+            break
+    singular = tuple(map(lemma, words))
+    return 0.9 if abbreviates(singular, compact) or (tail != compact and abbreviates(singular, tail)) else 0.0
+
+
+def _aligned(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[str]) -> float:
+    """Match every word with a word of the name (or of its table); weigh what of the name stays unmatched."""
+    left = list(range(len(name)))
+    total = 0.0
+    own = 0
+    for word in words:
+        best = max(left, key=lambda index: likeness(word, name[index]), default=-1)
+        score = likeness(word, name[best]) if best >= 0 else 0.0
+        table_score = max((likeness(word, other) for other in free), default=0.0)
+        if score >= max(table_score - 0.05, 0.75):
+            left.remove(best)
+            own += 1
+            total += score
+        elif table_score >= 0.88:
+            total += 0.97 * table_score
+        else:
+            return 0.0
+    if own == 0:
+        return 0.0
+    rest = sum(0.0 if lemma(name[index]) in free else _LIGHT.get(lemma(name[index]), 1.0) for index in left)
+    return (total / len(words)) * (0.55 + 0.45 * own / (own + rest))
+
+
+def find_column(catalog: Catalog, hit: Hit) -> Column | None:
+    """Return the column of a hit."""
+    return catalog.column(hit.table, hit.column)

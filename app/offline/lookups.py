@@ -1,0 +1,91 @@
+"""Say which words of a question may be values of the database, to be looked up before it is read."""
+
+from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.chunks import chunk
+from longtable.app.offline.lexicon import FILLERS, GENDERS, PREPOSITIONS
+from longtable.app.offline.text import Token, lemma
+
+MOST = 8
+DEMONYMS = {
+    "american": "usa", "british": "uk", "french": "france", "german": "germany", "italian": "italy", "spanish": "spain", "japanese": "japan", "chinese": "china",
+    "canadian": "canada", "brazilian": "brazil", "mexican": "mexico", "indian": "india", "dutch": "netherlands", "swedish": "sweden", "norwegian": "norway",
+    "danish": "denmark", "finnish": "finland", "polish": "poland", "portuguese": "portugal", "australian": "australia", "russian": "russia", "korean": "korea",
+    "austrian": "austria", "swiss": "switzerland", "belgian": "belgium", "irish": "ireland", "greek": "greece", "turkish": "turkey", "argentine": "argentina",
+}  # fmt: skip
+_STRONG = 0.9
+
+
+def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
+    """Return the texts to look up, most telling first, at most `MOST`: quoted ones, names, words that no table or column explains."""
+    chunks = chunk(tokens, catalog, {})
+    loose: list[bool] = [False] * len(tokens)
+    ends = [each.place for each in chunks[1:]] + [len(tokens)]
+    for each, end in zip(chunks, ends, strict=True):
+        strong = each.kind == "mention" and (each.best >= _STRONG or not each.name and each.best >= 0.75) and not (each.name and each.text.isupper() and len(each.text) <= 5)
+        for place in range(each.place, end):
+            token = tokens[place]
+            if token.kind == "quoted" or (each.kind == "word") or (each.kind == "mention" and not strong):
+                loose[place] = True
+            elif each.kind == "mention" and token.is_name and place > 0 and not _in_title(tokens, place):
+                loose[place] = True
+    texts: dict[str, float] = {}
+    for start, end in _runs(tokens, loose):
+        _add_run(texts, tokens[start:end])
+    for token in tokens:
+        if token.word in GENDERS and token.kind == "word" and any(_is_gender(column.name) for table in catalog.tables.values() for column in table.columns):
+            for word in GENDERS[token.word]:
+                texts.setdefault(word, 0.5)
+    return sorted(texts, key=lambda text: -texts[text])[:MOST]
+
+
+def _is_gender(name: str) -> bool:
+    return any(word in name.lower() for word in ("sex", "gender", "性别"))
+
+
+def _in_title(tokens: list[Token], place: int) -> bool:
+    """Say whether the whole question is in capitals, where they mean nothing."""
+    del place
+    words = [token for token in tokens if token.kind == "word"]
+    return sum(token.text[:1].isupper() for token in words) > 0.7 * len(words)
+
+
+def _runs(tokens: list[Token], loose: list[bool]) -> list[tuple[int, int]]:
+    """Return runs of loose words, with the small words that stand inside names (Bank of America)."""
+    runs: list[tuple[int, int]] = []
+    start: int | None = None
+    for place in range(len(tokens) + 1):
+        inside = place < len(tokens) and (
+            loose[place]
+            or (start is not None and place + 1 < len(tokens) and tokens[place].word in ("of", "the", "and", "in", "de", "la", "for", "to", "a") and loose[place + 1] and tokens[place - 1].is_name and tokens[place + 1].is_name)
+            or (start is not None and tokens[place].kind == "number" and loose[place - 1])
+        )
+        if inside and start is None:
+            start = place
+        elif not inside and start is not None:
+            runs.append((start, place))
+            start = None
+    return runs
+
+
+def _add_run(texts: dict[str, float], run: list[Token]) -> None:
+    words = [token for token in run if token.word]
+    whole = " ".join(token.word for token in words)
+    name = 1.0 if any(token.is_name for token in words) else 0.0
+    if len(words) <= 8 and len(words) > 1:
+        texts.setdefault(whole, 3.0 + name)
+        last = lemma(words[-1].word)
+        if last != words[-1].word and not name:
+            texts.setdefault(" ".join([*(token.word for token in words[:-1]), last]), 2.0)
+    for token in words:
+        weak = token.word in FILLERS or token.word in PREPOSITIONS or len(token.word) < 2 and token.kind != "quoted" and not token.text.isupper()
+        if not weak:
+            texts.setdefault(token.word, 2.0 + name + (0.5 if len(words) == 1 else 0))
+            if token.word in DEMONYMS:
+                texts.setdefault(DEMONYMS[token.word], 1.5)
+            if token.kind == "word" and lemma(token.word) != token.word and not token.text.isupper():
+                texts.setdefault(lemma(token.word), 1.0)
+    for size in (2, 3):
+        for start in range(len(words) - size + 1) if len(words) > size else ():
+            part = words[start : start + size]
+            if all(token.is_name or token.word not in PREPOSITIONS for token in part):
+                texts.setdefault(" ".join(token.word for token in part), 1.2 + name)

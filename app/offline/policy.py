@@ -1,0 +1,272 @@
+"""Decide, from the view alone, what to do next: call tools, or answer."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from longtable.app.offline import talk
+from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.chunks import Values, chunk
+from longtable.app.offline.columns import CannotRead, entity
+from longtable.app.offline.compose import render
+from longtable.app.offline.decompile import read_sql
+from longtable.app.offline.followup import follow
+from longtable.app.offline.lookups import value_texts
+from longtable.app.offline.logic import Query
+from longtable.app.offline.text import stem
+from longtable.app.offline.understand import chinese_names, draft_again, tokens_of, understand
+from longtable.app.offline.view import ToolResult, View, catalog_in, last_sql, values_in
+from longtable.app.offline.wording import condition, word_result
+
+MOST_CALLS = 9
+"""Rounds of tool calls in one turn before giving up; the graph allows 12 model calls."""
+_DESCRIBE_ALL = 12
+_DESCRIBE_AT_ONCE = 10
+
+
+@dataclass(frozen=True)
+class Call:
+    """One tool call to make."""
+
+    name: str
+    args: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What one model call says: tool calls, or the text of the answer."""
+
+    calls: tuple[Call, ...] = ()
+    text: str = ""
+
+
+def decide(view: View) -> Decision:
+    """Return the next step; a pure function of the view."""
+    question = view.now.question
+    language = talk.language_of(question)
+    try:
+        decision = _decide(view, language)
+    except CannotRead as error:
+        decision = Decision(text=talk.decline(error, catalog_in(view), language))
+    if decision.calls and view.now.calls >= MOST_CALLS:
+        decision = Decision(text=talk.decline(CannotRead("lost"), catalog_in(view), language))
+    return decision if decision.calls else Decision(text=talk.with_intro(decision.text, view, language))
+
+
+def _decide(view: View, language: str) -> Decision:
+    question = view.now.question
+    kind = talk.kind_of(question)
+    if kind in ("greeting", "thanks", "write", "sql"):
+        return Decision(text=_small_talk(kind, view, language))
+    if kind == "recall" and not _asks_again(question):
+        if (said := talk.recall(question, view, language)) is not None:
+            return Decision(text=said)
+        raise CannotRead("recall")
+    if (done := _finished(view, language)) is not None:
+        return done
+    catalog = catalog_in(view)
+    if catalog is None:
+        return _list(view)
+    if kind == "help":
+        return _described(view, catalog, ()) or Decision(text=talk.help_text(catalog, language))
+    if kind == "tables":
+        return Decision(text=talk.tables_text(catalog, language))
+    if kind == "describe" and (table := talk.described_name(question)):
+        return _describe(view, catalog, table, language)
+    return _answer(view, catalog)
+
+
+def _asks_again(question: str) -> bool:
+    """Say whether an earlier question is to be asked anew with a change: 'the same as when I asked about carriers but for JFK'."""
+    words = question.lower()
+    return "same" in words and ("but" in words or "for" in words) or "一样" in words and "但" in words
+
+
+def _small_talk(kind: str, view: View, language: str) -> str:
+    if kind == "greeting":
+        return talk.greeting(language)
+    if kind == "thanks":
+        return talk.thanks(language)
+    return talk.read_only(language) if kind == "write" else talk.sql_text(last_sql(view), language)
+
+
+# -- looking at the database ------------------------------------------------------------------------------------------
+
+
+def _list(view: View) -> Decision:
+    failed = [result for result in view.now.of("list_tables") if result.error]
+    if failed:
+        raise CannotRead("failed", _first_line(failed[-1].error))
+    if len(view.now.of("list_tables")) >= 2:
+        raise CannotRead("lost")
+    return Decision((Call("list_tables", {}),))
+
+
+def _search(view: View, catalog: Catalog) -> Decision | None:
+    """In a schema of many pages, look for the tables that the question's words name."""
+    if catalog.pages <= 1 or len(catalog.tables) >= catalog.total:
+        return None
+    done = {str(result.args.get("search", "")).lower() for result in view.results if result.name == "list_tables"}
+    words = [word for word in dict.fromkeys(_search_words(view.now.question)) if word not in done][:6]
+    return Decision(tuple(Call("list_tables", {"search": word}) for word in words)) if words else None
+
+
+def _search_words(question: str) -> list[str]:
+    words = [word for token in tokens_of(question) if token.kind == "word" for word in [token.word] if len(word) > 3 and word in talk.content_words(token.word)]
+    return [stem(word) if word.isascii() and len(stem(word)) >= 4 else word for word in words][:6]
+
+
+def _describe(view: View, catalog: Catalog, name: str, language: str) -> Decision:
+    tokens = tokens_of(name, chinese_names(catalog, {}))
+    mention = next((each for each in chunk(tokens, catalog, {}) if each.kind == "mention" and entity(each)), None)
+    if mention is None:
+        if (more := _search(view, catalog)) is not None:
+            return more
+        raise CannotRead("unknown_table", name)
+    table = catalog.table(entity(mention))
+    if table is not None and not table.described:
+        return _described(view, catalog, (table.name,)) or Decision(text=talk.describe_text(table, language))
+    return Decision(text=talk.describe_text(table, language) if table else talk.tables_text(catalog, language))
+
+
+def _relevant(view: View, catalog: Catalog, values: Values) -> list[str]:
+    """Return the tables worth describing, those the question names first, then those near them."""
+    plain = [table for table in catalog.tables.values() if table.kind == "table"]
+    if len(plain) <= _DESCRIBE_ALL:
+        chosen = [table.name for table in plain]
+    else:
+        chosen = []
+    tokens = tokens_of(view.now.question, chinese_names(catalog, values))
+    for each in chunk(tokens, catalog, values):
+        best = each.best
+        hits = [hit for hit in each.hits if hit.score >= best - 0.06][:4]
+        chosen += [hit.table for hit in hits if (table := catalog.table(hit.table)) and (table.kind == "table" or hit.is_table and hit.score >= 0.9)]
+        chosen += [match.table for match in each.matches[:4] if (table := catalog.table(match.table)) and table.kind == "table"]
+    if (query := _before(view, catalog)) is not None:
+        chosen += query.tables
+    return list(dict.fromkeys(chosen))
+
+
+def _described(view: View, catalog: Catalog, names: tuple[str, ...]) -> Decision | None:
+    """Return the call that describes what of `names` is not yet described; fewer at a time when answers came back cut."""
+    wanted = names or tuple(table.name for table in catalog.tables.values() if table.kind == "table")[:_DESCRIBE_AT_ONCE]
+    missing = [name for name in wanted if (table := catalog.table(name)) is not None and not table.described]
+    if not missing:
+        return None
+    tries = view.now.of("describe_tables")
+    cut = [result for result in tries if result.cut]
+    failed = [result for result in tries if result.error]
+    if failed:
+        raise CannotRead("failed", _first_line(failed[-1].error))
+    if len(cut) >= 4:
+        raise CannotRead("lost")
+    size = max(1, _DESCRIBE_AT_ONCE * 2 // (3 ** len(cut)) if cut else 20)
+    return Decision((Call("describe_tables", {"names": missing[:size]}),))
+
+
+def _neighbours(catalog: Catalog, names: list[str]) -> list[str]:
+    """Return tables that keys of `names` point at, and tables that share a key's name with them."""
+    found: list[str] = []
+    for name in names:
+        table = catalog.table(name)
+        for column in table.columns if table else ():
+            if column.references:
+                target = catalog.table(column.references.rpartition(".")[0].strip('"'))
+                found += [target.name] if target else []
+    keys = {column.name.casefold() for name in names if (table := catalog.table(name)) for column in table.columns if column.is_id}
+    for table in catalog.tables.values():
+        if table.kind == "table" and len(keys & set(table.by_name)) >= 1:
+            found.append(table.name)
+    return [name for name in dict.fromkeys(found) if name not in names]
+
+
+def _lookups(view: View, catalog: Catalog, values: Values) -> tuple[Call, ...]:
+    tokens = tokens_of(view.now.question, chinese_names(catalog, values))
+    asked: dict[str, int] = {}
+    for result in view.now.of("find_values"):
+        asked[str(result.args.get("text", "")).lower()] = asked.get(str(result.args.get("text", "")).lower(), 0) + 1
+    calls: list[Call] = []
+    for text in value_texts(tokens, catalog):
+        if text not in values and asked.get(text, 0) < 2:
+            calls.append(Call("find_values", {"text": text}))
+    return tuple(calls)
+
+
+# -- answering --------------------------------------------------------------------------------------------------------
+
+
+def _before(view: View, catalog: Catalog) -> Query | None:
+    sql = last_sql(view)
+    return read_sql(sql, catalog.dialect) if sql else None
+
+
+def _answer(view: View, catalog: Catalog) -> Decision:
+    if (searched := _search(view, catalog)) is not None:
+        return searched
+    values = values_in(view)
+    relevant = _relevant(view, catalog, values)
+    described = _described(view, catalog, tuple(relevant)) if relevant else None
+    lookups = _lookups(view, catalog, values)
+    if described is not None or lookups:
+        return Decision((*(described.calls if described else ()), *lookups))
+    try:
+        query = _query(view, catalog, values)
+    except CannotRead as error:
+        if error.reason in ("join", "time", "dimension", "measure", "column", "number") and (near := _neighbours(catalog, relevant)):
+            more = _described(view, catalog, tuple(near[:_DESCRIBE_AT_ONCE])) if len(view.now.of("describe_tables")) < 4 else None
+            if more is not None:
+                return more
+        raise
+    return Decision((Call("run_sql", {"sql": render(query, catalog.dialect)}),))
+
+
+def _query(view: View, catalog: Catalog, values: Values) -> Query:
+    question = view.now.question
+    if talk.kind_of(question) == "recall" or "when i asked" in question.lower():
+        return _again(view, catalog, values)
+    return understand(question, catalog, values, _before(view, catalog))
+
+
+def _again(view: View, catalog: Catalog, values: Values) -> Query:
+    """Take up the query of an earlier question, with the change that this one names."""
+    question = view.now.question
+    earlier = [(finding.question, finding.sql) for finding in view.findings if finding.sql]
+    earlier += [(turn.question, str(turn.of("run_sql")[-1].args.get("sql", ""))) for turn in view.turns[:-1] if turn.of("run_sql")]
+    old, _, change = question.partition(" but ")
+    if not change:
+        old, _, change = question.partition("但")
+    place = talk.best_match(old, [asked for asked, _ in earlier])
+    query = read_sql(earlier[place][1], catalog.dialect) if place is not None else None
+    if query is None:
+        raise CannotRead("recall")
+    return follow(query, draft_again(tokens_of(change or question, chinese_names(catalog, values)), catalog, values), catalog)
+
+
+def _finished(view: View, language: str) -> Decision | None:
+    """Word the newest query's result, or say why there is none; None while no query has run in this turn."""
+    results = view.now.of("run_sql")
+    if not results:
+        return None
+    last = results[-1]
+    catalog = catalog_in(view)
+    dialect = catalog.dialect if catalog else "sqlite"
+    query = read_sql(str(last.args.get("sql", "")), dialect)
+    if last.error:
+        raise CannotRead("failed", _first_line(last.error))
+    if last.data is None:
+        if len(results) < 2:
+            return Decision((Call("run_sql", dict(last.args)),))
+        raise CannotRead("lost")
+    return Decision(text=word_result(query, last.data, language))
+
+
+def _first_line(error: str) -> str:
+    line = error.strip().splitlines()[0] if error.strip() else ""
+    return line if len(line) <= 200 else line[:199] + "…"
+
+
+def understood(query: Query, language: str) -> str:
+    """Return the conditions of a query in words."""
+    return ", ".join(condition(cond, language) for cond in query.where)
+
+
+__all__ = ["Call", "Decision", "ToolResult", "decide"]

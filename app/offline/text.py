@@ -1,0 +1,186 @@
+"""Split a question into tokens and compare words: lemmas, stems, abbreviations, small typos."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from longtable.app.offline.lexicon import ABBREVIATIONS, IRREGULAR, SYNONYMS_OF
+
+_TOKEN = re.compile(
+    r"""
+    "(?P<q1>[^"]+)" | “(?P<q2>[^”]+)” | (?<![\w])'(?P<q3>[^']+(?:'[a-z][^']*)*)'(?!\w) | ‘(?P<q4>[^’]+)’ | 「(?P<q5>[^」]+)」 | 《(?P<q6>[^》]+)》
+  | (?P<date>\d{4}-\d{1,2}-\d{1,2})
+  | (?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+|\d+)(?P<suffix>st|nd|rd|th|k|m|%|s)?(?![A-Za-z\d])
+  | (?P<code>\d+[A-Za-z][\w\-]*)
+  | (?P<symbol><=|>=|!=|<>|<|>|=|≥|≤)
+  | (?P<word>[^\W\d_][\w]*(?:[.&\-][^\W_][\w]*)*(?:['’](?!s\b)[^\W\d_]+)?|_\w+)
+  | (?P<clitic>['’]s\b)
+  | (?P<comma>[,;，；、])
+  | (?P<stop>[.?!。？！:：])
+    """,
+    re.VERBOSE,
+)
+_CJK = re.compile(r"[\u3400-\u9fff]")
+
+
+@dataclass(frozen=True)
+class Token:
+    """One word, number, quoted text or mark of the question; `word` is lower case, `start` its place in the text."""
+
+    text: str
+    word: str
+    kind: str
+    start: int
+
+    @property
+    def is_name(self) -> bool:
+        """Say whether it is written like a proper name or a code."""
+        return self.kind == "quoted" or (self.kind == "word" and self.text[:1].isupper()) or self.kind == "code"
+
+
+def is_chinese(text: str) -> bool:
+    """Say whether the text holds Chinese characters."""
+    return bool(_CJK.search(text))
+
+
+def tokenize(text: str) -> list[Token]:
+    """Split `text`; characters that belong to no token are dropped."""
+    tokens: list[Token] = []
+    for match in _TOKEN.finditer(text):
+        tokens.extend(_token(match))
+    return tokens
+
+
+def _token(match: re.Match[str]) -> list[Token]:
+    for group in ("q1", "q2", "q3", "q4", "q5", "q6"):
+        if (quoted := match.group(group)) is not None:
+            return [Token(quoted.strip(), quoted.strip().lower(), "quoted", match.start())]
+    if (number := match.group("number")) is not None:
+        return [_number(number, match.group("suffix") or "", match)]
+    for kind in ("date", "code", "symbol", "word", "comma", "stop"):
+        if (found := match.group(kind)) is not None:
+            return [Token(found, found.lower().replace("’", "'"), kind, match.start())]
+    return []  # the clitic 's says nothing of its own
+
+
+def _number(number: str, suffix: str, match: re.Match[str]) -> Token:
+    plain = number.replace(",", "")
+    if suffix == "s" and len(plain) == 4:
+        return Token(match.group(0), plain, "decade", match.start())
+    if suffix in ("k", "m"):
+        value = float(plain) * (1_000 if suffix == "k" else 1_000_000)
+        return Token(match.group(0), f"{value:g}" if value < 1e6 else str(int(value)), "number", match.start())
+    return Token(match.group(0), plain, "ordinal" if suffix in ("st", "nd", "rd", "th") else "number", match.start())
+
+
+@lru_cache(maxsize=20_000)
+def lemma(word: str) -> str:
+    """Return the singular of an English word, by rule."""
+    if word in IRREGULAR:
+        return IRREGULAR[word]
+    if len(word) <= 3 or not word.isascii() or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y" if len(word) > 4 else word[:-1]
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") else word
+
+
+_SUFFIXES = ("ments", "ation", "ment", "ings", "ing", "ions", "ion", "ally", "ers", "ors", "ed", "er", "or", "al", "ly", "es", "e", "s", "y")
+
+
+@lru_cache(maxsize=20_000)
+def stem(word: str) -> str:
+    """Return a rough stem, for words of one family (departed, departure, departing)."""
+    base = lemma(word)
+    if base.endswith("ure") and len(base) > 6:
+        base = base[:-3]
+    for suffix in _SUFFIXES:
+        if base.endswith(suffix) and len(base) - len(suffix) >= 4:
+            base = base[: -len(suffix)]
+            break
+    if len(base) > 4 and base[-1] == base[-2] and base[-1] not in "aeiousl":
+        base = base[:-1]
+    return base[:-1] + "y" if base.endswith("i") and len(base) > 4 else base
+
+
+@lru_cache(maxsize=20_000)
+def split_name(name: str) -> tuple[str, ...]:
+    """Split an identifier into lower-case words: camelCase, underscores, blanks, digits."""
+    spaced = re.sub(r"([a-z\d])([A-Z])", r"\1 \2", name)
+    spaced = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1 \2", spaced)
+    return tuple(word.lower() for word in re.findall(r"[^\W\d_]+|\d+", spaced))
+
+
+@lru_cache(maxsize=200_000)
+def likeness(word: str, name: str) -> float:
+    """Compare a word of the question with one word of a schema name: 0 to 1."""
+    first, second = lemma(word), lemma(name)
+    if first == second:
+        return 1.0
+    if second in ABBREVIATIONS.get(first, ()):
+        return 0.97
+    if len(second) >= 3 and len(first) >= len(second) + 2 and first.startswith(second) and not _is_compound(first, second):
+        return 0.93  # dept, dep, temp, precip: the schema abbreviates
+    if len(first) >= 3 and len(first) >= 0.5 * len(second) and second.startswith(first) and len(first) >= 4:
+        return 0.8
+    if stem(first) == stem(second) and len(stem(first)) >= 4:
+        return 0.9
+    if second in SYNONYMS_OF.get(first, ()):
+        return 0.88
+    return 0.8 if _one_typo(first, second) else 0.0
+
+
+def _is_compound(word: str, start: str) -> bool:
+    # "carrier" does not abbreviate to "car", nor "format" to "for": only prefixes that are no word of their own
+    return start in {"car", "for", "cat", "pro", "per", "sea", "art", "act", "man", "pet", "per", "one", "int", "cost", "year", "name", "user"}
+
+
+@lru_cache(maxsize=50_000)
+def _one_typo(first: str, second: str) -> bool:
+    if min(len(first), len(second)) < 5 or abs(len(first) - len(second)) > 1 or not (first.isalpha() and second.isalpha()):
+        return False
+    allowed = 1 if min(len(first), len(second)) < 9 else 2
+    return _distance(first, second, allowed) <= allowed and first[0] == second[0]
+
+
+def _distance(first: str, second: str, limit: int) -> int:
+    """Edit distance with transpositions, cut off past `limit`."""
+    before: list[int] = []
+    row = list(range(len(second) + 1))
+    for i, a in enumerate(first, 1):
+        older, before, row = before, row, [i]
+        for j, b in enumerate(second, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == second[j - 2] and first[i - 2] == b:
+                cost = min(cost, older[j - 2] + 1)
+            row.append(cost)
+        if min(row) > limit:
+            return limit + 1
+    return row[-1]
+
+
+def abbreviates(words: tuple[str, ...], compact: str) -> bool:
+    """Say whether `compact` is made of prefixes of all `words` in order: tailnum of (tail, number), mpg of (miles, per, gallon)."""
+    if len(words) < 2:
+        return False
+    for size in range(1, len(words[0]) + 1):
+        if not compact.startswith(words[0][:size]):
+            return False
+        if _rest_abbreviates(words[1:], compact[size:]):
+            return _is_solid(words, compact)
+    return False
+
+
+def _rest_abbreviates(words: tuple[str, ...], compact: str) -> bool:
+    if not words:
+        return compact == ""
+    return any(
+        compact.startswith(words[0][:size]) and _rest_abbreviates(words[1:], compact[size:]) for size in range(len(words[0]), 0, -1)
+    )
+
+
+def _is_solid(words: tuple[str, ...], compact: str) -> bool:
+    # initials need three words; otherwise one word must be there with three letters
+    return len(compact) == len(words) >= 3 or len(compact) >= 4

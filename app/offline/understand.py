@@ -1,0 +1,97 @@
+"""Turn a question, in the company of the catalogue, found values and the query before, into one query."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.chinese import translate
+from longtable.app.offline.chunks import Chunk, Match, Values, chunk
+from longtable.app.offline.columns import CannotRead, entity
+from longtable.app.offline.draft import Draft
+from longtable.app.offline.followup import follow
+from longtable.app.offline.logic import Query
+from longtable.app.offline.parse import parse
+from longtable.app.offline.settle import settle
+from longtable.app.offline.text import Token, is_chinese, tokenize
+
+_OPENERS = {
+    "and", "also", "but", "only", "just", "same", "now", "then", "instead", "what about", "how about", "or", "again", "except", "excluding",
+    "per", "by", "for", "in", "with", "without", "sort", "order", "top", "the same", "both", "ok and", "okay and", "as", "not", "from", "since", "before", "after",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Read:
+    """A question in tokens and chunks."""
+
+    tokens: tuple[Token, ...]
+    chunks: tuple[Chunk, ...]
+
+
+def tokens_of(question: str, names: Iterable[str] = ()) -> list[Token]:
+    """Return the tokens of a question in English or Chinese."""
+    return translate(question, names) if is_chinese(question) else tokenize(question)
+
+
+def chinese_names(catalog: Catalog, values: Values) -> list[str]:
+    """Return schema names and found values that hold Chinese characters."""
+    names = [name for table in catalog.tables.values() for name in (table.name, table.comment, *(n for c in table.columns for n in (c.name, c.comment)))]
+    found = [text for text, matches in values.items() if matches]
+    return [name for name in (*names, *found) if name and is_chinese(name) and len(name) <= 12]
+
+
+def with_demonyms(tokens: list[Token], values: Values) -> dict[str, tuple[Match, ...]]:
+    """Let 'French' stand for France where only France is a value."""
+    from longtable.app.offline.lookups import DEMONYMS
+
+    known = dict(values)
+    for token in tokens:
+        country = DEMONYMS.get(token.word)
+        if country and not known.get(token.word) and (found := known.get(country)):
+            known[token.word] = found
+    return known
+
+
+def understand(question: str, catalog: Catalog, values: Values, previous: Query | None = None) -> Query:
+    """Return the query a question asks for; `CannotRead` when a part of it has no place.
+
+    `previous` is the query before it: a question that leans on it edits it.
+    """
+    tokens = tokens_of(question, chinese_names(catalog, values))
+    draft = parse(chunk(tokens, catalog, with_demonyms(tokens, values)))
+    if previous is None or not leans(question, tokens, draft):
+        try:
+            return settle(draft, catalog)
+        except CannotRead as error:
+            if previous is None or error.reason not in ("nothing", "group"):
+                raise
+    return follow(previous, draft_again(tokens, catalog, values), catalog)
+
+
+def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
+    """Return a fresh draft: settling one uses it up."""
+    return parse(chunk(tokens, catalog, with_demonyms(tokens, values)))
+
+
+def leans(question: str, tokens: list[Token], draft: Draft) -> bool:
+    """Say whether a question goes on from the one before it."""
+    words = [token.word for token in tokens]
+    opener = next((opener for size in (2, 1) if (opener := " ".join(words[:size])) in _OPENERS), "")
+    tables = [mention for mention in draft.mentions if entity(mention)]
+    if draft.rest or draft.pron:
+        return True
+    if "same" in words:
+        return True
+    if opener in ("and", "also", "but", "ok and", "okay and", "or", "now", "then"):
+        return not (tables and (draft.counts and draft.counts[0] is not None or draft.targets or draft.sups)) or len(words) <= 3
+    if opener in ("what about", "how about", "only", "just", "instead"):
+        return True
+    if draft.counts or draft.aggs or draft.sups or draft.percent:
+        named = [chunk for chunk in draft.counts if chunk] + [c for _, c in draft.aggs if c] + [s.chunk for s in draft.sups if s.chunk] + draft.targets
+        return not named and not tables
+    if draft.sorts or draft.limit is not None:
+        return not tables and not draft.targets
+    if opener and not tables:
+        return True
+    asks = draft.listing or draft.which or any(word in words for word in ("what", "which", "who", "list", "show", "when", "where", "whose", "give"))
+    return not asks and not tables and len(words) <= 6
