@@ -91,7 +91,7 @@ class State(TypedDict, total=False):
 class Input(TypedDict):
     """What a caller gives: the new messages, the user's last."""
 
-    messages: list[AnyMessage]
+    messages: Sequence[AnyMessage | BaseMessage]
 
 
 def frame_of(values: Mapping[str, Any], context: Context) -> Frame:

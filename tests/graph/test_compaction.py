@@ -81,7 +81,7 @@ def test_the_summariser_writes_the_memory_and_its_tokens_stay_private() -> None:
         shown = []
         for n in range(14):
             given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 90)]}
-            shown += list(conversation.graph.stream(given, conversation.config, context=CONTEXT, stream_mode=mode))  # type: ignore[call-overload]
+            shown += list(conversation.graph.stream(given, conversation.config, context=CONTEXT, stream_mode=mode))
         assert len(summarizer.sent) >= 1
         assert SECRET not in str(shown)
         assert SECRET in conversation.view()[0].text

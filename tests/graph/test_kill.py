@@ -39,7 +39,7 @@ def test_a_killed_turn_is_resumed_or_followed_and_nothing_is_lost(point: int, tm
             expected = [*first_turn, "question 2", "", "3", "answer to question 2"] if "question 2" in stored else first_turn
             assert [m.text for m in conversation.history()] == expected
         conversation.ask("question 3")
-        texts = [m.text for m in conversation.history()]
+        texts = [str(m.text) for m in conversation.history()]
         assert texts[:4] == first_turn
         assert texts[-4:] == ["question 3", "", "3", "answer to question 3"]
         assert texts.count("question 2") == ("question 2" in stored)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -102,15 +103,14 @@ def test_malformed_calls_are_counted() -> None:
 
 @given(st.text(max_size=300))
 def test_any_text_counts_as_itself(text: str) -> None:
-    assert counter("o200k_base").text(text) == len(load(text))
+    assert counter("o200k_base").text(text) == len(_encoding().encode_ordinary(text))
 
 
-def load(text: str) -> list[int]:
-    encoding = _ENCODING[0] if _ENCODING else _ENCODING.append(load_encoding("o200k_base")) or _ENCODING[0]
-    return list(encoding.encode_ordinary(text))
-
-
-_ENCODING: list[tiktoken.Encoding] = []
+@cache
+def _encoding() -> tiktoken.Encoding:
+    encoding = load_encoding("o200k_base")
+    assert isinstance(encoding, tiktoken.Encoding)
+    return encoding
 
 
 def test_equal_messages_are_counted_once_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_damaged_ranks_are_not_used_in_silence(monkeypatch: pytest.MonkeyPatch) 
     def damaged(data: bytes) -> object:
         return real(data + b"x")
 
-    monkeypatch.setattr(tokens.hashlib, "sha256", damaged)
+    monkeypatch.setattr(hashlib, "sha256", damaged)
     ours = TokenCounter("o200k_base")
     assert ours.estimated
     assert ours.text("每个航空公司的平均出发延误是多少") >= 12

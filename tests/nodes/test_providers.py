@@ -76,6 +76,7 @@ def test_others_are_not_taken_for_overflows(error: Exception) -> None:
 )
 def test_each_failure_has_its_type_and_a_sentence_in_both_languages(error: Exception, kind: type[LongtableError]) -> None:
     known = provider_error(error)
+    assert known is not None
     assert type(known) is kind
     assert known.user_text("en") != known.user_text("zh")
 

@@ -97,12 +97,11 @@ def figures(text: str) -> set[float]:
 
 def answers(queries: Sequence[QueryFinished], gold: Sequence[tuple[object, ...]]) -> bool:
     """Tell whether one of a turn's queries returned the gold rows: each gold row's values are in a row of its own."""
-    return any(
-        query["status"] == "success"
-        and len(query["rows"]) == len(gold)
-        and all(any(_holds(row, wanted) for row in query["rows"]) for wanted in gold)
-        for query in queries
-    )
+    return any("rows" in query and _agree(query["rows"], gold) for query in queries)
+
+
+def _agree(rows: Sequence[Sequence[object]], gold: Sequence[Sequence[object]]) -> bool:
+    return len(rows) == len(gold) and all(any(_holds(row, wanted) for row in rows) for wanted in gold)
 
 
 def _holds(row: Sequence[object], wanted: Sequence[object]) -> bool:

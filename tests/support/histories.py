@@ -19,7 +19,7 @@ TEXTS = st.one_of(
     st.integers(min_value=1, max_value=300).map(lambda n: "word " * n),
 )
 RESULTS = st.one_of(TEXTS, st.integers(min_value=1, max_value=3_000).map(lambda n: '{"rows":[[1,2]]} ' * n))
-IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+IMAGE: dict[str, object] = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 
 
 @st.composite
