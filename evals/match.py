@@ -1,0 +1,61 @@
+"""Compare the rows of two queries: strictly, and tolerant of extra columns and of repeated rows."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+Row = Sequence[object]
+
+
+def same_strict(gold: Sequence[Row], got: Sequence[Row], *, ordered: bool) -> bool:
+    """Say whether both hold the same rows, columns in any order; the order of rows counts when `ordered`."""
+    gold_columns, got_columns = _columns(gold), _columns(got)
+    if len(gold) != len(got) or (gold and len(gold_columns) != len(got_columns)):
+        return False
+    return not gold or any(_equal(gold, [[row[i] for i in places] for row in got], ordered) for places in _placings(gold_columns, got_columns))
+
+
+def same_tolerant(gold: Sequence[Row], got: Sequence[Row], *, ordered: bool) -> bool:
+    """Say whether some columns of `got` hold what `gold` holds; extra columns and repeated rows are no fault."""
+    if not gold or not got:
+        return not gold and not got
+    for places in _placings(_columns(gold), _columns(got)):
+        picked = [[row[i] for i in places] for row in got]
+        if _equal(gold, picked, ordered) or {_key(row) for row in gold} == {_key(row) for row in picked}:
+            return True
+    return False
+
+
+def _columns(rows: Sequence[Row]) -> list[list[str]]:
+    return [[_cell(row[i]) for row in rows] for i in range(len(rows[0]))] if rows else []
+
+
+def _placings(gold: list[list[str]], got: list[list[str]]) -> list[tuple[int, ...]]:
+    """Return ways to find each gold column among the others, by equal sets of values."""
+    if len(gold) > len(got):
+        return []
+    options = [[i for i, column in enumerate(got) if set(column) == set(wanted)] for wanted in gold]
+    found: list[tuple[int, ...]] = [()]
+    for option in options:
+        found = [(*places, i) for places in found for i in option if i not in places][:200]
+    return found
+
+
+def _equal(gold: Sequence[Row], got: Sequence[Row], ordered: bool) -> bool:
+    left, right = [_key(row) for row in gold], [_key(row) for row in got]
+    return left == right if ordered else Counter(left) == Counter(right)
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return tuple(map(_cell, row))
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "∅"
+    try:
+        return f"{float(value):.4f}"  # type: ignore[arg-type]  # what is no number falls through
+    except (TypeError, ValueError):
+        return str(value).strip()
+
+
+__all__ = ["same_strict", "same_tolerant"]
