@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.lexicon import (
+    AGENTS,
     FILLERS,
     GENDERS,
     GREETINGS,
@@ -18,7 +19,7 @@ from longtable.app.offline.lexicon import (
     WEEKDAYS,
 )
 from longtable.app.offline.linking import Hit, hits
-from longtable.app.offline.text import Token, lemma
+from longtable.app.offline.text import Token, lemma, stem
 
 _SKIPPED = frozenset({"of", "the", "a", "an", "s"})
 
@@ -85,7 +86,23 @@ def chunk(tokens: list[Token], catalog: Catalog, values: Values) -> list[Chunk]:
             taken |= places
             chosen.append(span)
     chosen.sort(key=lambda span: span.start)
-    return [_with_links(span, tokens, catalog) for span in chosen]
+    return _with_agent([_with_links(span, tokens, catalog) for span in chosen], catalog)
+
+
+def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
+    """Let 'who wrote' ask for an author: the verb's agent stands for the table that was not named."""
+    who = next((place for place, each in enumerate(chunks) if each.word in ("who", "whom")), None)
+    if who is None or any(each.kind == "mention" and each.hits[0].is_table for each in chunks[:who]):
+        return chunks
+    for each in chunks[who + 1 : who + 4]:
+        if each.kind != "filler":
+            return chunks
+        for agent in AGENTS.get(stem(each.word), ()) + AGENTS.get(each.word, ()):
+            linked = tuple(hit for hit in hits((agent,), agent, catalog) if hit.score >= 0.86)
+            if linked and linked[0].is_table:
+                each.kind, each.hits = "mention", linked
+                return chunks
+    return chunks
 
 
 def _with_links(span: _Span, tokens: list[Token], catalog: Catalog) -> Chunk:
@@ -123,7 +140,7 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[_Span]:
     found: list[_Span] = []
     asked = any(token.word in ("do", "does", "did") for token in tokens)
     for start, first in enumerate(tokens):
-        if first.kind not in ("word", "quoted") or first.word in _SKIPPED or (first.word in PREPOSITIONS and first.text.islower()):
+        if first.kind not in ("word", "quoted") or first.word in _SKIPPED or (first.word in PREPOSITIONS and first.text.islower()) or first.word in _ASKING:
             continue
         for end in range(start + 1, min(start + 6, len(tokens)) + 1):
             part = tokens[start:end]
@@ -134,11 +151,27 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[_Span]:
             if last.word in _SKIPPED:
                 continue
             words = tuple(token.word for token in part if token.word not in _SKIPPED)
-            linked = hits(words, _text(part), catalog)
+            linked = tuple(hit for hit in hits(words, _text(part), catalog) if _fits(hit, part, words, catalog))
             if linked and not _verb(tokens, start, end, linked[0].score, asked):
                 chunk_ = Chunk("mention", _text(part), last.word, hits=linked, name=first.is_name and start > 0)
                 found.append(_Span(start, end, len(words) * 10 * min(linked[0].score, 1.0) + (1 if linked[0].score >= 0.9 else 0), chunk_))
     return found
+
+
+_ASKING = frozenset("what which who whose whom where when how is are was were do does did has have had".split())
+
+
+def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog) -> bool:
+    """Refuse 'drivers hired' as a column and 'trucks of brand' as one name: the table's own word must not lead there."""
+    if hit.is_table or len(words) < 2 or hit.own == len(words):
+        return True
+    if words[-1] in FILLERS and words[-1].endswith(("ed", "en")):
+        return False
+    places = [place for place, token in enumerate(part) if token.word == "of"]
+    if not places:
+        return True
+    head = tuple(token.word for token in part[: places[0]] if token.word not in _SKIPPED)
+    return any((other.table, other.column) == (hit.table, hit.column) for other in hits(head, _text(part[: places[0]]), catalog))
 
 
 def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) -> bool:

@@ -53,7 +53,7 @@ def entity(chunk: Chunk) -> str:
     columns = [hit for hit in chunk.hits if not hit.is_table]
     if not tables or tables[0].score < 0.72:
         return ""
-    return tables[0].table if not columns or tables[0].score >= columns[0].score - 0.02 else ""
+    return tables[0].table if not columns or tables[0].score >= columns[0].score - 0.06 else ""
 
 
 def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | None:

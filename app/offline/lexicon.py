@@ -107,8 +107,8 @@ _PHRASES: Final = """
     agg | max | maximum, max, maximum of, maximal
     sup | max | highest, greatest, top most, topmost, maximum number of, highest number of, biggest number of, largest number of, greatest number of, highest amount of, largest amount of, most number of, maximum amount of
     sup | min | lowest, minimum number of, lowest number of, smallest number of, least number of, fewest number of, smallest amount of, lowest amount of
-    most | max | most, the most, most of
-    most | min | least, fewest, the least, the fewest
+    most | max | most, most of
+    most | min | least, fewest
     frequent | max | most common, most popular, most frequent, most often, commonest, most commonly, most frequently, most used, busiest, most active
     frequent | min | least common, least popular, least frequent, least often, rarest, least used, least commonly, least frequently, least active
     cmp | > | more than, greater than, larger than, bigger than, higher than, above, over, exceeds, exceed, exceeding, bigger, is more, greater, upwards of, in excess of, beyond, better than
@@ -144,7 +144,7 @@ _PHRASES: Final = """
     percent || percentage, percentage of, percent of, what percent, what percentage, what percentage of, proportion of, share of, fraction of, proportion, what share of, what share, what fraction of, what proportion of, percent
     both || both
     either || either
-    pron || they, them, those, these, their, theirs, it, its, that one, ones, he, she, his, her, him, those ones, the same ones, such, of them, of those, of these, the above, above ones, the latter
+    pron || they, them, those, these, their, theirs, it, its, that one, ones, he, she, his, her, him, those ones, such, of them, of those, of these, the above, above ones, the latter
     rest || others, the others, the rest, the other ones, rest, the remaining, the remaining ones, remaining, the other
     wh || what, which, who, whom, whose, when, where
     howold | age | how old
@@ -154,7 +154,6 @@ _PHRASES: Final = """
     howold | size | how big, how large
     howold | speed | how fast
     howold | price | how expensive
-    avgcmp || than average, the average, than the average, than the mean, than the overall average
     list || list, show, give, display, find, tell, return, get, name all, enumerate, select, provide, print, present
     difference || difference between, range of, spread of, difference between the, gap between, difference in
     ratio || ratio of, ratio
@@ -257,3 +256,17 @@ UNIT_WORDS: Final = frozenset("""
     degree degrees page pages unit units $ bucks cent cents byte bytes word words
 """.split())  # fmt: skip
 GREETINGS: Final = frozenset("hello hi hey hallo greetings morning afternoon evening howdy".split())
+
+# Who does what: the noun a verb asks for after "who".
+AGENTS: Final[dict[str, tuple[str, ...]]] = {
+    "wrote": ("author", "writer"), "write": ("author", "writer"), "written": ("author", "writer"), "sang": ("singer", "artist"), "sing": ("singer", "artist"),
+    "teach": ("teacher", "instructor", "professor"), "taught": ("teacher", "instructor", "professor"), "treat": ("doctor", "physician"),
+    "direct": ("director",), "drove": ("driver",), "drive": ("driver",), "bought": ("customer", "client"), "buy": ("customer", "client"),
+    "order": ("customer", "client"), "borrow": ("member", "reader", "borrower"), "manag": ("manager", "employee"), "sold": ("seller", "employee", "salesperson"),
+    "play": ("player", "artist"), "perform": ("artist", "performer"), "publish": ("publisher",), "suppl": ("supplier",), "visit": ("visitor",),
+    "enroll": ("student",), "attend": ("student", "attendee"), "study": ("student",), "prescrib": ("doctor", "physician"), "operat": ("surgeon", "doctor"),
+    "own": ("owner",), "act": ("actor",), "compos": ("composer", "artist"),
+}  # fmt: skip
+PEOPLE: Final = frozenset("""person people employee staff customer client student pupil highschooler teacher instructor professor doctor physician nurse patient author writer artist singer musician actor
+director driver pilot player athlete member user manager owner visitor guest passenger employee worker candidate applicant voter subscriber buyer seller agent coach officer
+judge lawyer lecturer faculty researcher scientist engineer friend contact performer composer reader borrower tenant resident citizen soldier crew host reviewer borrower victim suspect""".split())

@@ -20,6 +20,7 @@ class Hit:
     column: str
     score: float
     words: int = 1
+    own: int = 1  # words that match the name itself, not the name of its table
 
     @property
     def is_table(self) -> bool:
@@ -37,7 +38,8 @@ def hits(words: tuple[str, ...], raw: str, catalog: Catalog) -> tuple[Hit, ...]:
         for column in table.columns:
             score = _column_score(words, raw, column.name, column.comment, table.name)
             if score >= LEAST:
-                found.append(Hit(table.name, column.name, score - (0.03 if table.kind == "view" else 0), len(words)))
+                own = sum(1 for word in words if any(likeness(word, part) >= 0.75 for part in column.words))
+                found.append(Hit(table.name, column.name, score - (0.03 if table.kind == "view" else 0), len(words), own))
     return tuple(sorted(found, key=lambda hit: -hit.score))
 
 

@@ -167,7 +167,12 @@ class _Reader:
                 continue
             end = self._scope_end(index)
             scope = [c for c in self.cs[index + 1 : end] if not c.used]
-            if not scope:
+            last = self.cs[end].place if end < len(self.cs) else 10_000
+            verbs = tuple(c.word for c in self.all if c.kind == "filler" and each.place < c.place < last)
+            if not [c for c in scope if c.kind != "prep"]:
+                if verbs and "never" in each.text.lower().split() + list(verbs) or any(_is_participle(verb) for verb in verbs):
+                    each.used = True
+                    self.draft.absent.append(Draft(words=verbs))
                 continue
             each.used = True
             inner = _Reader([c for c in self.all if scope[0].place <= c.place <= scope[-1].place and not c.used]).read()
@@ -214,7 +219,14 @@ class _Reader:
             each.used = self.cs[joiner].used = True
             low, high = self._take(first), self._take(second)
             if low.kind == "number" and high.kind == "number":
-                self.draft.filters.append(self._on(Filter("between", numbers=(low.number, high.number)), index, second))
+                condition = self._on(Filter("between", numbers=(low.number, high.number)), index, second)
+                if _year_like(low) and _year_like(high) and (condition.mention is None or condition.mention.hits[0].is_table):
+                    for year in (low, high):
+                        year.kind, year.unit = "time", "year"
+                    if condition.mention is not None:
+                        condition.mention.used = False
+                    condition = Filter("time", op="between", times=(low, high), verbs=self.verbs(index), near=self._near(index))
+                self.draft.filters.append(condition)
             else:
                 self.draft.filters.append(Filter("time", op="between", times=(low, high), verbs=self.verbs(index), near=self._near(index)))
 
@@ -250,10 +262,10 @@ class _Reader:
                 continue
             op, _, dimension = each.arg.partition(":")
             following = self.cs[index + 1] if index + 1 < len(self.cs) else None
-            if following is None or not ((following.is_op("agg") and following.arg in ("avg", "min", "max")) or following.is_op("avgcmp")):
+            if following is None or not (following.is_op("agg") and following.arg in ("avg", "min", "max")):
                 continue
             each.used = following.used = True
-            func = following.arg if following.is_op("agg") else "avg"
+            func = following.arg
             after = self.after(index + 1, "mention")
             before = self.before(index, "mention")
             right = self.cs[after] if after is not None else None
@@ -447,6 +459,9 @@ class _Reader:
             if place is None or (self.cs[place].kind == "op" and not (self.cs[place].hits or self.cs[place].is_op("count", "agg"))):
                 each.used = start == "by"
                 continue
+            if start == "by" and self._passive(index, place):
+                each.used = True
+                continue
             if start == "by" and (self.cs[place].kind == "op" or self._by_measure(index, place)):
                 self._order_keys_by(index)
                 continue
@@ -462,6 +477,14 @@ class _Reader:
                     c.used = True
                 self.draft.groups.append(self._take(following))
                 place = following
+
+    def _passive(self, index: int, place: int) -> bool:
+        """'treated by doctor Lopez', 'written by authors': an agent, not a group."""
+        following = self.cs[place + 1] if place + 1 < len(self.cs) else None
+        if following is not None and following.kind == "value" and any(hit.table == m.table for hit in self.cs[place].hits for m in following.matches):
+            return True
+        before = next((each for each in reversed(self.all) if each.place < self.cs[index].place), None)
+        return before is not None and before.kind in ("filler", "word") and before.word.endswith(("ed", "en", "made", "sold", "sung", "built", "held"))
 
     def _by_measure(self, index: int, place: int) -> bool:
         """'the longest flight by distance', 'top 5 products by price': what follows orders."""
@@ -666,6 +689,10 @@ def _measurable(chunk: Chunk) -> bool:
 
 def _is_column(chunk: Chunk) -> bool:
     return not chunk.hits[0].is_table
+
+
+def _is_participle(word: str) -> bool:
+    return word.endswith("ed") and len(word) > 4
 
 
 def _names_key(chunk: Chunk) -> bool:

@@ -29,7 +29,8 @@ from longtable.app.offline.logic import (
     Unit,
     Within,
 )
-from longtable.app.offline.text import lemma, likeness, stem
+from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, PEOPLE, TO_COLUMNS, TO_WORDS
+from longtable.app.offline.text import lemma, likeness, split_name, stem
 
 _MANY_COLUMNS = 15
 
@@ -66,6 +67,8 @@ class Settler:
     def base(self) -> str:
         """Return the table whose rows are counted, measured or listed."""
         draft = self.draft
+        if {"who", "whom"} & set(draft.words) and not draft.computes and not draft.targets and not any(_is_people(self.catalog.table(name)) for name in self.scope.anchors):
+            return self.people()
         for sup in draft.sups:
             if sup.chunk is not None and sup.kind in ("most", "plain") and (table := self.counted(sup)):
                 return table
@@ -93,6 +96,19 @@ class Settler:
             return tables[0].name
         raise CannotRead("nothing")
 
+    def people(self) -> str:
+        """Return the table of people that an open 'who' asks for: the only one, or the one the conditions are on."""
+        tables = [table.name for table in self.catalog.tables.values() if _is_people(table) and table.kind == "table"]
+        measured = [sup.dimension for sup in self.draft.sups if sup.dimension] + [item.dimension for item in self.draft.filters if item.dimension]
+        if len(tables) > 1 and measured:
+            tables = [name for name in tables if by_dimension(self.scope, measured[0], (name,))] or tables
+        homes = [settle_filter(self.scope, item)[0] for item in self.draft.filters if item.values or item.mention is not None]
+        homes += [self.column(sup.chunk).table for sup in self.draft.sups if sup.chunk is not None and not entity(sup.chunk)]
+        near = [name for name in tables if name in homes] or tables
+        if len(near) != 1:
+            raise CannotRead("nothing")
+        return near[0]
+
     def counted(self, sup: Superlative) -> str:
         """Return the table whose rows a superlative counts ('the most albums'), empty when it measures a column."""
         chunk = sup.chunk
@@ -116,6 +132,8 @@ class Settler:
 
     def shape(self, base: str) -> Query:
         draft = self.draft
+        if not draft.computes and not draft.sups and (measured := [sorting for sorting in draft.sorts if sorting.func]):
+            return self.ranked_by(base, measured[0])
         if draft.percent and not draft.groups:
             return self.share(base)
         if draft.sups:
@@ -125,6 +143,25 @@ class Settler:
         if draft.groups and not self.attribute_groups(base):
             return self.grouped(base, [Agg("count")])
         return self.listing(base)
+
+    def ranked_by(self, base: str, sorting: Sorting) -> Query:
+        """'top 5 destinations by number of flights': group what is listed, order by the measure."""
+        if sorting.func == "count":
+            self.draft.counts = [sorting.chunk]
+        else:
+            self.draft.aggs = [(sorting.func, sorting.chunk)]
+        if not self.draft.groups:
+            self.draft.groups, self.draft.targets = self.draft.targets[:1], self.draft.targets[1:]
+        self.draft.sorts = []
+        table = entity(sorting.chunk) if sorting.chunk is not None else ""
+        if table and table != base and not self.fixed:
+            base = table
+        elif sorting.func != "count" and sorting.chunk is not None:
+            base = self.column(sorting.chunk, number=True).table
+        self.scope = replace(self.scope, base=base)
+        grouped = self.grouped(base, self.aggregates(base))
+        desc = sorting.desc if sorting.desc is not None else self.draft.desc if self.draft.desc is not None else self.draft.limit_desc is not False
+        return replace(grouped, order=(Order(grouped.select[-1], desc),), limit=self.draft.limit)
 
     def share(self, base: str) -> Query:
         conds = tuple(cond for table, conds in self.filters() for cond in conds if table == base)
@@ -469,7 +506,7 @@ class Settler:
             unique = list(dict.fromkeys([*map(as_col, _identity(table)), *unique]))
         order = self.sorts(base, [])
         limit = self.draft.limit
-        if limit is not None and not order and self.draft.limit_desc is not None:
+        if limit is not None and not order and self.draft.limit_desc is not None and not self.draft.sups:
             raise CannotRead("order")
         distinct = self.draft.distinct or (self.draft.which and bool(columns) and not self.draft.sups and not order and not any(self.identifies(item) for item in unique))
         return Query(base, select=tuple(unique), order=order, limit=limit, distinct=distinct)
@@ -578,7 +615,10 @@ class Settler:
         wanted = [name for name in self.join_only if name != query.base]
         summing = any(isinstance(item, Agg) and item.func in ("sum", "avg") or isinstance(item, Share) for item in query.select)
         inner_tables: dict[str, list[Cond]] = {}
-        for table, found in settled:
+        for place, (table, found) in enumerate(settled):
+            if (chosen := self.by_role(query.base, table, place, found)) is not None:
+                conds.append(chosen)
+                continue
             counted = [item.counted for item in self.draft.havings if item.counted is not None]
             if table != query.base and table in [entity(chunk) for chunk in counted]:
                 inner_tables.setdefault(table, []).extend(found)
@@ -597,6 +637,19 @@ class Settler:
         del outer
         result = replace(query, joins=all_joins, where=(*query.where, *conds, *self.present(query)))
         return self.without_repeats(result, fans)
+
+    def by_role(self, base: str, table: str, place: int, found: tuple[Cond, ...]) -> Within | None:
+        """'from Hamburg to Munich': where two keys of the base point at one table, the word before the value picks the key."""
+        links = [link for link in self.catalog.links if link.many == base and link.one == table and len(link.many_columns) == 1]
+        if len(links) < 2 or table in self.join_only or place >= len(self.draft.filters):
+            return None
+        verbs = self.draft.filters[place].verbs
+        nearest = next((verb for verb in verbs if verb in FROM_WORDS | TO_WORDS), "")
+        names = TO_COLUMNS if nearest in TO_WORDS else FROM_COLUMNS if nearest else frozenset()
+        roles = [link for link in links if set(split_name(link.many_columns[0])) & names]
+        link = roles[0] if roles else min(links, key=self.hints.cost)
+        one = Col(link.one, link.one_columns[0])
+        return Within(Col(base, link.many_columns[0]), Query(link.one, (), (one,), found))
 
     def either_or(self, settled: list[tuple[str, tuple[Cond, ...]]]) -> list[tuple[str, tuple[Cond, ...]]]:
         """Join by OR what the question joins by 'or' or 'either' across conditions."""
@@ -688,6 +741,8 @@ class Settler:
         settled = [settle_filter(scope, item) for item in inner.filters]
         tables = [table for chunk in (*inner.targets, *[c for c in inner.counts if c]) if (table := entity(chunk)) and table != query.base]
         nested = [entity(item.counted) for item in inner.havings if item.counted is not None]
+        if not inner.mentions and not inner.filters and inner.words:
+            return [self.absent(query.base, self.child_by_verb(query.base, inner.words), [])]
         if inner.groups or inner.sups or inner.sorts or inner.aggs or inner.absent or (inner.counts and not inner.counts[0]):
             raise CannotRead("negation")
         for item in inner.havings:
@@ -713,6 +768,15 @@ class Settler:
         if not conds and not tables:
             raise CannotRead("negation")
         return conds
+
+    def child_by_verb(self, base: str, verbs: tuple[str, ...]) -> str:
+        """Return the table that records what 'never used', 'never prescribed' speaks of: named by the verb, or the only one."""
+        children = list(dict.fromkeys(link.many for link in self.catalog.links if link.one == base))
+        stems = {stem(verb) for verb in verbs}
+        named = [name for name in children if (table := self.catalog.table(name)) and stems & {stem(word) for word in table.words}]
+        if len(named) == 1 or len(children) == 1:
+            return (named or children)[0]
+        raise CannotRead("negation")
 
     def absent(self, base: str, target: str, settled: list[tuple[str, tuple[Cond, ...]]]) -> Within:
         steps = path(self.catalog, (base,), target, self.hints)
@@ -743,6 +807,10 @@ def _identity(table: Table) -> tuple[Column, ...]:
         return found
     texts = tuple(column for column in table.columns if not column.is_binary)[:_MANY_COLUMNS]
     return found if found and len(texts) > 8 else texts
+
+
+def _is_people(table: Table | None) -> bool:
+    return table is not None and any(lemma(word) in PEOPLE for word in table.words)
 
 
 def _places(table: Table) -> list[Column]:

@@ -165,22 +165,24 @@ def abbreviates(words: tuple[str, ...], compact: str) -> bool:
     """Say whether `compact` is made of prefixes of all `words` in order: tailnum of (tail, number), mpg of (miles, per, gallon)."""
     if len(words) < 2:
         return False
-    for size in range(1, len(words[0]) + 1):
-        if not compact.startswith(words[0][:size]):
-            return False
-        if _rest_abbreviates(words[1:], compact[size:]):
-            return _is_solid(words, compact)
-    return False
+    return any(_is_solid(words, sizes) for sizes in _cuts(words, compact))
 
 
-def _rest_abbreviates(words: tuple[str, ...], compact: str) -> bool:
+def _cuts(words: tuple[str, ...], compact: str) -> list[tuple[int, ...]]:
+    """Return every way to cut `compact` into prefixes of the words, as sizes."""
     if not words:
-        return compact == ""
-    return any(
-        compact.startswith(words[0][:size]) and _rest_abbreviates(words[1:], compact[size:]) for size in range(len(words[0]), 0, -1)
-    )
+        return [()] if compact == "" else []
+    return [
+        (size, *rest)
+        for size in range(len(words[0]), 0, -1)
+        if compact.startswith(words[0][:size])
+        for rest in _cuts(words[1:], compact[size:])
+    ]
 
 
-def _is_solid(words: tuple[str, ...], compact: str) -> bool:
-    # initials need three words; otherwise one word must be there with three letters
-    return len(compact) == len(words) >= 3 or len(compact) >= 4
+def _is_solid(words: tuple[str, ...], sizes: tuple[int, ...]) -> bool:
+    # initials need three words; one letter alone needs a whole word beside it (lname, dewp); else two letters of each, four in all
+    if len(words) >= 3 and all(size == 1 for size in sizes):
+        return True
+    whole = any(size == len(word) for size, word in zip(sizes, words, strict=True))
+    return sum(sizes) >= 4 and (whole or all(size >= 2 for size in sizes))
