@@ -4,8 +4,13 @@ Left out on purpose: whatever reads files, settings, variables, sequences, stati
 logs, or makes blobs of any size.
 """
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 SCALAR_FUNCTIONS: dict[str, frozenset[str]] = {
-    "sqlite": frozenset(
+    "sqlite": _words(
         """
 -> ->> abs acos acosh asin asinh atan atan2 atanh avg bm25 cast ceil ceiling char coalesce concat concat_ws cos cosh count cume_dist
 current_date current_time current_timestamp date datetime degrees dense_rank exists exp first_value floor format glob group_concat hex
@@ -15,9 +20,9 @@ jsonb_array jsonb_extract jsonb_object julianday lag last_value lead length like
 matchinfo max median min mod nth_value ntile nullif octet_length percent_rank percentile percentile_cont percentile_disc pi pow power
 printf quote radians random rank replace round row_number rtrim sign sin sinh snippet soundex sqlite_version sqrt strftime string_agg
 substr substring subtype sum tan tanh time timediff total trim trunc typeof unhex unicode unistr unixepoch unlikely upper
-""".split()
+"""
     ),
-    "duckdb": frozenset(
+    "duckdb": _words(
         """
 abs acos acosh add age ago alias any_value approx_count_distinct approx_distinct approx_quantile approx_top_k arbitrary arg_max
 arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax argmin array_agg array_aggr array_aggregate array_append
@@ -69,7 +74,7 @@ transaction_timestamp translate trim trunc try try_cast try_strptime typeof ucas
 union_value unnest upper url_decode url_encode uuid uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7 var_pop var_samp variance
 variant_array_length variant_contains variant_exists variant_extract variant_extract_string variant_keys variant_type variant_typeof
 version wavg week weekday weekofyear weighted_avg xor year yearweek
-""".split()
+"""
     ),
 }
 """Scalar, aggregate and window functions."""

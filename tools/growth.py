@@ -1,54 +1,162 @@
-"""Bound from above what `repeat`, `range` and their kind make out of nothing, before anything runs."""
+"""Keep `repeat`, `range` and their kind from making any number of bytes out of nothing, before anything runs.
 
+One such call is one step for DuckDB: it is not stopped within it, and its memory is not counted against the limit.
+A count that is written as a number is added up here. Any other count is put behind a check that the engine makes:
+`repeat(name, n)` becomes `repeat(name, CASE WHEN n > 10000 THEN error('...') ELSE n END)`.
+"""
+
+import math
 import re
+from collections.abc import Iterator
 
 from sqlglot import exp
 
-from longtable.tools.functions import GROWING_FUNCTIONS
+MAX_GROWTH = 10_000_000
+"""Elements that one value may come to by what the text says."""
+MAX_REPEATS = 10_000
+MAX_SERIES = 1_000_000
 
-DATE_STEPS = {"HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DECADE"}
-DATES = 100_000
-"""Elements taken for a series of dates; whatever the dates, it has far fewer than one of numbers could."""
+_DATE_STEPS = {"HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DECADE"}
+_DATES = 100_000
+_VOLATILE = {"random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"}
+_COUNTED = {"repeat", "lpad", "rpad", "list_resize", "array_resize", "bitstring"}
+
+
+def bounded(tree: exp.Expr) -> exp.Expr:
+    """Return a copy of the tree in which every count that is not a number has its check."""
+    tree = tree.copy()
+    for node in list(tree.find_all(exp.Func)):
+        if isinstance(node, exp.GenerateSeries) and not _streams(node):
+            _bound_series(node)
+        elif (count := _count(node)) is not None and _number(count) is None and not _is_checked(count):
+            count.replace(_checked(count.copy(), count.copy(), MAX_REPEATS))
+    return tree
 
 
 def growth(tree: exp.Expr) -> float | None:
-    """Return the product of the sizes of all growing calls; None when one of them cannot be known from the text."""
+    """Return how large a value can get by growing calls; None when a call cannot be bounded.
+
+    Calls side by side in one SELECT do not feed each other: the largest counts. Calls inside one another and in different
+    SELECTs may: they multiply.
+    """
     product = 1.0
-    for node in tree.find_all(exp.Func):
-        size = _size(node)
-        if size is None:
-            return None
-        product *= max(1.0, size)
+    for select in [tree, *(node for node in tree.find_all(exp.Select) if node is not tree)]:
+        largest = 1.0
+        for node in _own_calls(select):
+            size = _nested_size(node)
+            if size is None:
+                return None
+            largest = max(largest, size)
+        product *= largest
+    return product
+
+
+def _own_calls(select: exp.Expr) -> Iterator[exp.Func]:
+    for node in select.find_all(exp.Func):
+        if select is (node.parent_select or select.root()):
+            yield node
+
+
+def _nested_size(node: exp.Func) -> float | None:
+    product = _size(node)
+    above = node.parent
+    while product is not None and above is not None and not isinstance(above, exp.Select):
+        if isinstance(above, exp.Func):
+            size = _size(above)
+            product = None if size is None else product * size
+        above = above.parent
     return product
 
 
 def _size(node: exp.Func) -> float | None:
+    """Bound one call's own growth; 1 for a function that does not grow."""
     if isinstance(node, exp.GenerateSeries):
         # In FROM the rows stream; as a value they are one list.
-        return 1.0 if isinstance(node.parent, exp.Table | exp.From | exp.Join | exp.Lateral) else _series(node)
+        return 1.0 if _streams(node) else _series(node)
+    if isinstance(node, exp.Format) or (isinstance(node, exp.Anonymous) and node.name.lower() in ("printf", "format")):
+        template = node.this if isinstance(node, exp.Format) else next(iter(node.expressions), None)
+        return _widths(template)
+    count = _count(node)
+    if count is None:
+        return 1.0
+    number = float(MAX_REPEATS) if _is_checked(count) else _number(count)
+    return None if number is None else max(1.0, abs(number))
+
+
+def _count(node: exp.Func) -> exp.Expr | None:
+    """Return the argument that says how often or how long."""
     if isinstance(node, exp.Repeat):
-        return _number(node.args.get("times"))
+        times = node.args.get("times")
+        return times if isinstance(times, exp.Expr) else None
     if isinstance(node, exp.Pad):
-        return _number(node.expression)
-    if isinstance(node, exp.Format):
-        return _widths(node.this)
-    if isinstance(node, exp.Anonymous) and node.name.lower() in GROWING_FUNCTIONS:
-        if node.name.lower() in ("printf", "format"):
-            return _widths(node.expressions[0]) if node.expressions else 1.0
-        return _number(node.expressions[1]) if len(node.expressions) > 1 else 1.0
-    return 1.0
+        return node.expression
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _COUNTED and len(node.expressions) > 1:
+        second = node.expressions[1]
+        return second if isinstance(second, exp.Expr) else None
+    return None
+
+
+def _streams(node: exp.Expr) -> bool:
+    return isinstance(node.parent, exp.Table | exp.From | exp.Join | exp.Lateral)
 
 
 def _series(node: exp.GenerateSeries) -> float | None:
-    step = node.args.get("step")
+    step, start, end = node.args.get("step"), node.args.get("start"), node.args.get("end")
     if isinstance(step, exp.Interval):
         unit = step.args.get("unit")
-        return DATES if unit is not None and unit.name.upper().rstrip("S") in DATE_STEPS else None
-    start, end = _number(node.args.get("start")), _number(node.args.get("end"))
-    by = _number(step) if step is not None else 1.0
-    if start is None or end is None or by is None:
+        return float(_DATES) if unit is not None and unit.name.upper().rstrip("S") in _DATE_STEPS else None
+    by = 1.0 if step is None else _number(step)
+    if by is None or by == 0:
         return None
-    return abs(end - start) / (abs(by) or 1.0) + 1
+    if end is not None and _is_checked(end):
+        return float(MAX_SERIES)
+    low, high = _number(start) if start is not None else 0.0, _number(end)
+    return None if low is None or high is None else max(1.0, abs(high - low) / abs(by) + 1)
+
+
+def _bound_series(node: exp.GenerateSeries) -> None:
+    step, start, end = node.args.get("step"), node.args.get("start"), node.args.get("end")
+    by = 1.0 if step is None else _number(step)
+    if end is None or by is None or by == 0 or _is_checked(end) or (_number(start) is not None and _number(end) is not None):
+        return
+    # Without an interval the series is of whole numbers, so that its length can be told by taking away.
+    span: exp.Expr = exp.Sub(this=exp.Paren(this=end.copy()), expression=exp.Paren(this=start.copy())) if start is not None else end.copy()
+    end.replace(_checked(end.copy(), exp.Abs(this=span), math.floor(MAX_SERIES * min(1.0, abs(by))) or 1))
+
+
+def _checked(value: exp.Expr, size: exp.Expr, most: int) -> exp.Case:
+    message = exp.Literal.string(f"a count is over {most}")
+    branch = exp.If(this=exp.GT(this=size, expression=exp.Literal.number(most)), true=exp.Anonymous(this="ERROR", expressions=[message]))
+    return exp.Case(ifs=[branch], default=value)
+
+
+def _is_checked(node: exp.Expr) -> bool:
+    """Say whether this is a check as `bounded` writes it: the same value compared and used."""
+    if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
+        return False
+    branch, value = node.args["ifs"][0], node.args.get("default")
+    test, outcome = branch.this, branch.args.get("true")
+    if not (isinstance(test, exp.GT) and isinstance(outcome, exp.Anonymous) and outcome.name.lower() == "error" and value is not None):
+        return False
+    most = _number(test.expression)
+    if most is None or most > MAX_SERIES or _volatile(node):
+        return False
+    if isinstance(test.this, exp.Abs):
+        parent = node.parent
+        start = parent.args.get("start") if isinstance(parent, exp.GenerateSeries) else None
+        span = test.this.this
+        if start is None:
+            return span == value
+        return bool(isinstance(span, exp.Sub) and span.left.unnest() == value.unnest() and span.right.unnest() == start.unnest())
+    return bool(most <= MAX_REPEATS and test.this == value)
+
+
+def _volatile(node: exp.Expr) -> bool:
+    """Say whether the value may be another one when it is used than when it was checked."""
+    names = (func.name if isinstance(func, exp.Anonymous) else func.sql_name() for func in node.find_all(exp.Func))
+    return any(isinstance(func, exp.Rand | exp.Uuid) for func in node.find_all(exp.Func)) or any(
+        name.lower() in _VOLATILE for name in names
+    )
 
 
 def _number(node: exp.Expr | None) -> float | None:

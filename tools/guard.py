@@ -5,6 +5,7 @@ where sqlglot and an engine read one text in two ways, the engine gets the readi
 """
 
 import logging
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp, parse
@@ -13,13 +14,11 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from longtable.graph.errors import QueryRefusedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Table, fold, nearest
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
-from longtable.tools.growth import growth
+from longtable.tools.growth import MAX_GROWTH, bounded, growth
 from longtable.tools.nodes_allowed import QUERIES, SYNTAX_FUNCTIONS, allowed_node
 from longtable.tools.scope import is_cte
 
 MAX_SQL_CHARS = 50_000
-MAX_GROWTH = 10_000_000
-MAX_DEPTH = 300
 
 # sqlglot reports what it cannot parse by a warning on top of the Command node that is refused here.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
@@ -53,8 +52,10 @@ def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
     """Decide whether `sql` may run on a database of this dialect and catalogue."""
     try:
         first = _checked(sql, dialect, catalog)
-        rendered = _render(first, dialect)
+        rendered = _render(bounded(first) if dialect == "duckdb" else first, dialect)
         second = _checked(rendered, dialect, catalog)
+        if dialect == "duckdb":
+            _check_growth(second)
         tables = sorted({table.name for node in second.find_all(exp.Table) if (table := _resolved(node, dialect, catalog))})
         return Verdict(True, sql=rendered, tables=tuple(tables))
     except _RefusedError as refused:
@@ -69,8 +70,6 @@ def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:
         raise _RefusedError("statement", f"{_label(tree)} is not a query", "only reading is allowed: send one SELECT")
     for node in tree.walk():
         _check_node(node, sql, dialect, catalog)
-    if dialect == "duckdb":
-        _check_growth(tree)
     return tree
 
 
@@ -101,9 +100,16 @@ def _parse_message(error: ParseError) -> str:
 
 def _render(tree: exp.Expr, dialect: str) -> str:
     try:
+        if dialect == "sqlite":
+            tree = tree.transform(_as_sqlite_has_it)
         return tree.sql(dialect, comments=False, unsupported_level=ErrorLevel.RAISE)
     except (SqlglotError, ValueError) as error:
         raise _RefusedError("syntax", f"the SQL has no exact form in {dialect}: {_first_line(error)}", "write it another way") from error
+
+
+def _as_sqlite_has_it(node: exp.Expr) -> exp.Expr:
+    """Mend what sqlglot writes for SQLite under a name that SQLite does not know: CHR for char()."""
+    return exp.Anonymous(this="CHAR", expressions=node.expressions) if isinstance(node, exp.Chr) else node
 
 
 def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
@@ -162,8 +168,8 @@ def _check_growth(tree: exp.Expr) -> None:
     if size is None:
         raise _RefusedError(
             "growth",
-            "repeat, lpad, rpad, range and their kind need literal numbers here",
-            "write the count as a number, or use generate_series in FROM",
+            "a format string or a series has a size that the text does not tell",
+            "write the format or the step as a literal, or use generate_series in FROM",
         )
     if size > MAX_GROWTH:
         raise _RefusedError("growth", f"the query would make values of some {size:,.0f} elements", f"stay under {MAX_GROWTH:,}")
@@ -172,7 +178,9 @@ def _check_growth(tree: exp.Expr) -> None:
 def _label(node: exp.Expr) -> str:
     if isinstance(node, exp.Command):
         return str(node.this).upper()
-    return type(node).__name__.upper()
+    if isinstance(node, exp.Column | exp.Alias):
+        return "the text"
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
 
 
 def _first_line(error: BaseException) -> str:

@@ -42,7 +42,7 @@ def _seen_from_within(with_: exp.With, inside: exp.Expr, table: exp.Table, name:
     return False
 
 
-def _recursive_reference(with_: exp.With, cte: exp.CTE, table: exp.Table, dialect: str) -> bool:
+def _recursive_reference(with_: exp.With, cte: exp.Expr, table: exp.Table, dialect: str) -> bool:
     """Say whether `table` stands in the recursive part of the union that `cte` is."""
     body = cte.this
     if not isinstance(body, exp.SetOperation):

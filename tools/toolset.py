@@ -60,19 +60,17 @@ def database_tools(database: Database) -> list[BaseTool]:
 
     return [
         _tool("list_tables", "List the tables and views with their columns and row counts.", tables, ListTables),
-        _tool(
-            "describe_tables", "Describe tables: column types, keys, comments, row counts and three sample rows.", describe, DescribeTables
-        ),
+        _tool("describe_tables", "Describe tables: column types, keys, comments, row counts, three sample rows.", describe, DescribeTables),
         _tool(
             "find_values",
-            "Find which table and column holds a value, and how it is spelled there, before filtering by it.",
+            "Find which table and column hold a value, and how it is spelled there: use it before filtering.",
             find,
             FindValues,
         ),
         _tool(
             "run_sql",
-            f"Run one read-only SELECT in the {database.dialect} dialect. You see the first {query_tools.SHOWN_ROWS} rows and the number of all;"
-            " the user sees every row.",
+            f"Run one read-only SELECT in the {database.dialect} dialect. You see the first {query_tools.SHOWN_ROWS} rows"
+            " and the number of all; the user sees every row.",
             run,
             RunSql,
             metadata={"kind": "query"},

@@ -9,7 +9,10 @@ from longtable.graph.errors import ConfigError
 Dialect = Literal["sqlite", "duckdb"]
 
 ENDINGS: dict[str, Dialect] = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
-SUPPORTED = "sqlite:///file.db or duckdb:///file.duckdb (four slashes before an absolute path), or a path ending in .db, .sqlite, .sqlite3 or .duckdb"
+SUPPORTED = (
+    "sqlite:///file.db or duckdb:///file.duckdb (four slashes before an absolute path),"
+    " or a path ending in .db, .sqlite, .sqlite3 or .duckdb"
+)
 NOT_YET = {
     "mysql": "MySQL",
     "mariadb": "MariaDB",

@@ -7,9 +7,11 @@ import duckdb
 from longtable.tools.catalog import Column, ForeignKey, Reflected, Table, fold
 
 TABLES = """
-SELECT schema_name, table_name, 'table', comment, '', table_oid FROM duckdb_tables() WHERE database_name = $1 AND NOT internal AND NOT temporary
+SELECT schema_name, table_name, 'table', comment, '', table_oid FROM duckdb_tables()
+WHERE database_name = $1 AND NOT internal AND NOT temporary
 UNION ALL
-SELECT schema_name, view_name, 'view', comment, sql, view_oid FROM duckdb_views() WHERE database_name = $1 AND NOT internal AND NOT temporary
+SELECT schema_name, view_name, 'view', comment, sql, view_oid FROM duckdb_views()
+WHERE database_name = $1 AND NOT internal AND NOT temporary
 ORDER BY 1, 6
 """
 COLUMNS = """
@@ -17,7 +19,8 @@ SELECT schema_name, table_name, column_name, data_type, is_nullable, comment FRO
 WHERE database_name = $1 AND NOT internal ORDER BY schema_name, table_name, column_index
 """
 KEYS = """
-SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names FROM duckdb_constraints()
+SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names
+FROM duckdb_constraints()
 WHERE database_name = $1 AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') ORDER BY schema_name, table_name, constraint_index
 """
 FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from longtable.graph.errors import (
@@ -69,7 +69,7 @@ class SqliteEngine:
     def reflect(self) -> Reflected:
         """Read the catalogue by PRAGMA."""
         with self.trusted() as session, _translated(self._value_bytes):
-            return reflect(session.connection, name=self._path.stem)
+            return reflect(session.connection)
 
     def guard(self, catalog: Catalog, found: Reflected) -> None:
         """Build the authorizer: what the catalogue shows can be read, nothing else."""
@@ -183,12 +183,12 @@ class SqliteSession:
     def __init__(self, connection: sqlite3.Connection, *, value_bytes: int) -> None:
         self.connection, self._value_bytes = connection, value_bytes
 
-    def fetch(self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop) -> Fetched:
+    def fetch(self, sql: str, params: Sequence[Any] = (), *, limits: QueryLimits, stop: Stop) -> Fetched:
         """Run one statement and fetch all its rows, the deadline looked at every few thousand steps."""
         self.connection.set_progress_handler(lambda: int(stop()), OPCODES_BETWEEN_LOOKS)
         try:
             with _translated(self._value_bytes):
-                cursor = self.connection.execute(sql, params)  # type: ignore[arg-type]  # the stubs name each type SQLite takes
+                cursor = self.connection.execute(sql, params)
                 columns = tuple(entry[0] for entry in cursor.description or ())
                 rows: list[Row] = collect(cursor.fetchmany, limits=limits, stop=stop)
         finally:
@@ -258,5 +258,5 @@ def _translate(error: sqlite3.Error, value_bytes: int) -> DatabaseError | Stoppe
     return QueryFailedError(text)
 
 
-def _folded(value: object) -> object:
-    return value.casefold() if isinstance(value, str) else value
+def _folded(value: str | None) -> str | None:
+    return None if value is None else value.casefold()

@@ -10,7 +10,7 @@ from longtable.tools.catalog import Column, ForeignKey, Reflected, Table, fold, 
 HIDDEN_COLUMN = 1  # of a virtual table; 2 and 3 are generated columns, which can be read
 
 
-def reflect(connection: sqlite3.Connection, *, name: str) -> Reflected:
+def reflect(connection: sqlite3.Connection) -> Reflected:
     """Read every table and view but SQLite's own and the shadow tables of virtual ones."""
     rows = connection.execute("SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY rowid").fetchall()
     shadows = shadow_tables(connection, virtual_tables(connection))
