@@ -28,7 +28,8 @@ def measure(database: Database) -> tuple[list[dict[str, int]], list[tuple[int, i
     for turn in TALK:
         for event in conversation.stream(turn.question):
             if event["type"] == "context_usage":
-                calls.append({part: event["parts"][part] for part in PARTS})
+                parts = event["parts"]
+                calls.append({"system": parts["system"], "tools": parts["tools"], "memory": parts["memory"], "messages": parts["messages"]})
             elif event["type"] == "context_compressed":
                 calls.pop()  # what was counted before the fold was not sent
                 folds.append((len(calls), event["original_tokens"], event["compressed_tokens"]))

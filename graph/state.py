@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from longtable.graph.context import Context
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.tokens import fingerprint
-from longtable.memory.view import Frame, build_view
+from longtable.memory.view import Frame, View, build_view
 
 STAMP = "longtable"
 """Key in `additional_kwargs` under which an accepted message carries its turn and time; providers are not sent it."""
@@ -94,6 +94,21 @@ class Input(TypedDict):
     messages: Sequence[AnyMessage | BaseMessage]
 
 
+def thread_of(values: Mapping[str, Any]) -> tuple[list[BaseMessage], list[dict[str, Any]]]:
+    """Return a thread's transcript and its compactions, empty where there are none yet."""
+    return values.get("messages") or [], values.get("compactions") or []
+
+
+def turn_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of the running turn's record, empty before the first."""
+    return dict(values.get("turn") or {})
+
+
+def view_of(values: Mapping[str, Any], context: Context) -> View:
+    """Return the next call of a thread."""
+    return build_view(*thread_of(values), frame_of(values, context))
+
+
 def frame_of(values: Mapping[str, Any], context: Context) -> Frame:
     """Return the frame of a thread's next call: its brief, with this run's settings on top."""
     brief = values.get("brief") or {}
@@ -103,7 +118,7 @@ def frame_of(values: Mapping[str, Any], context: Context) -> Frame:
         limit=context.model_limit or brief.get("limit") or 0,
         encoding=brief.get("encoding") or "o200k_base",
         policy=CompactionPolicy.from_json(brief.get("policy") or {}),
-        ceiling=(values.get("turn") or {}).get("ceiling"),
+        ceiling=turn_of(values).get("ceiling"),
     )
 
 
@@ -115,4 +130,4 @@ def next_view(values: Mapping[str, Any], context: Context | None = None) -> list
     """
     if not values.get("brief"):
         return []
-    return build_view(values.get("messages") or [], values.get("compactions") or [], frame_of(values, context or Context())).messages
+    return view_of(values, context or Context()).messages

@@ -15,7 +15,7 @@ from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError, ThreadNotFoundError
 from longtable.graph.events import AnswerEvent, ContextCompressed, ContextUsage, Event, QueryFinished, Token
 from longtable.graph.persistence import Persistence, storage_errors
-from longtable.graph.state import STAMP, Input, State, frame_of, next_view
+from longtable.graph.state import STAMP, Input, State, frame_of, next_view, thread_of, turn_of
 from longtable.nodes.ingest import THREADS, check_input
 
 Graph = CompiledStateGraph[State, Context, Input, State]
@@ -250,7 +250,7 @@ def _collect(events: list[Event]) -> Answer:
 
 
 def _pending(state: StateSnapshot) -> bool:
-    return bool(state.tasks) and (state.values.get("turn") or {}).get("status") != "refused"
+    return bool(state.tasks) and turn_of(state.values).get("status") != "refused"
 
 
 def _unstored(state: StateSnapshot) -> bool:
@@ -258,11 +258,11 @@ def _unstored(state: StateSnapshot) -> bool:
 
 
 def _transcript(values: Mapping[str, Any]) -> list[BaseMessage]:
-    return [message for message in values.get("messages") or [] if STAMP in message.additional_kwargs]
+    return [message for message in thread_of(values)[0] if STAMP in message.additional_kwargs]
 
 
 def _fold_now(values: Mapping[str, Any]) -> Command[str]:
-    return Command(goto="compact", update={"turn": {**(values.get("turn") or {}), "status": "compacting"}})
+    return Command(goto="compact", update={"turn": {**turn_of(values), "status": "compacting"}})
 
 
 def _compressed(events: list[Event]) -> ContextCompressed | None:

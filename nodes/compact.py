@@ -14,7 +14,7 @@ from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
 from longtable.graph.events import ContextCompactionSkipped, ContextCompressed
-from longtable.graph.state import State, frame_of
+from longtable.graph.state import State, frame_of, thread_of, turn_of
 from longtable.memory import summary as text
 from longtable.memory.gate import Candidate, objections
 from longtable.memory.plan import Fold, plan_fold
@@ -71,8 +71,9 @@ class Compact:
     def _job(self, state: State, runtime: Runtime[Context]) -> "Job | None":
         context = runtime.context or Context()
         frame = frame_of(state, context)
-        messages, compactions = state.get("messages") or [], state.get("compactions") or []
-        asked = (state.get("turn") or {}).get("status") == "compacting"
+        messages, compactions = thread_of(state)
+        turn = turn_of(state)
+        asked = turn.get("status") == "compacting"
         fold = plan_fold(messages, compactions, frame, asked=asked)
         if fold is None:
             return None
@@ -85,7 +86,7 @@ class Compact:
             fold=fold,
             frame=frame,
             instructions=context.memory_prompt,
-            turn=(state.get("turn") or {}).get("number", 0),
+            turn=turn.get("number", 0),
             time=self.clock().isoformat(timespec="seconds"),
             window=self.summarizer_limit(frame) if self.summarizer else None,
         )
@@ -266,7 +267,7 @@ def _coverage(job: Job) -> float:
 
 
 def _conclude(state: State, outcome: Outcome, runtime: Runtime[Context], started: float) -> Update:
-    turn = state.get("turn") or {}
+    turn = turn_of(state)
     record = outcome.record
     if record is None:
         runtime.stream_writer(ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons))

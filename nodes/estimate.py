@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
 from longtable.graph.events import ContextUsage, UsageParts
-from longtable.graph.state import State, frame_of
+from longtable.graph.state import State, frame_of, thread_of, turn_of
 from longtable.memory.plan import plan_fold
 from longtable.memory.view import Frame, Parts, build_view, measure
 
@@ -19,8 +19,8 @@ class Estimate:
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         context = runtime.context or Context()
         frame = frame_of(state, context)
-        messages, compactions = state.get("messages") or [], state.get("compactions") or []
-        turn = dict(state.get("turn") or {})
+        messages, compactions = thread_of(state)
+        turn = turn_of(state)
         due = not turn.get("compaction_skipped") and plan_fold(messages, compactions, frame) is not None
         parts = measure(messages, compactions, frame) if due else build_view(messages, compactions, frame).parts
         usage = usage_event(parts, frame)

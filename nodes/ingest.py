@@ -17,7 +17,7 @@ from longtable.graph.errors import (
     MessageTooLongError,
     WrongRoleError,
 )
-from longtable.graph.state import STAMP, State, frame_of
+from longtable.graph.state import STAMP, State, frame_of, thread_of, turn_of
 from longtable.memory.tokens import PRIMING
 from longtable.memory.view import Frame
 
@@ -50,9 +50,8 @@ class Ingest:
         context = runtime.context or Context()
         brief = self.brief(context)
         update: Update = {"brief": brief} if brief != state.get("brief") else {}
-        messages = state.get("messages") or []
-        new = unstamped(messages)
-        number = (state.get("turn") or {}).get("number", 0)
+        new = unstamped(thread_of(state)[0])
+        number = turn_of(state).get("number", 0)
         try:
             check_input(new, context, frame_of({"brief": brief}, context))
         except InputError as error:

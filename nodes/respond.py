@@ -12,9 +12,9 @@ from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
 from longtable.graph.errors import ModelContextOverflowError
-from longtable.graph.state import State, frame_of
+from longtable.graph.state import State, thread_of, turn_of, view_of
 from longtable.memory.rounds import all_calls
-from longtable.memory.view import View, build_view
+from longtable.memory.view import View
 from longtable.nodes.ingest import stamp
 from longtable.nodes.providers import provider_error
 
@@ -54,12 +54,12 @@ class Respond:
         return self._answered(answer, state)
 
     def _answered(self, answer: BaseMessage, state: State) -> Update:
-        turn = state.get("turn") or {}
+        turn = turn_of(state)
         status = "empty_answer" if is_empty(answer) else "running"
         update: Update = {"turn": {**turn, "calls": turn.get("calls", 0) + 1, "status": status}}
         if status == "running":
             stamped = stamp(answer, turn=turn.get("number", 0), time=self.clock().isoformat(timespec="seconds"))
-            update["messages"] = [_with_fresh_id(stamped, state.get("messages") or [])]
+            update["messages"] = [_with_fresh_id(stamped, thread_of(state)[0])]
         return update
 
 
@@ -70,14 +70,14 @@ def is_empty(answer: BaseMessage) -> bool:
 
 def _view(state: State, runtime: Runtime[Context]) -> tuple[Context, View]:
     context = runtime.context or Context()
-    return context, build_view(state.get("messages") or [], state.get("compactions") or [], frame_of(state, context))
+    return context, view_of(state, context)
 
 
 def _failed(error: Exception, state: State, context: Context, view: View) -> Update:
     known = provider_error(error)
     if known is None:
         raise error
-    turn = state.get("turn") or {}
+    turn = turn_of(state)
     if isinstance(known, ModelContextOverflowError) and turn.get("overflows", 0) < context.max_overflow_retries:
         changes = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "compaction_skipped": False}
         return {"turn": {**turn, **changes, "status": "overflow"}}

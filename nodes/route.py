@@ -5,7 +5,7 @@ from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from longtable.graph.state import State
+from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.rounds import all_calls
 
 
@@ -25,7 +25,7 @@ def after_respond(state: State) -> Literal["estimate", "run_tools", "settle"]:
     """Run the calls of the answer; count again after an overflow; else the turn is complete."""
     if _status(state) == "overflow":
         return "estimate"
-    return "run_tools" if open_calls(state.get("messages") or []) else "settle"
+    return "run_tools" if open_calls(thread_of(state)[0]) else "settle"
 
 
 def open_calls(messages: Sequence[BaseMessage]) -> AIMessage | None:
@@ -39,4 +39,4 @@ def open_calls(messages: Sequence[BaseMessage]) -> AIMessage | None:
 
 
 def _status(state: State) -> str:
-    return str((state.get("turn") or {}).get("status", ""))
+    return str(turn_of(state).get("status", ""))

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from longtable.graph.context import Context
 from longtable.graph.errors import LongtableError
 from longtable.graph.events import QueryFinished, QueryStarted, ToolStarted
-from longtable.graph.state import State
+from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.rounds import MALFORMED, all_calls
 from longtable.memory.tokens import compact_json
 from longtable.nodes.ingest import stamp
@@ -70,7 +70,7 @@ class RunTools:
             return report.failed(error)
 
     def _update(self, answers: Sequence[ToolMessage], state: State) -> dict[str, Any]:
-        turn = (state.get("turn") or {}).get("number", 0)
+        turn = turn_of(state).get("number", 0)
         now = self.clock().isoformat(timespec="seconds")
         # No artifact in state: the person has the whole result already, the thread keeps plain text.
         return {"messages": [stamp(answer.model_copy(update={"artifact": None}), turn=turn, time=now) for answer in answers]}
@@ -162,5 +162,5 @@ def _query_finished(call_id: str, name: str, ms: int, result: QueryResult) -> Qu
 
 
 def _calls(state: State) -> list[ToolCall]:
-    answer = open_calls(state.get("messages") or [])
+    answer = open_calls(thread_of(state)[0])
     return all_calls(answer) if isinstance(answer, AIMessage) else []

@@ -18,7 +18,7 @@ from longtable.graph.errors import (
     MessageTooLongError,
     WrongRoleError,
 )
-from longtable.graph.state import State
+from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.summary import language_of
 from longtable.nodes.ingest import stamp
 from longtable.nodes.prompts import NOTICES
@@ -39,7 +39,7 @@ class Settle:
     clock: Callable[[], datetime]
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
-        turn = dict(state.get("turn") or {})
+        turn = turn_of(state)
         status = turn.get("status", "")
         if status == "refused":
             refusal = turn["refusal"]
@@ -47,7 +47,7 @@ class Settle:
         if status not in NOTICES:
             return {"turn": {**turn, "status": "answered"}}
         context = runtime.context or Context()
-        language = context.language or newest_language(state.get("messages") or [])
+        language = context.language or newest_language(thread_of(state)[0])
         notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0)), id=str(uuid.uuid4()))
         return {"messages": [stamp(notice, turn=turn["number"], time=self.clock().isoformat(timespec="seconds"))], "turn": turn}
 

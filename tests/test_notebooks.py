@@ -1,10 +1,10 @@
 """The notebooks run, offline, and the last cell of each asserts its claim."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -32,9 +32,9 @@ def test_the_notebook_runs_and_its_claim_holds(path: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_notebook_is_short_says_its_idea_first_and_saves_no_output(path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
-    assert len(notebook.cells) < 15
-    assert notebook.cells[0].cell_type == "markdown"
-    assert notebook.cells[0].source.startswith("# ")
-    assert "assert " in notebook.cells[-1].source
-    assert all(not cell.get("outputs") for cell in notebook.cells)
+    cells = json.loads(path.read_text())["cells"]
+    assert len(cells) < 15
+    assert cells[0]["cell_type"] == "markdown"
+    assert cells[0]["source"][0].startswith("# ")
+    assert "assert " in "".join(cells[-1]["source"])
+    assert all(not cell.get("outputs") for cell in cells)
