@@ -8,6 +8,7 @@ A count that is written as a number is added up here. Any other count is put beh
 import math
 import re
 from collections.abc import Iterator
+from typing import cast
 
 from sqlglot import exp
 
@@ -89,7 +90,7 @@ def _count(node: exp.Func) -> exp.Expr | None:
         times = node.args.get("times")
         return times if isinstance(times, exp.Expr) else None
     if isinstance(node, exp.Pad):
-        return node.expression
+        return cast(exp.Expr, node.expression)
     if isinstance(node, exp.Anonymous) and node.name.lower() in _COUNTED and len(node.expressions) > 1:
         second = node.expressions[1]
         return second if isinstance(second, exp.Expr) else None
@@ -148,7 +149,7 @@ def _is_checked(node: exp.Expr) -> bool:
         if start is None:
             return span == value
         return bool(isinstance(span, exp.Sub) and span.left.unnest() == value.unnest() and span.right.unnest() == start.unnest())
-    return bool(most <= MAX_REPEATS and test.this == value)
+    return most <= MAX_REPEATS and bool(test.this == value)
 
 
 def _volatile(node: exp.Expr) -> bool:

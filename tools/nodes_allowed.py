@@ -19,7 +19,7 @@ Window WindowSpec With WithinGroup
 
 # Written by an operator or a keyword, so that there is no function name in the text. All compute from their arguments alone.
 _SYNTAX_FUNCTIONS = """
-And Array ArrayContainedBy ArrayContainsAll ArrayOverlaps ArrayConcat Case Cast Ceil Coalesce Collate Columns Concat CurrentDate
+And Array ArrayContainedBy ArrayContainsAll ArrayOverlaps ArrayConcat Case Cast Ceil Chr Coalesce Collate Columns Concat CurrentDate
 CurrentTime CurrentTimestamp Distance Exists Extract Floor GroupConcat If JSONBContains JSONBExtract JSONBExtractScalar JSONExtract
 JSONExtractScalar JSONArray JSONObject List Localtime Localtimestamp Map Or Pow RegexpILike RegexpLike Right Left StartsWith
 StrPosition Struct Substring ToMap Trim Try TryCast TsOrDsToDate TsOrDsToTimestamp Unnest Xor

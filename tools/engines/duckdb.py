@@ -4,6 +4,7 @@ Attached rather than opened: a file opened in one process with two configuration
 file open for reading, or a second `Database` with other limits, would get in the way.
 """
 
+import json
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -138,11 +139,18 @@ class DuckdbSession:
         if kinds != [duckdb.StatementType.SELECT]:
             names = ", ".join(kind.name for kind in kinds) or "nothing"
             raise QueryRefusedError(f"DuckDB reads the text as {names}", rule="engine", hint="send exactly one SELECT")
-        for name in self.cursor.get_table_names(sql, qualified=True):
-            if _bare(name) not in readable:
-                raise QueryRefusedError(
-                    "the database refused the statement", rule="engine", hint="only the tables of the catalogue can be read"
-                )
+        if not all(_readable(name, readable) for name in self._tables_read(sql)):
+            raise QueryRefusedError(
+                "the database refused the statement", rule="engine", hint="only the tables of the catalogue can be read"
+            )
+
+    def _tables_read(self, sql: str) -> list[str]:
+        try:
+            return [f".{_bare(name)}" for name in self.cursor.get_table_names(sql, qualified=True)]
+        except duckdb.BinderException:
+            # get_table_names binds without the catalogue, so that NATURAL JOIN and COLUMNS('...') fail in it: ask the plan.
+            plan = self.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()
+            return [f".{fold(name)}" for name in _tables_of_plan(json.loads(plan[0][1]))]
 
     def _translate(self, error: Exception) -> LongtableError | StoppedError:
         if isinstance(error, duckdb.InterruptException):
@@ -154,6 +162,22 @@ class DuckdbSession:
         if isinstance(error, duckdb.IOException | duckdb.FatalException | duckdb.InternalException):
             return DatabaseUnavailableError(f"the DuckDB database cannot be read: {_first_line(error)}")
         return QueryFailedError(_with_place(str(error)))
+
+
+def _readable(name: str, readable: frozenset[str]) -> bool:
+    return any(name.endswith(f".{known}") for known in readable)
+
+
+def _tables_of_plan(node: object) -> Iterator[str]:
+    """Yield what every scan of a plan in JSON reads."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _tables_of_plan(item)
+    elif isinstance(node, dict):
+        extra = node.get("extra_info")
+        if isinstance(extra, dict) and isinstance(extra.get("Table"), str):
+            yield extra["Table"]
+        yield from _tables_of_plan(node.get("children"))
 
 
 def _bare(name: str) -> str:

@@ -38,6 +38,9 @@ CAPS = {
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 
+# Tables that SQLite's modules offer without being made.
+MODULES = {"dbstat", "fts3tokenize", "fts4aux", "fts5vocab", "bytecode", "tables_used", "completion", "fsdir", "csv"}
+
 Authorizer = Callable[[int, str | None, str | None, str | None, str | None], int]
 
 
@@ -76,8 +79,9 @@ class SqliteEngine:
         with self.trusted() as session:
             virtual = [name for name in virtual_tables(session.connection) if catalog.resolve(name) is not None]
             shadows = shadow_tables(session.connection, virtual)
+            real = frozenset(fold(str(row[0])) for row in session.connection.execute("SELECT name FROM sqlite_master"))
         self._touch = tuple(f"SELECT 1 FROM {quoted(name)} LIMIT 0" for name in virtual)
-        self._authorizer = _authorizer(catalog, found, shadows=shadows)
+        self._authorizer = _authorizer(catalog, found, shadows=shadows, real=real)
 
     @contextmanager
     def walled(self) -> Iterator["SqliteSession"]:
@@ -213,7 +217,7 @@ def _type_of(rows: list[Row], index: int) -> str:
     return _NAMES[found.pop()] if found else "NULL"
 
 
-def _authorizer(catalog: Catalog, found: Reflected, *, shadows: frozenset[str]) -> Authorizer:
+def _authorizer(catalog: Catalog, found: Reflected, *, shadows: frozenset[str], real: frozenset[str]) -> Authorizer:
     direct = {fold(table.name) for table in catalog.tables} | TABLE_FUNCTIONS["sqlite"] | shadows
     through_views = read_by_views(found, catalog)
     functions = SCALAR_FUNCTIONS["sqlite"]
@@ -223,7 +227,10 @@ def _authorizer(catalog: Catalog, found: Reflected, *, shadows: frozenset[str]) 
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ:
             name = fold(first or "")
-            if name in direct or (source is not None and name in through_views):
+            if name in direct or (name in through_views and (source is not None or not second)):
+                return sqlite3.SQLITE_OK
+            # count(*) over a common table expression asks to read no column of it.
+            if not second and name not in real and not name.startswith(("sqlite_", "pragma_")) and name not in MODULES:
                 return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_FUNCTION and fold(second or "") in functions:
             return sqlite3.SQLITE_OK

@@ -1,0 +1,87 @@
+"""Make real database files, the same in both engines, for the tests to ask."""
+
+import sqlite3
+from pathlib import Path
+
+import duckdb
+
+from longtable.tools.database import Database, QueryLimits, TablePolicy
+
+DIALECTS = ("sqlite", "duckdb")
+
+SCHEMA = """
+CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT, salary REAL, boss_id INTEGER REFERENCES people(id));
+CREATE TABLE vault (id INTEGER PRIMARY KEY, secret TEXT);
+CREATE TABLE "order" ("group" INTEGER, "select" TEXT, "from" TEXT, "table" TEXT);
+CREATE TABLE audit (created DATE, deleted_at DATE, updates INTEGER);
+CREATE TABLE "Order Details" ("Order ID" INTEGER, "Unit Price" REAL);
+CREATE TABLE 客户 (编号 INTEGER, 名称 TEXT, 城市 TEXT);
+CREATE TABLE empty_list (id INTEGER, note TEXT);
+CREATE TABLE numbers (n INTEGER);
+INSERT INTO people VALUES (1, 'Ada', 'Bern', 90.5, NULL);
+INSERT INTO people VALUES (2, 'Bo', 'Genf', 70, 1), (3, 'Zoë', 'Bern', 60, 1);
+INSERT INTO people VALUES (4, 'Cy', NULL, 50, 2);
+INSERT INTO vault VALUES (1, 'the combination is 7-7-7');
+INSERT INTO "order" VALUES (1, 'a', 'b', 'c');
+INSERT INTO audit VALUES ('2024-01-15', NULL, 3);
+INSERT INTO "Order Details" VALUES (10, 2.5);
+INSERT INTO 客户 VALUES (1, '张伟', '上海'), (2, '李娜', '北京');
+CREATE VIEW bosses AS SELECT id, name FROM people WHERE id IN (SELECT boss_id FROM people);
+CREATE VIEW through_view AS SELECT secret FROM vault;
+CREATE VIEW through_two_views AS SELECT * FROM through_view;
+"""
+
+ONLY = {
+    "sqlite": """
+WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 2000) INSERT INTO numbers SELECT x FROM t;
+CREATE TABLE generated (price REAL, quantity INTEGER, total_price REAL GENERATED ALWAYS AS (price * quantity) VIRTUAL);
+INSERT INTO generated VALUES (2.5, 4);
+CREATE TABLE keyed (code TEXT PRIMARY KEY, label TEXT) WITHOUT ROWID;
+INSERT INTO keyed VALUES ('a', 'first');
+CREATE TABLE gone (id INTEGER);
+CREATE VIEW broken AS SELECT id FROM gone;
+DROP TABLE gone;
+""",
+    "duckdb": """
+INSERT INTO numbers SELECT range FROM range(2000);
+CREATE TABLE nested (part STRUCT(kind VARCHAR, size INTEGER), tags VARCHAR[], weights MAP(VARCHAR, DOUBLE));
+INSERT INTO nested VALUES ({'kind': 'bolt', 'size': 3}, ['a', 'b'], MAP {'x': 1.5});
+CREATE SCHEMA sales;
+CREATE TABLE sales.items (id INTEGER, amount DECIMAL(10, 2));
+INSERT INTO sales.items VALUES (1, 9.99);
+CREATE TABLE gone (id INTEGER);
+CREATE VIEW broken AS SELECT id FROM gone;
+DROP TABLE gone;
+CREATE MACRO our_macro() AS (SELECT max(secret) FROM vault);
+CREATE MACRO shout(x) AS upper(x);
+COMMENT ON TABLE people IS 'who works here';
+COMMENT ON COLUMN people.salary IS 'thousand francs a year';
+""",
+}
+
+DENY_VAULT = TablePolicy(denied=frozenset({"vault"}))
+
+
+def make(folder: Path, dialect: str, script: str | None = None, name: str = "shop") -> Path:
+    """Write a database file and return its path; without a script it holds the schema above."""
+    text = SCHEMA + ONLY[dialect] if script is None else script
+    path = folder / f"{name}.{'db' if dialect == 'sqlite' else 'duckdb'}"
+    if dialect == "sqlite":
+        connection = sqlite3.connect(path)
+        connection.executescript(text)
+        connection.close()
+    else:
+        duck = duckdb.connect(str(path))
+        duck.execute(text)
+        duck.close()
+    return path
+
+
+def url(path: Path) -> str:
+    """Return the URL of a file that `make` made."""
+    return f"{'duckdb' if path.suffix == '.duckdb' else 'sqlite'}:///{path}"
+
+
+def open_at(path: Path, *, limits: QueryLimits | None = None, policy: TablePolicy = DENY_VAULT) -> Database:
+    """Open it, `vault` denied."""
+    return Database.open(url(path), limits=limits, policy=policy)
