@@ -74,8 +74,9 @@ class DuckdbEngine:
     def close(self) -> None:
         """Close the instance; cursors at work end with an error."""
         with self._lock:
-            self._closed = True
-        self._root.close()
+            if not self._closed:
+                self._closed = True
+                self._root.close()
 
     @contextmanager
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -258,7 +258,7 @@ def _translate(error: sqlite3.Error, value_bytes: int) -> DatabaseError | Stoppe
         return ResultTooLargeError(limit=value_bytes, what="one value")
     if "locked" in text or "busy" in text:
         return DatabaseUnavailableError("the database is locked by another program: wait until that has finished, then ask again")
-    if "not authorized" in text or "prohibited" in text:
+    if any(sign in text for sign in ("not authorized", "authorization denied", "prohibited")):
         return QueryRefusedError("the database refused the statement", rule="engine", hint="only the tables of the catalogue can be read")
     if any(sign in text for sign in ("not a database", "malformed", "unable to open", "disk I/O", "readonly", "unsupported file format")):
         return DatabaseUnavailableError(f"the SQLite database cannot be read: {text}")

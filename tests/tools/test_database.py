@@ -1,0 +1,386 @@
+"""Opening, limits, cancelling, threads, errors: on real files."""
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from longtable.graph.errors import (
+    ConfigError,
+    DatabaseUnavailableError,
+    LongtableError,
+    QueryCancelledError,
+    QueryFailedError,
+    QueryRefusedError,
+    QueryTimeoutError,
+    ResultTooLargeError,
+    TooManyRowsError,
+)
+from longtable.tools.database import Cancel, Database, QueryLimits, TablePolicy
+from longtable.tools.running import MAX_LEFT_BEHIND, Runner, Stop
+from longtable.tools.toolset import database_tools
+from tests.tools.databases import make, open_at, url
+
+HEAVY = {
+    "sqlite": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
+    "duckdb": "SELECT count(*) FROM range(3000000) a, range(3000000) b WHERE (a.range * b.range) % 11 = 5",
+}
+JOIN_SECONDS = 20
+
+
+# -- opening --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("", "not blank"),
+        ("shop", "neither a URL"),
+        ("shop.csv", "duckdb:///"),
+        ("sqlite:shop.db", "sqlite:///"),
+        ("sqlite://", "names no file"),
+        ("sqlite:///", "names no file"),
+        ("sqlite:///:memory:", "names no file"),
+        ("oracle://host/x", "not supported"),
+        ("ftp://host/x.db", "unknown"),
+        ("mysql://user:hidden@host/shop", "MySQL"),
+        ("postgresql+psycopg://user:hidden@host/shop", "PostgreSQL"),
+        ("postgres://host/shop", "sqlite:///"),
+    ],
+)
+def test_a_url_that_names_no_supported_database_is_a_config_error(given: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        Database.open(given)
+    assert "hidden" not in str(caught.value)
+
+
+def _missing(folder: Path) -> Path:
+    return folder / "missing.db"
+
+
+def _folder(folder: Path) -> Path:
+    (folder / "folder.db").mkdir()
+    return folder / "folder.db"
+
+
+def _inside_a_file(folder: Path) -> Path:
+    (folder / "file").write_text("x", encoding="utf-8")
+    return folder / "file" / "inside.db"
+
+
+def _text(folder: Path) -> Path:
+    (folder / "text.db").write_text("this is no database at all, only a line of text\n" * 40, encoding="utf-8")
+    return folder / "text.db"
+
+
+def _empty(folder: Path) -> Path:
+    (folder / "empty.db").touch()
+    return folder / "empty.db"
+
+
+def _torn(folder: Path) -> Path:
+    (folder / "torn.db").write_bytes(b"SQLite format 3\x00" + os.urandom(4_000))
+    return folder / "torn.db"
+
+
+def _torn_duckdb(folder: Path) -> Path:
+    (folder / "torn.duckdb").write_bytes(b"12345678DUCK" + os.urandom(20_000))
+    return folder / "torn.duckdb"
+
+
+def _missing_duckdb(folder: Path) -> Path:
+    return folder / "missing.duckdb"
+
+
+@pytest.mark.parametrize("prepare", [_missing, _folder, _inside_a_file, _text, _empty, _torn, _torn_duckdb, _missing_duckdb])
+def test_what_is_not_a_database_is_said_and_nothing_is_made(prepare: Callable[[Path], Path], tmp_path: Path) -> None:
+    path = prepare(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(DatabaseUnavailableError) as caught, Database.open(str(path)) as database:
+        database.catalog()
+    assert str(path) in str(caught.value) or "cannot be read" in str(caught.value)
+    assert str(path) not in caught.value.user_text()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_database_of_the_other_kind_is_told_apart(files: dict[str, Path]) -> None:
+    with pytest.raises(DatabaseUnavailableError, match="it is a duckdb database, open it as duckdb:///"):
+        Database.open(f"sqlite:///{files['duckdb']}")
+    with pytest.raises(DatabaseUnavailableError, match="it is a sqlite database, open it as sqlite:///"):
+        Database.open(f"duckdb:///{files['sqlite']}")
+
+
+def test_a_bare_path_and_a_relative_url_open_the_same_file(dialect: str, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files[dialect].parent)
+    for given in (files[dialect].name, f"{dialect}:///{files[dialect].name}", str(files[dialect]), url(files[dialect])):
+        with Database.open(given) as database:
+            assert (database.name, database.dialect) == ("shop", dialect)
+            assert database.run("SELECT count(*) FROM people").rows == [(4,)]
+
+
+@pytest.mark.parametrize("name", ["odd name?mode=rwc#%41", "it's a 店", 'quo"te', "main", "temp", "memory", "select"])
+def test_odd_file_names_open(dialect: str, name: str, tmp_path: Path) -> None:
+    path = make(tmp_path, dialect, "CREATE TABLE t (x INTEGER)", name=name)
+    with open_at(path) as database:
+        assert database.run("SELECT count(*) FROM main.t").rows == [(0,)]
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_reading_a_wal_database_leaves_no_file_beside_it(tmp_path: Path) -> None:
+    path = make(tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    with open_at(path) as database:
+        assert database.run("SELECT x FROM t").rows == [(1,)]
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_what_another_program_writes_is_seen_by_the_next_query(tmp_path: Path) -> None:
+    path = make(tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    with open_at(path) as database:
+        assert database.run("SELECT count(*) FROM t").rows == [(1,)]
+        writer = sqlite3.connect(path)
+        writer.execute("INSERT INTO t VALUES (2)")
+        writer.commit()
+        assert database.run("SELECT count(*) FROM t").rows == [(2,)]
+        writer.close()
+        assert database.run("SELECT count(*) FROM t").rows == [(2,)]
+
+
+def test_a_locked_sqlite_file_is_unavailable_and_usable_again_after(tmp_path: Path) -> None:
+    path = make(tmp_path, "sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(DatabaseUnavailableError, match="locked"):
+        Database.open(url(path), busy_seconds=0.1)
+    other.execute("ROLLBACK")
+    with Database.open(url(path), busy_seconds=0.1) as database:
+        assert database.run("SELECT x FROM t").rows == [(1,)]
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(DatabaseUnavailableError, match="locked"):
+            database.run("SELECT x FROM t")
+        other.execute("ROLLBACK")
+        assert database.run("SELECT x FROM t").rows == [(1,)]
+    other.close()
+
+
+def test_a_duckdb_file_open_for_reading_elsewhere_opens_with_other_limits_too(files: dict[str, Path]) -> None:
+    with open_at(files["duckdb"]) as one, open_at(files["duckdb"], limits=QueryLimits(memory_bytes=64_000_000)) as two:
+        other = duckdb.connect(str(files["duckdb"]), read_only=True)
+        assert one.run("SELECT count(*) FROM people").rows == two.run("SELECT count(*) FROM people").rows
+        assert other.execute("SELECT count(*) FROM people").fetchall() == [(4,)]
+        other.close()
+
+
+def test_a_closed_database_says_so(dialect: str, files: dict[str, Path]) -> None:
+    database = open_at(files[dialect])
+    database.run("SELECT 1")
+    database.close()
+    with pytest.raises(DatabaseUnavailableError, match="closed"):
+        database.run("SELECT 1")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"seconds": 0}, {"seconds": -1}, {"seconds": float("nan")}, {"rows": 0}, {"rows": 1.5}, {"bytes": 10}, {"memory_bytes": True}]
+)
+def test_limits_out_of_range_are_config_errors(wrong: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        QueryLimits(**wrong)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_policy_given_as_one_word_is_a_config_error() -> None:
+    with pytest.raises(ConfigError, match="denied"):
+        TablePolicy(denied="vault")  # type: ignore[arg-type]  # wrong on purpose
+
+
+# -- limits and cancelling ------------------------------------------------------------------------------------------
+
+
+def test_each_limit_has_an_error_of_its_own(dialect: str, files: dict[str, Path]) -> None:
+    with open_at(files[dialect], limits=QueryLimits(seconds=0.3, rows=10, bytes=1_000)) as database:
+        with pytest.raises(QueryTimeoutError, match=r"0\.3 s"):
+            database.run(HEAVY[dialect])
+        with pytest.raises(TooManyRowsError, match="more than 10 rows"):
+            database.run("SELECT n FROM numbers")
+        with pytest.raises(ResultTooLargeError, match="1,000 bytes"):
+            database.run("SELECT group_concat(n) FROM numbers")
+        assert database.run("SELECT n FROM numbers LIMIT 10").row_count == 10
+
+
+def test_a_result_of_exactly_the_limit_is_returned(dialect: str, files: dict[str, Path]) -> None:
+    with open_at(files[dialect], limits=QueryLimits(rows=2_000)) as database:
+        assert database.run("SELECT n FROM numbers").row_count == 2_000
+
+
+def test_two_million_rows_are_given_up_before_they_are_fetched(files: dict[str, Path]) -> None:
+    with open_at(files["duckdb"], limits=QueryLimits(memory_bytes=32_000_000)) as database, pytest.raises(TooManyRowsError):
+        database.run("SELECT range, 'some text that is not short at all ' || range FROM range(2000000)")
+    with open_at(files["sqlite"]) as database, pytest.raises(TooManyRowsError):
+        database.run("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 2000000) SELECT x, 'some text' FROM t")
+
+
+def test_a_cancel_stops_the_running_query_and_no_other(dialect: str, files: dict[str, Path]) -> None:
+    with open_at(files[dialect], limits=QueryLimits(seconds=60)) as database:
+        database.catalog()
+        cancel, caught = Cancel(), []
+
+        def work() -> None:
+            try:
+                database.run(HEAVY[dialect], cancel=cancel)
+            except LongtableError as error:
+                caught.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        for _ in range(5):  # a slow query does not hold up a quick one
+            assert database.run("SELECT count(*) FROM people").rows == [(4,)]
+        assert thread.is_alive()
+        cancel.cancel()
+        thread.join(JOIN_SECONDS)
+        assert [type(error) for error in caught] == [QueryCancelledError]
+        assert database.run("SELECT count(*) FROM people").rows == [(4,)]
+
+
+def test_a_cancel_before_the_query_means_that_it_never_runs(database: Database) -> None:
+    cancel = Cancel()
+    cancel.cancel()
+    with pytest.raises(QueryCancelledError):
+        database.run("SELECT 1", cancel=cancel)
+
+
+def test_close_cancels_what_runs(dialect: str, files: dict[str, Path]) -> None:
+    database = open_at(files[dialect], limits=QueryLimits(seconds=60))
+    database.catalog()
+    started, caught = threading.Event(), []
+
+    def work() -> None:
+        started.set()
+        try:
+            database.run(HEAVY[dialect])
+        except LongtableError as error:
+            caught.append(type(error))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    started.wait(JOIN_SECONDS)
+    while not any(other.name == "longtable-query" for other in threading.enumerate()):
+        assert thread.is_alive()
+    database.close()
+    thread.join(JOIN_SECONDS)
+    assert not thread.is_alive()
+    assert caught in ([QueryCancelledError], [DatabaseUnavailableError])
+
+
+def test_cancelling_the_task_cancels_the_query(dialect: str, files: dict[str, Path]) -> None:
+    with open_at(files[dialect], limits=QueryLimits(seconds=60)) as database:
+        tool = {tool.name: tool for tool in database_tools(database)}["run_sql"]
+
+        async def talk() -> str:
+            slow = asyncio.create_task(tool.ainvoke({"sql": HEAVY[dialect]}))
+            quick = await tool.ainvoke({"sql": "SELECT 1 AS one"})
+            slow.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await slow
+            return str(quick)
+
+        # asyncio.run waits for the worker threads: it would take 60 s were the query not stopped.
+        answers: list[str] = []
+        thread = threading.Thread(target=lambda: answers.append(asyncio.run(talk())))
+        thread.start()
+        thread.join(JOIN_SECONDS)
+        assert answers
+        assert '"rows":[[1]]' in answers[0]
+
+
+def test_many_threads_share_one_database(database: Database) -> None:
+    answers: list[object] = []
+
+    def work(index: int) -> None:
+        answers.append(database.run(f"SELECT {index} + count(*) FROM people").rows[0][0])
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(JOIN_SECONDS)
+    assert sorted(answers, key=str) == sorted((index + 4 for index in range(24)), key=str)
+
+
+def test_an_engine_that_does_not_stop_is_left_behind_up_to_a_number() -> None:
+    runner, release = Runner(), threading.Event()
+
+    def stubborn(_stop: Stop) -> bool:
+        return release.wait(JOIN_SECONDS)
+
+    threads = []
+    seen: list[type[Exception]] = []
+
+    def ask() -> None:
+        try:
+            runner.run(stubborn, seconds=0.05)
+        except LongtableError as error:
+            seen.append(type(error))
+
+    for _ in range(MAX_LEFT_BEHIND):
+        threads.append(threading.Thread(target=ask))
+        threads[-1].start()
+    for thread in threads:
+        thread.join(JOIN_SECONDS)
+    assert seen == [QueryTimeoutError] * MAX_LEFT_BEHIND
+    with pytest.raises(DatabaseUnavailableError, match="have not ended"):
+        runner.run(lambda _: 1, seconds=1)
+    release.set()
+    for _ in range(1_000):
+        try:
+            assert runner.run(lambda _: 1, seconds=1) == 1
+            break
+        except DatabaseUnavailableError:
+            threading.Event().wait(0.01)
+    else:
+        pytest.fail("the runner takes no work although all that was left behind has ended")
+
+
+# -- errors that help -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "said"),
+    [
+        ("SELECT nam FROM people", QueryFailedError, "nearest columns: name"),
+        ("SELECT p.salry FROM people p", QueryFailedError, "nearest columns: salary"),
+        ("SELECT name FROM people WHERE citi = 'Bern'", QueryFailedError, "nearest columns: city"),
+        ("SELECT salary FROM audit", QueryFailedError, "there is such a column in: people.salary"),
+        ("SELECT qqqqq FROM audit", QueryFailedError, "columns of audit: created, deleted_at, updates"),
+        ("SELECT * FROM peple", QueryRefusedError, "nearest tables: people"),
+        ("SELECT * FROM peple", QueryFailedError, "nearest tables: people"),
+        ("SELECT * FROM order_details", QueryRefusedError, "nearest tables: Order Details"),
+        ("SELECT name FROM people WHERE", QueryRefusedError, "line 1"),
+        ("SELECT name\nFORM people WHERE x", QueryRefusedError, "line 2"),
+        ("SELECT lenght(name) FROM people", QueryRefusedError, "nearest functions: length"),
+    ],
+)
+def test_an_error_names_what_was_probably_meant(sql: str, kind: type[Exception], said: str, database: Database) -> None:
+    with pytest.raises(kind) as caught:
+        database.run(sql)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT secrt FROM people", "SELECT secret FROM people", "SELECT * FROM valt", "SELECT * FROM through_vew"]
+)
+def test_an_error_names_nothing_that_cannot_be_seen(sql: str, database: Database) -> None:
+    with pytest.raises((QueryFailedError, QueryRefusedError)) as caught:
+        database.run(sql)
+    hint = getattr(caught.value, "hint", "")
+    assert not any(word in hint for word in ("vault", "secret", "through"))
+
+
+def test_the_sql_that_ran_is_told_without_comments(database: Database) -> None:
+    result = database.run("select name /* secret plan */ from people -- end\nwhere id = 1;")
+    assert result.sql == "SELECT name FROM people WHERE id = 1"
+    assert result.rows == [("Ada",)]
+    assert result.columns == ("name",)
+    assert result.types == (("TEXT",) if database.dialect == "sqlite" else ("VARCHAR",))
