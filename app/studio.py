@@ -1,0 +1,19 @@
+"""The graph for LangGraph Studio and Agent Server: `langgraph.json` points here.
+
+Built once when the server loads it, from LONGTABLE_DATABASE, LONGTABLE_MODEL, LONGTABLE_BASE_URL (see `.env.example`);
+without them: the demo database and the built-in analyst. The limit is a field of the form (`Context.model_limit`).
+Compiled without a checkpointer: the server brings its own.
+"""
+
+import os
+
+from longtable.app.demo import ensure_demo
+from longtable.app.models import open_model
+from longtable.app.settings import cache_folder
+from longtable.graph.build import build_graph
+from longtable.tools.database import Database
+
+_url = os.environ.get("LONGTABLE_DATABASE") or f"duckdb:///{ensure_demo(cache_folder())}"
+_model = open_model(os.environ.get("LONGTABLE_MODEL") or None, base_url=os.environ.get("LONGTABLE_BASE_URL") or None)
+
+graph = build_graph(model=_model, database=Database.open(_url)).compile(name="longtable")
