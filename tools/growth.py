@@ -147,9 +147,9 @@ def _is_checked(node: exp.Expr) -> bool:
         start = parent.args.get("start") if isinstance(parent, exp.GenerateSeries) else None
         span = test.this.this
         if start is None:
-            return span == value
+            return bool(span == value)
         return bool(isinstance(span, exp.Sub) and span.left.unnest() == value.unnest() and span.right.unnest() == start.unnest())
-    return most <= MAX_REPEATS and bool(test.this == value)
+    return bool(most <= MAX_REPEATS and test.this == value)
 
 
 def _volatile(node: exp.Expr) -> bool:

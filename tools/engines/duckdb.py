@@ -41,7 +41,7 @@ class DuckdbEngine:
         self._alias = path.stem if fold(path.stem) not in TAKEN_NAMES else f"{path.stem}_db"
         self._lock = threading.Lock()
         self._readable: frozenset[str] | None = None
-        self._closed = False
+        self._closed, self._at_work = False, 0
         try:
             self._root = _open(path, alias=self._alias, memory_bytes=limits.memory_bytes)
         except duckdb.Error as error:
@@ -72,10 +72,10 @@ class DuckdbEngine:
             yield DuckdbSession(cursor, memory_bytes=self._memory_bytes, readable=None)
 
     def close(self) -> None:
-        """Close the instance; cursors at work end with an error."""
+        """Close the instance; when a cursor is still at work, the last one to end does."""
         with self._lock:
-            if not self._closed:
-                self._closed = True
+            self._closed, was_closed = True, self._closed
+            if not was_closed and not self._at_work:
                 self._root.close()
 
     @contextmanager
@@ -84,11 +84,16 @@ class DuckdbEngine:
             if self._closed:
                 raise DatabaseUnavailableError("the database was closed: open it again")
             cursor = self._root.cursor()
+            self._at_work += 1
         try:
             cursor.execute(f"USE {quoted(self._alias)}")
             yield cursor
         finally:
-            cursor.close()
+            with self._lock:
+                cursor.close()
+                self._at_work -= 1
+                if self._closed and not self._at_work:
+                    self._root.close()
 
 
 def _open(path: Path, *, alias: str, memory_bytes: int) -> duckdb.DuckDBPyConnection:
