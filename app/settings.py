@@ -5,7 +5,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from longtable.graph.errors import ConfigError
+from longtable.graph.errors import ConfigError, InputError
 
 MOST_THREAD_ID = 128
 
@@ -37,6 +37,16 @@ def check_thread_id(thread: str) -> None:
             f"--thread must be 1 to {MOST_THREAD_ID} printable characters without blanks at its ends, "
             f"found {len(thread)} characters: {thread[:40]!r}"
         )
+
+
+def check_text(text: str) -> None:
+    """Raise `InputError` for text that no JSON and no database file can hold."""
+    if "\0" in text:
+        raise InputError("the message holds a NUL character: remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"the message is not valid UTF-8 at character {error.start + 1}: send it as UTF-8") from error
 
 
 def new_thread_id() -> str:

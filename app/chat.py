@@ -1,0 +1,253 @@
+"""Hold a conversation: turns, commands, and the lines they come from."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from longtable.app import render
+from longtable.app.clean import language_of
+from longtable.app.screen import Screen, make_console
+from longtable.app.session import Progress, Session, open_session
+from longtable.app.settings import Settings, check_text
+from longtable.app.words import say
+from longtable.graph.events import Event
+
+MOST_LINE = 1_000_000
+"""Bytes read of one piped line; what is longer is skipped without keeping it in memory."""
+CLIP_VIEW = 600
+COMMANDS = ("help", "history", "view", "compact", "usage", "threads", "tables", "table", "quit")
+
+
+class Leave(Exception):
+    """The user wants to leave."""
+
+
+@dataclass(frozen=True)
+class BadLine:
+    """A piped line that cannot be a message."""
+
+    number: int
+    key: str
+    values: dict[str, object]
+
+    def sentence(self, language: str) -> str:
+        """Return what is wrong with it."""
+        return say("line", language, number=self.number, reason=say(self.key, language, **self.values))
+
+
+class Chat:
+    """One session driven from synchronous code, so that the prompt and Ctrl-C behave as in any other program."""
+
+    def __init__(self, settings: Settings, screen: Screen, progress: Progress) -> None:
+        self.settings, self.screen, self.progress = settings, screen, progress
+        self.runner = asyncio.Runner()
+        self.stack = AsyncExitStack()
+        self.session: Session
+
+    def __enter__(self) -> "Chat":
+        self.runner.__enter__()
+        try:
+            self.session = self.runner.run(self.stack.enter_async_context(open_session(self.settings, self.progress)))
+        except BaseException:
+            self.runner.close()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        try:
+            self.runner.run(self.stack.aclose())
+        finally:
+            self.runner.close()
+
+    def resume(self) -> None:
+        """Finish an interrupted turn first, and say so."""
+        if self.runner.run(self.session.conversation.apending()):
+            self.screen.note("resuming")
+            self._play(self.session.conversation.aresume())
+
+    def begin(self, failed: Callable[[Exception], None]) -> None:
+        """Resume at the start of a chat: neither an error nor Ctrl-C there ends the chat."""
+        try:
+            self.resume()
+        except KeyboardInterrupt:
+            self.screen.note("cancelled")
+        except Exception as error:
+            failed(error)
+
+    def turn(self, text: str) -> None:
+        """Run one turn. Raises its typed error, or KeyboardInterrupt when it was cancelled."""
+        self.screen.language = language_of(text)
+        check_text(text)
+        self.screen.results.clear()
+        self.screen.asked(text)
+        self._play(self.session.conversation.astream(text))
+
+    def _play(self, events: AsyncIterator[Event]) -> None:
+        async def play() -> None:
+            async for event in events:
+                self.screen.event(event)
+
+        try:
+            self.runner.run(play())  # Ctrl-C cancels the task, hence model call and query, and raises KeyboardInterrupt
+        finally:
+            self.screen.end()
+
+    def line(self, text: str) -> None:
+        """Take one line of the user: a command or a message. Raises `Leave`, `KeyboardInterrupt`, or a typed error."""
+        if text.startswith("/"):
+            self.command(text)
+        else:
+            self.turn(text)
+
+    # -- commands ---------------------------------------------------------------------------------------------------
+
+    def command(self, text: str) -> None:
+        """Run a slash command."""
+        name, _, argument = text[1:].strip().partition(" ")
+        actions: dict[str, Callable[[str], None]] = {
+            "help": self._help,
+            "history": self._history,
+            "view": self._view,
+            "compact": self._compact,
+            "usage": self._usage,
+            "threads": self._threads,
+            "tables": self._tables,
+            "table": self._table,
+            "quit": self._quit,
+            "exit": self._quit,
+        }
+        if name not in actions:
+            self.screen.complain(say("unknown_command", self.screen.language, name=f"/{name}"))
+            return
+        actions[name](argument.strip())
+
+    def _help(self, _: str) -> None:
+        self.screen.show("help", render.commands(COMMANDS, self.screen.language))
+
+    def _history(self, _: str) -> None:
+        if not self._begun():
+            self.screen.note("no_history")
+            return
+        self.screen.show("history", render.messages(self.runner.run(self.session.conversation.ahistory()), most=CLIP_VIEW))
+
+    def _view(self, _: str) -> None:
+        if not self._begun():
+            self.screen.note("no_history")
+            return
+        self.screen.show("view", render.messages(self.runner.run(self.session.conversation.aview())))
+
+    def _compact(self, _: str) -> None:
+        event = self.runner.run(self.session.conversation.acompact()) if self._begun() else None
+        if event:
+            self.screen.event(event)
+        else:
+            self.screen.note("nothing_to_compact")
+
+    def _begun(self) -> bool:
+        async def begun() -> bool:
+            state = await self.session.conversation.graph.aget_state(self.session.conversation.config)
+            return state.created_at is not None
+
+        return self.runner.run(begun())
+
+    def _usage(self, _: str) -> None:
+        if self.screen.usage:
+            self.screen.show("usage", render.gauge(self.screen.usage, self.screen.language))
+        else:
+            self.screen.note("no_usage")
+
+    def _threads(self, _: str) -> None:
+        from longtable.graph.threads import alist_threads
+
+        infos = self.runner.run(alist_threads(self.session.persistence))
+        if infos:
+            self.screen.show("threads", render.threads(infos))
+        else:
+            self.screen.note("no_threads")
+
+    def _tables(self, _: str) -> None:
+        self.screen.show("tables", render.tables(self.session.database.catalog()))
+
+    def _table(self, argument: str) -> None:
+        results = self.screen.results
+        if not results:
+            self.screen.note("no_table")
+            return
+        number = int(argument) if argument.isdecimal() else len(results)
+        if not 1 <= number <= len(results):
+            self.screen.complain(say("no_such_table", self.screen.language, number=number, count=len(results)))
+            return
+        self.screen.show("table", render.whole_result(results[number - 1], make_console().width))
+
+    def _quit(self, _: str) -> None:
+        raise Leave
+
+
+def piped_lines(stream: BinaryIO) -> Iterator[str | BadLine]:
+    """Yield each line that is not blank: its text, or what is wrong with it. Memory is bounded by the longest legal line."""
+    number = 0
+    while raw := stream.readline(MOST_LINE + 1):
+        number += 1
+        if len(raw) > MOST_LINE:
+            while raw and not raw.endswith(b"\n"):
+                raw = stream.readline(MOST_LINE)
+            yield BadLine(number, "too_long", {"limit": f"{MOST_LINE:,}"})
+            continue
+        try:
+            text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+        except UnicodeDecodeError as error:
+            yield BadLine(number, "not_utf8", {"place": error.start + 1})
+            continue
+        if "\0" in text:
+            yield BadLine(number, "nul", {})
+        elif text:
+            yield text
+
+
+def run_piped(chat: Chat, stream: BinaryIO, failed: Callable[[Exception], None]) -> None:
+    """Answer one message a line; a line that fails is reported and the next one runs."""
+    for line in piped_lines(stream):
+        if isinstance(line, BadLine):
+            chat.screen.complain(line.sentence(chat.screen.language))
+            continue
+        try:
+            chat.line(line)
+        except Leave:
+            return
+        except Exception as error:
+            failed(error)
+
+
+def run_prompt(chat: Chat, failed: Callable[[Exception], None], *, read: Callable[[str], str] = input) -> None:
+    """Ask at a prompt until the user leaves: Ctrl-D, /quit, or Ctrl-C at a prompt that follows a Ctrl-C."""
+    interrupted = False
+    while True:
+        try:
+            line = read("> ").strip()
+        except KeyboardInterrupt:
+            print()
+            if interrupted:
+                return
+            interrupted = True
+            chat.screen.note("leave")
+            continue
+        except EOFError:
+            print()
+            return
+        except UnicodeDecodeError as error:
+            chat.screen.complain(say("not_utf8", chat.screen.language, place=error.start + 1))
+            continue
+        interrupted = False
+        if not line:
+            continue
+        try:
+            chat.line(line)
+        except Leave:
+            return
+        except KeyboardInterrupt:
+            interrupted = True
+            chat.screen.note("cancelled")
+        except Exception as error:
+            failed(error)

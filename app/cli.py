@@ -1,0 +1,250 @@
+"""The command line: `longtable ask`, `chat`, `threads`, `demo`. Heavy imports happen inside the commands."""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
+
+import typer
+
+if TYPE_CHECKING:
+    from longtable.app.screen import Screen
+    from longtable.app.settings import Settings
+
+CANCELLED = 130  # what a shell calls a program ended by Ctrl-C
+
+app = typer.Typer(
+    name="longtable",
+    help="Ask questions of a database, in conversations that never lose what was said.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Database = Annotated[
+    str | None,
+    typer.Option(envvar="LONGTABLE_DATABASE", help="sqlite:///file.db or duckdb:///file.duckdb. Default: the demo database."),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(envvar="LONGTABLE_MODEL", help="provider:name, as in openai:gpt-4o-mini. Default: the built-in analyst."),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(envvar="LONGTABLE_BASE_URL", help="Any OpenAI-compatible endpoint, as in http://127.0.0.1:8000/v1."),
+]
+Thread = Annotated[str | None, typer.Option(help="Continue this thread, or start it. Default: a new one.")]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        envvar="LONGTABLE_STORE", help="Where threads are kept: sqlite:///file.db or memory://. Default: a file in your data folder."
+    ),
+]
+ModelLimit = Annotated[
+    int | None,
+    typer.Option(envvar="LONGTABLE_MODEL_LIMIT", help="The model's input limit in tokens. Default: what is known of the model."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the full trace of an error.")]
+
+
+class Given(TypedDict):
+    """The options of one run, by the names of `Settings`."""
+
+    json: bool
+    debug: bool
+    database: NotRequired[str | None]
+    model: NotRequired[str | None]
+    base_url: NotRequired[str | None]
+    thread: NotRequired[str | None]
+    store: NotRequired[str | None]
+    model_limit: NotRequired[int | None]
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    database: Database = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    thread: Thread = None,
+    store: Store = None,
+    model_limit: ModelLimit = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Ask one question and print the answer."""
+
+    def run(settings: "Settings", screen: "Screen") -> None:
+        from longtable.app.chat import Chat
+        from longtable.app.clean import language_of
+        from longtable.app.screen import demo_progress
+        from longtable.app.settings import check_text
+
+        screen.language = language_of(question)
+        check_text(question)
+        with Chat(settings, screen, demo_progress) as chat:
+            screen.opened(chat.session)
+            chat.resume()
+            chat.turn(question)
+
+    _run(
+        run,
+        Given(
+            database=database, model=model, base_url=base_url, thread=thread, store=store, model_limit=model_limit, json=json, debug=debug
+        ),
+    )
+
+
+@app.command()
+def chat(
+    database: Database = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    thread: Thread = None,
+    store: Store = None,
+    model_limit: ModelLimit = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Hold a conversation; with standard input not a terminal, answer one message a line."""
+
+    def run(settings: "Settings", screen: "Screen") -> None:
+        from longtable.app.chat import Chat, run_piped, run_prompt
+        from longtable.app.screen import demo_progress
+
+        def failed(error: Exception) -> None:
+            _report(error, screen, debug=settings.debug)
+
+        with Chat(settings, screen, demo_progress) as talk:
+            screen.note("greeting", model=talk.session.label, database=talk.session.database.name)
+            screen.opened(talk.session)
+            talk.begin(failed)
+            if not sys.stdin.isatty():
+                run_piped(talk, sys.stdin.buffer, failed)
+                return
+            screen.note("greeting_keys")
+            run_prompt(talk, failed)
+            screen.note("goodbye", id=talk.session.thread_id)
+
+    _run(
+        run,
+        Given(
+            database=database, model=model, base_url=base_url, thread=thread, store=store, model_limit=model_limit, json=json, debug=debug
+        ),
+    )
+
+
+@app.command()
+def threads(
+    database: Database = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    thread: Thread = None,
+    store: Store = None,
+    model_limit: ModelLimit = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List the threads of a store, newest first. Takes the options of `chat`; only --store and --thread matter."""
+
+    def run(settings: "Settings", screen: "Screen") -> None:
+        from dataclasses import asdict
+
+        from longtable.app import render
+        from longtable.app.clean import json_line
+        from longtable.app.settings import store_url
+        from longtable.graph.errors import ThreadNotFoundError
+        from longtable.graph.persistence import open_persistence
+        from longtable.graph.threads import list_threads
+
+        with open_persistence(store_url(settings.store)) as persistence:
+            infos = [info for info in list_threads(persistence) if settings.thread in (None, info.thread_id)]
+        if settings.thread and not infos:
+            raise ThreadNotFoundError(settings.thread)
+        if settings.json:
+            for info in infos:
+                print(json_line(asdict(info)))
+        elif infos:
+            screen.show("threads", render.threads(infos))
+        else:
+            screen.note("no_threads")
+
+    _run(
+        run,
+        Given(
+            database=database, model=model, base_url=base_url, thread=thread, store=store, model_limit=model_limit, json=json, debug=debug
+        ),
+    )
+
+
+@app.command()
+def demo(
+    force: Annotated[bool, typer.Option("--force", help="Build it anew.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Build the demo database if it is not there yet, and print its path."""
+
+    def run(settings: "Settings", _: "Screen") -> None:
+        from longtable.app.clean import json_line
+        from longtable.app.screen import demo_progress
+        from longtable.app.session import demo_database
+
+        path = demo_database(demo_progress, force=force)
+        print(json_line({"type": "demo", "path": str(path), "url": f"duckdb:///{path}"}) if settings.json else path)
+
+    _run(run, {"json": json, "debug": debug})
+
+
+def _run(command: "Callable[[Settings, Screen], None]", given: "Given") -> None:
+    """Run a command with its settings and screen; an error is a sentence and exit code 1, never a trace unless asked for."""
+    from longtable.app.screen import ConsoleScreen, JsonScreen
+    from longtable.app.settings import Settings
+
+    _quiet_warnings()
+    screen: Screen = JsonScreen() if given["json"] else ConsoleScreen()
+    try:
+        settings = Settings(**given)
+        command(settings, screen)
+    except KeyboardInterrupt:
+        screen.note("cancelled_ask")
+        raise typer.Exit(CANCELLED) from None
+    except (BrokenPipeError, typer.Exit):
+        raise  # the reader of a pipe went away: click ends quietly
+    except Exception as error:
+        _report(error, screen, debug=given["debug"])
+        raise typer.Exit(1) from None
+
+
+def _report(error: Exception, screen: "Screen", *, debug: bool) -> None:
+    if isinstance(error, BrokenPipeError):
+        raise error
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    screen.error(error)
+
+
+def _quiet_warnings() -> None:
+    """Show longtable's own warnings as one line each, and no other library's."""
+    import warnings
+
+    from longtable.app.clean import clean_line
+    from longtable.memory.limits import EncodingFallbackWarning
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        print(f"Note: {clean_line(str(message))}", file=sys.stderr)
+
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("once", EncodingFallbackWarning)
+    warnings.showwarning = show
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""Draw events, results and errors for a terminal. Pure: values in, rich renderables out; every text is made safe."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from longtable.app.clean import clean, clean_line
+from longtable.app.words import say
+from longtable.graph.errors import InputError, LongtableError
+from longtable.graph.events import ContextCompactionSkipped, ContextCompressed, ContextUsage, QueryFinished, ToolFinished
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from longtable.graph.threads import ThreadInfo
+    from longtable.tools.catalog import Catalog
+
+SHOWN_ROWS = 20
+MOST_CELL = 60
+GAUGE_CELLS = 24
+Language = str
+
+
+def answer(text: str) -> RenderableType:
+    """Return a finished or growing answer as Markdown; links stay visible text."""
+    return Markdown(clean(text), hyperlinks=False)
+
+
+def tool_started(name: str, args: Mapping[str, Any]) -> RenderableType:
+    """Return the line of a tool that begins."""
+    given = json.dumps(args, ensure_ascii=False) if args else ""
+    return Text.assemble(("▸ ", "cyan"), (clean_line(name), "cyan"), (f" {clean_line(given, 200)}" if given else "", "dim"))
+
+
+def query_started(name: str, sql: str) -> RenderableType:
+    """Return the line of a query that begins, with its SQL highlighted."""
+    code = Syntax(clean(sql).strip(), "sql", theme="ansi_dark", background_color="default", word_wrap=True)
+    return Group(Text.assemble(("▸ ", "cyan"), (clean_line(name), "cyan")), Padding(code, (0, 0, 0, 2)))
+
+
+def tool_finished(event: ToolFinished) -> RenderableType:
+    """Return how a tool ended."""
+    if event["status"] == "error":
+        return Text(f"  {clean_line(event['name'])}: {clean_line(event.get('error', ''))}", "red")
+    return Text(f"  {clean_line(event['name'])}: {event['ms']} ms", "dim")
+
+
+def query_finished(event: QueryFinished, width: int, language: Language) -> RenderableType:
+    """Return how a query ended: its error, or its size, time and first rows."""
+    if event["status"] == "error":
+        return Text(f"  {clean_line(event['name'])}: {clean_line(event.get('error', ''))}", "red")
+    count = event.get("row_count", 0)
+    size = say("row" if count == 1 else "rows", language, count=f"{count:,}", ms=event["ms"])
+    head = Text(f"  {size}", "dim")
+    return Group(head, first_rows(event, width, language)) if count else head
+
+
+def first_rows(event: QueryFinished, width: int, language: Language) -> RenderableType:
+    """Return the first rows as a table of the columns that fit `width`, and what was left out."""
+    columns, rows = event.get("columns", []), event.get("rows", [])
+    cells = [[cell(value) for value in row] for row in rows[:SHOWN_ROWS]]
+    fit = _columns_that_fit(columns, cells, width)
+    parts: list[RenderableType] = [_table(columns[:fit], [row[:fit] for row in cells], _numeric(rows, len(columns)))]
+    if len(columns) > fit:
+        names = clean_line(", ".join(columns[fit:]), 200)
+        parts.append(Text(say("more_columns", language, count=len(columns) - fit, names=names), "dim"))
+    if (more := event.get("row_count", len(rows)) - len(cells)) > 0:
+        parts.append(Text(say("more_rows", language, count=f"{more:,}"), "dim"))
+    return Group(*parts)
+
+
+def whole_result(event: QueryFinished, width: int) -> RenderableType:
+    """Return every row: as one table where all columns fit, else record by record."""
+    columns = event.get("columns", [])
+    rows = event.get("rows", [])
+    cells = [[cell(value, most=None) for value in row] for row in rows]
+    if _columns_that_fit(columns, cells, width) == len(columns):
+        return _table(columns, cells, _numeric(rows, len(columns)))
+    grid = Table.grid(padding=(0, 1))
+    for number, row in enumerate(cells, 1):
+        grid.add_row(Text(f"- {number}", "bold"), Text(""))
+        for name, value in zip(columns, row, strict=True):
+            grid.add_row(Text(clean_line(name), "cyan"), Text(value, overflow="fold"))
+    return grid
+
+
+def cell(value: object, *, most: int | None = MOST_CELL) -> str:
+    """Return one value as safe text on one line; whole numbers are ungrouped, for a year is one too."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.4f}".rstrip("0").rstrip(".") if 1e-3 <= abs(value) < 1e15 or value == 0 else f"{value:g}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    line = clean(text).replace("\n", "⏎").replace("\t", " ")
+    return line if most is None or len(line) <= most else line[: most - 1] + "…"
+
+
+def _numeric(rows: Sequence[Sequence[object]], columns: int) -> list[bool]:
+    def number(value: object) -> bool:
+        return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+    return [bool(rows) and all(number(row[i]) for row in rows) for i in range(columns)]
+
+
+def _columns_that_fit(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> int:
+    used = 1
+    for i, name in enumerate(columns):
+        used += 3 + max([cell_len(clean_line(name)), *(cell_len(row[i]) for row in cells)])
+        if used > width:
+            return max(1, i)
+    return len(columns)
+
+
+def _table(columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> Table:
+    from rich import box
+
+    table = Table(box=box.ROUNDED, header_style="bold")
+    for name, right in zip(columns, numeric, strict=False):
+        table.add_column(Text(clean_line(name)), justify="right" if right else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(value, "dim" if value == "NULL" else "") for value in row))
+    return table
+
+
+def gauge(usage: ContextUsage, language: Language) -> Text:
+    """Return the context gauge: used / limit, a bar with the threshold marked, and the parts."""
+    fraction, threshold = usage["fraction"], usage["threshold"]
+    style = "red" if fraction >= threshold else "yellow" if fraction >= 0.75 * threshold else "green"
+    filled, mark = min(GAUGE_CELLS, round(fraction * GAUGE_CELLS)), min(GAUGE_CELLS - 1, round(threshold * GAUGE_CELLS))
+    bar = "".join("│" if i == mark and i >= filled else "█" if i < filled else "░" for i in range(GAUGE_CELLS))
+    parts = " · ".join(f"{say(name, language)} {count:,}" for name, count in _parts(usage))
+    flag = f" ({say('estimated', language)})" if usage["estimated"] else ""
+    return Text.assemble(
+        (f"{say('context', language)} ", "dim"),
+        (bar, style),
+        (f" {usage['total']:,} / {usage['limit']:,} {say('tokens', language)} ({fraction:.1%}){flag}", style),
+        (f"  {parts}", "dim"),
+    )
+
+
+def _parts(usage: ContextUsage) -> list[tuple[str, int]]:
+    parts = usage["parts"]
+    return [("system", parts["system"]), ("tools", parts["tools"]), ("memory", parts["memory"]), ("messages", parts["messages"])]
+
+
+def compressed(event: ContextCompressed, language: Language) -> Text:
+    """Return the line of a compaction."""
+    line = say(
+        "compacted",
+        language,
+        before=f"{event['original_tokens']:,}",
+        after=f"{event['compressed_tokens']:,}",
+        messages=event["messages"],
+        method=say(event["method"], language),
+        ms=event["ms"],
+    )
+    return Text(line, "magenta")
+
+
+def skipped(event: ContextCompactionSkipped, language: Language) -> Text:
+    """Return the line of a compaction that was due and did not happen."""
+    return Text(say("not_compacted", language, reasons=clean_line("; ".join(event["reasons"]), 200)), "yellow")
+
+
+def error_texts(error: Exception, language: Language) -> tuple[str, str]:
+    """Return the sentence for the person and a hint, "" where the sentence says it all."""
+    if not isinstance(error, LongtableError):
+        return say("bug", language), say("bug_hint", language, kind=type(error).__name__)
+    said = isinstance(error, InputError) and type(error) is not InputError
+    return clean_line(error.user_text(language)), "" if said else clean_line(str(error))
+
+
+def error(error: Exception, language: Language) -> RenderableType:
+    """Return an error as one sentence and a hint."""
+    sentence, hint = error_texts(error, language)
+    head = Text.assemble((f"{say('error', language)}: ", "bold red"), (sentence, "red"))
+    return Group(head, Text(f"{say('hint', language)}: {hint}", "dim")) if hint else head
+
+
+def messages(shown: Sequence["BaseMessage"], *, most: int | None = None) -> RenderableType:
+    """Return messages in order, each with its role; texts clipped to `most` characters."""
+    lines: list[Text] = []
+    for message in shown:
+        body = clean(str(message.text)).strip()
+        body = body if most is None or len(body) <= most else f"{body[: most - 1]}…"
+        made = [f"-> {call['name']} {json.dumps(call['args'], ensure_ascii=False)}" for call in getattr(message, "tool_calls", [])]
+        text = "\n".join([*([body] if body else []), *(clean_line(line) for line in made)])
+        lines.append(Text.assemble((f"{message.type}: ", "bold cyan"), text))
+    return Group(*lines)
+
+
+def threads(infos: Sequence["ThreadInfo"]) -> RenderableType:
+    """Return the thread list."""
+    rows = [[info.thread_id, str(info.turns), info.updated, info.title] for info in infos]
+    return _table(("thread", "turns", "updated", "title"), [[cell(value) for value in row] for row in rows], (False, True, False, False))
+
+
+def tables(catalog: "Catalog") -> RenderableType:
+    """Return the catalogue's tables with their columns."""
+    rows = [[cell(table.name), table.kind, clean_line(", ".join(column.name for column in table.columns), 400)] for table in catalog.tables]
+    return _table(("table", "kind", "columns"), rows, (False, False, False))
+
+
+def commands(names: Sequence[str], language: Language) -> RenderableType:
+    """Return the list of chat commands."""
+    grid = Table.grid(padding=(0, 2))
+    for name in names:
+        grid.add_row(Text(f"/{name}", "cyan"), Text(say(f"help_{name}", language)))
+    return grid

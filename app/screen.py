@@ -1,0 +1,225 @@
+"""Where a run is shown: a console that draws events as they come, or one JSON object a line."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from longtable.app import render
+from longtable.app.clean import clean, json_line
+from longtable.app.demo import OnStep, Step
+from longtable.app.words import say, system_language
+from longtable.graph.events import AnswerEvent, ContextUsage, Event, QueryFinished
+
+if TYPE_CHECKING:
+    from longtable.app.session import Session
+
+PIPE_WIDTH = 140
+"""Columns assumed where the output is no terminal; COLUMNS overrides it."""
+
+
+class Screen(Protocol):
+    """What a run tells."""
+
+    language: str
+    usage: ContextUsage | None
+    results: list[QueryFinished]
+
+    def opened(self, session: "Session") -> None:
+        """Say which thread this is."""
+
+    def asked(self, text: str) -> None:
+        """Begin a turn."""
+
+    def event(self, event: Event) -> None:
+        """Show one event."""
+
+    def end(self) -> None:
+        """Leave nothing half drawn."""
+
+    def error(self, error: Exception) -> None:
+        """Show an error in one sentence and a hint."""
+
+    def complain(self, sentence: str) -> None:
+        """Say what is wrong with the input."""
+
+    def note(self, key: str, **values: object) -> None:
+        """Say one sentence of the table of words."""
+
+    def show(self, command: str, drawn: RenderableType) -> None:
+        """Show what a command found."""
+
+
+class ConsoleScreen:
+    """Draws for a person; plain text where the output is no terminal."""
+
+    def __init__(self, console: Console | None = None, errors: Console | None = None) -> None:
+        self.console = console or make_console()
+        self.errors = errors or make_console(stderr=True)
+        self.language = system_language()
+        self.usage: ContextUsage | None = None
+        self.results: list[QueryFinished] = []
+        self._text = ""
+        self._live: Live | None = None
+
+    def opened(self, session: "Session") -> None:
+        self.note("new_thread" if session.new else "old_thread", id=session.thread_id)
+
+    def asked(self, text: str) -> None:
+        if not self.console.is_terminal:  # in a terminal it stands there already, typed
+            self._print(Text(f"> {clean(text)}", "bold"))
+
+    def event(self, event: Event) -> None:
+        if event["type"] == "token":
+            self._grow(event["text"])
+            return
+        if event["type"] == "context_usage":
+            self.usage = event
+            return
+        text = self.end()
+        match event["type"]:
+            case "tool_started":
+                self._print(render.tool_started(event["name"], event["args"]))
+            case "tool_finished":
+                self._print(render.tool_finished(event))
+            case "query_started":
+                self._print(render.query_started(event["name"], event["sql"]))
+            case "query_finished":
+                self._query(event)
+            case "context_compressed":
+                self._print(render.compressed(event, self.language))
+            case "context_compaction_skipped":
+                self._print(render.skipped(event, self.language))
+            case "answer":
+                self._answer(event, text)
+
+    def _query(self, event: QueryFinished) -> None:
+        if event["status"] == "success":
+            self.results.append(event)
+        self._print(render.query_finished(event, self.console.width, self.language))
+
+    def _answer(self, event: AnswerEvent, streamed: str) -> None:
+        if streamed.strip() != event["text"].strip():
+            self._grow(event["text"])
+            self.end()
+        if self.usage:
+            self._print(render.gauge(self.usage, self.language))
+
+    def _grow(self, text: str) -> None:
+        self._text += text
+        if not self.console.is_terminal:
+            self.console.file.write(clean(text))
+            self.console.file.flush()
+        elif self._live:
+            self._live.update(render.answer(self._text))
+        else:
+            self._live = Live(render.answer(self._text), console=self.console, refresh_per_second=8, vertical_overflow="ellipsis")
+            self._live.start()
+
+    def end(self) -> str:
+        """Finish the text that was growing and return it."""
+        text, self._text = self._text, ""
+        if self._live:
+            self._live.stop()
+            self._live = None
+        elif text:
+            self.console.file.write("\n")
+        return text
+
+    def error(self, error: Exception) -> None:
+        self.end()
+        self.errors.print(render.error(error, self.language), soft_wrap=True)
+
+    def complain(self, sentence: str) -> None:
+        self.errors.print(Text(f"{say('error', self.language)}: {clean(sentence)}", "red"), soft_wrap=True)
+
+    def note(self, key: str, **values: object) -> None:
+        self.end()
+        self._print(Text(clean(say(key, self.language, **values)), "dim"))
+
+    def show(self, command: str, drawn: RenderableType) -> None:  # noqa: ARG002  # the protocol's; JSON prints it
+        self._print(drawn)
+
+    def _print(self, drawn: RenderableType) -> None:
+        self.console.print(drawn, soft_wrap=isinstance(drawn, Text))
+
+
+class JsonScreen:
+    """Prints one JSON object a line; errors also go to standard error as a sentence."""
+
+    def __init__(self) -> None:
+        self.language = system_language()
+        self.usage: ContextUsage | None = None
+        self.results: list[QueryFinished] = []
+        self._errors = ConsoleScreen()
+
+    def opened(self, session: "Session") -> None:
+        _emit(type="thread", thread_id=session.thread_id, new=session.new)
+
+    def asked(self, text: str) -> None:
+        _emit(type="question", text=text)
+
+    def event(self, event: Event) -> None:
+        if event["type"] == "context_usage":
+            self.usage = event
+        if event["type"] == "query_finished" and event["status"] == "success":
+            self.results.append(event)
+        _emit(**event)
+
+    def end(self) -> None:
+        pass
+
+    def error(self, error: Exception) -> None:
+        sentence, hint = render.error_texts(error, self.language)
+        _emit(type="error", code=getattr(error, "code", "internal"), message=sentence, hint=hint)
+        self._errors.language = self.language
+        self._errors.error(error)
+
+    def complain(self, sentence: str) -> None:
+        _emit(type="error", code="input", message=sentence, hint="")
+        self._errors.complain(sentence)
+
+    def note(self, key: str, **values: object) -> None:
+        _emit(type="note", note=key, text=say(key, self.language, **values))
+
+    def show(self, command: str, drawn: RenderableType) -> None:
+        with (console := make_console(plain=True)).capture() as capture:
+            console.print(drawn)
+        _emit(type="command", command=command, text=capture.get())
+
+
+def _emit(**fields: object) -> None:
+    print(json_line(fields), flush=True)
+
+
+def make_console(*, stderr: bool = False, plain: bool = False) -> Console:
+    """Return a console that neither interprets markup nor makes emoji, links or highlights of data."""
+    console = Console(stderr=stderr, markup=False, emoji=False, highlight=False, force_terminal=False if plain else None)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPE_WIDTH
+    return console
+
+
+@contextmanager
+def demo_progress() -> Iterator[OnStep]:
+    """Show the building of the demo database on standard error: a bar in a terminal, else one line."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    title = say("building", system_language())
+    if not sys.stderr.isatty():
+        print(f"{title} ...", file=sys.stderr, flush=True)
+        yield lambda _: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn())
+    with Progress(*columns, console=make_console(stderr=True)) as bar:
+        task = bar.add_task(title, total=None)
+
+        def on_step(step: Step) -> None:
+            bar.update(task, description=f"{title}: {step.table}", completed=step.done, total=step.total)
+
+        yield on_step

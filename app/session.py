@@ -1,0 +1,69 @@
+"""Open what one run of the command line needs: model, database, store, and the conversation over them."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longtable.app.demo import OnStep, demo_path, ensure_demo
+from longtable.app.models import model_label, open_model
+from longtable.app.settings import Settings, cache_folder, new_thread_id, store_url
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from longtable.graph.persistence import Persistence
+    from longtable.graph.threads import Conversation
+    from longtable.tools.database import Database
+
+Progress = Callable[[], contextlib.AbstractContextManager[OnStep]]
+"""Shows the building of the demo database; entered only when it is built."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """One open conversation and what it stands on."""
+
+    conversation: "Conversation"
+    database: "Database"
+    persistence: "Persistence"
+    label: str
+    new: bool
+
+    @property
+    def thread_id(self) -> str:
+        """The conversation's thread."""
+        return self.conversation.thread_id
+
+
+@asynccontextmanager
+async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[Session]:
+    """Open all parts, what fails cheaply first; raises the typed errors of `longtable.graph.errors`."""
+    from longtable.graph.build import build_graph
+    from longtable.graph.context import Context
+    from longtable.graph.persistence import open_persistence
+    from longtable.graph.threads import Conversation
+    from longtable.tools.database import Database
+
+    context = Context(model_limit=settings.model_limit)
+    model = open_model(settings.model, base_url=settings.base_url)
+    opening = open_persistence(store_url(settings.store))
+    url = settings.database or f"duckdb:///{demo_database(progress)}"
+    async with AsyncExitStack() as stack:
+        database = stack.enter_context(contextlib.closing(Database.open(url)))
+        persistence = await stack.enter_async_context(opening)
+        graph = build_graph(model=model, database=database).compile(checkpointer=persistence.checkpointer, store=persistence.store)
+        conversation = Conversation(graph, settings.thread or new_thread_id(), context=context)
+        state = await graph.aget_state(conversation.config)
+        label = model_label(settings.model, settings.base_url)
+        yield Session(conversation=conversation, database=database, persistence=persistence, label=label, new=state.created_at is None)
+
+
+def demo_database(progress: Progress, *, force: bool = False) -> "Path":
+    """Return the demo database in the user's cache folder, built when it is not there yet."""
+    cache = cache_folder()
+    if demo_path(cache).is_file() and not force:
+        return demo_path(cache)
+    with progress() as on_step:
+        return ensure_demo(cache, on_step=on_step, force=force)

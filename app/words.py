@@ -1,0 +1,83 @@
+"""What the command line says, in English and Chinese."""
+
+import os
+
+WORDS: dict[str, dict[str, str]] = {
+    "new_thread": {"en": "new thread {id}", "zh": "新会话 {id}"},
+    "old_thread": {"en": "thread {id}, continued", "zh": "继续会话 {id}"},
+    "greeting": {"en": "{model} on database {database}", "zh": "{model}，数据库 {database}"},
+    "greeting_keys": {
+        "en": "Ask a question. /help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves.",
+        "zh": "请提问。/help 列出命令，Ctrl-C 停止回答，Ctrl-D 离开。",
+    },
+    "goodbye": {"en": "Continue with: longtable chat --thread {id}", "zh": "下次继续：longtable chat --thread {id}"},
+    "resuming": {"en": "The last turn was interrupted; finishing it first.", "zh": "上一轮被中断，先把它完成。"},
+    "cancelled": {
+        "en": "Cancelled. The thread is kept; ask on, or Ctrl-C again to leave.",
+        "zh": "已取消。会话已保留；可以继续提问，再按 Ctrl-C 离开。",
+    },
+    "cancelled_ask": {"en": "Cancelled.", "zh": "已取消。"},
+    "leave": {"en": "Ctrl-C again or Ctrl-D leaves.", "zh": "再按 Ctrl-C 或按 Ctrl-D 离开。"},
+    "error": {"en": "Error", "zh": "错误"},
+    "note": {"en": "Note", "zh": "提示"},
+    "hint": {"en": "Hint", "zh": "提示"},
+    "bug": {"en": "Something went wrong inside longtable.", "zh": "longtable 内部出错。"},
+    "bug_hint": {"en": "{kind}; run again with --debug for the details", "zh": "{kind}；加 --debug 重试可看详情"},
+    "line": {"en": "line {number}: {reason}; it is skipped", "zh": "第 {number} 行：{reason}；已跳过"},
+    "not_utf8": {"en": "not valid UTF-8 at byte {place}", "zh": "第 {place} 字节不是有效的 UTF-8"},
+    "nul": {"en": "it holds a NUL character", "zh": "含有 NUL 字符"},
+    "too_long": {"en": "longer than {limit} bytes", "zh": "超过 {limit} 字节"},
+    "context": {"en": "context", "zh": "上下文"},
+    "tokens": {"en": "tokens", "zh": "个词元"},
+    "system": {"en": "system", "zh": "系统"},
+    "tools": {"en": "tools", "zh": "工具"},
+    "memory": {"en": "memory", "zh": "记忆"},
+    "messages": {"en": "messages", "zh": "消息"},
+    "estimated": {"en": "estimated", "zh": "估计"},
+    "compacted": {
+        "en": "compacted {before} -> {after} tokens ({messages} messages, {method}, {ms} ms)",
+        "zh": "已压缩 {before} -> {after} 个词元（{messages} 条消息，{method}，{ms} 毫秒）",
+    },
+    "not_compacted": {"en": "not compacted: {reasons}", "zh": "未压缩：{reasons}"},
+    "nothing_to_compact": {"en": "There is nothing to compact yet.", "zh": "目前没有可压缩的内容。"},
+    "model": {"en": "model", "zh": "模型"},
+    "fallback": {"en": "fallback", "zh": "后备"},
+    "rows": {"en": "{count} rows, {ms} ms", "zh": "{count} 行，{ms} 毫秒"},
+    "row": {"en": "1 row, {ms} ms", "zh": "1 行，{ms} 毫秒"},
+    "more_rows": {"en": "... {count} more rows (/table shows all)", "zh": "... 还有 {count} 行（/table 显示全部）"},
+    "more_columns": {"en": "... {count} more columns: {names} (/table shows all)", "zh": "... 还有 {count} 列：{names}（/table 显示全部）"},
+    "no_table": {"en": "There is no result table yet.", "zh": "还没有结果表。"},
+    "no_such_table": {"en": "There is no table {number}: this turn has {count}.", "zh": "没有第 {number} 个表：本轮有 {count} 个。"},
+    "no_usage": {"en": "Nothing was counted yet: ask something first.", "zh": "还没有计数：请先提问。"},
+    "no_history": {"en": "The thread is empty so far.", "zh": "会话还是空的。"},
+    "no_threads": {"en": "There are no threads yet.", "zh": "还没有会话。"},
+    "unknown_command": {"en": "There is no command {name}: /help lists them.", "zh": "没有命令 {name}：/help 列出全部命令。"},
+    "empty": {"en": "(empty)", "zh": "（空）"},
+    "building": {"en": "Building the demo database", "zh": "正在建立演示数据库"},
+    "help_help": {"en": "list the commands", "zh": "列出命令"},
+    "help_history": {"en": "show the whole conversation", "zh": "显示整个会话"},
+    "help_view": {"en": "show what the next model call would be sent", "zh": "显示下一次发给模型的内容"},
+    "help_compact": {"en": "fold older messages into memory now", "zh": "立即压缩较早的消息"},
+    "help_usage": {"en": "show the context gauge", "zh": "显示上下文用量"},
+    "help_threads": {"en": "list the threads of this store", "zh": "列出所有会话"},
+    "help_tables": {"en": "list the tables of the database", "zh": "列出数据库中的表"},
+    "help_table": {
+        "en": "show the last result in full (/table 2: the second of this turn)",
+        "zh": "完整显示最近的结果（/table 2：本轮第二个）",
+    },
+    "help_quit": {"en": "leave", "zh": "离开"},
+}
+
+
+def say(key: str, language: str, **values: object) -> str:
+    """Return one sentence of the table, filled in."""
+    words = WORDS[key]
+    return words.get(language, words["en"]).format(**values)
+
+
+def system_language() -> str:
+    """Return the language of the user's locale, for what is said before the first message."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if value := os.environ.get(name):
+            return "zh" if value.startswith("zh") else "en"
+    return "en"
