@@ -1,47 +1,51 @@
-# Two words do all the set-up: `make chat`, `make test`.
-# The virtual environment is made once and again only when pyproject.toml changes.
-
+# What the README calls. Everything runs from .venv, made on first use; no environment need be active.
 PYTHON ?= python3
-BIN := .venv/bin
+VENV := .venv
+BIN := $(VENV)/bin
+# Settings for a chat: copy .env.example to .env. Read by the shell, so quote values with blanks.
+ENV := set -a; [ ! -f .env ] || . ./.env; set +a;
 
-.PHONY: chat test lint eval bench notebook clean
+.PHONY: chat demo test lint eval bench notebook clean
 
-chat: .venv/chat.stamp
-	@$(BIN)/longtable chat
+chat: $(VENV)/.demo
+	@$(ENV) $(BIN)/longtable chat
 
-test: .venv/dev.stamp
+demo: $(VENV)/.demo
+	@$(BIN)/longtable demo
+
+test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2
 
-lint: .venv/dev.stamp
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-eval: .venv/dev.stamp
+eval: $(VENV)/.dev
 	$(BIN)/python -m evals.analyst
 
-bench: .venv/dev.stamp
+bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
-notebook: .venv/dev.stamp
+notebook: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/test_notebooks.py
 
-.venv/created:
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"longtable needs Python 3.11 or newer, {sys.executable} is {v[0]}.{v[1]}: make PYTHON=/path/to/python3.11 chat")'
-	@echo "making .venv" >&2
-	@$(PYTHON) -m venv .venv
-	@touch $@
-
-.venv/chat.stamp: .venv/created pyproject.toml
-	@echo "installing longtable with its demo data (once; a minute or two)" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]' >&2
-	@touch $@
-
-.venv/dev.stamp: .venv/created pyproject.toml
-	@echo "installing longtable with all it needs for development (once; a few minutes)" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' >&2
-	@touch $@ .venv/chat.stamp
-
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+
+# One stamp an extra: installed again when pyproject.toml changes. Editable, so that the sources are what runs.
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	@echo "Installing longtable and the demo data into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo "Installing what development needs into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.demo
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "longtable needs Python 3.11 or newer; there is no $(PYTHON). Try: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "longtable needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }

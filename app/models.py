@@ -14,7 +14,7 @@ BUILT_IN = "built-in analyst"
 KEY_VARIABLES = ("LONGTABLE_API_KEY", "OPENAI_API_KEY")
 PLACEHOLDER_KEY = "no-key"  # local servers ask for none, but the client insists on one
 TIMEOUT_SECONDS = 120.0
-MAX_RETRIES = 2
+MAX_RETRIES = 1  # a person waits in front of it; the turn can be asked again
 
 _PACKAGE = re.compile(r"pip install (?:-U )?([\w.-]+)")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")

@@ -40,10 +40,11 @@ def tool_started(name: str, args: Mapping[str, Any]) -> RenderableType:
     return Text.assemble(("▸ ", "cyan"), (clean_line(name), "cyan"), (f" {clean_line(given, 200)}" if given else "", "dim"))
 
 
-def query_started(name: str, sql: str) -> RenderableType:
-    """Return the line of a query that begins, with its SQL highlighted."""
-    code = Syntax(clean(sql).strip(), "sql", theme="ansi_dark", background_color="default", word_wrap=True)
-    return Group(Text.assemble(("▸ ", "cyan"), (clean_line(name), "cyan")), Padding(code, (0, 0, 0, 2)))
+def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType:
+    """Return the line of a query that begins, with its SQL highlighted unless `plain`."""
+    text = clean(sql).strip()
+    code = Text(text) if plain else Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
+    return Group(Text.assemble(("▸ ", "cyan"), (clean_line(name), "cyan")), Padding(code, (0, 0, 0, 2), expand=False))
 
 
 def tool_finished(event: ToolFinished) -> RenderableType:

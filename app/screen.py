@@ -39,8 +39,9 @@ class Screen(Protocol):
     def event(self, event: Event) -> None:
         """Show one event."""
 
-    def end(self) -> None:
-        """Leave nothing half drawn."""
+    def end(self) -> str:
+        """Leave nothing half drawn; return the text that was growing."""
+        ...
 
     def error(self, error: Exception) -> None:
         """Show an error in one sentence and a hint."""
@@ -88,7 +89,7 @@ class ConsoleScreen:
             case "tool_finished":
                 self._print(render.tool_finished(event))
             case "query_started":
-                self._print(render.query_started(event["name"], event["sql"]))
+                self._print(render.query_started(event["name"], event["sql"], plain=not self.console.is_terminal))
             case "query_finished":
                 self._query(event)
             case "context_compressed":
@@ -171,8 +172,8 @@ class JsonScreen:
             self.results.append(event)
         _emit(**event)
 
-    def end(self) -> None:
-        pass
+    def end(self) -> str:
+        return ""
 
     def error(self, error: Exception) -> None:
         sentence, hint = render.error_texts(error, self.language)
