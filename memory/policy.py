@@ -31,11 +31,13 @@ class CompactionPolicy:
     """Characters left of a tool result that had to shrink in a view."""
     margin: float = 0.1
     """A new memory is accepted only if smaller than what it replaces by this share."""
+    breaker_share: float = 0.05
+    """After a fold that failed, no other is tried until this share of the limit came anew."""
     version: int = 1
     """Part of a compaction's identity: raise it when the same input should be folded anew."""
 
     def __post_init__(self) -> None:
-        for name in ("threshold", "target", "summary_share", "reserve", "margin"):
+        for name in ("threshold", "target", "summary_share", "reserve", "margin", "breaker_share"):
             value = getattr(self, name)
             if not 0 < value < 1:
                 raise ConfigError(f"CompactionPolicy.{name} must be between 0 and 1, found {value!r}")

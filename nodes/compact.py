@@ -35,10 +35,14 @@ Ask = Generator[list[BaseMessage], "str | Exception | None", "Outcome"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """A new record, or None and why there is none. `reasons` also tells what happened on the way to a record."""
+    """A new record, or None and why there is none. `reasons` also tells what happened on the way to a record.
+
+    `tokens`: what the view had before, where it stays when there is no record; the breaker waits from there.
+    """
 
     record: dict[str, Any] | None
     reasons: list[str]
+    tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ def fold_steps(job: Job | None) -> Ask:
     budget = min(job.fold.summary_budget, int(job.replaced_tokens * (1 - job.frame.policy.margin)))
     summary = text.fallback_summary(job.previous, job.folded, language=job.language, budget=budget, count=job.frame.counter.text)
     record, why = _judge(job, summary, "fallback")
-    return Outcome(record, reasons if record else [*reasons, *why])
+    return Outcome(record, reasons if record else [*reasons, *why], job.fold.tokens_before)
 
 
 def _summarise(job: Job, window: int, reason: str) -> Generator[list[BaseMessage], str | Exception | None, str | Exception]:
@@ -271,7 +275,7 @@ def _conclude(state: State, outcome: Outcome, runtime: Runtime[Context], started
     record = outcome.record
     if record is None:
         runtime.stream_writer(ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons))
-        return {"turn": {**turn, "compaction_skipped": True}}
+        return {"turn": {**turn, "breaker": outcome.tokens or turn.get("breaker")}}
     runtime.stream_writer(
         ContextCompressed(
             type="context_compressed",
@@ -284,7 +288,7 @@ def _conclude(state: State, outcome: Outcome, runtime: Runtime[Context], started
             ms=round((time.perf_counter() - started) * 1000),
         )
     )
-    return {"compactions": [record], "turn": turn}
+    return {"compactions": [record], "turn": {**turn, "breaker": None}}
 
 
 def _given(summarizer: BaseChatModel | None) -> BaseChatModel:

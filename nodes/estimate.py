@@ -21,7 +21,8 @@ class Estimate:
         frame = frame_of(state, context)
         messages, compactions = thread_of(state)
         turn = turn_of(state)
-        due = not turn.get("compaction_skipped") and plan_fold(messages, compactions, frame) is not None
+        fold = plan_fold(messages, compactions, frame)
+        due = fold is not None and not waits(turn.get("breaker"), fold.tokens_before, frame)
         parts = measure(messages, compactions, frame) if due else build_view(messages, compactions, frame).parts
         usage = usage_event(parts, frame)
         runtime.stream_writer(usage)
@@ -30,6 +31,11 @@ class Estimate:
             spent = turn.get("calls", 0) >= context.max_model_calls
             update["turn"] = {**turn, "status": "call_budget" if spent else "running"}
         return update
+
+
+def waits(breaker: int | None, tokens: int, frame: Frame) -> bool:
+    """Tell whether a fold that failed at `breaker` tokens keeps the next from being tried at `tokens`."""
+    return breaker is not None and tokens < breaker + frame.policy.breaker_share * frame.limit
 
 
 def usage_event(parts: Parts, frame: Frame) -> ContextUsage:

@@ -51,17 +51,20 @@ class Ingest:
         brief = self.brief(context)
         update: Update = {"brief": brief} if brief != state.get("brief") else {}
         new = unstamped(thread_of(state)[0])
-        number = turn_of(state).get("number", 0)
+        before = turn_of(state)
+        number = before.get("number", 0)
         try:
             check_input(new, context, frame_of({"brief": brief}, context))
         except InputError as error:
             removals = [RemoveMessage(id=str(message.id)) for message in new]
             refusal = Refusal(error.code, {key: value for key, value in vars(error).items() if not key.startswith("_")})
-            return {"messages": removals, "turn": {"number": number, "status": "refused", "refusal": asdict(refusal)}}
+            return {"messages": removals, "turn": {**before, "number": number, "status": "refused", "refusal": asdict(refusal)}}
         now = self.clock().isoformat(timespec="seconds")
         stamped = [stamp(message, turn=number + 1, time=now) for message in new]
         self._index(runtime, stamped, number + 1, now)
-        return {**update, "messages": stamped, "turn": {"number": number + 1, "status": "running", "calls": 0, "overflows": 0}}
+        # The breaker outlives the turn: a fold that failed is not tried again at every message.
+        opened = {"number": number + 1, "status": "running", "calls": 0, "overflows": 0, "breaker": before.get("breaker")}
+        return {**update, "messages": stamped, "turn": opened}
 
     def _index(self, runtime: Runtime[Context], new: Sequence[BaseMessage], turns: int, now: str) -> None:
         thread_id = runtime.execution_info.thread_id if runtime.execution_info else None

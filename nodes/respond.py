@@ -79,7 +79,7 @@ def _failed(error: Exception, state: State, context: Context, view: View) -> Upd
         raise error
     turn = turn_of(state)
     if isinstance(known, ModelContextOverflowError) and turn.get("overflows", 0) < context.max_overflow_retries:
-        changes = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "compaction_skipped": False}
+        changes = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "breaker": None}
         return {"turn": {**turn, **changes, "status": "overflow"}}
     raise known from error
 

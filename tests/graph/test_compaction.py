@@ -169,6 +169,28 @@ def test_a_fold_is_made_once_whatever_is_replayed() -> None:
     assert [r["id"] for r in graph.get_state(conversation.config).values["compactions"]] == [r["id"] for r in records]
 
 
+def test_a_fold_no_one_can_make_is_not_tried_at_every_call() -> None:
+    summarizer = summariser(lambda _: AIMessage(""))
+    conversation = thread(summarizer=summarizer, policy=CompactionPolicy(margin=0.99, breaker_share=0.3))
+    events = talk(conversation, 11)
+    skipped = of_type(events, "context_compaction_skipped")
+    assert len(skipped) == 1
+    assert len(skipped[0]["reasons"]) == 3  # two tries of the summariser, one of the fallback
+    assert len(summarizer.sent) == 2
+    assert all(event["status"] == "answered" for event in of_type(events, "answer"))
+    again = talk(conversation, 6, start=11)  # 0.3 of the limit came anew
+    assert len(of_type(again, "context_compaction_skipped")) == 1
+
+
+def test_the_breaker_survives_a_restart() -> None:
+    first = thread(policy=CompactionPolicy(margin=0.99, breaker_share=0.9))
+    assert len(of_type(talk(first, 12), "context_compaction_skipped")) == 1
+    graph = build_graph(model=talker(), policy=CompactionPolicy(margin=0.99, breaker_share=0.9))
+    checkpointer: Any = first.graph.checkpointer
+    second = Conversation(graph.compile(checkpointer=checkpointer), "t", context=CONTEXT)
+    assert of_type(talk(second, 1, start=12), "context_compaction_skipped") == []
+
+
 def test_compacting_now_folds_under_the_threshold_and_changes_no_turn() -> None:
     conversation = thread()
     talk(conversation, 9)
