@@ -1,0 +1,55 @@
+"""Run the command line as a user does: a process of its own, in a home of its own."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROGRAM = Path(sys.executable).parent / "longtable"
+SECONDS = 60
+OURS = ("LONGTABLE_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "XDG_", "COLUMNS", "LC_", "LANG")
+
+
+@dataclass(frozen=True)
+class Home:
+    """A user's home with a small shop in it."""
+
+    folder: Path
+
+    @property
+    def shop(self) -> str:
+        return f"sqlite:///{self.folder / 'shop.db'}"
+
+    @property
+    def store(self) -> str:
+        return f"sqlite:///{self.folder / 'threads.db'}"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+        places = {"HOME": str(self.folder), "XDG_DATA_HOME": str(self.folder / "data"), "XDG_CACHE_HOME": str(self.folder / "cache")}
+        given = {"LONGTABLE_DATABASE": self.shop, "LONGTABLE_STORE": self.store, "LANG": "C.UTF-8"}
+        return {**kept, **places, **given, **more}
+
+    def run(self, *args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run([PROGRAM, *args], input=stdin, env=self.environment(**env), capture_output=True, timeout=SECONDS, check=False)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        assert "Traceback" not in out + err, err
+        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+
+    def events(self, *args: str, stdin: bytes = b"", **env: str) -> list[dict[str, Any]]:
+        done = self.run(*args, "--json", stdin=stdin, **env)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def make_home(folder: Path) -> Home:
+    """Make a home whose shop has 30 orders, one of them with an escape sequence in its name."""
+    with closing(sqlite3.connect(folder / "shop.db")) as connection, connection:
+        connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT NOT NULL, amount REAL)")
+        rows = [(n, f"customer {n}", n / 2) for n in range(1, 30)] + [(30, "\x1b[31mred\x1b]0;owned\x07", None)]
+        connection.executemany("INSERT INTO orders VALUES (?, ?, ?)", rows)
+    return Home(folder)

@@ -1,0 +1,332 @@
+"""The command line through real processes: ask, chat, threads, and what goes wrong."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.app.runner import Home, make_home
+from tests.support.model_server import (
+    Fault,
+    ModelServer,
+    Reply,
+    Step,
+    ToolCall,
+    call,
+    calls,
+    context_overflow,
+    empty,
+    open_model_server,
+    rate_limited,
+    say,
+    server_error,
+    unauthorized,
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with open_model_server() as running:
+        yield running
+
+
+def using(server: ModelServer) -> list[str]:
+    return ["--model", "gpt-4o-mini", "--base-url", server.base_url]
+
+
+def test_ask_prints_sql_rows_answer_and_gauge(home: Home) -> None:
+    done = home.run("ask", "How many orders are there?", "--thread", "t1")
+    assert done.returncode == 0
+    assert "new thread t1" in done.stdout
+    assert "run_sql" in done.stdout
+    assert "COUNT(" in done.stdout
+    assert "1 row, " in done.stdout
+    assert "30" in done.stdout
+    assert " tokens (" in done.stdout
+
+
+def test_ask_twice_continues_the_thread_and_threads_lists_it(home: Home) -> None:
+    home.run("ask", "How many orders are there?", "--thread", "t1")
+    again = home.run("ask", "有多少 orders？", "--thread", "t1")
+    assert "t1" in again.stdout
+    assert "上下文" in again.stdout
+    listed = home.events("threads")
+    assert [(info["thread_id"], info["turns"], info["title"]) for info in listed] == [("t1", 2, "How many orders are there?")]
+    assert "How many orders" in home.run("threads").stdout
+
+
+def test_json_prints_one_event_a_line(home: Home, server: ModelServer) -> None:
+    server.script(call("run_sql", sql="SELECT customer FROM orders WHERE id = 30"), say("One\x1b[2J customer."))
+    done = home.run("ask", "who?", "--json", *using(server))
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert "\x1b" not in done.stdout
+    assert [event["type"] for event in events if event["type"] != "token"] == [
+        "thread",
+        "question",
+        "context_usage",
+        "query_started",
+        "query_finished",
+        "context_usage",
+        "answer",
+    ]
+    finished = next(event for event in events if event["type"] == "query_finished")
+    assert finished["row_count"] == 1
+    assert "".join(event["text"] for event in events if event["type"] == "token") == events[-1]["text"] == "One\x1b[2J customer."
+
+
+def test_long_results_show_twenty_rows_and_table_shows_all(home: Home, server: ModelServer) -> None:
+    server.script(call("run_sql", sql="SELECT id, customer FROM orders ORDER BY id"), say("Here."))
+    done = home.run("chat", *using(server), stdin=b"list them\n/table\n")
+    first, _, rest = done.stdout.partition("Here.")
+    assert "customer 20" in first
+    assert "customer 21" not in first
+    assert "... 10 more rows" in first
+    assert "customer 29" in rest
+
+
+def test_nothing_from_database_or_model_reaches_the_terminal_as_an_escape(home: Home, server: ModelServer) -> None:
+    server.script(
+        call("run_sql", sql="SELECT customer, '\x1b[5m' AS \"a\x1bb\" FROM orders WHERE id = 30"), say("\x1b]0;title\x07 \x9b31m done")
+    )
+    done = home.run("ask", "show \x1b[1m", *using(server))
+    assert not {"\x1b", "\x07", "\x9b"} & set(done.stdout + done.stderr)
+    assert "␛[31mred" in done.stdout or "[31mred" in done.stdout
+    assert "done" in done.stdout
+
+
+def test_piped_chat_answers_each_line_and_broken_ones_do_not_stop_it(home: Home, server: ModelServer) -> None:
+    server.always(lambda request: say(f"heard {request.messages[-1]['content']}"))
+    lines = [
+        b"one",
+        b"",
+        b"   ",
+        b"bad \xff\xfe byte",
+        b"nul \x00 here",
+        b"x" * 1_000_100,
+        b"y" * 9_000,
+        "二".encode(),
+        b"/nonsense",
+        b"last",
+    ]
+    done = home.run("chat", *using(server), stdin=b"\n".join(lines))
+    assert done.returncode == 0
+    assert [line for line in done.stdout.splitlines() if line.startswith("heard")] == ["heard one", "heard 二", "heard last"]
+    said = done.stderr.splitlines()
+    assert "line 4: not valid UTF-8 at byte 5; it is skipped" in said[0]
+    assert "line 5: it holds a NUL character" in said[1]
+    assert "line 6: longer than 1,000,000 bytes" in said[2]
+    assert "9,000 characters, the limit is 8,000" in said[3]
+    assert "没有命令 /nonsense" in said[4]
+    assert len(server.requests) == 3
+
+
+def test_piped_chat_of_nothing_exits_zero(home: Home) -> None:
+    assert home.run("chat", stdin=b"").returncode == 0
+
+
+def test_every_command_of_a_chat_answers(home: Home, server: ModelServer) -> None:
+    server.always(say("fine"))
+    talk = b"/history\n/usage\n/table\nhello\n/help\n/history\n/view\n/usage\n/threads\n/tables\n/compact\n/quit\nnever reached\n"
+    events = home.events("chat", "--thread", "t", *using(server), stdin=talk)
+    assert [event["note"] for event in events if event["type"] == "note"] == [
+        "greeting",
+        "no_history",
+        "no_usage",
+        "no_table",
+        "nothing_to_compact",
+    ]
+    shown = {event["command"]: event["text"] for event in events if event["type"] == "command"}
+    assert set(shown) == {"help", "history", "view", "usage", "threads", "tables"}
+    assert "human: hello" in shown["history"]
+    assert "system:" in shown["view"]
+    assert "customer" in shown["tables"]
+    assert "/quit" in shown["help"]
+    assert len(server.requests) == 1
+
+
+def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> None:
+    server.always(say("word " * 150))
+    talk = b"\n".join(b"tell me more about this and that, please" for _ in range(14))
+    done = home.run("chat", "--model-limit", "4000", *using(server), stdin=talk)
+    assert done.returncode == 0
+    assert "compacted " in done.stdout
+    assert "fallback" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--database", "oracle:///x"], "oracle"),
+        (["--database", "sqlite:////nowhere/at/all.db"], "cannot be opened"),
+        (["--database", "sqlite:///{folder}/notes.txt"], "cannot be opened"),
+        (["--model", "nobody:gpt"], "no provider 'nobody'"),
+        (["--model", "gpt-4o"], "must be provider:name"),
+        (["--model", "openai:gpt-4o"], "OPENAI_API_KEY"),
+        (["--base-url", "ftp://x", "--model", "m"], "http://"),
+        (["--base-url", "http://127.0.0.1:9/v1"], "add --model NAME"),
+        (["--base-url", "http://127.0.0.1:9/v1", "--model", "gpt-4o"], "not reachable"),
+        (["--base-url", "http://127.0.0.1:9/v1", "--model", "mystery"], "--model-limit N"),
+        (["--model-limit", "0"], "model_limit"),
+        (["--model-limit", "50"], "does not fit"),
+        (["--store", "redis://x"], "store URL"),
+        (["--store", "sqlite:///{folder}/notes.txt"], "not a SQLite database"),
+        (["--thread", "a\nb"], "printable"),
+        (["--thread", ""], "printable"),
+        (["--thread", "x" * 129], "printable"),
+    ],
+)
+def test_wrong_settings_are_one_sentence_and_exit_code_one(home: Home, args: list[str], said: str) -> None:
+    (home.folder / "notes.txt").write_text("these are notes, and no database at all\n" * 50)
+    done = home.run("ask", "How many orders?", *(arg.format(folder=home.folder) for arg in args))
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert done.stderr.startswith("Error: ") or done.stderr.startswith("Note: ")
+    assert len(done.stderr.splitlines()) <= 3
+
+
+def test_error_of_a_chinese_question_is_in_chinese(home: Home) -> None:
+    done = home.run("ask", "有多少订单？", "--database", "sqlite:////nowhere/at/all.db")
+    assert "错误: 无法打开数据库。" in done.stderr
+
+
+@pytest.mark.parametrize("question", ["", "   "])
+def test_empty_question_is_refused(home: Home, question: str) -> None:
+    done = home.run("ask", question)
+    assert done.returncode == 1
+    assert "The message is empty" in done.stderr
+
+
+def test_question_that_is_no_utf8_is_refused(home: Home) -> None:
+    done = home.run("ask", "caf\udce9")
+    assert done.returncode == 1
+    assert "not valid UTF-8" in done.stderr
+
+
+def test_locked_store_is_a_clear_error(home: Home) -> None:
+    home.run("ask", "How many orders?", "--thread", "t")
+    with sqlite3.connect(home.folder / "threads.db", isolation_level=None) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        done = home.run("ask", "How many orders?", "--thread", "t")
+        connection.execute("ROLLBACK")
+    assert done.returncode == 1
+    assert "locked" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"),
+    [
+        (unauthorized("sk-secret-12345"), "provider_auth", "refused the key"),
+        (rate_limited(0.01), "provider_rate_limited", "busy"),
+        (server_error(), "provider_unavailable", "not reachable"),
+        (Reply(text="one two three four", pieces=4, breaks="drop"), "provider_unavailable", "not reachable"),
+        (context_overflow("llama_cpp"), "model_context_overflow", "does not fit"),
+    ],
+)
+def test_provider_fault_is_one_sentence_and_the_thread_lives(
+    home: Home, server: ModelServer, fault: Fault | Reply, code: str, said: str
+) -> None:
+    faulty: list[Step] = [fault] * 8
+    server.script(*faulty)
+    done = home.run("ask", "hello", "--thread", "t", "--json", *using(server), LONGTABLE_API_KEY="sk-secret-12345")
+    assert done.returncode == 1
+    error = json.loads(done.stdout.splitlines()[-1])
+    assert (error["type"], error["code"]) == ("error", code)
+    assert said in error["message"]
+    assert "sk-secret" not in done.stdout + done.stderr
+    server._steps.clear()
+    server.always(say("back again"))
+    assert "back again" in home.run("ask", "and now?", "--thread", "t", *using(server)).stdout
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        calls(ToolCall(name="run_sql", arguments='{"sql": oops}')),
+        call("drop_everything", table="orders"),
+        call("run_sql", sql="DROP TABLE orders"),
+        call("run_sql", sql="SELECT nothing FROM orders"),
+    ],
+)
+def test_a_models_bad_call_is_shown_and_the_turn_goes_on(home: Home, server: ModelServer, first: Reply) -> None:
+    server.script(first, say("Sorry, that failed."))
+    done = home.run("ask", "hello", *using(server))
+    assert done.returncode == 0
+    assert "Sorry, that failed." in done.stdout
+
+
+def test_an_empty_answer_is_told(home: Home, server: ModelServer) -> None:
+    server.always(empty())
+    events = home.events("ask", "hello", *using(server))
+    assert events[-1]["type"] == "answer"
+    assert events[-1]["status"] != "answered"
+    assert events[-1]["text"]
+
+
+def test_an_endless_tool_loop_ends_with_a_notice(home: Home, server: ModelServer) -> None:
+    server.always(call("list_tables"))
+    events = home.events("ask", "hello", *using(server))
+    assert events[-1]["type"] == "answer"
+    assert events[-1]["status"] != "answered"
+    assert len(server.requests) <= 13
+
+
+def test_memory_store_and_environment_are_honoured(home: Home, server: ModelServer) -> None:
+    server.always(say("from the environment"))
+    env: dict[str, Any] = {
+        "LONGTABLE_MODEL": "gpt-4o-mini",
+        "LONGTABLE_BASE_URL": server.base_url,
+        "LONGTABLE_STORE": "memory://",
+        "LONGTABLE_MODEL_LIMIT": "9000",
+    }
+    done = home.run("ask", "hello", **env)
+    assert "from the environment" in done.stdout
+    assert "/ 9,000 tokens" in done.stdout
+    assert not (home.folder / "threads.db").exists()
+
+
+def test_default_store_is_in_the_data_folder(home: Home) -> None:
+    home.run("ask", "How many orders?", LONGTABLE_STORE="")
+    assert (home.folder / "data" / "longtable" / "threads.db").is_file()
+
+
+def test_threads_of_an_empty_store_and_an_unknown_thread(home: Home) -> None:
+    assert "no threads yet" in home.run("threads").stdout
+    missing = home.run("threads", "--thread", "nobody")
+    assert missing.returncode == 1
+    assert "no such conversation" in missing.stderr
+
+
+@pytest.mark.parametrize("args", [["--help"], ["ask", "--help"], ["chat", "--help"], ["threads", "--help"], ["demo", "--help"]])
+def test_help_is_there(home: Home, args: list[str]) -> None:
+    done = home.run(*args)
+    assert done.returncode == 0
+    assert "Usage:" in done.stdout
+
+
+def test_wrong_option_is_a_usage_error(home: Home) -> None:
+    assert home.run("ask", "hi", "--nonsense").returncode == 2
+    assert home.run("ask", "hi", "--model-limit", "many").returncode == 2
+
+
+def test_debug_shows_the_trace(home: Home) -> None:
+    with pytest.raises(AssertionError, match="Traceback"):  # what the runner forbids everywhere else
+        home.run("ask", "hi", "--debug", "--database", "sqlite:////nowhere/at/all.db")
+
+
+def test_demo_is_built_once_and_asked_by_default(home: Home) -> None:
+    built = home.run("demo")
+    path = Path(built.stdout.strip())
+    assert path.is_file()
+    assert home.folder in path.parents
+    assert "Building" in built.stderr
+    assert home.run("demo").stderr == ""
+    done = home.run("ask", "How many airlines are there?", LONGTABLE_DATABASE="")
+    assert "16" in done.stdout
