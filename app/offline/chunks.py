@@ -171,6 +171,8 @@ def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog)
     if not places:
         return True
     head = tuple(token.word for token in part[: places[0]] if token.word not in _SKIPPED)
+    if any(other.is_table and other.score >= 0.95 for other in hits(head, _text(part[: places[0]]), catalog)):
+        return False
     return any((other.table, other.column) == (hit.table, hit.column) for other in hits(head, _text(part[: places[0]]), catalog))
 
 
@@ -193,7 +195,9 @@ def _values(tokens: list[Token], values: Values) -> list[_Span]:
     for start in range(len(tokens)):
         for end in range(start + 1, min(start + 9, len(tokens)) + 1):
             part = tokens[start:end]
-            matches = _matches(part, values)
+            matches = _matches(part, values) or _scattered(part, values)
+            if matches and end - start == 1 and matches[0].how == "partial" and _in_longer_name(tokens, start):
+                continue
             if not matches:
                 continue
             quoted = any(token.kind == "quoted" for token in part)
@@ -223,6 +227,22 @@ def _matches(part: list[Token], values: Values) -> tuple[Match, ...]:
             if any(token.is_name for token in part) or any(form in str(match.value).lower().split() for match in matches):
                 return matches
     return ()
+
+
+def _scattered(part: list[Token], values: Values) -> tuple[Match, ...]:
+    """Find a name that the data writes together: North Carolina as NorthCarolina."""
+    if len(part) < 2 or not all(token.kind == "word" and token.is_name for token in part):
+        return ()
+    wanted = "".join(token.word for token in part)
+    return tuple(match for token in part for match in values.get(token.word, ()) if "".join(str(match.value).lower().split()) == wanted)
+
+
+def _in_longer_name(tokens: list[Token], place: int) -> bool:
+    """Say whether a capitalised word is only part of a name of several words, so that a partial match means little."""
+    if not tokens[place].is_name or tokens[place].kind == "quoted":
+        return False
+    beside = [tokens[other] for other in (place - 1, place + 1) if 0 < other < len(tokens)]
+    return any(token.kind == "word" and token.is_name for token in beside)
 
 
 def _singles(tokens: list[Token]) -> list[_Span]:
@@ -256,7 +276,7 @@ def _plain(token: Token, before: Token | None) -> tuple[float, Chunk]:
         return 5.0, Chunk("unit", text, word, unit=UNITS[lemma(word)])
     if word in PREPOSITIONS:
         return 3.0, Chunk("prep", text, word)
-    if word in GREETINGS or word in FILLERS:
+    if word in GREETINGS or word in FILLERS or lemma(word) in FILLERS:
         return 2.0, Chunk("filler", text, word)
     if word in UNIT_WORDS:
         return 1.5, Chunk("filler", text, word, unit=lemma(word))

@@ -65,6 +65,8 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
             continue
         table = scope.catalog.table(hit.table)
         score = hit.score + scope.worth(hit.table, chunk.place) - (0.1 if table is not None and table.kind == "view" and hit.table not in scope.anchors else 0.0)
+        if table is not None and table.key == (column,) and not scope.base and hit.own < hit.words + 1 and lemma(chunk.word) in ("id", "code", "number"):
+            score += 0.05
         if best is None or score > best[0] + 1e-9:
             best = (score, column)
     return best[1] if best else None
@@ -72,7 +74,8 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
 
 def by_dimension(scope: Scope, dimension: str, tables: tuple[str, ...]) -> tuple[Column, bool] | None:
     """Return the column that an adjective measures in `tables` (first table first), and whether its direction is turned."""
-    for name in tables:
+    near = sorted((far, name) for name in scope.catalog.tables if tables and (far := _distance(scope, tables[0], name)) is not None and 0 < far <= 2)
+    for name in dict.fromkeys((*tables, *(scope.catalog.tables[key].name for _, key in near))):
         table = scope.catalog.table(name)
         if table is None:
             continue
@@ -82,6 +85,11 @@ def by_dimension(scope: Scope, dimension: str, tables: tuple[str, ...]) -> tuple
             if found:
                 return found[0], turned
     return None
+
+
+def _distance(scope: Scope, source: str, target: str) -> int | None:
+    table = scope.catalog.tables[target]
+    return distance(scope.catalog, source, table.name) if table.described and table.kind == "table" else None
 
 
 def _measures(table: Table, word: str, dimension: str, turned: bool) -> list[Column]:

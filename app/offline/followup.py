@@ -9,13 +9,13 @@ from longtable.app.offline.decompile import NotReadable, negate
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import path, plan
 from longtable.app.offline.logic import Agg, Among, Beats, Between, Bucket, Col, Compare, Cond, Like, Null, Order, Query, Scalar, Share, Spread, Within
-from longtable.app.offline.settle import Settler
+from longtable.app.offline.settle import Settler, unused
 
 
 def follow(previous: Query, draft: Draft, catalog: Catalog) -> Query:
     """Return `previous` as the draft of the follow-up edits it; `CannotRead` when some word of it has no place."""
-    if draft.leftover:
-        raise CannotRead("words", *draft.leftover)
+    if left := unused(draft, catalog):
+        raise CannotRead("words", *left)
     return _Editor(previous, draft, catalog).edit()
 
 

@@ -8,7 +8,7 @@ IRREGULAR: Final[dict[str, str]] = {
     "bus": "bus", "buses": "bus", "gas": "gas", "has": "has", "was": "was", "does": "does", "is": "is", "this": "this", "its": "its",
     "analyses": "analysis", "diagnoses": "diagnosis", "taxes": "tax", "sizes": "size", "prizes": "prize", "houses": "house", "cases": "case",
     "expenses": "expense", "warehouses": "warehouse", "purchases": "purchase", "courses": "course", "nurses": "nurse", "databases": "database",
-    "leaves": "leave", "feet": "foot", "criteria": "criterion", "shoes": "shoe", "tries": "try", "ties": "tie", "dies": "die", "less": "less",
+    "ids": "id", "id's": "id", "leaves": "leave", "feet": "foot", "criteria": "criterion", "shoes": "shoe", "tries": "try", "ties": "tie", "dies": "die", "less": "less",
     "countries": "country", "cookies": "cookie", "aliases": "alias", "messages": "message", "invoices": "invoice", "places": "place",
     "axes": "axis", "responses": "response", "licenses": "license", "exercises": "exercise", "diseases": "disease", "releases": "release",
     "phases": "phase", "bases": "base", "leases": "lease", "horses": "horse", "doses": "dose", "caches": "cache", "headaches": "headache",
@@ -105,11 +105,11 @@ _PHRASES: Final = """
     agg | sum | total, sum, sum of, total of, total amount of, overall, altogether, combined, in total, summed, cumulative, sum total of, total sum of
     agg | min | minimum, min, minimum of, minimal
     agg | max | maximum, max, maximum of, maximal
-    sup | max | highest, greatest, top most, topmost, maximum number of, highest number of, biggest number of, largest number of, greatest number of, highest amount of, largest amount of, most number of, maximum amount of
+    sup | max | highest, greatest, most amount of, top most, topmost, maximum number of, highest number of, biggest number of, largest number of, greatest number of, highest amount of, largest amount of, most number of, maximum amount of
     sup | min | lowest, minimum number of, lowest number of, smallest number of, least number of, fewest number of, smallest amount of, lowest amount of
     most | max | most, most of
     most | min | least, fewest
-    frequent | max | most common, most popular, most frequent, most often, commonest, most commonly, most frequently, most used, busiest, most active
+    frequent | max | most common, most popular, most frequent, most often, commonest, most commonly, most frequently, most used, busiest, most active, most commonly used, most frequently used
     frequent | min | least common, least popular, least frequent, least often, rarest, least used, least commonly, least frequently, least active
     cmp | > | more than, greater than, larger than, bigger than, higher than, above, over, exceeds, exceed, exceeding, bigger, is more, greater, upwards of, in excess of, beyond, better than
     cmp | < | less than, fewer than, lower than, smaller than, below, under, lower, less, fewer, beneath, worse than
@@ -176,6 +176,7 @@ def _phrases() -> dict[tuple[str, ...], tuple[str, str]]:
     for word, (dimension, sign) in COMPARATIVES.items():
         table.setdefault((word, "than"), ("cmp", f"{'>' if sign == 'max' else '<'}:{dimension}"))
         table.setdefault((word,), ("cmp", f"{'>' if sign == 'max' else '<'}:{dimension}"))
+    table[("most", "recently")] = table[("the", "latest")] = ("sup", "max:date")
     for word in ("top", "best"):
         table[(word,)] = ("top", "max")
     for word in ("bottom", "worst"):
@@ -231,7 +232,7 @@ FILLERS: Final = frozenset("""
     contain contains hire hired employ employed employs born build built made manufactured open opened start started end ended
     enrolled enroll register join joined join's publish published admit admitted diagnose diagnosed prescribe prescribed manage manages managed
     direct directed air aired supply supplied supplies supervise supervised head headed lead led reach reached score scored win won wins
-    year's following those's entries records details rows values items actually exactly's whatever currently there're
+    year's presented displayed ther thier pls plz whats saved shown amongst owned following those's entries records details rows values items actually exactly's whatever currently there're
     become hear move moved stay stayed send sent travel traveled travelled bring brought keep kept offer offered offers
     belongs need needs needed ask asked know known think mean means thing things something anything anyone everyone each other
 """.split())  # fmt: skip

@@ -3,7 +3,7 @@
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.draft import Draft, Filter, Having, Sorting, Superlative
 from longtable.app.offline.lexicon import ADJECTIVES, DIMENSIONS
-from longtable.app.offline.text import lemma
+from longtable.app.offline.text import lemma, split_name
 
 _BREAKS = ("each", "by", "order", "top", "sup", "most", "frequent", "count", "dir")
 
@@ -244,17 +244,20 @@ class _Reader:
         if after is not None and self.cs[after].kind == "op" and not self.cs[after].hits:
             after = None
         adjacent = after is not None and not (self.cs[after].kind == "op")
-        if before is not None and not self.cs[before].used and _measurable(self.cs[before]) and not (adjacent and after is not None and self._clearly_after(before, after)):
+        if before is not None and not self.cs[before].used and _measurable(self.cs[before]) and not self._elsewhere(condition, before):
             condition.mention = self._take(before)
-        elif after is not None and adjacent:
+        elif after is not None and adjacent and not (condition.dimension and self.cs[after].hits[0].is_table):
             condition.mention = self._take(after)
         if unit and last + 1 < len(self.cs) and self.cs[last + 1].kind == "unit":
             self.cs[last + 1].used = True
         return condition
 
-    def _clearly_after(self, before: int, after: int) -> bool:
-        """'products with more than 100 units in stock': what follows the number is counted when what precedes is an entity."""
-        return self.cs[before].hits[0].is_table or (not _measurable(self.cs[before]))
+    def _elsewhere(self, condition: Filter, before: int) -> bool:
+        """'models lighter than 3500': an adjective names its own column, unless the mention is of that dimension."""
+        if not condition.dimension:
+            return False
+        words = {word.lstrip("-") for word in DIMENSIONS[condition.dimension]}
+        return not any(words & set(map(lemma, split_name(hit.column))) for hit in self.cs[before].hits if hit.column)
 
     def above_average(self) -> None:
         for index, each in enumerate(self.cs):
@@ -677,14 +680,26 @@ class _Reader:
             elif each.kind == "op" and each.op in ("each", "by", "time", "cmp", "post", "both", "either", "list", "wh", "order", "between", "distinct", "neg", "agg", "top", "first"):
                 if each.op in ("cmp", "post", "between", "neg", "like", "time", "agg", "top"):
                     self.draft.leftover.append(each.text)
-            elif each.kind == "unit" and index and self.cs[index - 1].kind == "time":
+            elif each.kind == "unit" and index and self.cs[index - 1].kind == "time" or self._relates(index):
                 each.used = True
             else:
                 self.draft.leftover.append(each.text)
 
 
+    def _relates(self, index: int) -> bool:
+        """Pass over a verb between two tables ('makers who designed models', 'channels not playing any cartoon'): their link says it."""
+        each = self.cs[index]
+        if each.kind != "word" or each.name or not each.word.endswith(("ed", "ing")) or not each.word.isascii():
+            return False
+        after = next((c for c in self.cs[index + 1 :] if c.kind not in ("prep", "number") and not c.is_op("cmp", "each", "distinct", "most", "neg")), None)
+        before = self.cs[index - 1] if index else None
+        tables = after is not None and after.kind == "mention" and after.hits[0].is_table
+        return tables and (before is None or before.is_op("wh", "neg") or before.kind in ("mention", "value", "prep"))
+
+
 def _measurable(chunk: Chunk) -> bool:
-    return any(not hit.is_table for hit in chunk.hits) and (not chunk.hits[0].is_table or chunk.hits[0].score < 0.85)
+    best = chunk.best
+    return any(hit.numeric and hit.score >= best - 0.15 for hit in chunk.hits)
 
 
 def _is_column(chunk: Chunk) -> bool:

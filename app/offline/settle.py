@@ -37,9 +37,15 @@ _MANY_COLUMNS = 15
 
 def settle(draft: Draft, catalog: Catalog) -> Query:
     """Return the query a draft asks for; `CannotRead` when something in it has no place."""
-    if draft.leftover:
-        raise CannotRead("words", *draft.leftover)
+    if left := unused(draft, catalog):
+        raise CannotRead("words", *left)
     return Settler(draft, catalog).query()
+
+
+def unused(draft: Draft, catalog: Catalog) -> list[str]:
+    """Return the words that nothing took up; adverbs that tell keys apart ('permanently' for a permanent address) are taken."""
+    keys = {stem(word) for link in catalog.links for column in link.many_columns for word in split_name(column)}
+    return [word for word in draft.leftover if not (word.endswith("ly") and stem(word) in keys)]
 
 
 class Settler:
@@ -78,6 +84,7 @@ class Settler:
         for func, chunk in draft.aggs:
             if chunk is not None:
                 return entity(chunk) or self.column(chunk, number=func in ("avg", "sum", "spread")).table
+        self.vote()
         for chunk in (*draft.targets, *draft.groups):
             if chunk.hits and chunk.kind != "unit":
                 return entity(chunk) or self.column(chunk).table
@@ -95,6 +102,24 @@ class Settler:
         if len(tables) == 1 and (draft.computes or draft.sups or draft.asks):
             return tables[0].name
         raise CannotRead("nothing")
+
+    def vote(self) -> None:
+        """Where the question names no table, let all its mentions and values vote for one."""
+        if self.scope.anchors:
+            return
+        votes: dict[str, float] = {}
+        for chunk in (*self.draft.mentions, *(value for item in self.draft.filters for value in item.values)):
+            best: dict[str, float] = {}
+            for hit in chunk.hits:
+                best[hit.table] = max(best.get(hit.table, 0.0), hit.score)
+            for match in chunk.matches:
+                best[match.table] = max(best.get(match.table, 0.0), 0.9)
+            for table, score in best.items():
+                votes[table] = votes.get(table, 0.0) + score
+        top = max(votes.values(), default=0.0)
+        winners = [table for table, score in votes.items() if score >= top - 0.05]
+        if len(winners) == 1 and len(self.draft.mentions) > 1:
+            self.scope = replace(self.scope, anchors=(winners[0],))
 
     def people(self) -> str:
         """Return the table of people that an open 'who' asks for: the only one, or the one the conditions are on."""
@@ -277,7 +302,11 @@ class Settler:
             if table:
                 self.need(table)
                 continue
-            key = as_col(self.column(chunk))
+            near = replace(self.scope, base=next((t for t in own if t != base), base))
+            found_column = choose(near, chunk)
+            if found_column is None:
+                raise CannotRead("column", chunk.text)
+            key = as_col(found_column)
             self.need(key.table)
             keys += [key] if key not in keys else []
         order = self.sorts(base, aggregates)
@@ -318,6 +347,9 @@ class Settler:
             raise CannotRead("group", chunk.text)
         column = self.column(chunk)
         self.need(column.table)
+        home = self.catalog.table(column.table)
+        if home is not None and home.key == (column,) and column.table != base and lemma(chunk.word) not in ("id", "code", "number", "no", "key"):
+            return list(map(as_col, _identity(home))), ()
         return self.named_key(base, column)
 
     def named_key(self, base: str, column: Column) -> tuple[list[Scalar], tuple[Join, ...]]:
@@ -611,9 +643,10 @@ class Settler:
         settled = self.both(query, settled)
         conds: list[Cond] = []
         joins = list(query.joins)
-        outer = {join.table for join in joins}
-        wanted = [name for name in self.join_only if name != query.base]
         summing = any(isinstance(item, Agg) and item.func in ("sum", "avg") or isinstance(item, Share) for item in query.select)
+        shown = {table for item in (*query.select, *query.group) for table in _tables(item)}
+        mere = [name for name in self.join_only if summing and name not in shown and name != query.base and self.fans(query.base, name)]
+        wanted = [name for name in self.join_only if name != query.base and name not in mere]
         inner_tables: dict[str, list[Cond]] = {}
         for place, (table, found) in enumerate(settled):
             if (chosen := self.by_role(query.base, table, place, found)) is not None:
@@ -628,13 +661,15 @@ class Settler:
                 conds += found
                 if table and table != query.base:
                     wanted.append(table)
+        conds += [self.within(query.base, name, ()) for name in mere if not any(isinstance(c, Within) and name in c.query.tables for c in conds)]
         conds += [cond for item in self.draft.havings for cond in [self.having(query, item, inner_tables)]]
         conds += [cond for inner in self.draft.absent for cond in self.negated(query, inner)]
         planned = plan(self.catalog, query.base, wanted, self.hints, tuple(join for join in joins if join.table not in wanted))
         if planned is None:
             raise CannotRead("join", query.base, *wanted)
         all_joins, fans = planned
-        del outer
+        if all_joins and not query.select and (home := self.catalog.table(query.base)) is not None:
+            query = replace(query, select=tuple(map(as_col, home.columns)))
         result = replace(query, joins=all_joins, where=(*query.where, *conds, *self.present(query)))
         return self.without_repeats(result, fans)
 
@@ -790,6 +825,20 @@ class Settler:
             raise CannotRead("join", base, target)
         conds = tuple(cond for _, found in settled for cond in found)
         return Within(left, Query(first.there, planned[0], (right,), (*conds, Null(right, negated=True))), negated=True)
+
+
+def _tables(item: Scalar) -> tuple[str, ...]:
+    match item:
+        case Col(table=table):
+            return (table,)
+        case Bucket(col=col) | Spread(arg=col):
+            return (col.table,)
+        case Agg(arg=Col(table=table)):
+            return (table,)
+        case Agg(arg=Product(factors=factors)):
+            return tuple(factor.table for factor in factors)
+        case _:
+            return ()
 
 
 def _not_all(conds: tuple[Cond, ...]) -> list[Cond]:

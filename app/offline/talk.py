@@ -30,7 +30,7 @@ _WRITES = re.compile(
     r"|^\W*(请|帮我|把)*.{0,8}(删除|删掉|插入|更新|修改|清空|新增|添加).*", re.IGNORECASE)  # fmt: skip
 _SQL = re.compile(r"^\W*(show|give|what('s| is| was)?|tell)( me)? (the |your |that )?(sql|query)( you (used|ran))?( for (that|this|it))?\W*$|^\W*(显示|看看|给我)?(刚才的|你的)?\s*(sql|查询语句)(是什么)?\W*$", re.IGNORECASE)
 _RECALL = re.compile(
-    r"\b(when|what|where) (i|we) (asked|said|talked)|\b(you|did you|you've|have you) (say|said|tell|told|found|find|answer|answered|give|gave|report|reported)\b|\bremind me\b|\bi asked (you )?(about|earlier|before)|\bearlier (answer|question|result|you|i)|\b(asked|said|answered|told me|mentioned|talked about) (earlier|before|previously)"
+    r"\b(when|what|where) (i|we) (asked|said|talked)|\b(did you|have you|had you) (say|tell|find|answer|give|report|said|told|found|answered|given|reported)\b|\byou('ve| have|'d)? (said|told|found|answered|gave|given|reported)\b|\bremind me\b|\bi asked (you )?(about|earlier|before)|\bearlier (answer|question|result|you|i)|\b(asked|said|answered|told me|mentioned|talked about) (earlier|before|previously)"
     r"|\bwhat was (the|your) (answer|result|number|finding)|\b(previous|earlier) (answer|result|question|finding)s?\b|\bdo you remember\b|\brecall\b|\bfirst question\b"
     r"|之前|刚才问|问过|你(刚才|之前)?说|还记得|记得|提醒我|先前|早先|前面问", re.IGNORECASE)  # fmt: skip
 

@@ -87,7 +87,7 @@ def lemma(word: str) -> str:
     return word[:-1] if word.endswith("s") else word
 
 
-_SUFFIXES = ("ments", "ation", "ment", "ings", "ing", "ions", "ion", "ally", "ers", "ors", "ed", "er", "or", "al", "ly", "es", "e", "s", "y")
+_SUFFIXES = ("ments", "ations", "ation", "ating", "ated", "ates", "ate", "ment", "ings", "ing", "ions", "ion", "ally", "ers", "ors", "ed", "er", "or", "al", "ly", "es", "e", "s", "y")
 
 
 @lru_cache(maxsize=20_000)
