@@ -56,7 +56,9 @@ class Score:
         self.first_asked += not question.then
         self.first_right += not question.then and outcome in ("strict", "right")
         if outcome in ("wrong", "declined"):
-            self.misses.append(f"[{outcome}] {question.id}: {question.text}\n    gold {question.sql}\n    said {answered.sql or answered.text.splitlines()[0]}")
+            self.misses.append(
+                f"[{outcome}] {question.id}: {question.text}\n    gold {question.sql}\n    said {answered.sql or answered.text.splitlines()[0]}"
+            )
 
 
 def judge(question: Question, answered: Answered, gold_at: Path) -> str:
@@ -87,7 +89,9 @@ def own_questions(name: str) -> list[Question]:
     """Read evals/questions/<name>.jsonl."""
     lines = (HERE / "questions" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines if line.strip()]
-    return [Question(row["id"], row["question"], row["sql"], bool(row.get("then")), row.get("lang", "en"), row.get("kind", "")) for row in rows]
+    return [
+        Question(row["id"], row["question"], row["sql"], bool(row.get("then")), row.get("lang", "en"), row.get("kind", "")) for row in rows
+    ]
 
 
 def run(name: str, path: Path, questions: list[Question], score: Score) -> None:

@@ -33,7 +33,9 @@ class Talk:
                 return Answered(str(answer.text), self.messages[start:])
             for call in answer.tool_calls:
                 content, status = self.run(call["name"], call["args"])
-                self.messages.append(ToolMessage(content, tool_call_id=call["id"], name=call["name"], status="error" if status == "error" else "success"))
+                self.messages.append(
+                    ToolMessage(content, tool_call_id=call["id"], name=call["name"], status="error" if status == "error" else "success")
+                )
         return Answered("(no answer within the budget of model calls)", self.messages[start:])
 
 

@@ -11,7 +11,9 @@ def same_strict(gold: Sequence[Row], got: Sequence[Row], *, ordered: bool) -> bo
     gold_columns, got_columns = _columns(gold), _columns(got)
     if len(gold) != len(got) or (gold and len(gold_columns) != len(got_columns)):
         return False
-    return not gold or any(_equal(gold, [[row[i] for i in places] for row in got], ordered) for places in _placings(gold_columns, got_columns))
+    return not gold or any(
+        _equal(gold, [[row[i] for i in places] for row in got], ordered) for places in _placings(gold_columns, got_columns)
+    )
 
 
 def same_tolerant(gold: Sequence[Row], got: Sequence[Row], *, ordered: bool) -> bool:

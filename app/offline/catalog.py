@@ -59,7 +59,9 @@ class Column:
     @cached_property
     def is_name(self) -> bool:
         """Say whether it names its row."""
-        return any(lemma(word) in NAME_WORDS for word in self.words) or self.name in NAME_WORDS or self.name.endswith(("名称", "姓名", "名"))
+        return (
+            any(lemma(word) in NAME_WORDS for word in self.words) or self.name in NAME_WORDS or self.name.endswith(("名称", "姓名", "名"))
+        )
 
     @cached_property
     def is_binary(self) -> bool:
@@ -110,11 +112,17 @@ class Table:
     def names(self) -> tuple[Column, ...]:
         """Return the columns that name a row, best first: its own name, or first and last name."""
         found = [column for column in self.columns if column.is_name and not column.references and not column.is_number]
-        people = [column for column in found if {"first", "last", "f", "l", "given", "family", "sur"} & set(column.words) or column.words in (("fname",), ("lname",))]
+        people = [
+            column
+            for column in found
+            if {"first", "last", "f", "l", "given", "family", "sur"} & set(column.words) or column.words in (("fname",), ("lname",))
+        ]
         if len(people) >= 2:
             return tuple(people[:2])
         own = {lemma(word) for word in self.words}
-        best = sorted(found, key=lambda column: (len({lemma(word) for word in column.words} - own - set(NAME_WORDS)), self.columns.index(column)))
+        best = sorted(
+            found, key=lambda column: (len({lemma(word) for word in column.words} - own - set(NAME_WORDS)), self.columns.index(column))
+        )
         return tuple(best[:1])
 
 
@@ -204,7 +212,9 @@ def _paired(declared: list[Link], by_name: dict[str, Table]) -> list[Link]:
     return found
 
 
-_COMMON = frozenset("id name title type code date year month day hour time description status comment note number position value count".split())
+_COMMON = frozenset(
+    "id name title type code date year month day hour time description status comment note number position value count".split()
+)
 
 
 def _inferred(many: Table, one: Table) -> list[Link]:

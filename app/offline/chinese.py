@@ -77,8 +77,14 @@ def segment(run: str, lexicon: dict[str, str]) -> list[str]:
 
 def _dates(text: str) -> str:
     text = re.sub(r"(\d{4})\s*年\s*(\d{1,2})\s*月\s*(\d{1,2})\s*[日号]", lambda m: f" {m[1]}-{int(m[2]):02d}-{int(m[3]):02d} ", text)
-    text = re.sub(r"(\d{4})\s*年\s*(\d{1,2})\s*月份?", lambda m: f" {_MONTHS[int(m[2]) - 1] if 1 <= int(m[2]) <= 12 else m[2]} {m[1]} ", text)
-    text = re.sub(r"(?<!\d)(\d{1,2})\s*月\s*(\d{1,2})\s*[日号]", lambda m: f" {_MONTHS[int(m[1]) - 1] if 1 <= int(m[1]) <= 12 else m[1]} {m[2]} ", text)
+    text = re.sub(
+        r"(\d{4})\s*年\s*(\d{1,2})\s*月份?", lambda m: f" {_MONTHS[int(m[2]) - 1] if 1 <= int(m[2]) <= 12 else m[2]} {m[1]} ", text
+    )
+    text = re.sub(
+        r"(?<!\d)(\d{1,2})\s*月\s*(\d{1,2})\s*[日号]",
+        lambda m: f" {_MONTHS[int(m[1]) - 1] if 1 <= int(m[1]) <= 12 else m[1]} {m[2]} ",
+        text,
+    )
     text = re.sub(r"(?<!\d)(\d{1,2})\s*月份?", lambda m: f" {_MONTHS[int(m[1]) - 1] if 1 <= int(m[1]) <= 12 else m[1]} ", text)
     return re.sub(r"(\d{4})\s*年", r" \1 ", text)
 
@@ -116,7 +122,18 @@ def _joins_noun(out: list[str], place: int) -> bool:
     return before not in _STOPS and before.isascii() and before.islower() and before + " " + out[place] in _COMPOUNDS
 
 
-_COMPOUNDS = {"departure delay", "arrival delay", "unit price", "air time", "tail number", "wind speed", "media type", "birth date", "postal code", "number of order"}
+_COMPOUNDS = {
+    "departure delay",
+    "arrival delay",
+    "unit price",
+    "air time",
+    "tail number",
+    "wind speed",
+    "media type",
+    "birth date",
+    "postal code",
+    "number of order",
+}
 
 
 def _before_than(out: list[str]) -> list[str]:

@@ -140,7 +140,12 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[_Span]:
     found: list[_Span] = []
     asked = any(token.word in ("do", "does", "did") for token in tokens)
     for start, first in enumerate(tokens):
-        if first.kind not in ("word", "quoted") or first.word in _SKIPPED or (first.word in PREPOSITIONS and first.text.islower()) or first.word in _ASKING:
+        if (
+            first.kind not in ("word", "quoted")
+            or first.word in _SKIPPED
+            or (first.word in PREPOSITIONS and first.text.islower())
+            or first.word in _ASKING
+        ):
             continue
         for end in range(start + 1, min(start + 6, len(tokens)) + 1):
             part = tokens[start:end]
@@ -184,10 +189,30 @@ def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) 
     word = tokens[start].word
     if word not in FILLERS:
         return False
-    if score < 0.95 or word in ("list", "show", "name", "data", "table", "record", "is", "has", "have", "value", "what", "who", "are", "no", "in"):
+    if score < 0.95 or word in (
+        "list",
+        "show",
+        "name",
+        "data",
+        "table",
+        "record",
+        "is",
+        "has",
+        "have",
+        "value",
+        "what",
+        "who",
+        "are",
+        "no",
+        "in",
+    ):
         return True
     before = next((token.word for token in reversed(tokens[:start])), "")
-    return (asked and start == len(tokens) - 1) or before in ("to", "who", "that", "which", "they", "was", "were", "been") or word.endswith("ed")
+    return (
+        (asked and start == len(tokens) - 1)
+        or before in ("to", "who", "that", "which", "they", "was", "were", "been")
+        or word.endswith("ed")
+    )
 
 
 def _values(tokens: list[Token], values: Values) -> list[_Span]:
@@ -203,7 +228,11 @@ def _values(tokens: list[Token], values: Values) -> list[_Span]:
             quoted = any(token.kind == "quoted" for token in part)
             name = part[0].is_name or quoted
             exact = matches[0].how != "partial"
-            weight = (end - start) * (10.2 if exact and name else 9.2 if exact else 8.0) + (5 if quoted else 0) + (2 if end - start > 1 and exact else 0)
+            weight = (
+                (end - start) * (10.2 if exact and name else 9.2 if exact else 8.0)
+                + (5 if quoted else 0)
+                + (2 if end - start > 1 and exact else 0)
+            )
             if end - start == 1 and part[0].text.isupper() and exact and len(part[0].text) >= 2:
                 weight += 2
             found.append(_Span(start, end, weight, Chunk("value", _text(part), part[-1].word, matches=matches, quoted=quoted, name=name)))
@@ -213,7 +242,9 @@ def _values(tokens: list[Token], values: Values) -> list[_Span]:
 def _matches(part: list[Token], values: Values) -> tuple[Match, ...]:
     if len(part) == 1 and part[0].word in GENDERS and part[0].kind == "word":
         wanted = GENDERS[part[0].word]
-        return tuple(match for word in wanted for match in values.get(word, ()) if match.how != "partial" and str(match.value).lower() in wanted)
+        return tuple(
+            match for word in wanted for match in values.get(word, ()) if match.how != "partial" and str(match.value).lower() in wanted
+        )
     if all(token.kind == "word" and (token.word in FILLERS or token.word in PREPOSITIONS) for token in part):
         return ()
     if part[0].kind == "word" and part[0].word in _SKIPPED and part[0].text.islower():
@@ -266,7 +297,11 @@ def _single(token: Token, before: Token | None) -> tuple[float, Chunk]:
 
 def _plain(token: Token, before: Token | None) -> tuple[float, Chunk]:
     text, word = token.text, token.word
-    if word in MONTHS and not (word in ("may", "mar", "jan", "sep", "dec", "march") and text.islower() and (before is None or before.word not in ("in", "of", "since", "for"))):
+    if word in MONTHS and not (
+        word in ("may", "mar", "jan", "sep", "dec", "march")
+        and text.islower()
+        and (before is None or before.word not in ("in", "of", "since", "for"))
+    ):
         return 10.3, Chunk("time", text, word, unit="month", number=MONTHS[word])
     if lemma(word) in WEEKDAYS:
         return 10.3, Chunk("time", text, word, unit="weekday", number=WEEKDAYS[lemma(word)])

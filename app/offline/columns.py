@@ -64,8 +64,18 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
         if column is None or (test is not None and not test(column)):
             continue
         table = scope.catalog.table(hit.table)
-        score = hit.score + scope.worth(hit.table, chunk.place) - (0.1 if table is not None and table.kind == "view" and hit.table not in scope.anchors else 0.0)
-        if table is not None and table.key == (column,) and not scope.base and hit.own < hit.words + 1 and lemma(chunk.word) in ("id", "code", "number"):
+        score = (
+            hit.score
+            + scope.worth(hit.table, chunk.place)
+            - (0.1 if table is not None and table.kind == "view" and hit.table not in scope.anchors else 0.0)
+        )
+        if (
+            table is not None
+            and table.key == (column,)
+            and not scope.base
+            and hit.own < hit.words + 1
+            and lemma(chunk.word) in ("id", "code", "number")
+        ):
             score += 0.05
         if best is None or score > best[0] + 1e-9:
             best = (score, column)
@@ -74,7 +84,9 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
 
 def by_dimension(scope: Scope, dimension: str, tables: tuple[str, ...]) -> tuple[Column, bool] | None:
     """Return the column that an adjective measures in `tables` (first table first), and whether its direction is turned."""
-    near = sorted((far, name) for name in scope.catalog.tables if tables and (far := _distance(scope, tables[0], name)) is not None and 0 < far <= 2)
+    near = sorted(
+        (far, name) for name in scope.catalog.tables if tables and (far := _distance(scope, tables[0], name)) is not None and 0 < far <= 2
+    )
     for name in dict.fromkeys((*tables, *(scope.catalog.tables[key].name for _, key in near))):
         table = scope.catalog.table(name)
         if table is None:
@@ -120,7 +132,11 @@ def date_column(scope: Scope, unit: str, tables: tuple[str, ...], verbs: tuple[s
         for place, column in enumerate(table.columns):
             words = {lemma(word) for word in column.words}
             plain = unit in words and not column.is_id and (column.is_number or unit == "year")
-            if not plain and not (column.is_date and unit != "hour") and not (column.is_date and unit == "hour" and "TIME" in column.type.upper()):
+            if (
+                not plain
+                and not (column.is_date and unit != "hour")
+                and not (column.is_date and unit == "hour" and "TIME" in column.type.upper())
+            ):
                 continue
             score = (1.0 if plain else 0.8) - 0.6 * rank - 0.01 * place - (0.05 * (len(words) - 1) if plain else 0.0)
             score += 0.5 if stems & ({stem(word) for word in words} - {unit}) else 0.0
@@ -130,4 +146,13 @@ def date_column(scope: Scope, unit: str, tables: tuple[str, ...], verbs: tuple[s
     return (best[1], best[2]) if best else None
 
 
-_BORN = {"born": "birth", "founded": "found", "built": "build", "made": "make", "begun": "begin", "died": "death", "aired": "air", "left": "leave"}
+_BORN = {
+    "born": "birth",
+    "founded": "found",
+    "built": "build",
+    "made": "make",
+    "begun": "begin",
+    "died": "death",
+    "aired": "air",
+    "left": "leave",
+}

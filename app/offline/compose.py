@@ -111,9 +111,15 @@ class _Composer:
                 return exp.Sub(this=exp.Max(this=self.column(arg)), expression=exp.Min(this=self.column(arg)))
             case Share(conds=()):
                 whole = exp.Window(this=exp.Sum(this=exp.Count(this=exp.Star(), big_int=True)))
-                return exp.Div(this=exp.Mul(this=exp.Literal.number("100.0"), expression=exp.Count(this=exp.Star(), big_int=True)), expression=whole)
+                return exp.Div(
+                    this=exp.Mul(this=exp.Literal.number("100.0"), expression=exp.Count(this=exp.Star(), big_int=True)), expression=whole
+                )
             case Share(conds=conds):
-                case = exp.Case().when(exp.and_(*(self.cond(cond) for cond in conds)), exp.Literal.number("100.0")).else_(exp.Literal.number("0.0"))
+                case = (
+                    exp.Case()
+                    .when(exp.and_(*(self.cond(cond) for cond in conds)), exp.Literal.number("100.0"))
+                    .else_(exp.Literal.number("0.0"))
+                )
                 return exp.Avg(this=case)
         raise AssertionError(f"no rendering for {item!r}")
 
@@ -127,7 +133,10 @@ class _Composer:
         column = self.column(bucket.col)
         if bucket.unit == "decade":
             year = self.column(bucket.col)
-            return exp.Mul(this=exp.cast(exp.Floor(this=exp.Div(this=year, expression=exp.Literal.number("10.0"))), "INT"), expression=exp.Literal.number(10))
+            return exp.Mul(
+                this=exp.cast(exp.Floor(this=exp.Div(this=year, expression=exp.Literal.number("10.0"))), "INT"),
+                expression=exp.Literal.number(10),
+            )
         if self.dialect == "duckdb":
             stamp = exp.cast(column, "TIMESTAMP")
             if bucket.unit == "month":
@@ -138,7 +147,9 @@ class _Composer:
             return exp.Anonymous(this="DATE_PART", expressions=[exp.Literal.string(part), stamp])
         if bucket.unit == "quarter":
             month = exp.cast(_strftime("%m", column), "INT")
-            return exp.cast(exp.Div(this=exp.Paren(this=exp.Add(this=month, expression=exp.Literal.number(2))), expression=exp.Literal.number(3)), "INT")
+            return exp.cast(
+                exp.Div(this=exp.Paren(this=exp.Add(this=month, expression=exp.Literal.number(2))), expression=exp.Literal.number(3)), "INT"
+            )
         if bucket.unit in ("month", "day"):
             return _strftime("%Y-%m" if bucket.unit == "month" else "%Y-%m-%d", column)
         return exp.cast(_strftime({"year": "%Y", "month_of_year": "%m", "hour": "%H", "weekday": "%w"}[bucket.unit], column), "INT")

@@ -7,7 +7,23 @@ from longtable.app.offline.chunks import Chunk, Match
 from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, date_column, entity
 from longtable.app.offline.draft import Filter
 from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, MEASURE_UNITS, TO_COLUMNS, TO_WORDS
-from longtable.app.offline.logic import Agg, Among, AnyOf, Beats, Between, Bucket, Col, ColumnsCompare, Compare, Cond, Like, Null, Scalar, Unit, Value
+from longtable.app.offline.logic import (
+    Agg,
+    Among,
+    AnyOf,
+    Beats,
+    Between,
+    Bucket,
+    Col,
+    ColumnsCompare,
+    Compare,
+    Cond,
+    Like,
+    Null,
+    Scalar,
+    Unit,
+    Value,
+)
 from longtable.app.offline.text import lemma, stem
 
 
@@ -141,7 +157,15 @@ def _columns(scope: Scope, item: Filter) -> tuple[str, Cond]:
 
 def _value(scope: Scope, item: Filter) -> tuple[str, Cond]:
     shared = set.intersection(*({(m.table, m.column) for m in chunk.matches} for chunk in item.values))
-    scored = sorted(((_match_score(scope, item, match), index) for index, match in enumerate(item.values[0].matches) if (match.table, match.column) in shared), reverse=True, key=lambda pair: (pair[0], -pair[1]))
+    scored = sorted(
+        (
+            (_match_score(scope, item, match), index)
+            for index, match in enumerate(item.values[0].matches)
+            if (match.table, match.column) in shared
+        ),
+        reverse=True,
+        key=lambda pair: (pair[0], -pair[1]),
+    )
     if not scored:
         raise CannotRead("value", *(chunk.text for chunk in item.values))
     best = item.values[0].matches[scored[0][1]]
@@ -287,7 +311,9 @@ def _time_between(scope: Scope, item: Filter) -> Cond:
 def _time_scalar(scope: Scope, item: Filter, unit: str, home: str = "") -> tuple[Scalar, bool]:
     wanted = "year" if unit == "decade" else unit
     if item.mention is not None:
-        column = choose(scope, item.mention, lambda column: column.is_date or (wanted in column.words) or (column.is_number and wanted == "year"))
+        column = choose(
+            scope, item.mention, lambda column: column.is_date or (wanted in column.words) or (column.is_number and wanted == "year")
+        )
         if column is not None:
             return _scalar(column, unit, not column.is_date, item)
     tables = (home,) if home else _tables(scope)

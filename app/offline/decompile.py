@@ -71,7 +71,9 @@ class _Reader:
             where=self.conds(where.this) if where else (),
             group=tuple(self.scalar(key) for key in group.expressions) if group else (),
             having=self.conds(having.this) if having else (),
-            order=tuple(Order(self.scalar(each.this), bool(each.args.get("desc"))) for each in order.expressions if isinstance(each, exp.Ordered))
+            order=tuple(
+                Order(self.scalar(each.this), bool(each.args.get("desc"))) for each in order.expressions if isinstance(each, exp.Ordered)
+            )
             if order
             else (),
             limit=_whole(limit.expression) if limit else None,
@@ -179,7 +181,9 @@ class _Reader:
         if isinstance(node, exp.In):
             query = node.args.get("query")
             if query is not None:
-                return Within(self.column(node.this), _Reader().query(cast(exp.Select, query.this if isinstance(query, exp.Subquery) else query)))
+                return Within(
+                    self.column(node.this), _Reader().query(cast(exp.Select, query.this if isinstance(query, exp.Subquery) else query))
+                )
             return Among(self.scalar(node.this), tuple(_value(each) for each in node.expressions))
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
             return Null(self.column(node.this))

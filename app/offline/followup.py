@@ -8,7 +8,24 @@ from longtable.app.offline.conditions import as_col, as_number, settle_filter
 from longtable.app.offline.decompile import NotReadable, negate
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import path, plan
-from longtable.app.offline.logic import Agg, Among, Beats, Between, Bucket, Col, Compare, Cond, Like, Null, Order, Query, Scalar, Share, Spread, Within
+from longtable.app.offline.logic import (
+    Agg,
+    Among,
+    Beats,
+    Between,
+    Bucket,
+    Col,
+    Compare,
+    Cond,
+    Like,
+    Null,
+    Order,
+    Query,
+    Scalar,
+    Share,
+    Spread,
+    Within,
+)
 from longtable.app.offline.settle import Settler, unused
 
 
@@ -83,7 +100,9 @@ class _Editor:
         settler = Settler(draft, self.catalog, base)
         query = settler.query()
         if base == own and not self.previous.group and self.previous.limit is None:
-            return self.joined(replace(query, where=_merged(self.previous.where, query.where), joins=_joined(self.previous.joins, query.joins)))
+            return self.joined(
+                replace(query, where=_merged(self.previous.where, query.where), joins=_joined(self.previous.joins, query.joins))
+            )
         steps = path(self.catalog, (base,), own, settler.hints)
         home = self.catalog.table(own)
         if steps is None or home is None or len(home.key) != 1:
@@ -94,7 +113,9 @@ class _Editor:
         planned = plan(self.catalog, base, [own], settler.hints, query.joins)
         if planned is None:
             raise CannotRead("join", base, own)
-        conds: tuple[Cond, ...] = (Within(key, self.keys_of(key)),) if self.previous.group or self.previous.limit is not None else self.previous.where
+        conds: tuple[Cond, ...] = (
+            (Within(key, self.keys_of(key)),) if self.previous.group or self.previous.limit is not None else self.previous.where
+        )
         missing = [table for table in _tables_of(conds) if table not in (base, *(join.table for join in planned[0]))]
         more = plan(self.catalog, base, missing, settler.hints, planned[0])
         return replace(query, joins=more[0] if more else planned[0], where=(*query.where, *conds))
@@ -163,7 +184,9 @@ class _Editor:
             keys = [key for key in query.group if isinstance(key, Col)]
             home = self.catalog.table(columns[0].table)
             if home is not None and len(home.key) == 1 and as_col(home.key[0]) in keys:
-                return Query(home.name, select=tuple(columns), where=(Within(as_col(home.key[0]), replace(query, select=(as_col(home.key[0]),))),))
+                return Query(
+                    home.name, select=tuple(columns), where=(Within(as_col(home.key[0]), replace(query, select=(as_col(home.key[0]),))),)
+                )
         raise CannotRead("rows")
 
     def swapped(self, query: Query, measures: list[Col]) -> Query | None:
@@ -251,7 +274,15 @@ class _Editor:
         order = tuple(each for each in query.order if not isinstance(each.by, Agg | Spread | Share)) if keys else ()
         if keys and query.order and not order:
             order = (replace(query.order[0], by=found[0]),)
-        return replace(query, select=(*keys, *found), group=keys, order=order, limit=query.limit if keys else None, having=query.having if keys else (), distinct=False)
+        return replace(
+            query,
+            select=(*keys, *found),
+            group=keys,
+            order=order,
+            limit=query.limit if keys else None,
+            having=query.having if keys else (),
+            distinct=False,
+        )
 
     def ranked(self, query: Query) -> Query:
         """'the highest?', 'and the shortest?': one end of a list, or of the groups."""
@@ -287,7 +318,13 @@ class _Editor:
         if len(sortings) == 1 and sortings[0].chunk is None and not sortings[0].func and not sortings[0].dimension:
             desc = self.draft.desc
             if query.order:
-                flipped = desc if desc is not None else not query.order[0].desc if any(w.startswith("revers") for w in self.draft.words) else query.order[0].desc
+                flipped = (
+                    desc
+                    if desc is not None
+                    else not query.order[0].desc
+                    if any(w.startswith("revers") for w in self.draft.words)
+                    else query.order[0].desc
+                )
                 return replace(query, order=(replace(query.order[0], desc=flipped), *query.order[1:]))
             numbers = [item for item in query.select if isinstance(item, Agg | Share | Spread)]
             by = numbers[-1] if numbers else query.select[-1] if query.select else None
@@ -324,7 +361,16 @@ class _Editor:
 
     def joined(self, query: Query) -> Query:
         """Bring in the tables that new parts speak of."""
-        wanted = [table for table in dict.fromkeys((*self.settler.join_only, *_tables_of((*query.where, *query.having)), *(_table(item) for item in (*query.select, *query.group))))]
+        wanted = [
+            table
+            for table in dict.fromkeys(
+                (
+                    *self.settler.join_only,
+                    *_tables_of((*query.where, *query.having)),
+                    *(_table(item) for item in (*query.select, *query.group)),
+                )
+            )
+        ]
         wanted = [table for table in wanted if table and table not in query.tables]
         planned = plan(self.catalog, query.base, wanted, self.settler.hints, query.joins)
         if planned is None:
@@ -338,7 +384,11 @@ class _Editor:
         """Say whether the joins repeat rows of the base: some join meets many rows."""
         for join in query.joins:
             for link in self.catalog.links:
-                if link.many == join.table and {right.name for _, right in join.pairs} == set(link.many_columns) and link.one in query.tables:
+                if (
+                    link.many == join.table
+                    and {right.name for _, right in join.pairs} == set(link.many_columns)
+                    and link.one in query.tables
+                ):
                     return True
         return False
 

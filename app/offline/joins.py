@@ -78,7 +78,9 @@ def path(catalog: Catalog, sources: Iterable[str], target: str, hints: Hints, *,
         for step in steps_from(catalog, here):
             if step.there not in done and step.there != here and len(steps) < 6 and not (no_fan_out and step.fans_out):
                 counter += 1
-                heapq.heappush(queue, (cost + hints.cost(step.link) + (0.05 if step.fans_out else 0.0), counter, step.there, (*steps, step)))
+                heapq.heappush(
+                    queue, (cost + hints.cost(step.link) + (0.05 if step.fans_out else 0.0), counter, step.there, (*steps, step))
+                )
     return None
 
 
@@ -88,7 +90,9 @@ def distance(catalog: Catalog, source: str, target: str) -> int | None:
     return None if steps is None else len(steps)
 
 
-def plan(catalog: Catalog, base: str, wanted: Iterable[str], hints: Hints, present: tuple[Join, ...] = ()) -> tuple[tuple[Join, ...], bool] | None:
+def plan(
+    catalog: Catalog, base: str, wanted: Iterable[str], hints: Hints, present: tuple[Join, ...] = ()
+) -> tuple[tuple[Join, ...], bool] | None:
     """Return the joins that bring in all `wanted` tables, and whether rows of `base` may repeat; None when some cannot be reached."""
     joins = list(present)
     have = [base, *(join.table for join in present)]

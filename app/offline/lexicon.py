@@ -239,7 +239,9 @@ FILLERS: Final = frozenset("""
 
 # Of the fillers, verbs whose stem may point at a column (hired -> HireDate, born -> birth year): tried on dates and roles before they are dropped.
 FROM_WORDS: Final = frozenset("from leave leaves left leaving depart departs departed departing departure out outbound".split())
-TO_WORDS: Final = frozenset("to into arrive arrives arrived arriving arrival land lands landed toward towards inbound bound heading headed".split())
+TO_WORDS: Final = frozenset(
+    "to into arrive arrives arrived arriving arrival land lands landed toward towards inbound bound heading headed".split()
+)
 FROM_COLUMNS: Final = frozenset("origin source from departure dep start sender pickup".split())
 TO_COLUMNS: Final = frozenset("dest destination to arrival arr target end receiver recipient dropoff".split())
 
@@ -250,7 +252,16 @@ GENDERS: Final[dict[str, tuple[str, ...]]] = {
 
 GENERIC_NAMES: Final = frozenset("name title label".split())
 NAME_WORDS: Final = ("name", "title", "fullname", "label", "名称", "姓名", "名字", "标题", "名")
-MEASURE_UNITS: Final[dict[str, float]] = {"millisecond": 0.001, "ms": 0.001, "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "day": 86400}
+MEASURE_UNITS: Final[dict[str, float]] = {
+    "millisecond": 0.001,
+    "ms": 0.001,
+    "second": 1,
+    "sec": 1,
+    "minute": 60,
+    "min": 60,
+    "hour": 3600,
+    "day": 86400,
+}
 UNIT_WORDS: Final = frozenset("""
     mile miles km kilometer kilometers kilometre kilometres kg kilogram kilograms pound pounds lb lbs dollar dollars usd euro euros eur yuan rmb percent % people persons
     minute minutes second seconds hour hours day days foot feet meter meters metre metres year years old ton tons liter liters person point points time times
@@ -268,6 +279,8 @@ AGENTS: Final[dict[str, tuple[str, ...]]] = {
     "enroll": ("student",), "attend": ("student", "attendee"), "study": ("student",), "prescrib": ("doctor", "physician"), "operat": ("surgeon", "doctor"),
     "own": ("owner",), "act": ("actor",), "compos": ("composer", "artist"),
 }  # fmt: skip
-PEOPLE: Final = frozenset("""person people employee staff customer client student pupil highschooler teacher instructor professor doctor physician nurse patient author writer artist singer musician actor
+PEOPLE: Final = frozenset(
+    """person people employee staff customer client student pupil highschooler teacher instructor professor doctor physician nurse patient author writer artist singer musician actor
 director driver pilot player athlete member user manager owner visitor guest passenger employee worker candidate applicant voter subscriber buyer seller agent coach officer
-judge lawyer lecturer faculty researcher scientist engineer friend contact performer composer reader borrower tenant resident citizen soldier crew host reviewer borrower victim suspect""".split())
+judge lawyer lecturer faculty researcher scientist engineer friend contact performer composer reader borrower tenant resident citizen soldier crew host reviewer borrower victim suspect""".split()
+)

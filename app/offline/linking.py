@@ -40,7 +40,16 @@ def hits(words: tuple[str, ...], raw: str, catalog: Catalog) -> tuple[Hit, ...]:
             score = _column_score(words, raw, column.name, column.comment, table.name)
             if score >= LEAST:
                 own = sum(1 for word in words if any(likeness(word, part) >= 0.75 for part in column.words))
-                found.append(Hit(table.name, column.name, score - (0.03 if table.kind == "view" else 0), len(words), column.is_number and not column.is_id, own))
+                found.append(
+                    Hit(
+                        table.name,
+                        column.name,
+                        score - (0.03 if table.kind == "view" else 0),
+                        len(words),
+                        column.is_number and not column.is_id,
+                        own,
+                    )
+                )
     return tuple(sorted(found, key=lambda hit: -hit.score))
 
 

@@ -21,7 +21,11 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
     loose: list[bool] = [False] * len(tokens)
     ends = [each.place for each in chunks[1:]] + [len(tokens)]
     for each, end in zip(chunks, ends, strict=True):
-        strong = each.kind == "mention" and (each.best >= _STRONG or not each.name and each.best >= 0.75) and not (each.name and each.text.isupper() and len(each.text) <= 5)
+        strong = (
+            each.kind == "mention"
+            and (each.best >= _STRONG or not each.name and each.best >= 0.75)
+            and not (each.name and each.text.isupper() and len(each.text) <= 5)
+        )
         for place in range(each.place, end):
             token = tokens[place]
             if token.kind == "quoted" or (each.kind == "word") or (each.kind == "mention" and not strong):
@@ -32,7 +36,11 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
     for start, end in _runs(tokens, loose):
         _add_run(texts, tokens[start:end])
     for token in tokens:
-        if token.word in GENDERS and token.kind == "word" and any(_is_gender(column.name) for table in catalog.tables.values() for column in table.columns):
+        if (
+            token.word in GENDERS
+            and token.kind == "word"
+            and any(_is_gender(column.name) for table in catalog.tables.values() for column in table.columns)
+        ):
             for word in GENDERS[token.word]:
                 texts.setdefault(word, 0.5)
     return sorted(texts, key=lambda text: -texts[text])[:MOST]
@@ -56,7 +64,14 @@ def _runs(tokens: list[Token], loose: list[bool]) -> list[tuple[int, int]]:
     for place in range(len(tokens) + 1):
         inside = place < len(tokens) and (
             loose[place]
-            or (start is not None and place + 1 < len(tokens) and tokens[place].word in ("of", "the", "and", "in", "de", "la", "for", "to", "a") and loose[place + 1] and tokens[place - 1].is_name and tokens[place + 1].is_name)
+            or (
+                start is not None
+                and place + 1 < len(tokens)
+                and tokens[place].word in ("of", "the", "and", "in", "de", "la", "for", "to", "a")
+                and loose[place + 1]
+                and tokens[place - 1].is_name
+                and tokens[place + 1].is_name
+            )
             or (start is not None and tokens[place].kind == "number" and loose[place - 1])
         )
         if inside and start is None:
@@ -77,7 +92,13 @@ def _add_run(texts: dict[str, float], run: list[Token]) -> None:
         if last != words[-1].word and not name:
             texts.setdefault(" ".join([*(token.word for token in words[:-1]), last]), 2.0)
     for token in words:
-        weak = token.word in FILLERS or token.word in PREPOSITIONS or len(token.word) < 2 and token.kind != "quoted" and not token.text.isupper()
+        weak = (
+            token.word in FILLERS
+            or token.word in PREPOSITIONS
+            or len(token.word) < 2
+            and token.kind != "quoted"
+            and not token.text.isupper()
+        )
         if not weak:
             texts.setdefault(token.word, 2.0 + name + (0.5 if len(words) == 1 else 0))
             if token.word in DEMONYMS:

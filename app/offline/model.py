@@ -112,7 +112,12 @@ class BuiltInAnalyst(BaseChatModel):
         sent = sum(self.count(_sent(message)) for message in messages) + (self.count(json.dumps(tools, ensure_ascii=False)) if tools else 0)
         spent = self.count(text) + sum(self.count(json.dumps(call["args"], ensure_ascii=False)) for call in calls)
         usage = UsageMetadata(input_tokens=sent, output_tokens=spent, total_tokens=sent + spent)
-        return AIMessage(content=text, tool_calls=calls, usage_metadata=usage, response_metadata={"model_name": self.model_name, "finish_reason": "tool_calls" if calls else "stop"})
+        return AIMessage(
+            content=text,
+            tool_calls=calls,
+            usage_metadata=usage,
+            response_metadata={"model_name": self.model_name, "finish_reason": "tool_calls" if calls else "stop"},
+        )
 
     def _chunks(self, message: AIMessage) -> Iterator[ChatGenerationChunk]:
         """Cut a message into word-wise chunks; tool calls and usage come with the last."""
@@ -123,7 +128,13 @@ class BuiltInAnalyst(BaseChatModel):
             tool_call_chunk(name=call["name"], args=json.dumps(call["args"], ensure_ascii=False), id=call["id"], index=place)
             for place, call in enumerate(message.tool_calls)
         ]
-        last = AIMessageChunk(content="", tool_call_chunks=calls, usage_metadata=message.usage_metadata, response_metadata=message.response_metadata, chunk_position="last")
+        last = AIMessageChunk(
+            content="",
+            tool_call_chunks=calls,
+            usage_metadata=message.usage_metadata,
+            response_metadata=message.response_metadata,
+            chunk_position="last",
+        )
         yield ChatGenerationChunk(message=last)
 
 

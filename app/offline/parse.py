@@ -237,10 +237,22 @@ class _Reader:
         """Find the mention a number condition bears on: just before it, else just after it."""
         condition.verbs = self.verbs(index)
         condition.near = self._near(index)
-        unit = next((c.unit for c in self.all if c.kind in ("filler", "unit") and c.unit and self.cs[last].place < c.place <= self.cs[last].place + 1), "")
+        unit = next(
+            (
+                c.unit
+                for c in self.all
+                if c.kind in ("filler", "unit") and c.unit and self.cs[last].place < c.place <= self.cs[last].place + 1
+            ),
+            "",
+        )
         condition.unit = unit
         before = self.before(index, "mention", skip=("prep",), ops=("wh", "pron", "cmp", "each"))
-        after = self.after(last, "mention", "op", skip=("prep",) if self.cs[last].kind == "number" and last + 1 < len(self.cs) and self.cs[last + 1].word in ("of", "in") else ())
+        after = self.after(
+            last,
+            "mention",
+            "op",
+            skip=("prep",) if self.cs[last].kind == "number" and last + 1 < len(self.cs) and self.cs[last + 1].word in ("of", "in") else (),
+        )
         if after is not None and self.cs[after].kind == "op" and not self.cs[after].hits:
             after = None
         adjacent = after is not None and not (self.cs[after].kind == "op")
@@ -275,7 +287,12 @@ class _Reader:
             mention = right if right is not None and not right.hits[0].is_table else None
             if mention is not None:
                 mention.used = True
-            if before is not None and not self.cs[before].hits[0].is_table and not self.cs[before].used and (mention is None or mention.hits[0] == self.cs[before].hits[0]):
+            if (
+                before is not None
+                and not self.cs[before].hits[0].is_table
+                and not self.cs[before].used
+                and (mention is None or mention.hits[0] == self.cs[before].hits[0])
+            ):
                 mention = self._take(before)
             elif right is not None and right.hits[0].is_table and before is None:
                 pass
@@ -294,8 +311,15 @@ class _Reader:
                 number = self.after(place, "number", skip=("prep",))
                 if number is not None:  # over the age of 20
                     each.used = True
-                    self.draft.filters.append(Filter("compare", op, self._take(place), numbers=(self._take(number).number,), near=self._near(index)))
-                elif target.kind == "mention" and (left := self.before(index, "mention")) is not None and _is_column(self.cs[left]) and _is_column(target):
+                    self.draft.filters.append(
+                        Filter("compare", op, self._take(place), numbers=(self._take(number).number,), near=self._near(index))
+                    )
+                elif (
+                    target.kind == "mention"
+                    and (left := self.before(index, "mention")) is not None
+                    and _is_column(self.cs[left])
+                    and _is_column(target)
+                ):
                     each.used = True
                     self.draft.filters.append(Filter("columns", op, self._take(left), other=self._take(place)))
                 elif op == "<>" and target.kind == "mention":
@@ -304,7 +328,9 @@ class _Reader:
                 self._compare_number(index, place, op, dimension)
             elif target.kind == "time":
                 each.used = target.used = True
-                self.draft.filters.append(Filter("time", op, times=(target,), verbs=self.verbs(index), near=self._near(index), dimension=dimension))
+                self.draft.filters.append(
+                    Filter("time", op, times=(target,), verbs=self.verbs(index), near=self._near(index), dimension=dimension)
+                )
             elif op in ("<>", "="):
                 each.used = target.used = True
                 self.draft.filters.append(self._value_filter(place, negated=op == "<>"))
@@ -315,7 +341,13 @@ class _Reader:
         number = self.cs[place].number
         counted = self.before(index, "mention")
         operation = self.cs[counted - 1] if counted else None
-        if counted and operation is not None and operation.is_op("count", "agg") and not operation.used and not self._is_question(counted - 1):
+        if (
+            counted
+            and operation is not None
+            and operation.is_op("count", "agg")
+            and not operation.used
+            and not self._is_question(counted - 1)
+        ):
             operation.used = True
             func = "count" if operation.op == "count" else operation.arg
             self.draft.havings.append(Having(op, number, self._take(counted), func=func))
@@ -386,7 +418,11 @@ class _Reader:
             if place is None or self.cs[place].used:
                 continue
             if any((hit.table, hit.column) in columns for hit in self.cs[place].hits):
-                return self._take(place) if not self.cs[place].hits[0].is_table or place == before and self._named_entity(place, columns) else self.cs[place]
+                return (
+                    self._take(place)
+                    if not self.cs[place].hits[0].is_table or place == before and self._named_entity(place, columns)
+                    else self.cs[place]
+                )
         return None
 
     def _named_entity(self, place: int, columns: set[tuple[str, str]]) -> bool:
@@ -401,7 +437,13 @@ class _Reader:
                 each.used = following.used = True
                 self.draft.limit = int(following.number)
                 self.draft.limit_desc = each.arg in ("max", "desc") if each.op == "top" or each.arg == "desc" else None
-            elif each.is_op("sup", "most", "frequent") and not each.used and following is not None and following.kind == "number" and not following.used:
+            elif (
+                each.is_op("sup", "most", "frequent")
+                and not each.used
+                and following is not None
+                and following.kind == "number"
+                and not following.used
+            ):
                 following.used = True
                 self.draft.limit = int(following.number)
         for index, each in enumerate(self.cs):
@@ -412,7 +454,9 @@ class _Reader:
                     self.draft.limit = int(each.number)
 
     def _has_superlative(self, index: int) -> bool:
-        return any(each.is_op("sup", "most", "frequent") for each in self.cs[index:]) and not (index and self.cs[index - 1].kind == "mention" and _measurable(self.cs[index - 1]))
+        return any(each.is_op("sup", "most", "frequent") for each in self.cs[index:]) and not (
+            index and self.cs[index - 1].kind == "mention" and _measurable(self.cs[index - 1])
+        )
 
     def superlatives(self) -> None:
         for index, each in enumerate(self.cs):
@@ -472,7 +516,11 @@ class _Reader:
             self.draft.groups.append(self._take(place))
             while (following := self.after(place, "mention", "unit", skip=("comma", "prep"), ops=("each", "by"))) is not None:
                 joiners = self.cs[place + 1 : following]
-                if not joiners or not all(c.kind == "comma" or c.word == "and" or c.is_op("each", "by") for c in joiners) or not any(c.word == "and" or c.kind == "comma" for c in joiners):
+                if (
+                    not joiners
+                    or not all(c.kind == "comma" or c.word == "and" or c.is_op("each", "by") for c in joiners)
+                    or not any(c.word == "and" or c.kind == "comma" for c in joiners)
+                ):
                     break
                 if following + 1 < len(self.cs) and self.cs[following + 1].kind in ("value", "number"):
                     break
@@ -484,10 +532,18 @@ class _Reader:
     def _passive(self, index: int, place: int) -> bool:
         """'treated by doctor Lopez', 'written by authors': an agent, not a group."""
         following = self.cs[place + 1] if place + 1 < len(self.cs) else None
-        if following is not None and following.kind == "value" and any(hit.table == m.table for hit in self.cs[place].hits for m in following.matches):
+        if (
+            following is not None
+            and following.kind == "value"
+            and any(hit.table == m.table for hit in self.cs[place].hits for m in following.matches)
+        ):
             return True
         before = next((each for each in reversed(self.all) if each.place < self.cs[index].place), None)
-        return before is not None and before.kind in ("filler", "word") and before.word.endswith(("ed", "en", "made", "sold", "sung", "built", "held"))
+        return (
+            before is not None
+            and before.kind in ("filler", "word")
+            and before.word.endswith(("ed", "en", "made", "sold", "sung", "built", "held"))
+        )
 
     def _by_measure(self, index: int, place: int) -> bool:
         """'the longest flight by distance', 'top 5 products by price': what follows orders."""
@@ -499,7 +555,11 @@ class _Reader:
         kept = len(self.draft.sorts)
         self._order_keys(index)
         for sorting in self.draft.sorts[kept:]:
-            sorting.desc = self.draft.limit_desc if self.draft.limit_desc is not None else (self.draft.sups[0].sign == "max" if self.draft.sups else None)
+            sorting.desc = (
+                self.draft.limit_desc
+                if self.draft.limit_desc is not None
+                else (self.draft.sups[0].sign == "max" if self.draft.sups else None)
+            )
 
     def counting(self) -> None:
         for index, each in enumerate(self.cs):
@@ -516,7 +576,14 @@ class _Reader:
             if place is not None and self.cs[place].kind == "unit":
                 self.cs[place].used = True
             self.draft.counts.append(self._take(place) if place is not None and self.cs[place].kind == "mention" else None)
-            while place is not None and place + 2 < len(self.cs) and self.cs[place + 1].word == "and" and self.cs[place + 2].kind == "mention" and self.cs[place + 2].hits[0].is_table and not self.cs[place + 2].used:
+            while (
+                place is not None
+                and place + 2 < len(self.cs)
+                and self.cs[place + 1].word == "and"
+                and self.cs[place + 2].kind == "mention"
+                and self.cs[place + 2].hits[0].is_table
+                and not self.cs[place + 2].used
+            ):
                 place += 2
                 self.draft.counts.append(self._take(place))
 
@@ -553,9 +620,18 @@ class _Reader:
             pending = []
             while chunk is not None and place is not None:
                 joined = self.after(place, "mention", skip=("comma", "prep"))
-                if joined is None or self.cs[joined].hits[0].is_table or not all(c.kind == "comma" or c.word == "and" for c in self.cs[place + 1 : joined]) or not _measurable(self.cs[joined]):
+                if (
+                    joined is None
+                    or self.cs[joined].hits[0].is_table
+                    or not all(c.kind == "comma" or c.word == "and" for c in self.cs[place + 1 : joined])
+                    or not _measurable(self.cs[joined])
+                ):
                     break
-                if self.cs[joined].used or (joined + 1 < len(self.cs) and self.cs[joined + 1].kind in ("value", "number") or any(c.is_op("agg") for c in self.cs[place:joined])):
+                if self.cs[joined].used or (
+                    joined + 1 < len(self.cs)
+                    and self.cs[joined + 1].kind in ("value", "number")
+                    or any(c.is_op("agg") for c in self.cs[place:joined])
+                ):
                     break
                 self.draft.aggs.append((self.draft.aggs[-1][0], self._take(joined)))
                 place = joined
@@ -597,7 +673,13 @@ class _Reader:
                     break
                 numbers.append(self.cs[step])
                 joined = step
-            if before is not None and not self.cs[before].hits[0].is_table and not self.cs[before].used or before is not None and _names_key(self.cs[before]):
+            if (
+                before is not None
+                and not self.cs[before].hits[0].is_table
+                and not self.cs[before].used
+                or before is not None
+                and _names_key(self.cs[before])
+            ):
                 self._equal([each, *numbers[1:]], self.cs[before], index)
             elif all(_year_like(number) for number in numbers):
                 for number in numbers:
@@ -614,10 +696,16 @@ class _Reader:
         mention.used = True
         for number in numbers:
             number.used = True
-        self.draft.filters.append(Filter("compare", "=", mention, numbers=tuple(number.number for number in numbers), near=self._near(index)))
+        self.draft.filters.append(
+            Filter("compare", "=", mention, numbers=tuple(number.number for number in numbers), near=self._near(index))
+        )
 
     def _have_before(self, index: int) -> bool:
-        return any(each.word in ("have", "has", "had", "with", "having", "contain", "own", "exactly", "in", "only") for each in self.all if self.cs[index].place - 3 <= each.place < self.cs[index].place)
+        return any(
+            each.word in ("have", "has", "had", "with", "having", "contain", "own", "exactly", "in", "only")
+            for each in self.all
+            if self.cs[index].place - 3 <= each.place < self.cs[index].place
+        )
 
     def times(self) -> None:
         index = 0
@@ -630,7 +718,9 @@ class _Reader:
             last = index
             while last + 1 < len(self.cs):
                 step = last + 1
-                while step < len(self.cs) and (self.cs[step].kind in ("comma", "prep") and self.cs[step].word in ("of", "in", ",", "or", "and")):
+                while step < len(self.cs) and (
+                    self.cs[step].kind in ("comma", "prep") and self.cs[step].word in ("of", "in", ",", "or", "and")
+                ):
                     step += 1
                 if step >= len(self.cs) or self.cs[step].kind not in ("time", "number") or self.cs[step].used:
                     break
@@ -644,7 +734,13 @@ class _Reader:
                         break
                 group.append(following)
                 last = step
-            if index and self.cs[index - 1].kind == "number" and not self.cs[index - 1].used and each.unit == "month" and self.cs[index - 1].number <= 31:
+            if (
+                index
+                and self.cs[index - 1].kind == "number"
+                and not self.cs[index - 1].used
+                and each.unit == "month"
+                and self.cs[index - 1].number <= 31
+            ):
                 day = self.cs[index - 1]
                 day.kind, day.unit = "time", "day"
                 group.append(day)
@@ -662,7 +758,9 @@ class _Reader:
             elif earlier is not None and earlier.kind in ("unit", "op") and index >= 2 and not earlier.used and earlier.kind == "unit":
                 earlier.used = True
             both = any(c.is_op("both") for c in self.cs)
-            self.draft.filters.append(Filter("time", op, mention, times=tuple(group), verbs=self.verbs(index), near=self._near(index), both=both))
+            self.draft.filters.append(
+                Filter("time", op, mention, times=tuple(group), verbs=self.verbs(index), near=self._near(index), both=both)
+            )
             index = last + 1
 
     def values(self) -> None:
@@ -677,7 +775,24 @@ class _Reader:
             if each.kind == "mention" or (each.kind in ("op", "unit") and each.hits):
                 each.used = True
                 self.draft.targets.append(each)
-            elif each.kind == "op" and each.op in ("each", "by", "time", "cmp", "post", "both", "either", "list", "wh", "order", "between", "distinct", "neg", "agg", "top", "first"):
+            elif each.kind == "op" and each.op in (
+                "each",
+                "by",
+                "time",
+                "cmp",
+                "post",
+                "both",
+                "either",
+                "list",
+                "wh",
+                "order",
+                "between",
+                "distinct",
+                "neg",
+                "agg",
+                "top",
+                "first",
+            ):
                 if each.op in ("cmp", "post", "between", "neg", "like", "time", "agg", "top"):
                     self.draft.leftover.append(each.text)
             elif each.kind == "unit" and index and self.cs[index - 1].kind == "time" or self._relates(index):
@@ -685,13 +800,15 @@ class _Reader:
             else:
                 self.draft.leftover.append(each.text)
 
-
     def _relates(self, index: int) -> bool:
         """Pass over a verb between two tables ('makers who designed models', 'channels not playing any cartoon'): their link says it."""
         each = self.cs[index]
         if each.kind != "word" or each.name or not each.word.endswith(("ed", "ing")) or not each.word.isascii():
             return False
-        after = next((c for c in self.cs[index + 1 :] if c.kind not in ("prep", "number") and not c.is_op("cmp", "each", "distinct", "most", "neg")), None)
+        after = next(
+            (c for c in self.cs[index + 1 :] if c.kind not in ("prep", "number") and not c.is_op("cmp", "each", "distinct", "most", "neg")),
+            None,
+        )
         before = self.cs[index - 1] if index else None
         tables = after is not None and after.kind == "mention" and after.hits[0].is_table
         return tables and (before is None or before.is_op("wh", "neg") or before.kind in ("mention", "value", "prep"))

@@ -111,7 +111,13 @@ def _search(view: View, catalog: Catalog) -> Decision | None:
 
 
 def _search_words(question: str) -> list[str]:
-    words = [word for token in tokens_of(question) if token.kind == "word" for word in [token.word] if len(word) > 3 and word in talk.content_words(token.word)]
+    words = [
+        word
+        for token in tokens_of(question)
+        if token.kind == "word"
+        for word in [token.word]
+        if len(word) > 3 and word in talk.content_words(token.word)
+    ]
     return [stem(word) if word.isascii() and len(stem(word)) >= 4 else word for word in words][:6]
 
 
@@ -139,7 +145,11 @@ def _relevant(view: View, catalog: Catalog, values: Values) -> list[str]:
     for each in chunk(tokens, catalog, values):
         best = each.best
         hits = [hit for hit in each.hits if hit.score >= best - 0.06][:4]
-        chosen += [hit.table for hit in hits if (table := catalog.table(hit.table)) and (table.kind == "table" or hit.is_table and hit.score >= 0.9)]
+        chosen += [
+            hit.table
+            for hit in hits
+            if (table := catalog.table(hit.table)) and (table.kind == "table" or hit.is_table and hit.score >= 0.9)
+        ]
         chosen += [match.table for match in each.matches[:4] if (table := catalog.table(match.table)) and table.kind == "table"]
     if (query := _before(view, catalog)) is not None:
         chosen += query.tables

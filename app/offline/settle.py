@@ -56,7 +56,9 @@ class Settler:
         anchors = [table for chunk in draft.mentions if (table := entity(chunk))]
         self.scope = Scope(catalog, base, tuple(dict.fromkeys(anchors)), tuple((entity(c), c.place) for c in draft.mentions if entity(c)))
         stems = frozenset(stem(word) for word in draft.words if len(word) > 2)
-        columns = frozenset((hit.table.casefold(), hit.column.casefold()) for c in draft.mentions for hit in c.hits if hit.column and hit.score >= 0.75)
+        columns = frozenset(
+            (hit.table.casefold(), hit.column.casefold()) for c in draft.mentions for hit in c.hits if hit.column and hit.score >= 0.75
+        )
         self.hints = Hints(stems, columns)
         self.fixed = base
         self.extra: list[Cond] = []
@@ -73,7 +75,12 @@ class Settler:
     def base(self) -> str:
         """Return the table whose rows are counted, measured or listed."""
         draft = self.draft
-        if {"who", "whom"} & set(draft.words) and not draft.computes and not draft.targets and not any(_is_people(self.catalog.table(name)) for name in self.scope.anchors):
+        if (
+            {"who", "whom"} & set(draft.words)
+            and not draft.computes
+            and not draft.targets
+            and not any(_is_people(self.catalog.table(name)) for name in self.scope.anchors)
+        ):
             return self.people()
         for sup in draft.sups:
             if sup.chunk is not None and sup.kind in ("most", "plain") and (table := self.counted(sup)):
@@ -124,7 +131,9 @@ class Settler:
     def people(self) -> str:
         """Return the table of people that an open 'who' asks for: the only one, or the one the conditions are on."""
         tables = [table.name for table in self.catalog.tables.values() if _is_people(table) and table.kind == "table"]
-        measured = [sup.dimension for sup in self.draft.sups if sup.dimension] + [item.dimension for item in self.draft.filters if item.dimension]
+        measured = [sup.dimension for sup in self.draft.sups if sup.dimension] + [
+            item.dimension for item in self.draft.filters if item.dimension
+        ]
         if len(tables) > 1 and measured:
             tables = [name for name in tables if by_dimension(self.scope, measured[0], (name,))] or tables
         homes = [settle_filter(self.scope, item)[0] for item in self.draft.filters if item.values or item.mention is not None]
@@ -140,7 +149,11 @@ class Settler:
         if chunk is None or sup.dimension:
             return ""
         table = entity(chunk)
-        measure = [hit for hit in chunk.hits if not hit.is_table and (column := self.catalog.column(hit.table, hit.column)) and column.is_number and not column.is_id]
+        measure = [
+            hit
+            for hit in chunk.hits
+            if not hit.is_table and (column := self.catalog.column(hit.table, hit.column)) and column.is_number and not column.is_id
+        ]
         if sup.kind == "plain":
             return table if sup.func == "count" else ""
         if measure and (not table or measure[0].score > 0.9 and measure[0].table != table):
@@ -185,7 +198,13 @@ class Settler:
             base = self.column(sorting.chunk, number=True).table
         self.scope = replace(self.scope, base=base)
         grouped = self.grouped(base, self.aggregates(base))
-        desc = sorting.desc if sorting.desc is not None else self.draft.desc if self.draft.desc is not None else self.draft.limit_desc is not False
+        desc = (
+            sorting.desc
+            if sorting.desc is not None
+            else self.draft.desc
+            if self.draft.desc is not None
+            else self.draft.limit_desc is not False
+        )
         return replace(grouped, order=(Order(grouped.select[-1], desc),), limit=self.draft.limit)
 
     def share(self, base: str) -> Query:
@@ -241,7 +260,11 @@ class Settler:
         return Agg("count", as_col(column), distinct=True)
 
     def measure(self, base: str, chunk: Chunk, func: str) -> Col | Product:
-        column = choose(self.scope, chunk, (lambda column: column.is_number) if func in ("sum", "avg", "spread") else (lambda column: not column.is_binary))
+        column = choose(
+            self.scope,
+            chunk,
+            (lambda column: column.is_number) if func in ("sum", "avg", "spread") else (lambda column: not column.is_binary),
+        )
         if column is None and entity(chunk) and func == "sum":
             raise CannotRead("sum", chunk.text)
         if column is None:
@@ -285,7 +308,9 @@ class Settler:
     def attribute_groups(self, base: str) -> bool:
         """'the number of staff in each museum': a column of the very thing that each row is."""
         targets = [chunk for chunk in self.draft.targets if not entity(chunk)]
-        return bool(targets) and all(entity(group) and self.column(chunk).table == entity(group) for group in self.draft.groups for chunk in targets)
+        return bool(targets) and all(
+            entity(group) and self.column(chunk).table == entity(group) for group in self.draft.groups for chunk in targets
+        )
 
     def grouped(self, base: str, aggregates: list[Scalar]) -> Query:
         keys: list[Scalar] = []
@@ -348,7 +373,12 @@ class Settler:
         column = self.column(chunk)
         self.need(column.table)
         home = self.catalog.table(column.table)
-        if home is not None and home.key == (column,) and column.table != base and lemma(chunk.word) not in ("id", "code", "number", "no", "key"):
+        if (
+            home is not None
+            and home.key == (column,)
+            and column.table != base
+            and lemma(chunk.word) not in ("id", "code", "number", "no", "key")
+        ):
             return list(map(as_col, _identity(home))), ()
         return self.named_key(base, column)
 
@@ -358,7 +388,14 @@ class Settler:
             if link.many == column.table and link.many_columns == (column.name,) and link.many == base:
                 other = self.catalog.table(link.one)
                 mentioned = link.one in self.scope.anchors
-                if other is not None and other.names and not mentioned and other.key and other.key[0].name == link.one_columns[0] and link.one != base:
+                if (
+                    other is not None
+                    and other.names
+                    and not mentioned
+                    and other.key
+                    and other.key[0].name == link.one_columns[0]
+                    and link.one != base
+                ):
                     join = Join(link.one, ((as_col(column), Col(link.one, link.one_columns[0])),), outer=True)
                     return [as_col(column), *map(as_col, other.names)], (join,)
         return [as_col(column)], ()
@@ -387,7 +424,11 @@ class Settler:
             return self.most(base, sup, desc)
         if sup.func:
             chunk = sup.chunk
-            agg: Scalar = Agg("count") if sup.func == "count" else Agg(sup.func, self.measure(base, chunk, sup.func) if chunk else self.lone_measure(base, sup.func))  # type: ignore[arg-type]
+            agg: Scalar = (
+                Agg("count")
+                if sup.func == "count"
+                else Agg(sup.func, self.measure(base, chunk, sup.func) if chunk else self.lone_measure(base, sup.func))
+            )  # type: ignore[arg-type]
             return self.ranked_groups(base, agg, desc)
         if self.draft.computes:
             return self.ranked_computed(base, desc)
@@ -398,8 +439,17 @@ class Settler:
         subjects = [chunk for chunk in self.draft.targets if self.subject(chunk, column)]
         if self.draft.groups:
             return self.grouped(base, [Agg("max" if desc else "min", col)])
-        if not subjects and not self.draft.which and not self.draft.asks and not (sup.dimension and (sup.kind == "first" or sup.chunk is not None)) and not self.draft.limit:
-            extra = tuple(Agg("max" if each.sign == "max" else "min", as_number(self.column(each.chunk, number=True)) if each.chunk else col) for each in self.draft.sups[1:])
+        if (
+            not subjects
+            and not self.draft.which
+            and not self.draft.asks
+            and not (sup.dimension and (sup.kind == "first" or sup.chunk is not None))
+            and not self.draft.limit
+        ):
+            extra = tuple(
+                Agg("max" if each.sign == "max" else "min", as_number(self.column(each.chunk, number=True)) if each.chunk else col)
+                for each in self.draft.sups[1:]
+            )
             return Query(column.table if not self.draft.targets else base, select=(Agg("max" if desc else "min", col), *extra))
         if sup.kind == "most" and subjects and (rolled := self.rolled(base, column, subjects[0], desc)) is not None:
             return rolled
@@ -425,11 +475,24 @@ class Settler:
             column = self.column(self.draft.sorts[0].chunk)
             self.draft.sorts = []
             return column, False
-        if sup.chunk is not None and (column_ := choose(self.scope, sup.chunk, lambda c: (c.is_number or c.is_date) and not (sup.dimension and c.is_id))) is not None:
+        if (
+            sup.chunk is not None
+            and (column_ := choose(self.scope, sup.chunk, lambda c: (c.is_number or c.is_date) and not (sup.dimension and c.is_id)))
+            is not None
+        ):
             if not entity(sup.chunk):
                 return column_, False
         if sup.dimension:
-            tables = tuple(dict.fromkeys((*([entity(sup.chunk)] if sup.chunk is not None and entity(sup.chunk) else []), *(entity(c) for c in self.draft.targets if entity(c)), base, *self.scope.anchors)))
+            tables = tuple(
+                dict.fromkeys(
+                    (
+                        *([entity(sup.chunk)] if sup.chunk is not None and entity(sup.chunk) else []),
+                        *(entity(c) for c in self.draft.targets if entity(c)),
+                        base,
+                        *self.scope.anchors,
+                    )
+                )
+            )
             found = by_dimension(self.scope, sup.dimension, tables)
             if found is None and sup.dimension == "size":
                 found = by_dimension(self.scope, "quality", tables)
@@ -540,7 +603,9 @@ class Settler:
         limit = self.draft.limit
         if limit is not None and not order and self.draft.limit_desc is not None and not self.draft.sups:
             raise CannotRead("order")
-        distinct = self.draft.distinct or (self.draft.which and bool(columns) and not self.draft.sups and not order and not any(self.identifies(item) for item in unique))
+        distinct = self.draft.distinct or (
+            self.draft.which and bool(columns) and not self.draft.sups and not order and not any(self.identifies(item) for item in unique)
+        )
         return Query(base, select=tuple(unique), order=order, limit=limit, distinct=distinct)
 
     def identifies(self, item: Scalar) -> bool:
@@ -562,8 +627,16 @@ class Settler:
         words = chunk.text.lower().split()
         if lemma(words[-1]) in ("name", "fullname") and not {"first", "last", "middle", "given", "family", "user", "company"} & set(words):
             home = self.named(chunk, column)
-            if home is not None and home.names and (column is None or column.table != home.name or column not in home.names or len(home.names) == 2):
-                if not (column is not None and max((hit.score for hit in chunk.hits if hit.column == column.name), default=0) >= 0.98 and column.table == home.name):
+            if (
+                home is not None
+                and home.names
+                and (column is None or column.table != home.name or column not in home.names or len(home.names) == 2)
+            ):
+                if not (
+                    column is not None
+                    and max((hit.score for hit in chunk.hits if hit.column == column.name), default=0) >= 0.98
+                    and column.table == home.name
+                ):
                     return list(home.names)
         if column is None:
             raise CannotRead("column", chunk.text)
@@ -661,7 +734,9 @@ class Settler:
                 conds += found
                 if table and table != query.base:
                     wanted.append(table)
-        conds += [self.within(query.base, name, ()) for name in mere if not any(isinstance(c, Within) and name in c.query.tables for c in conds)]
+        conds += [
+            self.within(query.base, name, ()) for name in mere if not any(isinstance(c, Within) and name in c.query.tables for c in conds)
+        ]
         conds += [cond for item in self.draft.havings for cond in [self.having(query, item, inner_tables)]]
         conds += [cond for inner in self.draft.absent for cond in self.negated(query, inner)]
         planned = plan(self.catalog, query.base, wanted, self.hints, tuple(join for join in joins if join.table not in wanted))
@@ -715,7 +790,13 @@ class Settler:
 
     def present(self, query: Query) -> tuple[Cond, ...]:
         """Keep rows without the ordered value out of a superlative."""
-        if self.draft.sups and query.limit is not None and len(query.order) == 1 and isinstance(query.order[0].by, Col) and not query.order[0].desc:
+        if (
+            self.draft.sups
+            and query.limit is not None
+            and len(query.order) == 1
+            and isinstance(query.order[0].by, Col)
+            and not query.order[0].desc
+        ):
             return (Null(replace(query.order[0].by, cast=False), negated=True),)
         return ()
 
@@ -733,10 +814,18 @@ class Settler:
             if len(key) != 1:
                 return query
             select = tuple(Agg("count", as_col(key[0]), distinct=True) if item == Agg("count") else item for item in query.select)
-            order = tuple(replace(each, by=Agg("count", as_col(key[0]), distinct=True)) if each.by == Agg("count") else each for each in query.order)
+            order = tuple(
+                replace(each, by=Agg("count", as_col(key[0]), distinct=True)) if each.by == Agg("count") else each for each in query.order
+            )
             return replace(query, select=select, order=order)
-        others = {item.table for item in query.select if isinstance(item, Col)} | {each.by.table for each in query.order if isinstance(each.by, Col)}
-        return query if query.group or others - {query.base} else replace(query, distinct=True, select=query.select or tuple(map(as_col, table.columns if table else ())))
+        others = {item.table for item in query.select if isinstance(item, Col)} | {
+            each.by.table for each in query.order if isinstance(each.by, Col)
+        }
+        return (
+            query
+            if query.group or others - {query.base}
+            else replace(query, distinct=True, select=query.select or tuple(map(as_col, table.columns if table else ())))
+        )
 
     def within(self, base: str, table: str, conds: tuple[Cond, ...], *, negated: bool = False, having: tuple[Cond, ...] = ()) -> Within:
         """Return base.key [not] in (rows of `table` for which `conds` hold), along the links between them."""
@@ -772,7 +861,11 @@ class Settler:
 
     def negated(self, query: Query, inner: Draft) -> list[Cond]:
         """Turn what stands after 'without' or 'not' into conditions that must fail."""
-        scope = replace(self.scope, base=query.base, anchors=tuple(dict.fromkeys((*(entity(c) for c in inner.mentions if entity(c)), *self.scope.anchors))))
+        scope = replace(
+            self.scope,
+            base=query.base,
+            anchors=tuple(dict.fromkeys((*(entity(c) for c in inner.mentions if entity(c)), *self.scope.anchors))),
+        )
         settled = [settle_filter(scope, item) for item in inner.filters]
         tables = [table for chunk in (*inner.targets, *[c for c in inner.counts if c]) if (table := entity(chunk)) and table != query.base]
         nested = [entity(item.counted) for item in inner.havings if item.counted is not None]
@@ -863,14 +956,24 @@ def _is_people(table: Table | None) -> bool:
 
 
 def _places(table: Table) -> list[Column]:
-    return [column for column in table.columns if {"city", "country", "location", "address", "place", "state", "region"} & set(column.words)]
+    return [
+        column for column in table.columns if {"city", "country", "location", "address", "place", "state", "region"} & set(column.words)
+    ]
 
 
 def _is_amount(column: Column) -> bool:
     return not {"year", "month", "day", "age", "grade", "level", "rank", "hour"} & {lemma(word) for word in column.words}
 
 
-_UNITS: dict[str, Unit] = {"year": "year", "month": "month", "day": "day", "quarter": "quarter", "hour": "hour", "weekday": "weekday", "decade": "decade"}
+_UNITS: dict[str, Unit] = {
+    "year": "year",
+    "month": "month",
+    "day": "day",
+    "quarter": "quarter",
+    "hour": "hour",
+    "weekday": "weekday",
+    "decade": "decade",
+}
 
 
 __all__ = ["Filter", "Settler", "settle"]

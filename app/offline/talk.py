@@ -16,8 +16,14 @@ _INTRO = {
 }
 _GREETING = re.compile(r"^\W*(hello|hi|hey|good (morning|afternoon|evening)|howdy|你好|您好|嗨|早上好|晚上好)( there)?\W*$", re.IGNORECASE)
 _HOW_ARE_YOU = re.compile(r"^\W*(hello|hi|hey)?\W*(how are you|how do you do|你好吗)( (doing|today))*\W*$", re.IGNORECASE)
-_THANKS = re.compile(r"^\W*((ok|okay|great|perfect|nice|good|cool|awesome)\W+)?(thanks?( you)?( (so|very) much| a lot)?|thx|cheers|谢谢(你|您)?|多谢|好的|bye|goodbye|再见|great|perfect|ok|okay|nice|cool)\W*$", re.IGNORECASE)
-_HELP = re.compile(r"^\W*(help( me)?|what can (you|i) (do|ask)( here| for me)?|who are you|what are you|how (do|does) (you|this|it) work|what (questions )?can i ask( you)?|帮助|你能做什么|你会什么|你是谁|怎么用|能问什么|可以问什么)\W*$", re.IGNORECASE)
+_THANKS = re.compile(
+    r"^\W*((ok|okay|great|perfect|nice|good|cool|awesome)\W+)?(thanks?( you)?( (so|very) much| a lot)?|thx|cheers|谢谢(你|您)?|多谢|好的|bye|goodbye|再见|great|perfect|ok|okay|nice|cool)\W*$",
+    re.IGNORECASE,
+)
+_HELP = re.compile(
+    r"^\W*(help( me)?|what can (you|i) (do|ask)( here| for me)?|who are you|what are you|how (do|does) (you|this|it) work|what (questions )?can i ask( you)?|帮助|你能做什么|你会什么|你是谁|怎么用|能问什么|可以问什么)\W*$",
+    re.IGNORECASE,
+)
 _TABLES = re.compile(
     r"^\W*((what|which) (tables?|data|information|datasets?) (are|is|do|does|have|can|you|there|available|in|we|this|the|database|got|exist|\s)+"
     r"|(list|show|give|display)( me)?( all)?( of)?( the)? (available )?tables?( (in|of) (the|this) (database|db))?|describe the (database|schema)|show (me )?the schema|what('s| is) in (this|the) (database|data)|what data is (there|available)"
@@ -28,7 +34,10 @@ _DESCRIBE = re.compile(
 _WRITES = re.compile(
     r"^\W*(please |can you |could you |would you |i want to |i'd like to |now )*(delete|drop|insert|update|remove|truncate|alter|create|add|change|modify|erase|replace|rename|set)\b(?!.{0,12}\b(filter|sort|order|limit|list|that|it)\b)"
     r"|^\W*(请|帮我|把)*.{0,8}(删除|删掉|插入|更新|修改|清空|新增|添加).*", re.IGNORECASE)  # fmt: skip
-_SQL = re.compile(r"^\W*(show|give|what('s| is| was)?|tell)( me)? (the |your |that )?(sql|query)( you (used|ran))?( for (that|this|it))?\W*$|^\W*(显示|看看|给我)?(刚才的|你的)?\s*(sql|查询语句)(是什么)?\W*$", re.IGNORECASE)
+_SQL = re.compile(
+    r"^\W*(show|give|what('s| is| was)?|tell)( me)? (the |your |that )?(sql|query)( you (used|ran))?( for (that|this|it))?\W*$|^\W*(显示|看看|给我)?(刚才的|你的)?\s*(sql|查询语句)(是什么)?\W*$",
+    re.IGNORECASE,
+)
 _RECALL = re.compile(
     r"\b(when|what|where) (i|we) (asked|said|talked)|\b(did you|have you|had you) (say|tell|find|answer|give|report|said|told|found|answered|given|reported)\b|\byou('ve| have|'d)? (said|told|found|answered|gave|given|reported)\b|\bremind me\b|\bi asked (you )?(about|earlier|before)|\bearlier (answer|question|result|you|i)|\b(asked|said|answered|told me|mentioned|talked about) (earlier|before|previously)"
     r"|\bwhat was (the|your) (answer|result|number|finding)|\b(previous|earlier) (answer|result|question|finding)s?\b|\bdo you remember\b|\brecall\b|\bfirst question\b"
@@ -42,7 +51,16 @@ def language_of(text: str) -> str:
 
 def kind_of(question: str) -> str:
     """Return what sort of talk a question is: greeting, thanks, help, tables, describe, write, sql, recall, or "" for a question of the data."""
-    for name, pattern in (("greeting", _GREETING), ("greeting", _HOW_ARE_YOU), ("thanks", _THANKS), ("help", _HELP), ("tables", _TABLES), ("sql", _SQL), ("describe", _DESCRIBE), ("write", _WRITES)):
+    for name, pattern in (
+        ("greeting", _GREETING),
+        ("greeting", _HOW_ARE_YOU),
+        ("thanks", _THANKS),
+        ("help", _HELP),
+        ("tables", _TABLES),
+        ("sql", _SQL),
+        ("describe", _DESCRIBE),
+        ("write", _WRITES),
+    ):
         if pattern.match(question):
             return name
     return "recall" if _RECALL.search(question) else ""
@@ -72,20 +90,34 @@ def thanks(language: str) -> str:
 
 def read_only(language: str) -> str:
     """Decline to change data."""
-    return "我只能读取数据，不能修改数据库。可以让我统计、筛选或列出数据。" if language == "zh" else "I can only read: nothing in the database can be changed from here. I can count, filter, compare or list the data instead."
+    return (
+        "我只能读取数据，不能修改数据库。可以让我统计、筛选或列出数据。"
+        if language == "zh"
+        else "I can only read: nothing in the database can be changed from here. I can count, filter, compare or list the data instead."
+    )
 
 
 def help_text(catalog: Catalog, language: str) -> str:
     """Say what can be asked, with examples of this schema."""
     if language == "zh":
-        return "我可以计数、求和、求平均、找最大最小、筛选、分组、排序，也可以接着上一个问题继续问。例如：\n" + _bullets(examples(catalog, language))
-    return "I count, sum, average, find the largest and smallest, filter, group, sort and join, and follow up on the last question. For example:\n" + _bullets(examples(catalog, language))
+        return "我可以计数、求和、求平均、找最大最小、筛选、分组、排序，也可以接着上一个问题继续问。例如：\n" + _bullets(
+            examples(catalog, language)
+        )
+    return (
+        "I count, sum, average, find the largest and smallest, filter, group, sort and join, and follow up on the last question. For example:\n"
+        + _bullets(examples(catalog, language))
+    )
 
 
 def tables_text(catalog: Catalog, language: str) -> str:
     """List the tables."""
     named = sorted(catalog.tables.values(), key=lambda table: table.name.lower())[:60]
-    lines = [f"- {table.name}" + (f" ({table.rows:,} {'行' if language == 'zh' else 'rows'})" if table.rows is not None else "") + f": {', '.join(c.name for c in table.columns[:12])}{' …' if len(table.columns) > 12 else ''}" for table in named]
+    lines = [
+        f"- {table.name}"
+        + (f" ({table.rows:,} {'行' if language == 'zh' else 'rows'})" if table.rows is not None else "")
+        + f": {', '.join(c.name for c in table.columns[:12])}{' …' if len(table.columns) > 12 else ''}"
+        for table in named
+    ]
     total = max(catalog.total, len(named))
     head = f"数据库中有 {total} 个表：" if language == "zh" else f"There are {total} tables:" if total != 1 else "There is 1 table:"
     return head + "\n" + "\n".join(lines)
@@ -94,7 +126,10 @@ def tables_text(catalog: Catalog, language: str) -> str:
 def describe_text(table: Table, language: str) -> str:
     """Describe one table."""
     rows = f" ({table.rows:,} {'行' if language == 'zh' else 'rows'})" if table.rows is not None else ""
-    lines = [f"- {c.name} {c.type}{' (primary key)' if c.primary else ''}{f' -> {c.references}' if c.references else ''}{f': {c.comment}' if c.comment else ''}" for c in table.columns]
+    lines = [
+        f"- {c.name} {c.type}{' (primary key)' if c.primary else ''}{f' -> {c.references}' if c.references else ''}{f': {c.comment}' if c.comment else ''}"
+        for c in table.columns
+    ]
     return f"{table.name}{rows}{'：' if language == 'zh' else ':'}\n" + "\n".join(lines)
 
 
@@ -132,7 +167,10 @@ _REASONS = {
     "others": ("I do not know what the others are", "不知道“其他”指什么"),
     "rows": ("I cannot take single rows out of the last result", "无法从上一个结果中取出单独的行"),
     "failed": ("The database refused the query I wrote: {words}", "数据库拒绝了我写的查询：{words}"),
-    "lost": ("I could not read the database's answer: it is too large for the conversation's limit", "数据库的回答超出了会话的上限，无法读取"),
+    "lost": (
+        "I could not read the database's answer: it is too large for the conversation's limit",
+        "数据库的回答超出了会话的上限，无法读取",
+    ),
     "recall": ("I find nothing about this in the conversation so far", "在目前的会话中没有找到相关内容"),
     "unknown_table": ("There is no table {words}", "没有这个表：{words}"),
 }
@@ -146,17 +184,24 @@ def decline(error: CannotRead, catalog: Catalog | None, language: str, understoo
     if understood:
         parts.append(f"我理解到的部分：{understood}。" if language == "zh" else f"What I understood: {understood}.")
     if catalog is not None and catalog.tables:
-        parts.append(("我可以回答的问题例如：\n" if language == "zh" else "Questions I can answer here, for example:\n") + _bullets(examples(catalog, language)))
+        parts.append(
+            ("我可以回答的问题例如：\n" if language == "zh" else "Questions I can answer here, for example:\n")
+            + _bullets(examples(catalog, language))
+        )
     return "\n".join(parts)
 
 
 def examples(catalog: Catalog, language: str) -> list[str]:
     """Make three questions that this schema can answer, from its largest described tables."""
-    tables = sorted((table for table in catalog.tables.values() if table.kind == "table"), key=lambda table: (not table.described, -(table.rows or 0)))
+    tables = sorted(
+        (table for table in catalog.tables.values() if table.kind == "table"), key=lambda table: (not table.described, -(table.rows or 0))
+    )
     found: list[str] = []
     for table in tables:
         name = " ".join(table.words)
-        measures = [c for c in table.columns if c.is_number and not c.is_id and not {"year", "month", "day", "hour", "minute"} & set(c.words)]
+        measures = [
+            c for c in table.columns if c.is_number and not c.is_id and not {"year", "month", "day", "hour", "minute"} & set(c.words)
+        ]
         keys = [c for c in table.columns if not c.is_number and not c.is_date and not c.primary and not c.is_binary and table.described]
         if not found:
             found.append(f"有多少 {name}？" if language == "zh" else f"How many {name} are there?")
@@ -178,13 +223,17 @@ def examples(catalog: Catalog, language: str) -> list[str]:
 
 # -- what was said before ---------------------------------------------------------------------------------------------
 
-_EMPTY_WORDS = frozenset("""answer answered ask asked asking question earlier before previously previous said say tell told remind remember recall what was when did you i about me the result number
- again again exactly find found finding give gave report reported mention mentioned talked first last time ago conversation there were many much how""".split())
+_EMPTY_WORDS = frozenset(
+    """answer answered ask asked asking question earlier before previously previous said say tell told remind remember recall what was when did you i about me the result number
+ again again exactly find found finding give gave report reported mention mentioned talked first last time ago conversation there were many much how""".split()
+)
 
 
 def recall(question: str, view: View, language: str) -> str | None:
     """Return what was answered to the earlier question most like what `question` speaks of, None when nothing is like it."""
-    pairs = [(finding.question, finding.answer) for finding in view.findings] + [(turn.question, turn.answer) for turn in view.turns[:-1] if turn.answer]
+    pairs = [(finding.question, finding.answer) for finding in view.findings] + [
+        (turn.question, turn.answer) for turn in view.turns[:-1] if turn.answer
+    ]
     pairs = [(asked, answer) for asked, answer in pairs if kind_of(asked) in ("", "recall") and answer]
     best = best_match(question, [asked for asked, _ in pairs])
     if best is None:
@@ -212,8 +261,12 @@ def best_match(question: str, asked: Sequence[str]) -> int | None:
         have = content_words(text)
         if not have:
             continue
-        hit = sum(max((likeness(word, other) if word.isascii() else float(word == other) for other in have), default=0.0) for word in wanted)
-        extra = sum(1 for other in have if all((likeness(word, other) if word.isascii() else float(word == other)) < 0.75 for word in wanted))
+        hit = sum(
+            max((likeness(word, other) if word.isascii() else float(word == other) for other in have), default=0.0) for word in wanted
+        )
+        extra = sum(
+            1 for other in have if all((likeness(word, other) if word.isascii() else float(word == other)) < 0.75 for word in wanted)
+        )
         score = hit / len(wanted) - 0.04 * extra
         if hit / len(wanted) >= 0.55 and (best is None or score >= best[0] - 1e-9):
             best = (score, place)
@@ -223,7 +276,17 @@ def best_match(question: str, asked: Sequence[str]) -> int | None:
 def content_words(text: str) -> list[str]:
     """Return the words of weight: no fillers, no words about asking; Chinese as pairs of characters."""
     words = [token.word for token in tokenize(text) if token.kind in ("word", "quoted", "number", "code", "date")]
-    ascii_words = [word for word in words if word.isascii() and word not in FILLERS and word not in PREPOSITIONS and lemma(word) not in _EMPTY_WORDS and stem(word) not in _EMPTY_WORDS]
-    asking = re.sub(r"之前|刚才|问过|的时候|我问|你说|还记得|记得|提醒我|答案|回答|结果|多少|是|的|了|吗|呢|我|你|问|有|那个|什么|一下", " ", text)
+    ascii_words = [
+        word
+        for word in words
+        if word.isascii()
+        and word not in FILLERS
+        and word not in PREPOSITIONS
+        and lemma(word) not in _EMPTY_WORDS
+        and stem(word) not in _EMPTY_WORDS
+    ]
+    asking = re.sub(
+        r"之前|刚才|问过|的时候|我问|你说|还记得|记得|提醒我|答案|回答|结果|多少|是|的|了|吗|呢|我|你|问|有|那个|什么|一下", " ", text
+    )
     pairs = [run[i : i + 2] for run in re.findall(r"[\u3400-\u9fff]+", asking) for i in range(max(1, len(run) - 1))]
     return list(dict.fromkeys([*ascii_words, *pairs]))

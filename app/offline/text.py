@@ -87,7 +87,32 @@ def lemma(word: str) -> str:
     return word[:-1] if word.endswith("s") else word
 
 
-_SUFFIXES = ("ments", "ations", "ation", "ating", "ated", "ates", "ate", "ment", "ings", "ing", "ions", "ion", "ally", "ers", "ors", "ed", "er", "or", "al", "ly", "es", "e", "s", "y")
+_SUFFIXES = (
+    "ments",
+    "ations",
+    "ation",
+    "ating",
+    "ated",
+    "ates",
+    "ate",
+    "ment",
+    "ings",
+    "ing",
+    "ions",
+    "ion",
+    "ally",
+    "ers",
+    "ors",
+    "ed",
+    "er",
+    "or",
+    "al",
+    "ly",
+    "es",
+    "e",
+    "s",
+    "y",
+)
 
 
 @lru_cache(maxsize=20_000)
@@ -134,7 +159,25 @@ def likeness(word: str, name: str) -> float:
 
 def _is_compound(word: str, start: str) -> bool:
     # "carrier" does not abbreviate to "car", nor "format" to "for": only prefixes that are no word of their own
-    return start in {"car", "for", "cat", "pro", "per", "sea", "art", "act", "man", "pet", "per", "one", "int", "cost", "year", "name", "user"}
+    return start in {
+        "car",
+        "for",
+        "cat",
+        "pro",
+        "per",
+        "sea",
+        "art",
+        "act",
+        "man",
+        "pet",
+        "per",
+        "one",
+        "int",
+        "cost",
+        "year",
+        "name",
+        "user",
+    }
 
 
 @lru_cache(maxsize=50_000)

@@ -35,7 +35,11 @@ def tokens_of(question: str, names: Iterable[str] = ()) -> list[Token]:
 
 def chinese_names(catalog: Catalog, values: Values) -> list[str]:
     """Return schema names and found values that hold Chinese characters."""
-    names = [name for table in catalog.tables.values() for name in (table.name, table.comment, *(n for c in table.columns for n in (c.name, c.comment)))]
+    names = [
+        name
+        for table in catalog.tables.values()
+        for name in (table.name, table.comment, *(n for c in table.columns for n in (c.name, c.comment)))
+    ]
     found = [text for text, matches in values.items() if matches]
     return [name for name in (*names, *found) if name and is_chinese(name) and len(name) <= 12]
 
@@ -87,11 +91,20 @@ def leans(question: str, tokens: list[Token], draft: Draft) -> bool:
     if opener in ("what about", "how about", "only", "just", "instead"):
         return True
     if draft.counts or draft.aggs or draft.sups or draft.percent:
-        named = [chunk for chunk in draft.counts if chunk] + [c for _, c in draft.aggs if c] + [s.chunk for s in draft.sups if s.chunk] + draft.targets
+        named = (
+            [chunk for chunk in draft.counts if chunk]
+            + [c for _, c in draft.aggs if c]
+            + [s.chunk for s in draft.sups if s.chunk]
+            + draft.targets
+        )
         return not named and not tables
     if draft.sorts or draft.limit is not None:
         return not tables and not draft.targets
     if opener and not tables:
         return True
-    asks = draft.listing or draft.which or any(word in words for word in ("what", "which", "who", "list", "show", "when", "where", "whose", "give"))
+    asks = (
+        draft.listing
+        or draft.which
+        or any(word in words for word in ("what", "which", "who", "list", "show", "when", "where", "whose", "give"))
+    )
     return not asks and not tables and len(words) <= 6

@@ -174,7 +174,9 @@ def values_in(view: View) -> dict[str, tuple[Match, ...]]:
             continue
         text = str(result.args.get("text", "")).lower()
         raw = result.data.get("matches", ()) if result.data else ()
-        matches = tuple(Match(str(m["table"]), str(m["column"]), m["value"], str(m.get("match", "exact")), int(m.get("count") or 0)) for m in raw)
+        matches = tuple(
+            Match(str(m["table"]), str(m["column"]), m["value"], str(m.get("match", "exact")), int(m.get("count") or 0)) for m in raw
+        )
         found[text] = tuple(dict.fromkeys((*found.get(text, ()), *matches)))
     return found
 

@@ -32,7 +32,10 @@ _FUNCS = {
     "zh": {"avg": "平均", "sum": "总", "min": "最小", "max": "最大", "count": "数量"},
 }
 _MONTHS = "January February March April May June July August September October November December".split()
-_OPS = {"en": {"=": "is", "<>": "is not", ">": ">", "<": "<", ">=": "≥", "<=": "≤"}, "zh": {"=": "为", "<>": "不为", ">": ">", "<": "<", ">=": "≥", "<=": "≤"}}
+_OPS = {
+    "en": {"=": "is", "<>": "is not", ">": ">", "<": "<", ">=": "≥", "<=": "≤"},
+    "zh": {"=": "为", "<>": "不为", ">": ">", "<": "<", ">=": "≥", "<=": "≤"},
+}
 
 
 def word_result(query: Query | None, data: dict[str, Any], language: str) -> str:
@@ -63,10 +66,14 @@ def _one(query: Query | None, heads: list[str], row: list[Any], language: str) -
         if isinstance(item, Agg) and item.func == "count":
             return _counted(query, item, value, row[0], filters, language)
         if isinstance(item, Share):
-            return f"占比为 {value}%（{label(item, language)}）。" if language == "zh" else f"The share is {value}% ({label(item, language)})."
+            return (
+                f"占比为 {value}%（{label(item, language)}）。" if language == "zh" else f"The share is {value}% ({label(item, language)})."
+            )
         if isinstance(item, Agg | Spread):
             if row[0] is None:
-                return f"没有可计算的值{_zh(filters)}。" if language == "zh" else f"There is no value to compute the {heads[0]} from{filters}."
+                return (
+                    f"没有可计算的值{_zh(filters)}。" if language == "zh" else f"There is no value to compute the {heads[0]} from{filters}."
+                )
             return f"{heads[0]}是 {value}{_zh(filters)}。" if language == "zh" else f"The {heads[0]} is {value}{filters}."
     if len(row) == 1:
         return f"{heads[0]}：{cell(row[0])}{_zh(filters)}。" if language == "zh" else f"The {heads[0]} is {cell(row[0])}{filters}."
@@ -116,7 +123,15 @@ def _many(query: Query | None, heads: list[str], rows: list[list[Any]], total: i
         by = ("、" if language == "zh" else " and ").join(dict.fromkeys(label(key, language) for key in query.group))
         lead = f"按{by}统计的{what}" if language == "zh" else f"The {what} per {by}"
     else:
-        lead = f"找到的 {_plain(query.base)} 记录" if query and language == "zh" else f"Here are the {_plural_of(query.base)}" if query else "结果" if language == "zh" else "The result"
+        lead = (
+            f"找到的 {_plain(query.base)} 记录"
+            if query and language == "zh"
+            else f"Here are the {_plural_of(query.base)}"
+            if query
+            else "结果"
+            if language == "zh"
+            else "The result"
+        )
     order = _order(query, language)
     if language == "zh":
         tail = f"共 {total:,} 行" + (f"，以上为前 {len(shown)} 行。" if total > len(shown) else "。")
@@ -171,9 +186,26 @@ def label(item: Scalar, language: str) -> str:
         case Col():
             return _phrase(item)
         case Bucket(col=col, unit=unit):
-            names = {"month_of_year": "month", "year": "year", "month": "month", "day": "day", "hour": "hour", "quarter": "quarter", "weekday": "weekday", "decade": "decade"}
+            names = {
+                "month_of_year": "month",
+                "year": "year",
+                "month": "month",
+                "day": "day",
+                "hour": "hour",
+                "quarter": "quarter",
+                "weekday": "weekday",
+                "decade": "decade",
+            }
             if language == "zh":
-                return {"month": "月份", "year": "年份", "day": "日期", "hour": "小时", "quarter": "季度", "weekday": "星期", "decade": "年代"}.get(names[unit], unit)
+                return {
+                    "month": "月份",
+                    "year": "年份",
+                    "day": "日期",
+                    "hour": "小时",
+                    "quarter": "季度",
+                    "weekday": "星期",
+                    "decade": "年代",
+                }.get(names[unit], unit)
             return f"{names[unit]} of {_phrase(col)}"
         case Agg(func="count", arg=None):
             return "数量" if language == "zh" else "count"
@@ -198,7 +230,11 @@ def condition(cond: Cond, language: str) -> str:
     match cond:
         case Compare(left=Bucket(col=col, unit="month_of_year"), op=op, value=value) if isinstance(value, int) and 1 <= value <= 12:
             month = f"{value} 月" if language == "zh" else _MONTHS[value - 1]
-            return f"{_phrase(col)} {'在' if language == 'zh' else 'in'} {month}" if op == "=" else f"{label(cond.left, language)} {ops[op]} {month}"
+            return (
+                f"{_phrase(col)} {'在' if language == 'zh' else 'in'} {month}"
+                if op == "="
+                else f"{label(cond.left, language)} {ops[op]} {month}"
+            )
         case Compare(left=left, op=op, value=value):
             return f"{label(left, language)} {ops[op]} {value}"
         case Between(left=left, low=low, high=high):
@@ -207,10 +243,17 @@ def condition(cond: Cond, language: str) -> str:
             names = ("、" if language == "zh" else ", ").join(map(str, values))
             return f"{label(left, language)} {no if negated else ''}{'属于' if language == 'zh' else 'one of'} {names}"
         case Like(left=left, how=how, text=text, negated=negated):
-            verb = {"en": {"contains": "contains", "starts": "starts with", "ends": "ends with"}, "zh": {"contains": "包含", "starts": "开头为", "ends": "结尾为"}}[language][how]
+            verb = {
+                "en": {"contains": "contains", "starts": "starts with", "ends": "ends with"},
+                "zh": {"contains": "包含", "starts": "开头为", "ends": "结尾为"},
+            }[language][how]
             return f"{_phrase(left)} {no if negated else ''}{verb} “{text}”"
         case Null(left=left, negated=negated):
-            return f"{_phrase(left)} {'不为空' if negated else '为空'}" if language == "zh" else f"{_phrase(left)} is {'given' if negated else 'missing'}"
+            return (
+                f"{_phrase(left)} {'不为空' if negated else '为空'}"
+                if language == "zh"
+                else f"{_phrase(left)} is {'given' if negated else 'missing'}"
+            )
         case Beats(left=left, op=op, agg=agg):
             return f"{_phrase(left)} {ops[op]} {label(agg, language)}"
         case Within(query=query, negated=negated):
@@ -253,7 +296,10 @@ def _heads(query: Query | None, columns: list[str], language: str) -> list[str]:
         return columns
     heads = [label(item, language) for item in query.select]
     doubled = {head for head in heads if heads.count(head) > 1}
-    return [f"{_plain(item.table)} {head}" if head in doubled and isinstance(item, Col) else head for head, item in zip(heads, query.select, strict=True)]
+    return [
+        f"{_plain(item.table)} {head}" if head in doubled and isinstance(item, Col) else head
+        for head, item in zip(heads, query.select, strict=True)
+    ]
 
 
 def _phrase(col: Col) -> str:
