@@ -1,6 +1,7 @@
 """Hold a conversation: turns, commands, and the lines they come from."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -222,6 +223,8 @@ def run_piped(chat: Chat, stream: BinaryIO, failed: Callable[[Exception], None])
 
 def run_prompt(chat: Chat, failed: Callable[[Exception], None], *, read: Callable[[str], str] = input) -> None:
     """Ask at a prompt until the user leaves: Ctrl-D, /quit, or Ctrl-C at a prompt that follows a Ctrl-C."""
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401  # importing it gives input() editing and history
     interrupted = False
     while True:
         try:

@@ -1,0 +1,170 @@
+"""The chat in a terminal: a real process under a pty, Ctrl-C, Ctrl-D, and a killed turn."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.app.runner import PROGRAM, SECONDS, Home, make_home
+from tests.support.model_server import ModelServer, call, open_model_server, say
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with open_model_server() as running:
+        yield running
+
+
+class Terminal:
+    """A chat under a pty; `seen` is all it has shown."""
+
+    def __init__(self, home: Home, *args: str) -> None:
+        self.end, inside = pty.openpty()
+        env = home.environment(TERM="xterm-256color", COLUMNS="120", LINES="40")
+        self.process = subprocess.Popen(
+            [PROGRAM, "chat", *args], stdin=inside, stdout=inside, stderr=inside, env=env, start_new_session=True
+        )
+        os.close(inside)
+        self.seen = ""
+        self._mark = 0
+
+    def expect(self, text: str) -> None:
+        """Wait until the text is shown after what was expected before."""
+        deadline = time.monotonic() + SECONDS
+        while text not in self.seen[self._mark :]:
+            ready, _, _ = select.select([self.end], [], [], max(0.0, deadline - time.monotonic()))
+            data = b""
+            if ready:
+                try:
+                    data = os.read(self.end, 65536)
+                except OSError:  # the other side is closed
+                    data = b""
+            if not data:
+                raise AssertionError(f"never saw {text!r} in:\n{self.seen}")
+            self.seen += data.decode(errors="replace")
+        self._mark = self.seen.index(text, self._mark) + len(text)
+
+    def type(self, text: str) -> None:
+        os.write(self.end, text.encode())
+
+    def leave(self) -> None:
+        """Type Ctrl-D once the prompt has taken the terminal over: what comes before is no Ctrl-D to it."""
+        time.sleep(0.3)
+        self.type("\x04")
+
+    def interrupt(self) -> None:
+        """Send what Ctrl-C sends, a moment later: between showing a prompt and reading, a signal waits for the next key."""
+        time.sleep(0.3)
+        self.process.send_signal(signal.SIGINT)
+
+    def close(self) -> int:
+        return self.process.wait(SECONDS)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(SECONDS)
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        os.close(self.end)
+
+
+def using(server: ModelServer) -> list[str]:
+    return ["--model", "gpt-4o-mini", "--base-url", server.base_url]
+
+
+def test_ctrl_c_cancels_the_answer_and_the_next_turn_works(home: Home, server: ModelServer) -> None:
+    hold = threading.Event()
+    server.script(say("slow words that never end", hold=hold), say("fine again"))
+    with Terminal(home, "--thread", "t", *using(server)) as chat:
+        chat.expect("Ctrl-D leaves")
+        chat.type("hello\n")
+        chat.expect("slow")
+        chat.interrupt()
+        chat.expect("Cancelled. The thread is kept")
+        hold.set()
+        chat.type("你好\n")
+        chat.expect("fine again")
+        chat.expect("上下文")
+        chat.expect("> ")
+        chat.leave()
+        chat.expect("longtable chat --thread t")
+        assert chat.close() == 0
+    assert [message["content"] for message in server.requests[1].messages if message["role"] == "user"] == ["hello", "你好"]
+
+
+def test_ctrl_c_stops_a_running_query(home: Home, server: ModelServer) -> None:
+    server.script(call("run_sql", sql=ENDLESS), say("fine again"))
+    with Terminal(home, *using(server)) as chat:
+        chat.expect("Ctrl-D leaves")
+        chat.type("count for ever\n")
+        chat.expect("run_sql")
+        chat.interrupt()
+        chat.expect("Cancelled")
+        chat.type("and now\n")
+        chat.expect("fine again")
+        chat.type("/quit\n")
+        assert chat.close() == 0
+    assert server.requests[1].roles == ["system", "user", "assistant", "tool", "user"]
+
+
+def test_second_ctrl_c_at_the_prompt_leaves(home: Home) -> None:
+    with Terminal(home) as chat:
+        chat.expect("Ctrl-D leaves")
+        chat.expect("> ")
+        chat.interrupt()
+        chat.expect("Ctrl-C again")
+        chat.expect("> ")
+        chat.interrupt()
+        chat.expect("Continue with: longtable chat --thread")
+        assert chat.close() == 0
+
+
+def test_a_killed_turn_is_finished_when_the_thread_is_opened_again(home: Home, server: ModelServer) -> None:
+    hold = threading.Event()
+    server.script(say("half an answer", hold=hold), say("the whole answer"), say("and the next"))
+    with Terminal(home, "--thread", "t", *using(server)) as chat:
+        chat.expect("Ctrl-D leaves")
+        chat.type("the question\n")
+        chat.expect("half")
+        chat.kill()
+        hold.set()
+    done = home.run("ask", "next question", "--thread", "t", *using(server))
+    assert "thread t, continued" in done.stdout
+    told, _, rest = done.stdout.partition("The last turn was interrupted")
+    assert told
+    assert "the whole answer" in rest.partition("and the next")[0]
+    users = [message["content"] for message in server.requests[2].messages if message["role"] == "user"]
+    assert users == ["the question", "next question"]
+
+
+def test_terminal_draws_markdown_tables_and_the_gauge_without_foreign_escapes(home: Home, server: ModelServer) -> None:
+    server.script(call("run_sql", sql="SELECT customer FROM orders WHERE id = 30"), say("**bold** [link](http://x/\x1b]0;t\x07) end"))
+    with Terminal(home, *using(server)) as chat:
+        chat.expect("Ctrl-D leaves")
+        chat.type("who\n")
+        chat.expect("1 row,")
+        chat.expect("tokens (")
+        chat.type("/quit\n")
+        chat.expect("Continue with")
+        assert chat.close() == 0
+    assert "\x1b]" not in chat.seen
+    assert "**bold**" not in chat.seen
+    assert "red" in chat.seen
