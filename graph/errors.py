@@ -112,6 +112,17 @@ class ThreadNotFoundError(LongtableError):
         self.thread_id = thread_id
 
 
+class TurnPendingError(LongtableError):
+    """A turn was interrupted and must be finished first."""
+
+    code = "turn_pending"
+    short: ClassVar[dict[str, str]] = {"en": "The last turn is not finished yet.", "zh": "上一轮尚未完成。"}
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(f"thread {thread_id!r} has an interrupted turn: resume it, or ask again, then do this")
+        self.thread_id = thread_id
+
+
 class PersistenceError(LongtableError):
     """The file that keeps the threads cannot be opened or written."""
 

@@ -17,12 +17,17 @@ STAMP = "longtable"
 """Key in `additional_kwargs` under which an accepted message carries its turn and time; providers are not sent it."""
 
 
+ROLES = {"user", "human", "assistant", "ai", "system", "tool"}
+
+
 def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[BaseMessage]:
     """Upsert messages by id, in order; the reducer of `messages`.
 
     Deterministic and batching-invariant, as a delta channel replays its writes: `merge(merge(s, a), b) == merge(s, a + b)`.
     LangGraph gives ids to messages it is handed; one that still has none (a bare string or tuple) gets an id made from
-    its place and content. `RemoveMessage` takes a message out, with `REMOVE_ALL_MESSAGES` all before it; an unknown id
+    its place and content. An accepted message is not overwritten by input that repeats its id: a resent message is a
+    duplicate; a deliberate edit carries the stamp of the message it was copied from. `RemoveMessage` takes a message
+    out, with `REMOVE_ALL_MESSAGES` all before it; an unknown id
     is no error, for the removal may be replayed.
     """
     merged: list[BaseMessage | None] = list(convert_to_messages(state))
@@ -39,7 +44,9 @@ def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[Base
         if not message.id:
             message = message.model_copy(update={"id": _made_id(message, places)})
         if message.id in places:
-            merged[places[message.id]] = message
+            known = merged[places[message.id]]
+            if known is None or STAMP in message.additional_kwargs or STAMP not in known.additional_kwargs:
+                merged[places[message.id]] = message
         else:
             places[message.id] = len(merged)
             merged.append(message)
@@ -54,7 +61,11 @@ def _made_id(message: BaseMessage, taken: Mapping[str | None, int]) -> str:
 
 
 def _items(write: Any) -> Sequence[Any]:
-    return write if isinstance(write, list) else [write]
+    # A bare ("user", "hi") comes back from a checkpoint as ["user", "hi"]: both are one message.
+    if isinstance(write, list | tuple):
+        pair = len(write) == 2 and all(isinstance(part, str) for part in write) and write[0] in ROLES
+        return [tuple(write)] if pair else list(write)
+    return [write]
 
 
 def append_records(state: list[dict[str, Any]], writes: Sequence[Any]) -> list[dict[str, Any]]:
@@ -111,14 +122,15 @@ def view_of(values: Mapping[str, Any], context: Context) -> View:
 
 def frame_of(values: Mapping[str, Any], context: Context) -> Frame:
     """Return the frame of a thread's next call: its brief, with this run's settings on top."""
-    brief = values.get("brief") or {}
+    brief, turn = values.get("brief") or {}, turn_of(values)
     return Frame(
         system=context.system_prompt or brief.get("system") or "",
         tool_tokens=brief.get("tool_tokens", 0),
         limit=context.model_limit or brief.get("limit") or 0,
         encoding=brief.get("encoding") or "o200k_base",
         policy=CompactionPolicy.from_json(brief.get("policy") or {}),
-        ceiling=turn_of(values).get("ceiling"),
+        # A ceiling holds for the turn that met it.
+        ceiling=turn.get("ceiling") if turn.get("status") in {"running", "overflow"} else None,
     )
 
 

@@ -12,10 +12,10 @@ from langgraph.store.base import SearchItem
 from langgraph.types import Command, StateSnapshot
 
 from longtable.graph.context import Context
-from longtable.graph.errors import ConfigError, ThreadNotFoundError
+from longtable.graph.errors import ConfigError, ThreadNotFoundError, TurnPendingError
 from longtable.graph.events import AnswerEvent, ContextCompressed, ContextUsage, Event, QueryFinished, Token
 from longtable.graph.persistence import Persistence, storage_errors
-from longtable.graph.state import STAMP, Input, State, frame_of, next_view, thread_of, turn_of
+from longtable.graph.state import Input, State, next_view, thread_of, turn_of
 from longtable.nodes.ingest import THREADS, check_input
 
 Graph = CompiledStateGraph[State, Context, Input, State]
@@ -73,13 +73,15 @@ class Conversation:
     def stream(self, text: str) -> Iterator[Event]:
         """Run one turn and yield its events, the last an `answer`. Raises the typed errors of `longtable.graph.errors`."""
         with storage_errors():
-            message = self._message(text, self._keep_interrupted())
+            message = self._message(text)
+            self._keep_interrupted()
             yield from self._run(Input(messages=[message]))
 
     async def astream(self, text: str) -> AsyncIterator[Event]:
         """Run one turn and yield its events, the last an `answer`. Cancelling the task cancels queries, not the thread."""
         with storage_errors():
-            message = self._message(text, await self._akeep_interrupted())
+            message = self._message(text)
+            await self._akeep_interrupted()
             async for event in self._arun(Input(messages=[message])):
                 yield event
 
@@ -123,16 +125,22 @@ class Conversation:
         return next_view(self._values(await self._astate()), self.context)
 
     def compact(self) -> ContextCompressed | None:
-        """Fold now, also under the threshold; None when there is nothing to fold. Raises `ThreadNotFoundError`."""
+        """Fold now, also under the threshold; None when there is nothing to fold.
+
+        Raises `ThreadNotFoundError`, and `TurnPendingError` while an interrupted turn waits.
+        """
         with storage_errors():
             self._keep_interrupted()
-            return _compressed(list(self._run(_fold_now(self._values(self._state())))))
+            return _compressed(list(self._run(self._fold_now(self._state()))))
 
     async def acompact(self) -> ContextCompressed | None:
-        """Fold now, also under the threshold; None when there is nothing to fold. Raises `ThreadNotFoundError`."""
+        """Fold now, also under the threshold; None when there is nothing to fold.
+
+        Raises `ThreadNotFoundError`, and `TurnPendingError` while an interrupted turn waits.
+        """
         with storage_errors():
             await self._akeep_interrupted()
-            command = _fold_now(self._values(await self._astate()))
+            command = self._fold_now(await self._astate())
             return _compressed([event async for event in self._arun(command)])
 
     # -- inside -----------------------------------------------------------------------------------------------------
@@ -153,14 +161,14 @@ class Conversation:
         for event in reader.end():
             yield event
 
-    def _message(self, text: str, values: Mapping[str, Any]) -> HumanMessage:
-        """Return the new message; refuse here what `ingest` would refuse, so that nothing at all is written."""
+    def _message(self, text: str) -> HumanMessage:
+        """Return the new message; refuse what needs no count here, so that nothing at all is written (`ingest` counts)."""
         message = HumanMessage(text, id=str(uuid.uuid4()))
-        check_input([message], self.context, frame_of(values, self.context) if values.get("brief") else None)
+        check_input([message], self.context, None)
         return message
 
-    def _keep_interrupted(self) -> Mapping[str, Any]:
-        """Store what a killed run had not stored yet, without calling model or tool; return the thread's values.
+    def _keep_interrupted(self) -> None:
+        """Store what a killed run had not stored yet, without calling model or tool.
 
         New input replaces what is still on its way in: a user message that `ingest` has not taken in, or the result of
         a finished step that has no checkpoint yet, would be dropped.
@@ -168,17 +176,21 @@ class Conversation:
         for _ in range(4):
             state = self._state()
             if not _unstored(state):
-                return state.values
+                return
             self.graph.invoke(cast("Any", None), self.config, context=self.context, interrupt_before="*", durability="sync")
-        return self._state().values
 
-    async def _akeep_interrupted(self) -> Mapping[str, Any]:
+    async def _akeep_interrupted(self) -> None:
         for _ in range(4):
             state = await self._astate()
             if not _unstored(state):
-                return state.values
+                return
             await self.graph.ainvoke(cast("Any", None), self.config, context=self.context, interrupt_before="*", durability="sync")
-        return (await self._astate()).values
+
+    def _fold_now(self, state: StateSnapshot) -> Command[str]:
+        values = self._values(state)
+        if state.tasks:
+            raise TurnPendingError(self.thread_id)
+        return Command(goto="compact", update={"turn": {**turn_of(values), "status": "compacting"}})
 
     def _state(self) -> StateSnapshot:
         with storage_errors():
@@ -211,6 +223,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.text = ""
+        self.streams = False
         self.turn: Mapping[str, Any] = {}
 
     def read(self, mode: str, payload: Any) -> Iterator[Event]:
@@ -218,7 +231,11 @@ class _Reader:
             yield payload
         elif mode == "messages":
             message, metadata = payload
-            if metadata.get("langgraph_node") == "respond" and isinstance(message, AIMessage | AIMessageChunk) and message.text:
+            streamed = isinstance(message, AIMessageChunk)
+            self.streams |= streamed
+            # What was streamed comes once more whole where a server repeats its ids.
+            wanted = streamed or (isinstance(message, AIMessage) and not self.streams)
+            if metadata.get("langgraph_node") == "respond" and wanted and message.text:
                 yield Token(type="token", text=str(message.text))
         else:
             for node, update in payload.items():
@@ -258,11 +275,7 @@ def _unstored(state: StateSnapshot) -> bool:
 
 
 def _transcript(values: Mapping[str, Any]) -> list[BaseMessage]:
-    return [message for message in thread_of(values)[0] if STAMP in message.additional_kwargs]
-
-
-def _fold_now(values: Mapping[str, Any]) -> Command[str]:
-    return Command(goto="compact", update={"turn": {**turn_of(values), "status": "compacting"}})
+    return list(thread_of(values)[0])
 
 
 def _compressed(events: list[Event]) -> ContextCompressed | None:

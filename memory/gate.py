@@ -19,6 +19,8 @@ class Candidate:
     kept_tokens: int
     """What the view holds in any case: system, tools, newest rounds."""
     margin: float
+    summary_budget: int
+    """Most tokens a summary may have."""
 
 
 def objections(candidate: Candidate) -> list[str]:
@@ -26,7 +28,7 @@ def objections(candidate: Candidate) -> list[str]:
     reasons = []
     if not candidate.summary.strip():
         reasons.append("it is empty or lacks the headings")
-    most = int(candidate.replaced_tokens * (1 - candidate.margin))
+    most = min(int(candidate.replaced_tokens * (1 - candidate.margin)), candidate.summary_budget)
     if candidate.summary_tokens > most:
         reasons.append(f"it has {candidate.summary_tokens} tokens, at most {most} are accepted")
     if candidate.view_tokens >= candidate.view_before:

@@ -1,5 +1,6 @@
 """Limit and encoding of a model, by setting, profile or name; never a silent guess."""
 
+import re
 import warnings
 from collections.abc import Mapping
 
@@ -35,6 +36,9 @@ KNOWN_LIMITS: dict[str, int] = {
 }
 
 
+_DATED = re.compile(r"|-\d{4}(-\d{2}-\d{2})?|-latest|-preview")
+
+
 class EncodingFallbackWarning(UserWarning):
     """A model's own tokenizer is not known; counts use `DEFAULT_ENCODING`."""
 
@@ -52,7 +56,7 @@ def model_limit(name: str, *, setting: int | None = None, profile: Mapping[str, 
     bare = name.rsplit("/", 1)[-1].lower()
     for known in sorted(KNOWN_LIMITS, key=len, reverse=True):
         rest = bare.removeprefix(known)
-        if rest != bare and (not rest or rest[:2] in {"-2", "-l"}):  # "-2024-08-06", "-latest"
+        if rest != bare and _DATED.fullmatch(rest):
             return KNOWN_LIMITS[known]
     raise ConfigError(
         f"the input limit of model {name or 'without a name'!r} is not known: "

@@ -39,7 +39,7 @@ class CompactionPolicy:
     def __post_init__(self) -> None:
         for name in ("threshold", "target", "summary_share", "reserve", "margin", "breaker_share"):
             value = getattr(self, name)
-            if not 0 < value < 1:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
                 raise ConfigError(f"CompactionPolicy.{name} must be between 0 and 1, found {value!r}")
         for name, least in (
             ("keep_rounds", 1),
@@ -49,7 +49,7 @@ class CompactionPolicy:
             ("preview_chars", 40),
         ):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ConfigError(f"CompactionPolicy.{name} must be a whole number of at least {least}, found {value!r}")
         if self.target >= self.threshold:
             raise ConfigError(f"CompactionPolicy.target ({self.target}) must be under CompactionPolicy.threshold ({self.threshold})")

@@ -97,6 +97,8 @@ class TokenCounter:
         kind = block.get("type", "text")
         if kind in {"image", "image_url", "input_image"}:
             return IMAGE_TOKENS
+        if kind in {"tool_use", "function_call"}:
+            return 0  # the same call stands in tool_calls
         text = block.get("text")
         return self.text(text) if isinstance(text, str) else self.text(compact_json(block))
 

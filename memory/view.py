@@ -46,7 +46,7 @@ class Frame:
     @property
     def hard_tokens(self) -> int:
         """Return the tokens beyond which the model has no room left to answer."""
-        return int(self.limit * (1 - self.policy.reserve))
+        return min(int(self.limit * (1 - self.policy.reserve)), self.ceiling or self.limit)
 
     @property
     def counter(self) -> TokenCounter:
@@ -105,11 +105,12 @@ def memory_text(record: Record | None) -> str:
 
 
 def build_view(messages: Sequence[BaseMessage], compactions: Sequence[Record], frame: Frame) -> View:
-    """Return the next call's messages, within `frame.threshold_tokens` whatever their sizes.
+    """Return the next call's messages, within `frame.threshold_tokens` whatever their sizes, once all is folded.
 
-    What gives way, in order, oldest first: tool results become previews, then stubs; whole groups (a call with its
-    answers, an old round) are left out, with a note; last the memory. The newest user message stays word for word:
-    `ingest` refuses one that cannot fit.
+    What gives way past the threshold, in order, oldest first: tool results become previews, then stubs. Then, with a
+    note, whole groups (a call with its answers): of the newest round past the threshold; old rounds, which a fold has
+    not taken yet, only where the call would not fit at all (`frame.hard_tokens`). Last the memory. The newest user
+    message stays word for word: `ingest` refuses one that cannot fit.
     """
     record, start = live_record(messages, compactions)
     fitter = _Fitter(frame, memory_text(record), pair_calls(messages[start:]))
@@ -131,10 +132,11 @@ class _Fitter:
         self.frame, self.memory, self.messages = frame, memory, messages
         self.shrunk: set[int] = set()
         self.left_out = 0
+        self.bound = frame.threshold_tokens
         self.tokens = sum(map(frame.counter.message, messages))
 
     def over(self) -> bool:
-        return self._frame_tokens() + self.tokens > self.frame.threshold_tokens
+        return self._frame_tokens() + self.tokens > self.bound
 
     def shrink_results(self, shorten: Callable[[str], str]) -> None:
         count = self.frame.counter.message
@@ -150,6 +152,8 @@ class _Fitter:
     def leave_out(self) -> None:
         """Drop old rounds whole, then groups of the newest round, oldest first; never the newest user message."""
         rounds = split_rounds(self.messages)
+        if len(rounds) > 1:
+            self.bound = self.frame.hard_tokens
         units = [*rounds[:-1], *split_groups(rounds[-1])] if rounds else []
         newest = max((i for i, m in enumerate(self.messages) if m.type == "human"), default=-1)
         keep = self.messages[newest] if newest >= 0 else None

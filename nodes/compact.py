@@ -1,5 +1,6 @@
 """Fold the oldest rounds into memory: plan, summarise, pass the gate, append one record."""
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -22,8 +23,9 @@ from longtable.memory.tokens import fingerprint
 from longtable.memory.view import Frame, measure
 
 NAMESPACE = ("longtable", "compactions")
-PRIVATE: RunnableConfig = {"tags": ["nostream", "langsmith:nostream"], "run_name": "summarise"}
-"""Keeps the summariser's tokens out of the user's stream: the first tag is LangGraph's, the second agent-chat-ui's."""
+PRIVATE: RunnableConfig = {"tags": ["nostream", "langsmith:nostream"], "run_name": "summarise", "callbacks": []}
+"""Keeps the summariser's tokens out of every stream of the user's run: no callbacks of the run reach it, and two tags say
+so to LangGraph and to agent-chat-ui."""
 TRIES = 2
 WINDOW_SHARE = 0.75
 """Share of the summariser's window that its input may fill; the rest is for its prompt and for another tokenizer's count."""
@@ -65,7 +67,7 @@ class Compact:
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Do the same without blocking the event loop on the summariser."""
         started = time.perf_counter()
-        job = self._job(state, runtime)
+        job = await asyncio.to_thread(self._job, state, runtime)
         known = await runtime.store.aget(job.namespace, job.id) if job and runtime.store else None
         outcome = Outcome(dict(known.value), []) if known else await self._adrive(job)
         if job and outcome.record and runtime.store and not known:
@@ -96,30 +98,39 @@ class Compact:
         )
 
     def _drive(self, job: "Job | None") -> Outcome:
-        steps = fold_steps(job)
-        answer: str | Exception | None = None
-        while True:
-            try:
-                request = steps.send(answer)
-            except StopIteration as stop:
-                return _outcome(stop)
-            try:
-                answer = str(_given(self.summarizer).invoke(request, PRIVATE).text)
-            except Exception as error:  # a summariser that fails in any way must not fail the turn: the outcome says so
-                answer = error
+        steps, answer = fold_steps(job), None
+        while not isinstance(request := _advance(steps, answer), Outcome):
+            answer = self._ask(request)
+        return request
 
     async def _adrive(self, job: "Job | None") -> Outcome:
-        steps = fold_steps(job)
-        answer: str | Exception | None = None
-        while True:
-            try:
-                request = steps.send(answer)
-            except StopIteration as stop:
-                return _outcome(stop)
-            try:
-                answer = str((await _given(self.summarizer).ainvoke(request, PRIVATE)).text)
-            except Exception as error:  # as above
-                answer = error
+        steps, answer = fold_steps(job), None
+        # Counting and the fallback take time on a long thread: off the event loop.
+        while not isinstance(request := await asyncio.to_thread(_advance, steps, answer), Outcome):
+            answer = await self._aask(request)
+        return request
+
+    def _ask(self, request: list[BaseMessage]) -> str | Exception:
+        assert self.summarizer is not None, "a fold without a summariser asks nothing"
+        try:
+            return str(self.summarizer.invoke(request, PRIVATE).text)
+        except Exception as error:  # a summariser that fails in any way must not fail the turn: the outcome says so
+            return error
+
+    async def _aask(self, request: list[BaseMessage]) -> str | Exception:
+        assert self.summarizer is not None, "a fold without a summariser asks nothing"
+        try:
+            return str((await self.summarizer.ainvoke(request, PRIVATE)).text)
+        except Exception as error:  # as above
+            return error
+
+
+def _advance(steps: "Ask", answer: str | Exception | None) -> "list[BaseMessage] | Outcome":
+    try:
+        return steps.send(answer)
+    except StopIteration as stop:
+        outcome: Outcome = stop.value
+        return outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,6 +242,7 @@ def _judge(job: Job, summary: str, method: str) -> tuple[dict[str, Any] | None, 
         budget=job.frame.threshold_tokens,
         kept_tokens=after.total - after.memory,
         margin=job.frame.policy.margin,
+        summary_budget=job.fold.summary_budget,
     )
     why = objections(candidate)
     return (None, why) if why else ({**record, "tokens_after": after.total}, [])
@@ -289,13 +301,3 @@ def _conclude(state: State, outcome: Outcome, runtime: Runtime[Context], started
         )
     )
     return {"compactions": [record], "turn": {**turn, "breaker": None}}
-
-
-def _given(summarizer: BaseChatModel | None) -> BaseChatModel:
-    assert summarizer is not None, "a fold without a summariser asks nothing"
-    return summarizer
-
-
-def _outcome(stop: StopIteration) -> Outcome:
-    assert isinstance(stop.value, Outcome)
-    return stop.value

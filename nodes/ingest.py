@@ -50,9 +50,13 @@ class Ingest:
         context = runtime.context or Context()
         brief = self.brief(context)
         update: Update = {"brief": brief} if brief != state.get("brief") else {}
-        new = unstamped(thread_of(state)[0])
+        messages, _ = thread_of(state)
+        new = unstamped(messages)
         before = turn_of(state)
         number = before.get("number", 0)
+        if not new and messages and messages[-1].type == "human":
+            # The newest message was sent again, by its id, before it was answered: answer it now.
+            return {**update, "turn": {**before, "status": "running", "calls": 0, "overflows": 0}}
         try:
             check_input(new, context, frame_of({"brief": brief}, context))
         except InputError as error:
@@ -89,8 +93,8 @@ def unstamped(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 def stamp(message: Accepted, *, turn: int, time: str) -> Accepted:
     """Return the message marked as accepted in this turn, its texts fit to be stored."""
     changes: Update = {"additional_kwargs": {**message.additional_kwargs, STAMP: {"turn": turn, "time": time}}}
-    for name in ("content", "tool_calls", "invalid_tool_calls"):
-        value = getattr(message, name, None)
+    for name in ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "name"):
+        value = changes.get(name, getattr(message, name, None))
         if (clean := storable(value)) != value:
             changes[name] = clean
     return message.model_copy(update=changes)
@@ -105,7 +109,7 @@ def storable(value: Any) -> Any:
     if isinstance(value, list):
         return [storable(item) for item in value]
     if isinstance(value, dict):
-        return {key: storable(item) for key, item in value.items()}
+        return {storable(key): storable(item) for key, item in value.items()}
     return value
 
 

@@ -1,5 +1,6 @@
 """Ask the model, with the view that was counted."""
 
+import asyncio
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ class Respond:
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Do the same without blocking the event loop."""
-        context, view = _view(state, runtime)
+        context, view = await asyncio.to_thread(_view, state, runtime)
         try:
             for _ in range(TRIES):
                 answer = await self.model.ainvoke(view.messages)
@@ -59,7 +60,7 @@ class Respond:
         update: Update = {"turn": {**turn, "calls": turn.get("calls", 0) + 1, "status": status}}
         if status == "running":
             stamped = stamp(answer, turn=turn.get("number", 0), time=self.clock().isoformat(timespec="seconds"))
-            update["messages"] = [_with_fresh_id(stamped, thread_of(state)[0])]
+            update["messages"] = [_with_call_ids(_with_fresh_id(stamped, thread_of(state)[0]))]
         return update
 
 
@@ -82,6 +83,17 @@ def _failed(error: Exception, state: State, context: Context, view: View) -> Upd
         changes = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "breaker": None}
         return {"turn": {**turn, **changes, "status": "overflow"}}
     raise known from error
+
+
+def _with_call_ids(answer: BaseMessage) -> BaseMessage:
+    """Give an id to each call that came without one, or nothing could answer it."""
+    if not isinstance(answer, AIMessage) or all(call["id"] for call in all_calls(answer)):
+        return answer
+    calls = {
+        name: [{**call, "id": call["id"] or f"call_{uuid.uuid4().hex[:12]}"} for call in getattr(answer, name)]
+        for name in ("tool_calls", "invalid_tool_calls")
+    }
+    return answer.model_copy(update=calls)
 
 
 def _with_fresh_id(answer: BaseMessage, messages: Sequence[BaseMessage]) -> BaseMessage:

@@ -16,6 +16,7 @@ from longtable.graph.errors import (
     ProviderError,
     ProviderRateLimitedError,
     ProviderUnavailableError,
+    TurnPendingError,
 )
 from tests.support import model_server
 from tests.support.model_server import Fault, ModelServer, OverflowShape, Reply, open_model_server
@@ -131,6 +132,11 @@ def test_an_overflow_that_no_fold_helps_is_a_typed_error(server: ModelServer) ->
         talk.ask("hello")
     assert len(server.requests) == 3
     assert [m.text for m in talk.history()] == ["hello"]
+    with pytest.raises(TurnPendingError):
+        talk.compact()
+    recovered = Conversation(talk.graph, "t", context=CONTEXT)
+    server.always(model_server.say("fine"))
+    assert recovered.ask("word " * 400).text == "fine"  # the ceiling was that turn's alone
 
 
 def test_malformed_arguments_and_unknown_tools_go_back_to_the_model(server: ModelServer) -> None:

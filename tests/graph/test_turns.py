@@ -20,6 +20,7 @@ from longtable.graph.errors import (
     InputError,
     InvalidTextError,
     MessageTooLongError,
+    ProviderUnavailableError,
     WrongRoleError,
 )
 from longtable.graph.threads import Graph
@@ -273,3 +274,48 @@ def test_events_come_in_order_and_tokens_make_the_answer(read: Callable[[Convers
     kinds = [event["type"] for event in events if event["type"] != "token"]
     assert kinds == ["context_usage", "tool_started", "tool_finished", "context_usage", "answer"]
     assert "".join(event["text"] for event in events if event["type"] == "token") == "The sum is 3." == events[-1]["text"]
+
+
+def test_a_message_sent_again_by_its_id_is_one_message() -> None:
+    model = script("fine")
+    graph = compiled(model)
+    sent: Any = {"messages": [HumanMessage("hello", id="h1")]}
+    graph.invoke(sent, CONFIG, context=SMALL)
+    with pytest.raises(EmptyMessageError):
+        graph.invoke(sent, CONFIG, context=SMALL)  # nothing new to answer
+    with pytest.raises(MessageTooLongError):
+        graph.invoke({"messages": [HumanMessage("x" * 9_000, id="h2")]}, CONFIG, context=SMALL)
+    other: Any = {"messages": [HumanMessage("overwritten", id="h1"), HumanMessage("next", id="h3")]}
+    out = graph.invoke(other, CONFIG, context=SMALL)
+    assert [m.text for m in out["messages"]] == ["hello", "fine", "next", "fine"]
+
+
+def test_a_message_sent_again_before_it_was_answered_is_answered() -> None:
+    down = iter([True, False])
+
+    def say(_: object) -> AIMessage:
+        if next(down):
+            raise ConnectionResetError(104, "reset")
+        return AIMessage("fine")
+
+    graph = compiled(ScriptedModel(say=say))
+    sent: Any = {"messages": [HumanMessage("hello", id="h1")]}
+    with pytest.raises(ProviderUnavailableError):
+        graph.invoke(sent, CONFIG, context=SMALL)
+    out = graph.invoke(sent, CONFIG, context=SMALL)
+    assert [m.text for m in out["messages"]] == ["hello", "fine"]
+
+
+def test_a_pair_is_one_message_also_when_it_is_read_back() -> None:
+    graph = compiled(script("fine"))
+    pair: Any = {"messages": ("user", "hi")}
+    graph.invoke(pair, CONFIG, context=SMALL)
+    assert [m.text for m in graph.get_state(CONFIG).values["messages"]] == ["hi", "fine"]
+
+
+def test_a_call_without_an_id_keeps_its_result() -> None:
+    nameless = AIMessage("", tool_calls=[{"name": "add", "args": {"a": 1, "b": 2}, "id": None}])
+    talk = conversation(script(nameless, "done"))
+    talk.ask("add")
+    assert [m.text for m in talk.history()] == ["add", "", "3", "done"]
+    assert_paired(talk.view()[1:])

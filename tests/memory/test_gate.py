@@ -15,6 +15,7 @@ GOOD = Candidate(
     budget=600,
     kept_tokens=250,
     margin=0.1,
+    summary_budget=480,
 )
 
 

@@ -19,6 +19,8 @@ from longtable.memory.limits import EncodingFallbackWarning, encoding_name, mode
         ("gpt-4o-2024-08-06", 128_000),
         ("openai/gpt-4.1-mini", 1_047_576),
         ("GPT-4", 8_192),
+        ("gpt-4-0613", 8_192),
+        ("gpt-4-turbo-preview", 128_000),
     ],
 )
 def test_known_names_have_their_limit(name: str, limit: int) -> None:
@@ -31,7 +33,7 @@ def test_the_setting_beats_the_profile_and_the_profile_the_table() -> None:
     assert model_limit("gpt-4o", profile={"max_input_tokens": None}) == 128_000
 
 
-@pytest.mark.parametrize("name", ["", "my-model", "gpt-4o-custom", "deepseek-chatty"])
+@pytest.mark.parametrize("name", ["", "my-model", "gpt-4o-custom", "deepseek-chatty", "gpt-4o-lite", "qwen-plus-local-4k", "gpt-4-2k"])
 def test_an_unknown_name_raises_and_says_what_to_set(name: str) -> None:
     with pytest.raises(ConfigError, match=r"Context\.model_limit"):
         model_limit(name)

@@ -117,4 +117,5 @@ def test_only_tool_results_are_clipped_for_the_summariser() -> None:
 def test_the_prompt_names_the_five_headings_and_may_be_replaced() -> None:
     for language in ("en", "zh"):
         assert all(f"## {heading}" in summary_prompt(language, words=100) for heading in HEADINGS[language])
-    assert summary_prompt("en", words=100, instructions="Do it my way") == "Do it my way"
+    mine = summary_prompt("en", words=100, instructions="Do it my way")
+    assert mine.startswith("Do it my way\nWrite exactly these five headings")
