@@ -48,7 +48,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [
-        BIN / "langgraph",
+        str(BIN / "langgraph"),
         "dev",
         "--config",
         "langgraph.json",
