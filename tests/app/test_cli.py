@@ -2,6 +2,8 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -330,3 +332,11 @@ def test_demo_is_built_once_and_asked_by_default(home: Home) -> None:
     assert home.run("demo").stderr == ""
     done = home.run("ask", "How many airlines are there?", LONGTABLE_DATABASE="")
     assert "16" in done.stdout
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = {"langgraph", "langchain_core", "langchain", "openai", "duckdb", "sqlglot", "tiktoken", "pydantic", "numpy"}
+    run = "import sys; from longtable.app.cli import app; sys.argv = ['longtable', 'ask', '--help']; app(standalone_mode=False)"
+    code = f"{run}; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"

@@ -1,0 +1,201 @@
+"""Drawing: values in, text out."""
+
+import json
+from string import Formatter
+
+import pytest
+from rich.console import Console, RenderableType
+
+from longtable.app import render
+from longtable.app.clean import clean, clean_line, json_line, language_of
+from longtable.app.words import WORDS, say
+from longtable.graph.errors import ConfigError, MessageTooLongError, ProviderRateLimitedError
+from longtable.graph.events import ContextUsage, QueryFinished
+
+
+def drawn(what: RenderableType, width: int = 100) -> str:
+    console = Console(width=width, force_terminal=False, markup=False, highlight=False, emoji=False)
+    with console.capture() as capture:
+        console.print(what)
+    return capture.get()
+
+
+def finished(columns: list[str], rows: list[list[object]]) -> QueryFinished:
+    return QueryFinished(
+        type="query_finished",
+        call_id="1",
+        name="run_sql",
+        status="success",
+        ms=3,
+        sql="SELECT 1",
+        columns=columns,
+        column_types=["TEXT"] * len(columns),
+        rows=rows,
+        row_count=len(rows),
+    )
+
+
+def usage(total: int, limit: int = 1000) -> ContextUsage:
+    return ContextUsage(
+        type="context_usage",
+        total=total,
+        limit=limit,
+        fraction=total / limit,
+        threshold=0.6,
+        parts={"system": 10, "tools": 20, "memory": 1200, "messages": total - 30},
+        estimated=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("plain 文字\n\tline", "plain 文字\n\tline"),
+        ("\x1b[31mred\x1b[0m", "␛[31mred␛[0m"),
+        ("\x9b31m", "\ufffd31m"),
+        ("a\r\nb", "a\nb"),
+        ("bell\x07 nul\x00 del\x7f", "bell␇ nul␀ del␡"),
+        ("abc\u202ecba", "abc\ufffdcba"),
+        ("half \ud83d", "half \ufffd"),
+    ],
+)
+def test_control_characters_are_shown_not_sent(text: str, safe: str) -> None:
+    assert clean(text) == safe
+
+
+def test_clean_line_is_one_line_of_bounded_length() -> None:
+    assert clean_line("a\nb\x1bc") == "a b␛c"
+    assert len(clean_line("x" * 1000, 50)) == 50
+
+
+def test_json_line_round_trips_and_holds_no_raw_control() -> None:
+    data = {"text": "\x1b[1m \x9b \x7f 文字 \ud83d"}
+    line = json_line(data)
+    assert json.loads(line) == data
+    assert "文字" in line
+    assert line.isprintable()
+    line.encode()
+
+
+@pytest.mark.parametrize(("text", "language"), [("how many?", "en"), ("有多少 orders?", "zh"), ("", "en"), ("café", "en")])
+def test_language_follows_the_script(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "NULL"),
+        (2013, "2013"),
+        (336776, "336776"),
+        (12.639070257304708, "12.6391"),
+        (0.1 + 0.2, "0.3"),
+        (0.0, "0"),
+        (-0.00001234, "-1.234e-05"),
+        (1e20, "1e+20"),
+        (True, "true"),
+        ("two\nlines", "two⏎lines"),
+        ([1, "a"], '[1, "a"]'),
+        ("x" * 100, "x" * 59 + "…"),
+        ("\x1b[1m", "␛[1m"),
+    ],
+)
+def test_cell(value: object, shown: str) -> None:
+    assert render.cell(value) == shown
+
+
+def test_result_shows_twenty_rows_and_counts_the_rest() -> None:
+    event = finished(["n"], [[n] for n in range(1234)])
+    text = drawn(render.query_finished(event, 100, "en"))
+    assert "1,234 rows, 3 ms" in text
+    assert "│  19 │" in text or "│ 19 │" in text
+    assert " 20 │" not in text
+    assert "... 1,214 more rows" in text
+
+
+def test_columns_that_do_not_fit_are_named_and_shown_by_the_whole_result() -> None:
+    event = finished([f"column_{n}" for n in range(12)], [[f"value {n}" for n in range(12)]])
+    first = drawn(render.first_rows(event, 60, "en"), 60)
+    assert "column_0" in first
+    assert "more columns" in first
+    whole = drawn(render.whole_result(event, 60), 60)
+    assert all(f"value {n}" in whole for n in range(12))
+    assert all(len(line) <= 60 for line in (first + whole).splitlines())
+
+
+def test_one_column_wider_than_the_screen_is_folded_not_lost() -> None:
+    event = finished(["long"], [["word " * 11]])
+    assert drawn(render.first_rows(event, 30, "en"), 30).count("word") == 11
+
+
+def test_empty_result_is_a_line_without_a_table() -> None:
+    assert drawn(render.query_finished(finished(["n"], []), 80, "en")).strip() == "0 rows, 3 ms"
+    assert drawn(render.query_finished(finished(["n"], []), 80, "zh")).strip() == "0 行，3 毫秒"
+
+
+def test_markup_in_data_is_data() -> None:
+    event = finished(["[red]a[/red]"], [["[bold]x[/bold] :smile:"]])
+    text = drawn(render.first_rows(event, 80, "en"))
+    assert "[red]a[/red]" in text
+    assert "[bold]x[/bold] :smile:" in text
+
+
+@pytest.mark.parametrize(("total", "blocks"), [(0, 0), (500, 12), (1000, 24), (5000, 24)])
+def test_gauge_fills_with_use_and_never_past_its_end(total: int, blocks: int) -> None:
+    text = drawn(render.gauge(usage(total), "en"), 200)
+    assert text.count("█") == blocks
+    assert f"{total:,} / 1,000 tokens ({total / 10:.1f}%)" in text
+    assert "system 10 · tools 20 · memory 1,200 · messages" in text
+
+
+def test_compaction_is_told_in_numbers() -> None:
+    text = drawn(
+        render.compressed(
+            {
+                "type": "context_compressed",
+                "id": "x",
+                "original_tokens": 12345,
+                "compressed_tokens": 3210,
+                "messages": 14,
+                "method": "fallback",
+                "reasons": [],
+                "ms": 3,
+            },
+            "en",
+        )
+    )
+    assert text.strip() == "compacted 12,345 -> 3,210 tokens (14 messages, fallback, 3 ms)"
+
+
+@pytest.mark.parametrize(
+    ("error", "language", "sentence", "hint"),
+    [
+        (ConfigError("set X to Y"), "en", "The agent is not set up correctly.", "set X to Y"),
+        (ConfigError("set X to Y"), "zh", "智能体的设置有误。", "set X to Y"),
+        (MessageTooLongError(size=9, limit=8), "en", "The message has 9 characters, the limit is 8: please shorten it.", ""),
+        (ProviderRateLimitedError("wait", retry_after=7), "en", "The model's provider is busy: try again in 7 s.", "wait"),
+        (KeyError("secret"), "en", "Something went wrong inside longtable.", "KeyError; run again with --debug for the details"),
+    ],
+)
+def test_error_is_a_sentence_and_a_hint(error: Exception, language: str, sentence: str, hint: str) -> None:
+    assert render.error_texts(error, language) == (sentence, hint)
+
+
+def test_links_in_an_answer_make_no_hyperlink_escape() -> None:
+    console = Console(width=80, force_terminal=True)
+    with console.capture() as capture:
+        console.print(render.answer("see [here](http://example.org/\x1b) \x1b]0;t\x07"))
+    assert "\x1b]" not in capture.get()
+
+
+@pytest.mark.parametrize("key", sorted(WORDS))
+def test_every_sentence_is_there_in_both_languages_with_the_same_blanks(key: str) -> None:
+    def blanks(language: str) -> set[str]:
+        return {name for _, name, _, _ in Formatter().parse(WORDS[key][language]) if name}
+
+    assert set(WORDS[key]) == {"en", "zh"}
+    assert blanks("en") == blanks("zh")
+
+
+def test_unknown_language_reads_english() -> None:
+    assert say("leave", "fr") == WORDS["leave"]["en"]
