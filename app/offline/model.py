@@ -41,6 +41,7 @@ class BuiltInAnalyst(BaseChatModel):
 
     count: Callable[[str], int] = Field(default=estimate, exclude=True)
     model_name: str = MODEL_NAME
+    encoding: str = "o200k_base"  # what the graph counts its messages with
     profile: ModelProfile | None = Field(default_factory=lambda: ModelProfile(max_input_tokens=INPUT_LIMIT))
 
     @property
