@@ -29,7 +29,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 def make_shop(folder: Path) -> None:
     with closing(sqlite3.connect(folder / "shop.db")) as connection, connection:
-        connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, amount REAL)")
+        connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, price REAL)")
         connection.executemany("INSERT INTO orders VALUES (?, ?)", [(n, n / 2) for n in range(23)])
 
 
@@ -86,7 +86,7 @@ def test_a_turn_streams_tells_its_events_and_keeps_its_thread(server: str) -> No
         client = get_client(url=server)
         thread = await client.threads.create()
         parts: list[tuple[str, Any]] = []
-        for question in ("How many orders are there?", "What is the maximum amount of the orders?"):
+        for question in ("How many orders are there?", "What is the maximum price of the orders?"):
             given: dict[str, Any] = {"messages": [{"role": "user", "content": question}]}
             async for part in client.runs.stream(
                 thread["thread_id"], "longtable", input=given, stream_mode=["messages-tuple", "custom", "updates"]
@@ -109,7 +109,7 @@ def test_a_turn_streams_tells_its_events_and_keeps_its_thread(server: str) -> No
     messages = state["values"]["messages"]
     assert [m["content"] for m in messages if m["type"] == "human"] == [
         "How many orders are there?",
-        "What is the maximum amount of the orders?",
+        "What is the maximum price of the orders?",
     ]
     assert "23" in next(m["content"] for m in messages if m["type"] == "ai" and m["content"])
     assert "11" in messages[-1]["content"]
