@@ -64,6 +64,19 @@ class Column:
         )
 
     @cached_property
+    def truth(self) -> str | int | None:
+        """Return what stands for yes in a column of flags (1, 'yes', 'T', true), None when it is none."""
+        seen = {value if isinstance(value, bool) else str(value).strip() for value in self.samples if value is not None}
+        if not seen:
+            return None
+        if seen <= {True, False} and (self.type.upper().startswith("BOOL") or all(isinstance(value, bool) for value in seen)):
+            return True
+        for yes, no in (("1", "0"), ("yes", "no"), ("Yes", "No"), ("YES", "NO"), ("Y", "N"), ("y", "n"), ("T", "F"), ("true", "false"), ("True", "False"), ("是", "否")):
+            if seen <= {yes, no}:
+                return int(yes) if yes == "1" and self.has_number_type else yes
+        return None
+
+    @cached_property
     def is_binary(self) -> bool:
         """Say whether it holds bytes."""
         return "BLOB" in self.type.upper() or "BYTEA" in self.type.upper() or "BINARY" in self.type.upper()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.lexicon import (
     AGENTS,
+    DIMENSIONS,
     FILLERS,
     GENDERS,
     GREETINGS,
@@ -54,6 +55,7 @@ class Chunk:
     unit: str = ""
     quoted: bool = False
     name: bool = False
+    order: int = 0  # its place among the chunks
     used: bool = field(default=False, compare=False)
 
     @property
@@ -86,7 +88,10 @@ def chunk(tokens: list[Token], catalog: Catalog, values: Values) -> list[Chunk]:
             taken |= places
             chosen.append(span)
     chosen.sort(key=lambda span: span.start)
-    return _with_agent([_with_links(span, tokens, catalog) for span in chosen], catalog)
+    chunks = [_with_links(span, tokens, catalog) for span in chosen]
+    for order, each in enumerate(chunks):
+        each.order = order
+    return _with_agent(chunks, catalog)
 
 
 def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
@@ -108,10 +113,28 @@ def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
 def _with_links(span: _Span, tokens: list[Token], catalog: Catalog) -> Chunk:
     found = span.chunk
     found.place = span.start
+    if found.is_op("agg") and span.end - span.start > 1:  # "total of": the name of a column too, maybe
+        words = [token for token in tokens[span.start : span.end] if token.word not in ("of", "the", "number", "in")]
+        found.hits = tuple(hit for hit in hits(tuple(t.word for t in words), _text(words), catalog) if hit.score >= 0.9) if words else ()
+    if found.kind == "word" and not found.hits and lemma(found.word) in DIMENSIONS:
+        found.kind, found.hits = "mention", _measured(lemma(found.word), catalog)
+        found.kind = "mention" if found.hits else "word"
     if found.kind in ("op", "value", "unit", "time") and span.end - span.start == 1 and not found.hits:
         token = tokens[span.start]
         found.hits = tuple(hit for hit in hits((token.word,), token.text, catalog) if hit.score >= 0.9)
     return found
+
+
+def _measured(dimension: str, catalog: Catalog) -> tuple[Hit, ...]:
+    """Return the columns that measure a dimension named by its noun ('length' for milliseconds)."""
+    names = [word for word in DIMENSIONS[dimension] if not word.startswith("-")]
+    found: list[Hit] = []
+    for table in catalog.tables.values():
+        for column in table.columns:
+            places = [names.index(word) for word in map(lemma, column.words) if word in names]
+            if places and column.is_number and not column.is_id and table.kind == "table":
+                found.append(Hit(table.name, column.name, 0.8 - 0.01 * min(places), numeric=True))
+    return tuple(sorted(found, key=lambda hit: -hit.score))
 
 
 def _text(tokens: list[Token]) -> str:
@@ -129,6 +152,11 @@ def _ops(tokens: list[Token]) -> list[_Span]:
             if entry is not None:
                 found.append(_Span(start, start + size, size * 10 + 1.5, Chunk("op", _text(part), part[0].word, op=entry[0], arg=entry[1])))
                 break
+    for start in range(len(tokens) - 2):
+        words = [token.word for token in tokens[start : start + 4]]
+        if lemma(words[0]) == "day" and words[1] == "of" and words[-1 if words[2] == "the" else 2] in ("week", "weeks"):
+            size = 4 if words[2] == "the" else 3
+            found.append(_Span(start, start + size, size * 10 + 3, Chunk("unit", "day of the week", "weekday", unit="weekday")))
     for start, token in enumerate(tokens):
         if token.kind == "symbol":
             op = {"≥": ">=", "≤": "<=", "!=": "<>"}.get(token.text, token.text)
@@ -153,6 +181,8 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[_Span]:
             if last.kind not in ("word", "number") or (last.kind == "number" and len(part) == 1):
                 if not (len(part) == 1 and last.kind == "quoted"):
                     break
+            if last.text == "的":
+                break  # in Chinese what follows 的 is another noun
             if last.word in _SKIPPED:
                 continue
             words = tuple(token.word for token in part if token.word not in _SKIPPED)
@@ -163,6 +193,7 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[_Span]:
     return found
 
 
+_COMMANDS = frozenset("list show give find display get tell count".split())
 _ASKING = frozenset("what which who whose whom where when how is are was were do does did has have had".split())
 
 
@@ -255,7 +286,8 @@ def _matches(part: list[Token], values: Values) -> tuple[Match, ...]:
             exact = tuple(match for match in matches if match.how != "partial")
             if exact:
                 return exact
-            if any(token.is_name for token in part) or any(form in str(match.value).lower().split() for match in matches):
+            whole = {str(match.value).lower() for match in matches}
+            if any(token.is_name for token in part) or (len(whole) == 1 and next(iter(whole)).startswith(form + " ")):
                 return matches
     return ()
 

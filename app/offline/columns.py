@@ -77,6 +77,7 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
             and lemma(chunk.word) in ("id", "code", "number")
         ):
             score += 0.05
+        score += 0.015 if table is not None and table.names else 0.0
         if best is None or score > best[0] + 1e-9:
             best = (score, column)
     return best[1] if best else None

@@ -195,6 +195,8 @@ def _strftime(form: str, column: exp.Expression) -> exp.Expression:
 
 
 def _literal(value: Value) -> exp.Expression:
+    if isinstance(value, bool):
+        return exp.true() if value else exp.false()
     if isinstance(value, str):
         return exp.Literal.string(value)
     return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))

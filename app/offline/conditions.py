@@ -6,7 +6,8 @@ from longtable.app.offline.catalog import Column
 from longtable.app.offline.chunks import Chunk, Match
 from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, date_column, entity
 from longtable.app.offline.draft import Filter
-from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, MEASURE_UNITS, TO_COLUMNS, TO_WORDS
+from longtable.app.offline.joins import distance
+from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, MEASURE_UNITS, TO_COLUMNS, TO_WORDS, VERB_TABLES
 from longtable.app.offline.logic import (
     Agg,
     Among,
@@ -51,7 +52,7 @@ def _single(scope: Scope, item: Filter) -> tuple[str, Cond]:
                 raise CannotRead("column", item.mention.text if item.mention else "")
             return column.table, Null(_col(column), item.negated)
         case "beats":
-            column = _column(scope, item, lambda column: column.is_number)
+            column = _column(scope, item, lambda column: column.is_number) or (None if item.mention else _by_verbs(scope, item.verbs))
             if column is None:
                 raise CannotRead("measure", item.dimension or (item.mention.text if item.mention else "average"))
             col = _col(column, number=True)
@@ -316,11 +317,24 @@ def _time_scalar(scope: Scope, item: Filter, unit: str, home: str = "") -> tuple
         )
         if column is not None:
             return _scalar(column, unit, not column.is_date, item)
-    tables = (home,) if home else _tables(scope)
+    tables = (home,) if home else (*_verb_tables(scope, item.verbs), *_tables(scope))
     found = date_column(scope, wanted, tables, item.verbs)
     if found is None:
         raise CannotRead("time", *(chunk.text for chunk in item.times))
-    return _scalar(*([found[0], unit, found[1]]), item)
+    return _scalar(found[0], unit, found[1], item)
+
+
+def _verb_tables(scope: Scope, verbs: tuple[str, ...]) -> tuple[str, ...]:
+    """Return tables that the verb before a time speaks of and that link to the base: 'planes that flew in 2013' are of flights."""
+    nouns = {VERB_TABLES[verb] for verb in verbs if verb in VERB_TABLES} | {verb for verb in verbs if verb.endswith("ed")}
+    if not nouns or not scope.base:
+        return ()
+    home = scope.catalog.table(scope.base)
+    stems = {stem(noun) for noun in nouns}
+    if home is None or stems & {stem(word) for column in home.columns for word in column.words}:
+        return ()
+    found = [table.name for table in scope.catalog.tables.values() if table.described and stems & {stem(word) for word in table.words}]
+    return tuple(name for name in found if name != scope.base and distance(scope.catalog, scope.base, name) is not None)
 
 
 def _scalar(column: Column, unit: str, plain: bool, item: Filter) -> tuple[Scalar, bool]:

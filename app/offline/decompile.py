@@ -248,6 +248,8 @@ def _value(node: exp.Expr) -> Value:
         return -inner
     if isinstance(node, exp.Cast):
         return _value(node.this)
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
     if not isinstance(node, exp.Literal):
         raise NotReadable
     if node.is_string:

@@ -6,7 +6,7 @@ from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.columns import CannotRead, choose, entity
 from longtable.app.offline.conditions import as_col, as_number, settle_filter
 from longtable.app.offline.decompile import NotReadable, negate
-from longtable.app.offline.draft import Draft
+from longtable.app.offline.draft import Draft, Filter
 from longtable.app.offline.joins import path, plan
 from longtable.app.offline.logic import (
     Agg,
@@ -133,15 +133,15 @@ class _Editor:
             conds += preferred if preferred is not None else settle_filter(self.settler.scope, item)[1]
         conds += [cond for inner in self.draft.absent for cond in self.settler.negated(query, inner)]
         conds += [self.settler.having(query, item, {}) for item in self.draft.havings if item.counted is not None]
-        for item in self.draft.havings:
-            if item.counted is None:
-                raise CannotRead("number", f"{item.number:g}")
-        if query.group or query.limit is None or not query.order:
-            return replace(query, where=_merged(query.where, tuple(conds)))
+        for having in self.draft.havings:
+            if having.counted is None:
+                raise CannotRead("number", f"{having.number:g}")
         return replace(query, where=_merged(query.where, tuple(conds)))
 
     def preferred(self, item: object) -> list[Cond] | None:
         """Let a value take the column that the last filter was on, when it is a value of that column."""
+        if isinstance(item, Filter) and item.kind == "compare" and item.mention is None and not item.dimension:
+            return self.compared(item)
         values = getattr(item, "values", ())
         if not values:
             return None
@@ -154,6 +154,15 @@ class _Editor:
                 chosen = [matches[0].value for matches in found]
                 negated = bool(getattr(item, "negated", False))
                 return [Compare(left, "<>" if negated else "=", chosen[0]) if len(chosen) == 1 else Among(left, tuple(chosen), negated)]
+        return None
+
+    def compared(self, item: Filter) -> list[Cond] | None:
+        """'and more than 120?': a bare number goes to the column that was last compared with one."""
+        for cond in reversed(self.previous.where):
+            if isinstance(cond, Compare) and isinstance(cond.left, Col) and isinstance(cond.value, int | float) and len(item.numbers) == 1:
+                return [Compare(cond.left, item.op, item.numbers[0])]
+            if isinstance(cond, Between) and isinstance(cond.left, Col) and len(item.numbers) == 1:
+                return [Compare(cond.left, item.op, item.numbers[0])]
         return None
 
     def retargeted(self, query: Query) -> Query:

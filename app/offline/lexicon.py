@@ -64,6 +64,9 @@ DIMENSIONS: Final[dict[str, tuple[str, ...]]] = {
     "weight": ("weight", "mass", "load", "kilogram", "kg", "pound"),
     "height": ("height", "elevation", "altitude", "tall", "stature"),
     "speed": ("speed", "velocity", "horsepower", "mph"),
+    "sale": ("sale", "revenue", "turnover", "total", "amount"),
+    "revenue": ("revenue", "sale", "turnover", "total", "amount"),
+    "turnover": ("turnover", "revenue", "sale", "total", "amount"),
     "wealth": ("wealth", "worth", "balance", "income", "salary", "money", "revenue"),
     "pay": ("salary", "wage", "pay", "income", "compensation"),
     "quality": ("rating", "score", "grade", "mark", "rank", "star", "point"),
@@ -232,7 +235,7 @@ FILLERS: Final = frozenset("""
     contain contains hire hired employ employed employs born build built made manufactured open opened start started end ended
     enrolled enroll register join joined join's publish published admit admitted diagnose diagnosed prescribe prescribed manage manages managed
     direct directed air aired supply supplied supplies supervise supervised head headed lead led reach reached score scored win won wins
-    year's presented displayed ther thier pls plz whats saved shown amongst owned following those's entries records details rows values items actually exactly's whatever currently there're
+    year's designed design designs developed develops created create creates hosted hosts composed composes organized organised featuring features featured playing carrying serving wrote painted paints filmed published introduced establish set borne presented displayed ther thier pls plz whats saved shown amongst owned following those's entries records details rows values items actually exactly's whatever currently there're
     become hear move moved stay stayed send sent travel traveled travelled bring brought keep kept offer offered offers
     belongs need needs needed ask asked know known think mean means thing things something anything anyone everyone each other
 """.split())  # fmt: skip
@@ -284,3 +287,11 @@ PEOPLE: Final = frozenset(
 director driver pilot player athlete member user manager owner visitor guest passenger employee worker candidate applicant voter subscriber buyer seller agent coach officer
 judge lawyer lecturer faculty researcher scientist engineer friend contact performer composer reader borrower tenant resident citizen soldier crew host reviewer borrower victim suspect""".split()
 )
+
+MORE_IS_WORSE: Final = frozenset("delay late lateness error defect penalty fine loss complaint risk debt accident failure absence".split())
+MORE_IS_BETTER: Final = frozenset("rating score grade mark point star quality review profit revenue sale rate capacity".split())
+# Verbs whose time or object is kept in a table of that name ("customers who ordered in 2016").
+VERB_TABLES: Final[dict[str, str]] = {
+    "flew": "flight", "fly": "flight", "flown": "flight", "flies": "flight", "bought": "purchase", "buy": "purchase", "sold": "sale", "borrowed": "loan",
+    "lent": "loan", "drove": "trip", "paid": "payment", "traveled": "trip", "travelled": "trip", "treated": "appointment", "enrolled": "enrolment",
+}  # fmt: skip

@@ -32,8 +32,13 @@ class Hit:
 def hits(words: tuple[str, ...], raw: str, catalog: Catalog) -> tuple[Hit, ...]:
     """Return what the span may mean, best first. `words` are content words, `raw` the text as typed."""
     found: list[Hit] = []
+    real = any(table.kind == "table" for table in catalog.tables.values())
     for table in catalog.tables.values():
         score = _table_score(words, raw, table)
+        if table.kind == "view" and real:  # a view repeats what tables hold: only its own whole name brings it in
+            if score >= 0.9:
+                found.append(Hit(table.name, "", score, len(words)))
+            continue
         if score >= LEAST:
             found.append(Hit(table.name, "", score, len(words)))
         for column in table.columns:

@@ -2,7 +2,7 @@
 
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.draft import Draft, Filter, Having, Sorting, Superlative
-from longtable.app.offline.lexicon import ADJECTIVES, DIMENSIONS
+from longtable.app.offline.lexicon import ADJECTIVES, DIMENSIONS, MORE_IS_BETTER, MORE_IS_WORSE, UNIT_WORDS
 from longtable.app.offline.text import lemma, split_name
 
 _BREAKS = ("each", "by", "order", "top", "sup", "most", "frequent", "count", "dir")
@@ -21,6 +21,7 @@ class _Reader:
 
     def read(self) -> Draft:
         for rule in (
+            self.names,
             self.flags,
             self.order,
             self.like,
@@ -77,11 +78,22 @@ class _Reader:
                 elif each.kind == "mention":
                     words.extend(each.text.lower().split())
                     break
-                elif each.kind not in ("time", "comma"):
+                elif each.kind not in ("time", "comma") and not each.is_op("time", "cmp", "between"):
                     break
                 if len(words) >= reach + 2:
                     break
         return tuple(words)
+
+    def names(self) -> None:
+        """Take 'total' and the like for the name of a column where they stand like one: 'average total', 'a total above 5', 'the invoice total'."""
+        for index, each in enumerate(self.cs):
+            if not (each.is_op("agg") and each.hits):
+                continue
+            before = self.cs[index - 1] if index else None
+            following = next((c for c in self.cs[index + 1 :] if c.kind != "prep" and not c.is_op("each", "by", "pron")), None)
+            named = before is not None and (before.is_op("agg", "sup") or (before.kind == "mention" and before.hits[0].is_table))
+            if named or following is None or following.is_op("cmp", "between", "post") or following.kind in ("comma", "number", "time"):
+                each.kind = "mention"
 
     # -- flags and order --------------------------------------------------------------------------------------------
 
@@ -187,6 +199,8 @@ class _Reader:
             each = self.cs[place]
             if each.kind == "comma" or each.is_op(*_BREAKS) or (each.is_op("neg") and place > index + 1):
                 return place
+            if place > index + 1 and each.text == "的":
+                return place
             if place > index + 1 and each.kind == "prep" and each.word in ("and", "for", "than") and not _same_kind(self.cs, place):
                 return place
             if place > index + 2 and each.is_op("wh"):
@@ -246,6 +260,12 @@ class _Reader:
             "",
         )
         condition.unit = unit
+        following = self.cs[last + 1] if last + 1 < len(self.cs) else None
+        if following is not None and following.kind == "mention" and not following.used and lemma(following.text.lower()) in UNIT_WORDS:
+            place = self.before(index, "mention")
+            if condition.dimension or (place is not None and _measurable(self.cs[place])):
+                following.used = True  # 60 minutes: a unit, though a column has that name
+                condition.unit = lemma(following.text.lower())
         before = self.before(index, "mention", skip=("prep",), ops=("wh", "pron", "cmp", "each"))
         after = self.after(
             last,
@@ -268,8 +288,7 @@ class _Reader:
         """'models lighter than 3500': an adjective names its own column, unless the mention is of that dimension."""
         if not condition.dimension:
             return False
-        words = {word.lstrip("-") for word in DIMENSIONS[condition.dimension]}
-        return not any(words & set(map(lemma, split_name(hit.column))) for hit in self.cs[before].hits if hit.column)
+        return not _of_dimension(self.cs[before], condition.dimension)
 
     def above_average(self) -> None:
         for index, each in enumerate(self.cs):
@@ -296,7 +315,8 @@ class _Reader:
                 mention = self._take(before)
             elif right is not None and right.hits[0].is_table and before is None:
                 pass
-            self.draft.filters.append(Filter("beats", op=op, mention=mention, dimension=dimension, func=func, near=self._near(index)))
+            verbs = self.verbs(index)
+            self.draft.filters.append(Filter("beats", op=op, mention=mention, dimension=dimension, func=func, near=self._near(index), verbs=verbs))
 
     def compare(self) -> None:
         for index, each in enumerate(self.cs):
@@ -478,8 +498,10 @@ class _Reader:
                 place = self.after(place, "mention", "op", "unit", skip=("prep",))
             if place is not None and (self.cs[place].kind != "op" or self.cs[place].hits):
                 chunk = self.cs[place]
-                if not dimension or not chunk.hits[0].is_table:
+                if not dimension or (not chunk.hits[0].is_table and (dimension in ("size", "quality", "wealth") or _of_dimension(chunk, dimension))):
                     chunk.used = True
+                elif not chunk.hits[0].is_table:
+                    chunk = None
             kind = "dimension" if dimension else "most" if each.op == "most" or each.text.endswith(("number of", "amount of")) else "plain"
             self.draft.sups.append(Superlative(sign, kind, dimension, chunk, func))
 
@@ -493,7 +515,14 @@ class _Reader:
             chunk = self.cs[place] if place is not None and not self.cs[place].hits[0].is_table else None
             if chunk is not None:
                 chunk.used = True
-            self.draft.sups.append(Superlative(each.arg, "plain", chunk=chunk))
+            sign = each.arg
+            if each.word in ("best", "worst") and chunk is not None:
+                words = {lemma(word) for hit in chunk.hits[:1] for word in split_name(hit.column)}
+                if words & MORE_IS_WORSE:
+                    sign = "min" if sign == "max" else "max"
+                elif not words & MORE_IS_BETTER:
+                    self.draft.leftover.append(each.text)
+            self.draft.sups.append(Superlative(sign, "plain", chunk=chunk))
         else:
             self.draft.sups.append(Superlative("max" if each.arg == "desc" else "min", "first", "date"))
 
@@ -795,28 +824,20 @@ class _Reader:
             ):
                 if each.op in ("cmp", "post", "between", "neg", "like", "time", "agg", "top"):
                     self.draft.leftover.append(each.text)
-            elif each.kind == "unit" and index and self.cs[index - 1].kind == "time" or self._relates(index):
+            elif each.kind == "unit" and index and self.cs[index - 1].kind == "time":
                 each.used = True
             else:
                 self.draft.leftover.append(each.text)
-
-    def _relates(self, index: int) -> bool:
-        """Pass over a verb between two tables ('makers who designed models', 'channels not playing any cartoon'): their link says it."""
-        each = self.cs[index]
-        if each.kind != "word" or each.name or not each.word.endswith(("ed", "ing")) or not each.word.isascii():
-            return False
-        after = next(
-            (c for c in self.cs[index + 1 :] if c.kind not in ("prep", "number") and not c.is_op("cmp", "each", "distinct", "most", "neg")),
-            None,
-        )
-        before = self.cs[index - 1] if index else None
-        tables = after is not None and after.kind == "mention" and after.hits[0].is_table
-        return tables and (before is None or before.is_op("wh", "neg") or before.kind in ("mention", "value", "prep"))
 
 
 def _measurable(chunk: Chunk) -> bool:
     best = chunk.best
     return any(hit.numeric and hit.score >= best - 0.15 for hit in chunk.hits)
+
+
+def _of_dimension(chunk: Chunk, dimension: str) -> bool:
+    words = {word.lstrip("-") for word in DIMENSIONS[dimension]}
+    return any(words & set(map(lemma, split_name(hit.column))) for hit in chunk.hits if hit.column)
 
 
 def _is_column(chunk: Chunk) -> bool:

@@ -1,6 +1,6 @@
 """Decide, from the view alone, what to do next: call tools, or answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from longtable.app.offline import talk
@@ -19,6 +19,11 @@ from longtable.app.offline.wording import condition, word_result
 
 MOST_CALLS = 9
 """Rounds of tool calls in one turn before giving up; the graph allows 12 model calls."""
+_PEEK = 100
+_PEEKED = {
+    "en": f"The whole result is too large to fetch: these are only {_PEEK} of its rows. Filter or count to see all.",
+    "zh": f"完整结果太大，无法全部取出：以上只是其中 {_PEEK} 行。可以筛选或计数。",
+}
 _DESCRIBE_ALL = 12
 _DESCRIBE_AT_ONCE = 10
 
@@ -260,13 +265,17 @@ def _finished(view: View, language: str) -> Decision | None:
     catalog = catalog_in(view)
     dialect = catalog.dialect if catalog else "sqlite"
     query = read_sql(str(last.args.get("sql", "")), dialect)
+    too_large = [result for result in results if result.error_class in ("too_many_rows", "result_too_large")]
+    if last.error and last in too_large and len(too_large) == 1 and query is not None and query.limit is None:
+        return Decision((Call("run_sql", {"sql": render(replace(query, limit=_PEEK), dialect)}),))
     if last.error:
         raise CannotRead("failed", _first_line(last.error))
     if last.data is None:
         if len(results) < 2:
             return Decision((Call("run_sql", dict(last.args)),))
         raise CannotRead("lost")
-    return Decision(text=word_result(query, last.data, language))
+    text = word_result(query, last.data, language)
+    return Decision(text=f"{text}\n\n{_PEEKED[language]}" if too_large else text)
 
 
 def _first_line(error: str) -> str:

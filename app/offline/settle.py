@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from longtable.app.offline.catalog import Catalog, Column, Table
+from longtable.app.offline.catalog import Catalog, Column, Link, Table
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, date_column, entity
 from longtable.app.offline.conditions import as_col, as_number, settle_filter
@@ -67,8 +67,26 @@ class Settler:
     def query(self) -> Query:
         base = self.fixed or self.base()
         self.scope = replace(self.scope, base=base)
+        self.flags(base)
         shaped = self.shape(base)
         return self.finish(shaped)
+
+    def flags(self, base: str) -> None:
+        """'which products are discontinued', 'full time employees': a column of flags beside the thing itself is a condition."""
+        for chunk in [chunk for chunk in self.draft.targets if not entity(chunk)]:
+            column = choose(self.scope, chunk)
+            yes = column.truth if column is not None and column.table in (base, *self.scope.anchors) else None
+            if column is None or yes is None or not self.scope.anchors or not self.is_adjective(chunk):
+                continue
+            self.draft.targets = [each for each in self.draft.targets if each is not chunk]
+            self.extra.append(Compare(as_col(column), "=", yes))
+            self.need(column.table)
+
+    def is_adjective(self, chunk: Chunk) -> bool:
+        words = self.draft.words
+        before = words[chunk.order - 1] if 0 < chunk.order <= len(words) else ""
+        following = [c for c in self.draft.mentions if c.order == chunk.order + 1]
+        return before in ("are", "is", "was", "were", "be") or any(entity(c) for c in following)
 
     # -- base -------------------------------------------------------------------------------------------------------
 
@@ -82,6 +100,7 @@ class Settler:
             and not any(_is_people(self.catalog.table(name)) for name in self.scope.anchors)
         ):
             return self.people()
+        self.vote()
         for sup in draft.sups:
             if sup.chunk is not None and sup.kind in ("most", "plain") and (table := self.counted(sup)):
                 return table
@@ -91,7 +110,6 @@ class Settler:
         for func, chunk in draft.aggs:
             if chunk is not None:
                 return entity(chunk) or self.column(chunk, number=func in ("avg", "sum", "spread")).table
-        self.vote()
         for chunk in (*draft.targets, *draft.groups):
             if chunk.hits and chunk.kind != "unit":
                 return entity(chunk) or self.column(chunk).table
@@ -125,7 +143,7 @@ class Settler:
                 votes[table] = votes.get(table, 0.0) + score
         top = max(votes.values(), default=0.0)
         winners = [table for table, score in votes.items() if score >= top - 0.05]
-        if len(winners) == 1 and len(self.draft.mentions) > 1:
+        if len(winners) == 1 and (len(self.draft.mentions) > 1 or any(item.values for item in self.draft.filters)):
             self.scope = replace(self.scope, anchors=(winners[0],))
 
     def people(self) -> str:
@@ -170,6 +188,16 @@ class Settler:
 
     def shape(self, base: str) -> Query:
         draft = self.draft
+        own = [item for item in draft.havings if item.counted is None or (entity(item.counted) or self.column(item.counted).table) == base]
+        subjects = [chunk for chunk in draft.targets if not entity(chunk)]
+        if own and len(own) == len(draft.havings) and subjects and not draft.computes and not draft.sups and not draft.groups:
+            draft.groups, draft.targets = subjects[:1], subjects[1:]
+            return self.grouped(base, [Agg("count")])
+        if draft.limit is not None and draft.limit_desc is not None and not (draft.sorts or draft.computes or draft.sups or draft.groups) and subjects:
+            first = self.column(subjects[0])
+            if not first.is_number and not first.primary and not first.is_date:
+                draft.groups, draft.targets = subjects[:1], [chunk for chunk in draft.targets if chunk is not subjects[0]]
+                return self.grouped(base, [Agg("count")])
         if not draft.computes and not draft.sups and (measured := [sorting for sorting in draft.sorts if sorting.func]):
             return self.ranked_by(base, measured[0])
         if draft.percent and not draft.groups:
@@ -501,6 +529,11 @@ class Settler:
             raise CannotRead("dimension", sup.dimension)
         if sup.chunk is not None:
             raise CannotRead("measure", sup.chunk.text)
+        if sup.kind == "most" and {"spent", "spend", "spends", "paid", "pay", "pays", "earned", "earn"} & set(self.draft.words):
+            if (found := by_dimension(self.scope, "price", (base,))) is not None:
+                return found
+        if (found := by_dimension(self.scope, "height", (base,))) is not None:
+            return found
         raise CannotRead("measure", "highest" if sup.sign == "max" else "lowest")
 
     def frequent(self, base: str, sup: Superlative) -> Query:
@@ -718,6 +751,7 @@ class Settler:
         joins = list(query.joins)
         summing = any(isinstance(item, Agg) and item.func in ("sum", "avg") or isinstance(item, Share) for item in query.select)
         shown = {table for item in (*query.select, *query.group) for table in _tables(item)}
+        conds += self.extra
         mere = [name for name in self.join_only if summing and name not in shown and name != query.base and self.fans(query.base, name)]
         wanted = [name for name in self.join_only if name != query.base and name not in mere]
         inner_tables: dict[str, list[Cond]] = {}
@@ -870,6 +904,12 @@ class Settler:
         tables = [table for chunk in (*inner.targets, *[c for c in inner.counts if c]) if (table := entity(chunk)) and table != query.base]
         nested = [entity(item.counted) for item in inner.havings if item.counted is not None]
         if not inner.mentions and not inner.filters and inner.words:
+            table = self.catalog.table(query.base)
+            stems = {stem(word) for word in inner.words}
+            named = [column for column in (table.columns if table else ()) if stems & {stem(word) for word in column.words}]
+            named = [column for column in named if set(inner.words) & set(column.words)] or named
+            if len(named) == 1:
+                return [self.none_of(named[0])]
             return [self.absent(query.base, self.child_by_verb(query.base, inner.words), [])]
         if inner.groups or inner.sups or inner.sorts or inner.aggs or inner.absent or (inner.counts and not inner.counts[0]):
             raise CannotRead("negation")
@@ -882,9 +922,11 @@ class Settler:
             for table in (*tables, *nested):
                 if table in self.join_only and not any(entity(chunk) == table for chunk in self.draft.targets):
                     self.join_only.remove(table)
+            if not settled and (each := self.absent_by_all_keys(query.base, target)):
+                return each
             return [self.absent(query.base, target, settled)]
         columns = [self.column(chunk) for chunk in inner.targets if not entity(chunk)]
-        conds: list[Cond] = [Null(as_col(column)) for column in columns]
+        conds: list[Cond] = [self.none_of(column) for column in columns]
         for column in columns:
             self.need(column.table)
         for table, found in settled:
@@ -896,6 +938,25 @@ class Settler:
         if not conds and not tables:
             raise CannotRead("negation")
         return conds
+
+    def none_of(self, column: Column) -> Cond:
+        """Return what 'no X' means: false for a flag, zero for a quantity, missing for the rest."""
+        if column.truth is not None and column.truth != 1:
+            return Compare(as_col(column), "<>", column.truth)
+        if column.truth == 1 or (column.is_number and not column.is_id and {lemma(word) for word in column.words} & _QUANTITIES):
+            return Compare(as_number(column), "=", 0) if column.truth is not True else Compare(as_col(column), "=", False)
+        return Null(as_col(column))
+
+    def absent_by_all_keys(self, base: str, target: str) -> list[Cond]:
+        """'airports without flights': absent under every key that points here, unless the question names one."""
+        links = [link for link in self.catalog.links if link.many == target and link.one == base and len(link.many_columns) == 1]
+        if len(links) < 2 or len({self.hints.cost(replace_sure(link)) for link in links}) > 1:
+            return []
+        found: list[Cond] = []
+        for link in links:
+            many = Col(target, link.many_columns[0])
+            found.append(Within(Col(base, link.one_columns[0]), Query(target, (), (many,), (Null(many, negated=True),)), negated=True))
+        return found
 
     def child_by_verb(self, base: str, verbs: tuple[str, ...]) -> str:
         """Return the table that records what 'never used', 'never prescribed' speaks of: named by the verb, or the only one."""
@@ -934,6 +995,11 @@ def _tables(item: Scalar) -> tuple[str, ...]:
             return ()
 
 
+def replace_sure(link: Link) -> Link:
+    """Return the link as if declared: to compare what the question's words say of it."""
+    return replace(link, sure=True)
+
+
 def _not_all(conds: tuple[Cond, ...]) -> list[Cond]:
     return [AnyOf(tuple(negate(cond) for cond in conds))]
 
@@ -965,6 +1031,7 @@ def _is_amount(column: Column) -> bool:
     return not {"year", "month", "day", "age", "grade", "level", "rank", "hour"} & {lemma(word) for word in column.words}
 
 
+_QUANTITIES = frozenset("unit stock quantity qty number num count staff balance sale seat ticket employee child".split())
 _UNITS: dict[str, Unit] = {
     "year": "year",
     "month": "month",

@@ -13,7 +13,7 @@ _TOKEN = re.compile(
   | (?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+|\d+)(?P<suffix>st|nd|rd|th|k|m|%|s)?(?![A-Za-z\d])
   | (?P<code>\d+[A-Za-z][\w\-]*)
   | (?P<symbol><=|>=|!=|<>|<|>|=|≥|≤)
-  | (?P<word>[^\W\d_][\w]*(?:[.&\-][^\W_][\w]*)*(?:['’](?!s\b)[^\W\d_]+)?|_\w+)
+  | (?P<word>[^\W\d_][\w]*(?:[.&\-/][^\W_][\w]*)*(?:['’](?!s\b)[^\W\d_]+)?|_\w+)
   | (?P<clitic>['’]s\b)
   | (?P<comma>[,;，；、])
   | (?P<stop>[.?!。？！:：])
@@ -35,7 +35,8 @@ class Token:
     @property
     def is_name(self) -> bool:
         """Say whether it is written like a proper name or a code."""
-        return self.kind == "quoted" or (self.kind == "word" and self.text[:1].isupper()) or self.kind == "code"
+        capital = self.text.isupper() and len(self.text) > 1 if self.start == 0 else self.text[:1].isupper()
+        return self.kind in ("quoted", "code") or (self.kind == "word" and capital)
 
 
 def is_chinese(text: str) -> bool:
@@ -122,7 +123,7 @@ def stem(word: str) -> str:
     if base.endswith("ure") and len(base) > 6:
         base = base[:-3]
     for suffix in _SUFFIXES:
-        if base.endswith(suffix) and len(base) - len(suffix) >= 4:
+        if base.endswith(suffix) and len(base) - len(suffix) >= (3 if suffix in ("ed", "ing", "e") else 4):
             base = base[: -len(suffix)]
             break
     if len(base) > 4 and base[-1] == base[-2] and base[-1] not in "aeiousl":

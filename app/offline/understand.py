@@ -1,5 +1,6 @@
 """Turn a question, in the company of the catalogue, found values and the query before, into one query."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -30,7 +31,9 @@ class Read:
 
 def tokens_of(question: str, names: Iterable[str] = ()) -> list[Token]:
     """Return the tokens of a question in English or Chinese."""
-    return translate(question, names) if is_chinese(question) else tokenize(question)
+    if is_chinese(question):
+        return translate(question, names)
+    return tokenize(re.sub(r"\b(first|last|family|given) and (first|last|family|given) (names?)\b", r"\1 \3 and \2 \3", question, flags=re.IGNORECASE))
 
 
 def chinese_names(catalog: Catalog, values: Values) -> list[str]:
@@ -90,6 +93,8 @@ def leans(question: str, tokens: list[Token], draft: Draft) -> bool:
         return not (tables and (draft.counts and draft.counts[0] is not None or draft.targets or draft.sups)) or len(words) <= 3
     if opener in ("what about", "how about", "only", "just", "instead"):
         return True
+    if words[:2] in (["for", "each"], ["for", "every"]) and not draft.targets and not draft.counts:
+        return True
     if draft.counts or draft.aggs or draft.sups or draft.percent:
         named = (
             [chunk for chunk in draft.counts if chunk]
@@ -100,6 +105,8 @@ def leans(question: str, tokens: list[Token], draft: Draft) -> bool:
         return not named and not tables
     if draft.sorts or draft.limit is not None:
         return not tables and not draft.targets
+    if opener in ("per", "by") and not draft.targets:
+        return True
     if opener and not tables:
         return True
     asks = (
