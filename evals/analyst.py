@@ -136,7 +136,7 @@ def runnable(path: Path, question: Question) -> bool:
 def datasets(wanted: set[str]) -> Iterator[Score]:
     """Run each data set that is there and was asked for."""
     for name, path in (("chinook", SHARED / "chinook" / "Chinook_Sqlite.sqlite"), ("northwind", SHARED / "northwind" / "northwind.db")):
-        if wanted and name not in wanted or not (HERE / "questions" / f"{name}.jsonl").exists():
+        if (wanted and name not in wanted) or not (HERE / "questions" / f"{name}.jsonl").exists():
             continue
         if not path.exists():
             print(f"{name}: skipped, {path.name} is not at ../shared/data/{name}", file=sys.stderr)

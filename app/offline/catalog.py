@@ -71,7 +71,18 @@ class Column:
             return None
         if seen <= {True, False} and (self.type.upper().startswith("BOOL") or all(isinstance(value, bool) for value in seen)):
             return True
-        for yes, no in (("1", "0"), ("yes", "no"), ("Yes", "No"), ("YES", "NO"), ("Y", "N"), ("y", "n"), ("T", "F"), ("true", "false"), ("True", "False"), ("是", "否")):
+        for yes, no in (
+            ("1", "0"),
+            ("yes", "no"),
+            ("Yes", "No"),
+            ("YES", "NO"),
+            ("Y", "N"),
+            ("y", "n"),
+            ("T", "F"),
+            ("true", "false"),
+            ("True", "False"),
+            ("是", "否"),
+        ):
             if seen <= {yes, no}:
                 return int(yes) if yes == "1" and self.has_number_type else yes
         return None
@@ -226,7 +237,27 @@ def _paired(declared: list[Link], by_name: dict[str, Table]) -> list[Link]:
 
 
 _COMMON = frozenset(
-    "id name title type code date year month day hour time description status comment note number position value count".split()
+    [
+        "id",
+        "name",
+        "title",
+        "type",
+        "code",
+        "date",
+        "year",
+        "month",
+        "day",
+        "hour",
+        "time",
+        "description",
+        "status",
+        "comment",
+        "note",
+        "number",
+        "position",
+        "value",
+        "count",
+    ]
 )
 
 

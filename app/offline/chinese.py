@@ -1,5 +1,7 @@
 """Turn a simple Chinese question into English tokens in an order the parser reads; schema names and values stay as they are."""
 
+# ruff: noqa: E501, SIM905 - word lists read best as long lines of plain words
+
 import re
 from collections.abc import Iterable
 

@@ -178,9 +178,9 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[_Span]:
         for end in range(start + 1, min(start + 6, len(tokens)) + 1):
             part = tokens[start:end]
             last = part[-1]
-            if last.kind not in ("word", "number") or (last.kind == "number" and len(part) == 1):
-                if not (len(part) == 1 and last.kind == "quoted"):
-                    break
+            alone = len(part) == 1
+            if not (last.kind == "word" or (last.kind == "number" and not alone) or (last.kind == "quoted" and alone)):
+                break
             if last.text == "的":
                 break  # in Chinese what follows 的 is another noun
             if last.word in _SKIPPED:
@@ -193,8 +193,10 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[_Span]:
     return found
 
 
-_COMMANDS = frozenset("list show give find display get tell count".split())
-_ASKING = frozenset("what which who whose whom where when how is are was were do does did has have had".split())
+_COMMANDS = frozenset(["list", "show", "give", "find", "display", "get", "tell", "count"])
+_ASKING = frozenset(
+    ["what", "which", "who", "whose", "whom", "where", "when", "how", "is", "are", "was", "were", "do", "does", "did", "has", "have", "had"]
+)  # noqa: E501
 
 
 def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog) -> bool:

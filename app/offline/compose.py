@@ -30,14 +30,7 @@ from longtable.app.offline.logic import (
 )
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED = frozenset("""
-    all alter analyze and any array as asc attach between both by case cast check collate column constraint create cross current current_date current_time
-    current_timestamp default deferrable desc describe distinct do drop else end escape except exists false fetch filter for foreign from full glob grant group
-    having in index initially inner insert intersect interval into is isnull join key lateral leading left like limit match natural not notnull null of offset on
-    only or order outer over partition pivot placing plan pragma primary qualify range references reindex release rename replace returning right row rows select
-    session_user set share show similar some symmetric table temp temporary then to trailing transaction trigger true union unique unpivot update user using
-    values vacuum view virtual when where window with without
-""".split())  # fmt: skip
+_RESERVED = frozenset(["all", "alter", "analyze", "and", "any", "array", "as", "asc", "attach", "between", "both", "by", "case", "cast", "check", "collate", "column", "constraint", "create", "cross", "current", "current_date", "current_time", "current_timestamp", "default", "deferrable", "desc", "describe", "distinct", "do", "drop", "else", "end", "escape", "except", "exists", "false", "fetch", "filter", "for", "foreign", "from", "full", "glob", "grant", "group", "having", "in", "index", "initially", "inner", "insert", "intersect", "interval", "into", "is", "isnull", "join", "key", "lateral", "leading", "left", "like", "limit", "match", "natural", "not", "notnull", "null", "of", "offset", "on", "only", "or", "order", "outer", "over", "partition", "pivot", "placing", "plan", "pragma", "primary", "qualify", "range", "references", "reindex", "release", "rename", "replace", "returning", "right", "row", "rows", "select", "session_user", "set", "share", "show", "similar", "some", "symmetric", "table", "temp", "temporary", "then", "to", "trailing", "transaction", "trigger", "true", "union", "unique", "unpivot", "update", "user", "using", "values", "vacuum", "view", "virtual", "when", "where", "window", "with", "without"])  # fmt: skip
 _OPS: dict[str, type[exp.Binary]] = {"=": exp.EQ, "<>": exp.NEQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
 _FUNCS: dict[str, type[exp.AggFunc]] = {"sum": exp.Sum, "avg": exp.Avg, "min": exp.Min, "max": exp.Max}
 
@@ -87,12 +80,12 @@ class _Composer:
     def order(self, order: Order) -> exp.Ordered:
         return exp.Ordered(this=self.scalar(order.by), desc=order.desc, nulls_first=False)
 
-    def column(self, col: Col) -> exp.Expression:
+    def column(self, col: Col) -> exp.Expr:
         table = identifier(col.table) if self.qualify and col.table else None
         column = exp.Column(this=identifier(col.name), table=table)
         return exp.Cast(this=column, to=exp.DataType.build("DOUBLE" if self.dialect == "duckdb" else "REAL")) if col.cast else column
 
-    def scalar(self, item: Scalar) -> exp.Expression:
+    def scalar(self, item: Scalar) -> exp.Expr:
         match item:
             case Col():
                 return self.column(item)
@@ -123,13 +116,13 @@ class _Composer:
                 return exp.Avg(this=case)
         raise AssertionError(f"no rendering for {item!r}")
 
-    def product(self, product: Product) -> exp.Expression:
+    def product(self, product: Product) -> exp.Expr:
         factors = [self.column(factor) for factor in product.factors]
         if product.less is not None:
             factors.append(exp.Paren(this=exp.Sub(this=exp.Literal.number(1), expression=self.column(product.less))))
         return reduce(lambda left, right: exp.Mul(this=left, expression=right), factors)
 
-    def bucket(self, bucket: Bucket) -> exp.Expression:
+    def bucket(self, bucket: Bucket) -> exp.Expr:
         column = self.column(bucket.col)
         if bucket.unit == "decade":
             year = self.column(bucket.col)
@@ -154,7 +147,7 @@ class _Composer:
             return _strftime("%Y-%m" if bucket.unit == "month" else "%Y-%m-%d", column)
         return exp.cast(_strftime({"year": "%Y", "month_of_year": "%m", "hour": "%H", "weekday": "%w"}[bucket.unit], column), "INT")
 
-    def cond(self, cond: Cond) -> exp.Expression:
+    def cond(self, cond: Cond) -> exp.Expr:
         match cond:
             case Compare(left=left, op=op, value=value):
                 return _OPS[op](this=self.scalar(left), expression=_literal(value))
@@ -180,21 +173,21 @@ class _Composer:
                 return exp.Paren(this=exp.or_(*(self.cond(each) for each in conds)))
         raise AssertionError(f"no rendering for {cond!r}")
 
-    def like(self, cond: Like) -> exp.Expression:
+    def like(self, cond: Like) -> exp.Expr:
         escaped = re.sub(r"([\\%_])", r"\\\1", cond.text)
         pattern = {"contains": f"%{escaped}%", "starts": f"{escaped}%", "ends": f"%{escaped}"}[cond.how]
         kind = exp.ILike if self.dialect == "duckdb" else exp.Like  # LIKE of SQLite disregards case
-        like: exp.Expression = kind(this=self.column(cond.left), expression=exp.Literal.string(pattern))
+        like: exp.Expr = kind(this=self.column(cond.left), expression=exp.Literal.string(pattern))
         if escaped != cond.text:
             like = exp.Escape(this=like, expression=exp.Literal.string("\\"))
         return exp.Not(this=like) if cond.negated else like
 
 
-def _strftime(form: str, column: exp.Expression) -> exp.Expression:
+def _strftime(form: str, column: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="STRFTIME", expressions=[exp.Literal.string(form), column])
 
 
-def _literal(value: Value) -> exp.Expression:
+def _literal(value: Value) -> exp.Expr:
     if isinstance(value, bool):
         return exp.true() if value else exp.false()
     if isinstance(value, str):

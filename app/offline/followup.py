@@ -49,9 +49,10 @@ class _Editor:
             return self.others()
         if self.is_new_subject():
             return self.moved()
+        self.settler.flags(self.previous.base)
         query = self.previous
         touched = False
-        if draft.filters or draft.absent or draft.havings:
+        if draft.filters or draft.absent or draft.havings or self.settler.extra:
             query, touched = self.filtered(query), True
         if draft.targets or draft.asks:
             query, touched = self.retargeted(query), True
@@ -127,7 +128,7 @@ class _Editor:
         return replace(self.previous, select=(key,), distinct=False)
 
     def filtered(self, query: Query) -> Query:
-        conds: list[Cond] = []
+        conds: list[Cond] = list(self.settler.extra)
         for item in self.draft.filters:
             preferred = self.preferred(item)
             conds += preferred if preferred is not None else settle_filter(self.settler.scope, item)[1]
@@ -259,7 +260,7 @@ class _Editor:
             if chunk is None or entity(chunk) in ("", query.base):
                 found.append(Agg("count") if chunk is None or entity(chunk) else self.settler.count(query.base, chunk))
         for func, chunk in self.draft.aggs:
-            arg = self.settler.measure(query.base, chunk, func) if chunk is not None else earlier or ordered
+            arg = self.settler.measure(chunk, func) if chunk is not None else earlier or ordered
             if arg is None:
                 arg = self.settler.lone_measure(query.base, func)
             found.append(Spread(arg) if func == "spread" and isinstance(arg, Col) else Agg(func, arg))  # type: ignore[arg-type]  # func is one of Func
@@ -439,7 +440,7 @@ def _merged(old: tuple[Cond, ...], new: tuple[Cond, ...]) -> tuple[Cond, ...]:
 
 
 def _joined(old: tuple, new: tuple) -> tuple:  # type: ignore[type-arg]  # both are tuples of Join
-    return (*old, *(join for join in new if join.table not in [each.table for each in old]))
+    return (*old, *(join for join in new if join.table not in {each.table for each in old}))
 
 
 __all__ = ["choose", "follow"]

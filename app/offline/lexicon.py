@@ -1,5 +1,7 @@
 """Hold the general vocabulary of questions about tables: no name of any schema is here."""
 
+# ruff: noqa: E501, SIM905 - word lists read best as long lines of plain words
+
 from typing import Final
 
 IRREGULAR: Final[dict[str, str]] = {

@@ -23,14 +23,17 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
     for each, end in zip(chunks, ends, strict=True):
         strong = (
             each.kind == "mention"
-            and (each.best >= _STRONG or not each.name and each.best >= 0.75)
+            and (each.best >= _STRONG or (not each.name and each.best >= 0.75))
             and not (each.name and each.text.isupper() and len(each.text) <= 5)
         )
         for place in range(each.place, end):
             token = tokens[place]
-            if token.kind == "quoted" or (each.kind == "word") or (each.kind == "mention" and not strong):
-                loose[place] = True
-            elif each.kind == "mention" and token.is_name and place > 0 and not _in_title(tokens, place):
+            if (
+                token.kind == "quoted"
+                or (each.kind == "word")
+                or (each.kind == "mention" and not strong)
+                or (each.kind == "mention" and token.is_name and place > 0 and not _in_title(tokens, place))
+            ):
                 loose[place] = True
     texts: dict[str, float] = {}
     for start, end in _runs(tokens, loose):
@@ -95,9 +98,7 @@ def _add_run(texts: dict[str, float], run: list[Token]) -> None:
         weak = (
             token.word in FILLERS
             or token.word in PREPOSITIONS
-            or len(token.word) < 2
-            and token.kind != "quoted"
-            and not token.text.isupper()
+            or (len(token.word) < 2 and token.kind != "quoted" and not token.text.isupper())
         )
         if not weak:
             texts.setdefault(token.word, 2.0 + name + (0.5 if len(words) == 1 else 0))

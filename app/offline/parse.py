@@ -85,7 +85,7 @@ class _Reader:
         return tuple(words)
 
     def names(self) -> None:
-        """Take 'total' and the like for the name of a column where they stand like one: 'average total', 'a total above 5', 'the invoice total'."""
+        """Take 'total' and the like for the name of a column where they stand like one: 'average total', 'a total above 5'."""
         for index, each in enumerate(self.cs):
             if not (each.is_op("agg") and each.hits):
                 continue
@@ -137,7 +137,7 @@ class _Reader:
                 each.used = True
                 self.draft.sorts.append(Sorting(each, func))
                 func = ""
-            elif each.kind == "word" and each.word in ADJECTIVES or each.word in DIMENSIONS and each.kind == "word":
+            elif (each.kind == "word" and each.word in ADJECTIVES) or (each.word in DIMENSIONS and each.kind == "word"):
                 each.used = True
                 self.draft.sorts.append(Sorting(None, func, ADJECTIVES.get(each.word, (each.word, ""))[0]))
             elif each.hits and each.kind == "op":
@@ -168,7 +168,7 @@ class _Reader:
             text = self._take(target)
             left = self.before(index, "mention")
             right = self.after(target, "mention", skip=("prep", "op"))
-            place = right if right is not None and self.cs[right - 1].word in ("in", "on", "of") or left is None else left
+            place = right if (right is not None and self.cs[right - 1].word in ("in", "on", "of")) or left is None else left
             if right is not None and left is not None and any(c.is_op("pron") for c in self.cs[target:right]):
                 place = right
             self.draft.filters.append(Filter("like", mention=self._take(place) if place is not None else None, op=each.arg, text=text.text))
@@ -182,7 +182,7 @@ class _Reader:
             last = self.cs[end].place if end < len(self.cs) else 10_000
             verbs = tuple(c.word for c in self.all if c.kind == "filler" and each.place < c.place < last)
             if not [c for c in scope if c.kind != "prep"]:
-                if verbs and "never" in each.text.lower().split() + list(verbs) or any(_is_participle(verb) for verb in verbs):
+                if (verbs and "never" in each.text.lower().split() + list(verbs)) or any(_is_participle(verb) for verb in verbs):
                     each.used = True
                     self.draft.absent.append(Draft(words=verbs))
                 continue
@@ -275,7 +275,7 @@ class _Reader:
         )
         if after is not None and self.cs[after].kind == "op" and not self.cs[after].hits:
             after = None
-        adjacent = after is not None and not (self.cs[after].kind == "op")
+        adjacent = after is not None and self.cs[after].kind != "op"
         if before is not None and not self.cs[before].used and _measurable(self.cs[before]) and not self._elsewhere(condition, before):
             condition.mention = self._take(before)
         elif after is not None and adjacent and not (condition.dimension and self.cs[after].hits[0].is_table):
@@ -316,7 +316,9 @@ class _Reader:
             elif right is not None and right.hits[0].is_table and before is None:
                 pass
             verbs = self.verbs(index)
-            self.draft.filters.append(Filter("beats", op=op, mention=mention, dimension=dimension, func=func, near=self._near(index), verbs=verbs))
+            self.draft.filters.append(
+                Filter("beats", op=op, mention=mention, dimension=dimension, func=func, near=self._near(index), verbs=verbs)
+            )
 
     def compare(self) -> None:
         for index, each in enumerate(self.cs):
@@ -438,15 +440,8 @@ class _Reader:
             if place is None or self.cs[place].used:
                 continue
             if any((hit.table, hit.column) in columns for hit in self.cs[place].hits):
-                return (
-                    self._take(place)
-                    if not self.cs[place].hits[0].is_table or place == before and self._named_entity(place, columns)
-                    else self.cs[place]
-                )
+                return self.cs[place] if self.cs[place].hits[0].is_table else self._take(place)
         return None
-
-    def _named_entity(self, place: int, columns: set[tuple[str, str]]) -> bool:
-        return False
 
     # -- shape ------------------------------------------------------------------------------------------------------
 
@@ -468,10 +463,11 @@ class _Reader:
                 self.draft.limit = int(following.number)
         for index, each in enumerate(self.cs):
             following = self.cs[index + 1] if index + 1 < len(self.cs) else None
-            if self.draft.limit is None and each.kind == "number" and not each.used and following is not None:
-                if following.is_op("sup", "most", "frequent") or (following.kind == "mention" and self._has_superlative(index)):
-                    each.used = True
-                    self.draft.limit = int(each.number)
+            if self.draft.limit is not None or each.kind != "number" or each.used or following is None:
+                continue
+            if following.is_op("sup", "most", "frequent") or (following.kind == "mention" and self._has_superlative(index)):
+                each.used = True
+                self.draft.limit = int(each.number)
 
     def _has_superlative(self, index: int) -> bool:
         return any(each.is_op("sup", "most", "frequent") for each in self.cs[index:]) and not (
@@ -498,7 +494,9 @@ class _Reader:
                 place = self.after(place, "mention", "op", "unit", skip=("prep",))
             if place is not None and (self.cs[place].kind != "op" or self.cs[place].hits):
                 chunk = self.cs[place]
-                if not dimension or (not chunk.hits[0].is_table and (dimension in ("size", "quality", "wealth") or _of_dimension(chunk, dimension))):
+                if not dimension or (
+                    not chunk.hits[0].is_table and (dimension in ("size", "quality", "wealth") or _of_dimension(chunk, dimension))
+                ):
                     chunk.used = True
                 elif not chunk.hits[0].is_table:
                     chunk = None
@@ -538,7 +536,7 @@ class _Reader:
             if start == "by" and self._passive(index, place):
                 each.used = True
                 continue
-            if start == "by" and (self.cs[place].kind == "op" or self._by_measure(index, place)):
+            if start == "by" and (self.cs[place].kind == "op" or self._by_measure(place)):
                 self._order_keys_by(index)
                 continue
             each.used = True
@@ -574,7 +572,7 @@ class _Reader:
             and before.word.endswith(("ed", "en", "made", "sold", "sung", "built", "held"))
         )
 
-    def _by_measure(self, index: int, place: int) -> bool:
+    def _by_measure(self, place: int) -> bool:
         """'the longest flight by distance', 'top 5 products by price': what follows orders."""
         ranked = self.draft.limit_desc is not None or bool(self.draft.sups)
         return ranked and self.cs[place].kind == "mention" and not self.cs[place].hits[0].is_table and not self.draft.computes
@@ -657,8 +655,7 @@ class _Reader:
                 ):
                     break
                 if self.cs[joined].used or (
-                    joined + 1 < len(self.cs)
-                    and self.cs[joined + 1].kind in ("value", "number")
+                    (joined + 1 < len(self.cs) and self.cs[joined + 1].kind in ("value", "number"))
                     or any(c.is_op("agg") for c in self.cs[place:joined])
                 ):
                     break
@@ -702,12 +699,8 @@ class _Reader:
                     break
                 numbers.append(self.cs[step])
                 joined = step
-            if (
-                before is not None
-                and not self.cs[before].hits[0].is_table
-                and not self.cs[before].used
-                or before is not None
-                and _names_key(self.cs[before])
+            if (before is not None and not self.cs[before].hits[0].is_table and not self.cs[before].used) or (
+                before is not None and _names_key(self.cs[before])
             ):
                 self._equal([each, *numbers[1:]], self.cs[before], index)
             elif all(_year_like(number) for number in numbers):

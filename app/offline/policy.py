@@ -10,8 +10,10 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.compose import render
 from longtable.app.offline.decompile import read_sql
 from longtable.app.offline.followup import follow
-from longtable.app.offline.lookups import value_texts
 from longtable.app.offline.logic import Query
+from longtable.app.offline.lookups import value_texts
+from longtable.app.offline.recall import best_match, content_words, recall
+from longtable.app.offline.smalltalk import described_name, kind_of
 from longtable.app.offline.text import stem
 from longtable.app.offline.understand import chinese_names, draft_again, tokens_of, understand
 from longtable.app.offline.view import ToolResult, View, catalog_in, last_sql, values_in
@@ -59,11 +61,11 @@ def decide(view: View) -> Decision:
 
 def _decide(view: View, language: str) -> Decision:
     question = view.now.question
-    kind = talk.kind_of(question)
+    kind = kind_of(question)
     if kind in ("greeting", "thanks", "write", "sql"):
         return Decision(text=_small_talk(kind, view, language))
     if kind == "recall" and not _asks_again(question):
-        if (said := talk.recall(question, view, language)) is not None:
+        if (said := recall(question, view, language)) is not None:
             return Decision(text=said)
         raise CannotRead("recall")
     if (done := _finished(view, language)) is not None:
@@ -75,7 +77,7 @@ def _decide(view: View, language: str) -> Decision:
         return _described(view, catalog, ()) or Decision(text=talk.help_text(catalog, language))
     if kind == "tables":
         return Decision(text=talk.tables_text(catalog, language))
-    if kind == "describe" and (table := talk.described_name(question)):
+    if kind == "describe" and (table := described_name(question)):
         return _describe(view, catalog, table, language)
     return _answer(view, catalog)
 
@@ -83,7 +85,7 @@ def _decide(view: View, language: str) -> Decision:
 def _asks_again(question: str) -> bool:
     """Say whether an earlier question is to be asked anew with a change: 'the same as when I asked about carriers but for JFK'."""
     words = question.lower()
-    return "same" in words and ("but" in words or "for" in words) or "一样" in words and "但" in words
+    return ("same" in words and ("but" in words or "for" in words)) or ("一样" in words and "但" in words)
 
 
 def _small_talk(kind: str, view: View, language: str) -> str:
@@ -121,7 +123,7 @@ def _search_words(question: str) -> list[str]:
         for token in tokens_of(question)
         if token.kind == "word"
         for word in [token.word]
-        if len(word) > 3 and word in talk.content_words(token.word)
+        if len(word) > 3 and word in content_words(token.word)
     ]
     return [stem(word) if word.isascii() and len(stem(word)) >= 4 else word for word in words][:6]
 
@@ -153,7 +155,7 @@ def _relevant(view: View, catalog: Catalog, values: Values) -> list[str]:
         chosen += [
             hit.table
             for hit in hits
-            if (table := catalog.table(hit.table)) and (table.kind == "table" or hit.is_table and hit.score >= 0.9)
+            if (table := catalog.table(hit.table)) and (table.kind == "table" or (hit.is_table and hit.score >= 0.9))
         ]
         chosen += [match.table for match in each.matches[:4] if (table := catalog.table(match.table)) and table.kind == "table"]
     if (query := _before(view, catalog)) is not None:
@@ -236,7 +238,7 @@ def _answer(view: View, catalog: Catalog) -> Decision:
 
 def _query(view: View, catalog: Catalog, values: Values) -> Query:
     question = view.now.question
-    if talk.kind_of(question) == "recall" or "when i asked" in question.lower():
+    if kind_of(question) == "recall" or "when i asked" in question.lower():
         return _again(view, catalog, values)
     return understand(question, catalog, values, _before(view, catalog))
 
@@ -249,7 +251,7 @@ def _again(view: View, catalog: Catalog, values: Values) -> Query:
     old, _, change = question.partition(" but ")
     if not change:
         old, _, change = question.partition("但")
-    place = talk.best_match(old, [asked for asked, _ in earlier])
+    place = best_match(old, [asked for asked, _ in earlier])
     query = read_sql(earlier[place][1], catalog.dialect) if place is not None else None
     if query is None:
         raise CannotRead("recall")

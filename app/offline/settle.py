@@ -9,6 +9,7 @@ from longtable.app.offline.conditions import as_col, as_number, settle_filter
 from longtable.app.offline.decompile import NotReadable, negate
 from longtable.app.offline.draft import Draft, Filter, Having, Sorting, Superlative
 from longtable.app.offline.joins import Hints, Step, distance, path, plan
+from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, PEOPLE, TO_COLUMNS, TO_WORDS
 from longtable.app.offline.logic import (
     Agg,
     Among,
@@ -29,7 +30,6 @@ from longtable.app.offline.logic import (
     Unit,
     Within,
 )
-from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, PEOPLE, TO_COLUMNS, TO_WORDS
 from longtable.app.offline.text import lemma, likeness, split_name, stem
 
 _MANY_COLUMNS = 15
@@ -174,7 +174,7 @@ class Settler:
         ]
         if sup.kind == "plain":
             return table if sup.func == "count" else ""
-        if measure and (not table or measure[0].score > 0.9 and measure[0].table != table):
+        if measure and (not table or (measure[0].score > 0.9 and measure[0].table != table)):
             return ""
         return table or ("" if measure else self.column(chunk).table)
 
@@ -193,7 +193,12 @@ class Settler:
         if own and len(own) == len(draft.havings) and subjects and not draft.computes and not draft.sups and not draft.groups:
             draft.groups, draft.targets = subjects[:1], subjects[1:]
             return self.grouped(base, [Agg("count")])
-        if draft.limit is not None and draft.limit_desc is not None and not (draft.sorts or draft.computes or draft.sups or draft.groups) and subjects:
+        if (
+            draft.limit is not None
+            and draft.limit_desc is not None
+            and not (draft.sorts or draft.computes or draft.sups or draft.groups)
+            and subjects
+        ):
             first = self.column(subjects[0])
             if not first.is_number and not first.primary and not first.is_date:
                 draft.groups, draft.targets = subjects[:1], [chunk for chunk in draft.targets if chunk is not subjects[0]]
@@ -206,7 +211,7 @@ class Settler:
             return self.superlative(base)
         if draft.computes:
             return self.computed(base)
-        if draft.groups and not self.attribute_groups(base):
+        if draft.groups and not self.attribute_groups():
             return self.grouped(base, [Agg("count")])
         return self.listing(base)
 
@@ -251,7 +256,7 @@ class Settler:
             found.append(self.count(base, chunk))
         pending: Column | None = None
         for func, chunk in reversed(draft.aggs):
-            arg = self.measure(base, chunk, func) if chunk is not None else None
+            arg = self.measure(chunk, func) if chunk is not None else None
             if arg is None and pending is not None:
                 arg = as_number(pending)
             if arg is None:
@@ -287,7 +292,7 @@ class Settler:
         self.need(column.table)
         return Agg("count", as_col(column), distinct=True)
 
-    def measure(self, base: str, chunk: Chunk, func: str) -> Col | Product:
+    def measure(self, chunk: Chunk, func: str) -> Col | Product:
         column = choose(
             self.scope,
             chunk,
@@ -333,7 +338,7 @@ class Settler:
         table = entity(chunk)
         return bool(table) and (table == base or table in self.join_only)
 
-    def attribute_groups(self, base: str) -> bool:
+    def attribute_groups(self) -> bool:
         """'the number of staff in each museum': a column of the very thing that each row is."""
         targets = [chunk for chunk in self.draft.targets if not entity(chunk)]
         return bool(targets) and all(
@@ -452,11 +457,8 @@ class Settler:
             return self.most(base, sup, desc)
         if sup.func:
             chunk = sup.chunk
-            agg: Scalar = (
-                Agg("count")
-                if sup.func == "count"
-                else Agg(sup.func, self.measure(base, chunk, sup.func) if chunk else self.lone_measure(base, sup.func))
-            )  # type: ignore[arg-type]
+            arg = None if sup.func == "count" else self.measure(chunk, sup.func) if chunk else self.lone_measure(base, sup.func)
+            agg = Agg(sup.func, arg)  # type: ignore[arg-type]  # func is one of Func
             return self.ranked_groups(base, agg, desc)
         if self.draft.computes:
             return self.ranked_computed(base, desc)
@@ -479,7 +481,7 @@ class Settler:
                 for each in self.draft.sups[1:]
             )
             return Query(column.table if not self.draft.targets else base, select=(Agg("max" if desc else "min", col), *extra))
-        if sup.kind == "most" and subjects and (rolled := self.rolled(base, column, subjects[0], desc)) is not None:
+        if sup.kind == "most" and subjects and (rolled := self.rolled(column, subjects[0], desc)) is not None:
             return rolled
         listing = self.listing(base if self.fixed else self.subject_table(subjects, column), everything=False)
         items = listing.select if col in listing.select else (*listing.select, col)
@@ -503,13 +505,12 @@ class Settler:
             column = self.column(self.draft.sorts[0].chunk)
             self.draft.sorts = []
             return column, False
-        if (
-            sup.chunk is not None
-            and (column_ := choose(self.scope, sup.chunk, lambda c: (c.is_number or c.is_date) and not (sup.dimension and c.is_id)))
-            is not None
-        ):
-            if not entity(sup.chunk):
-                return column_, False
+        if sup.chunk is not None and not entity(sup.chunk):
+            named = choose(
+                self.scope, sup.chunk, lambda column: (column.is_number or column.is_date) and not (sup.dimension and column.is_id)
+            )
+            if named is not None:
+                return named, False
         if sup.dimension:
             tables = tuple(
                 dict.fromkeys(
@@ -529,9 +530,9 @@ class Settler:
             raise CannotRead("dimension", sup.dimension)
         if sup.chunk is not None:
             raise CannotRead("measure", sup.chunk.text)
-        if sup.kind == "most" and {"spent", "spend", "spends", "paid", "pay", "pays", "earned", "earn"} & set(self.draft.words):
-            if (found := by_dimension(self.scope, "price", (base,))) is not None:
-                return found
+        spent = sup.kind == "most" and {"spent", "spend", "spends", "paid", "pay", "pays", "earned", "earn"} & set(self.draft.words)
+        if spent and (found := by_dimension(self.scope, "price", (base,))) is not None:
+            return found
         if (found := by_dimension(self.scope, "height", (base,))) is not None:
             return found
         raise CannotRead("measure", "highest" if sup.sign == "max" else "lowest")
@@ -563,11 +564,8 @@ class Settler:
         targets = [chunk for chunk in (*self.draft.groups, *self.draft.targets) if entity(chunk) != base]
         if not targets:
             raise CannotRead("group", sup.chunk.text if sup.chunk else "")
-        self.draft.groups, self.draft.targets = [targets[0]], [chunk for chunk in targets[1:]]
-        return self.ranked_groups(base, Agg("count") if not self.repeats(base) else Agg("count"), desc)
-
-    def repeats(self, base: str) -> bool:
-        return False
+        self.draft.groups, self.draft.targets = targets[:1], targets[1:]
+        return self.ranked_groups(base, Agg("count"), desc)
 
     def ranked_groups(self, base: str, agg: Scalar, desc: bool) -> Query:
         if not self.draft.groups:
@@ -586,7 +584,7 @@ class Settler:
         aggregates = self.aggregates(base)
         return self.ranked_groups(base, aggregates[0], desc)
 
-    def rolled(self, base: str, column: Column, subject: Chunk, desc: bool) -> Query | None:
+    def rolled(self, column: Column, subject: Chunk, desc: bool) -> Query | None:
         """'the customer who spent the most': sum the many rows of each subject."""
         table = entity(subject)
         steps = path(self.catalog, (column.table,), table, self.hints, no_fan_out=True) if table else None
@@ -650,9 +648,9 @@ class Settler:
 
     def together(self, chunk: Chunk) -> bool:
         """Say whether a second entity is to be shown too: 'albums and their artists', 'tracks with their genre'."""
-        earlier = self.draft.words[max(0, self.draft.mentions.index(chunk) - 1) :] if chunk in self.draft.mentions else ()
-        words = [word for word in self.draft.words]
-        return bool(earlier) and any(word in ("and", "their", "its", "corresponding", "along", "together", "respective") for word in words)
+        return chunk in self.draft.mentions and bool(
+            {"and", "their", "its", "corresponding", "along", "together", "respective"} & set(self.draft.words)
+        )
 
     def expanded(self, chunk: Chunk) -> list[Column]:
         """Return the columns of a mention; 'names' of people may be first and last name."""
@@ -660,17 +658,9 @@ class Settler:
         words = chunk.text.lower().split()
         if lemma(words[-1]) in ("name", "fullname") and not {"first", "last", "middle", "given", "family", "user", "company"} & set(words):
             home = self.named(chunk, column)
-            if (
-                home is not None
-                and home.names
-                and (column is None or column.table != home.name or column not in home.names or len(home.names) == 2)
-            ):
-                if not (
-                    column is not None
-                    and max((hit.score for hit in chunk.hits if hit.column == column.name), default=0) >= 0.98
-                    and column.table == home.name
-                ):
-                    return list(home.names)
+            exact = column is not None and home is not None and column.table == home.name and _best(chunk, column) >= 0.98
+            if home is not None and home.names and not exact:
+                return list(home.names)
         if column is None:
             raise CannotRead("column", chunk.text)
         return [column]
@@ -749,7 +739,7 @@ class Settler:
         settled = self.both(query, settled)
         conds: list[Cond] = []
         joins = list(query.joins)
-        summing = any(isinstance(item, Agg) and item.func in ("sum", "avg") or isinstance(item, Share) for item in query.select)
+        summing = any((isinstance(item, Agg) and item.func in ("sum", "avg")) or isinstance(item, Share) for item in query.select)
         shown = {table for item in (*query.select, *query.group) for table in _tables(item)}
         conds += self.extra
         mere = [name for name in self.join_only if summing and name not in shown and name != query.base and self.fans(query.base, name)]
@@ -904,9 +894,9 @@ class Settler:
         tables = [table for chunk in (*inner.targets, *[c for c in inner.counts if c]) if (table := entity(chunk)) and table != query.base]
         nested = [entity(item.counted) for item in inner.havings if item.counted is not None]
         if not inner.mentions and not inner.filters and inner.words:
-            table = self.catalog.table(query.base)
+            home = self.catalog.table(query.base)
             stems = {stem(word) for word in inner.words}
-            named = [column for column in (table.columns if table else ()) if stems & {stem(word) for word in column.words}]
+            named = [column for column in (home.columns if home else ()) if stems & {stem(word) for word in column.words}]
             named = [column for column in named if set(inner.words) & set(column.words)] or named
             if len(named) == 1:
                 return [self.none_of(named[0])]
@@ -915,8 +905,7 @@ class Settler:
             raise CannotRead("negation")
         for item in inner.havings:
             self.draft.havings = []
-            found = self.having(query, item, {})
-            return [negate(found)]
+            return [negate(self.having(query, item, {}))]
         if tables or any(table != query.base and self.fans(query.base, table) for table, _ in settled):
             target = tables[-1] if tables else next(table for table, _ in settled if table != query.base)
             for table in (*tables, *nested):
@@ -929,10 +918,10 @@ class Settler:
         conds: list[Cond] = [self.none_of(column) for column in columns]
         for column in columns:
             self.need(column.table)
-        for table, found in settled:
+        for table, denied in settled:
             self.need(table)
             try:
-                conds += [negate(cond) for cond in found] if len(found) == 1 else _not_all(found)
+                conds += [negate(cond) for cond in denied] if len(denied) == 1 else _not_all(denied)
             except NotReadable as error:
                 raise CannotRead("negation") from error
         if not conds and not tables:
@@ -1000,6 +989,10 @@ def replace_sure(link: Link) -> Link:
     return replace(link, sure=True)
 
 
+def _best(chunk: Chunk, column: Column) -> float:
+    return max((hit.score for hit in chunk.hits if hit.column == column.name), default=0.0)
+
+
 def _not_all(conds: tuple[Cond, ...]) -> list[Cond]:
     return [AnyOf(tuple(negate(cond) for cond in conds))]
 
@@ -1031,7 +1024,9 @@ def _is_amount(column: Column) -> bool:
     return not {"year", "month", "day", "age", "grade", "level", "rank", "hour"} & {lemma(word) for word in column.words}
 
 
-_QUANTITIES = frozenset("unit stock quantity qty number num count staff balance sale seat ticket employee child".split())
+_QUANTITIES = frozenset(
+    ["unit", "stock", "quantity", "qty", "number", "num", "count", "staff", "balance", "sale", "seat", "ticket", "employee", "child"]
+)
 _UNITS: dict[str, Unit] = {
     "year": "year",
     "month": "month",

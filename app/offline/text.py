@@ -147,7 +147,7 @@ def likeness(word: str, name: str) -> float:
         return 1.0
     if second in ABBREVIATIONS.get(first, ()):
         return 0.97
-    if len(second) >= 3 and len(first) >= len(second) + 2 and first.startswith(second) and not _is_compound(first, second):
+    if len(second) >= 3 and len(first) >= len(second) + 2 and first.startswith(second) and not _is_word(second):
         return 0.93  # dept, dep, temp, precip: the schema abbreviates
     if len(first) >= 3 and len(first) >= 0.5 * len(second) and second.startswith(first) and len(first) >= 4:
         return 0.8
@@ -158,7 +158,7 @@ def likeness(word: str, name: str) -> float:
     return 0.8 if _one_typo(first, second) else 0.0
 
 
-def _is_compound(word: str, start: str) -> bool:
+def _is_word(start: str) -> bool:
     # "carrier" does not abbreviate to "car", nor "format" to "for": only prefixes that are no word of their own
     return start in {
         "car",
@@ -171,7 +171,6 @@ def _is_compound(word: str, start: str) -> bool:
         "act",
         "man",
         "pet",
-        "per",
         "one",
         "int",
         "cost",

@@ -17,7 +17,8 @@ from longtable.app.offline.text import Token, is_chinese, tokenize
 
 _OPENERS = {
     "and", "also", "but", "only", "just", "same", "now", "then", "instead", "what about", "how about", "or", "again", "except", "excluding",
-    "per", "by", "for", "in", "with", "without", "sort", "order", "top", "the same", "both", "ok and", "okay and", "as", "not", "from", "since", "before", "after",
+    "per", "by", "for", "in", "with", "without", "sort", "order", "top", "the same", "both", "ok and",
+    "okay and", "as", "not", "from", "since", "before", "after",
 }  # fmt: skip
 
 
@@ -33,7 +34,9 @@ def tokens_of(question: str, names: Iterable[str] = ()) -> list[Token]:
     """Return the tokens of a question in English or Chinese."""
     if is_chinese(question):
         return translate(question, names)
-    return tokenize(re.sub(r"\b(first|last|family|given) and (first|last|family|given) (names?)\b", r"\1 \3 and \2 \3", question, flags=re.IGNORECASE))
+    return tokenize(
+        re.sub(r"\b(first|last|family|given) and (first|last|family|given) (names?)\b", r"\1 \3 and \2 \3", question, flags=re.IGNORECASE)
+    )
 
 
 def chinese_names(catalog: Catalog, values: Values) -> list[str]:
@@ -66,7 +69,7 @@ def understand(question: str, catalog: Catalog, values: Values, previous: Query 
     """
     tokens = tokens_of(question, chinese_names(catalog, values))
     draft = parse(chunk(tokens, catalog, with_demonyms(tokens, values)))
-    if previous is None or not leans(question, tokens, draft):
+    if previous is None or not leans(tokens, draft):
         try:
             return settle(draft, catalog)
         except CannotRead as error:
@@ -80,7 +83,7 @@ def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
     return parse(chunk(tokens, catalog, with_demonyms(tokens, values)))
 
 
-def leans(question: str, tokens: list[Token], draft: Draft) -> bool:
+def leans(tokens: list[Token], draft: Draft) -> bool:
     """Say whether a question goes on from the one before it."""
     words = [token.word for token in tokens]
     opener = next((opener for size in (2, 1) if (opener := " ".join(words[:size])) in _OPENERS), "")
@@ -90,7 +93,7 @@ def leans(question: str, tokens: list[Token], draft: Draft) -> bool:
     if "same" in words:
         return True
     if opener in ("and", "also", "but", "ok and", "okay and", "or", "now", "then"):
-        return not (tables and (draft.counts and draft.counts[0] is not None or draft.targets or draft.sups)) or len(words) <= 3
+        return not (tables and ((draft.counts and draft.counts[0] is not None) or draft.targets or draft.sups)) or len(words) <= 3
     if opener in ("what about", "how about", "only", "just", "instead"):
         return True
     if words[:2] in (["for", "each"], ["for", "every"]) and not draft.targets and not draft.counts:

@@ -31,7 +31,7 @@ _FUNCS = {
     "en": {"avg": "average", "sum": "total", "min": "lowest", "max": "highest", "count": "number of"},
     "zh": {"avg": "平均", "sum": "总", "min": "最小", "max": "最大", "count": "数量"},
 }
-_MONTHS = "January February March April May June July August September October November December".split()
+_MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
 _OPS = {
     "en": {"=": "is", "<>": "is not", ">": ">", "<": "<", ">=": "≥", "<=": "≤"},
     "zh": {"=": "为", "<>": "不为", ">": ">", "<": "<", ">=": "≥", "<=": "≤"},
