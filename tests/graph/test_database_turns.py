@@ -34,6 +34,8 @@ def test_the_person_gets_all_rows_and_the_model_a_preview(shop: str) -> None:
     conversation = talk(shop, model)
     answer = conversation.ask("show all")
     [query] = answer.queries
+    assert "rows" in query
+    assert "row_count" in query
     assert query["row_count"] == len(query["rows"]) == 500
     assert query["rows"][1] == [2, "茶 1", 0.25]
     shown = next(m.text for m in model.sent[1] if isinstance(m, ToolMessage))
