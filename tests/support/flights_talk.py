@@ -63,7 +63,7 @@ TALK: tuple[Turn, ...] = (
     Turn("What is the average wind speed per origin?", "SELECT origin, avg(wind_speed) FROM weather GROUP BY origin"),
     Turn("How many planes were made in 2004?", "SELECT count(*) FROM planes WHERE year = 2004"),
     Turn("and in 2005?", "SELECT count(*) FROM planes WHERE year = 2005"),
-    Turn("How many flights were longer than 2000 miles in distance?", _count("distance > 2000")),
+    Turn("How many flights were longer than 2000 miles?", _count("distance > 2000")),
     Turn("What is the shortest distance of a flight?", "SELECT min(distance) FROM flights"),
     Turn("三月从JFK出发的航班有多少？", _count("month = 3 AND origin = 'JFK'")),
     Turn("How many different destinations are there?", "SELECT count(DISTINCT dest) FROM flights"),
