@@ -57,7 +57,8 @@ class Score:
         self.first_right += not question.then and outcome in ("strict", "right")
         if outcome in ("wrong", "declined"):
             self.misses.append(
-                f"[{outcome}] {question.id}: {question.text}\n    gold {question.sql}\n    said {answered.sql or answered.text.splitlines()[0]}"
+                f"[{outcome}] {question.id}: {question.text}\n    gold {question.sql}\n    "
+                f"said {answered.sql or answered.text.splitlines()[0]}"
             )
 
 
@@ -94,7 +95,7 @@ def own_questions(name: str) -> list[Question]:
     ]
 
 
-def run(name: str, path: Path, questions: list[Question], score: Score) -> None:
+def run(path: Path, questions: list[Question], score: Score) -> None:
     """Ask all questions of one database; a follow-up goes on in the same conversation."""
     with open_database(path) as tools:
         talk = Talk(tools)
@@ -142,7 +143,7 @@ def datasets(wanted: set[str]) -> Iterator[Score]:
             print(f"{name}: skipped, {path.name} is not at ../shared/data/{name}", file=sys.stderr)
             continue
         score = Score(name)
-        run(name, path, own_questions(name), score)
+        run(path, own_questions(name), score)
         yield score
     yield from unseen(wanted)
     if not wanted or "cosql" in wanted:
@@ -161,7 +162,7 @@ def unseen(wanted: set[str]) -> Iterator[Score]:
                 connection.executescript(script.read_text(encoding="utf-8"))
             connection.close()
             score = Score(name)
-            run(name, path, own_questions(name), score)
+            run(path, own_questions(name), score)
             yield score
 
 
@@ -172,7 +173,7 @@ def _cosql_scores() -> Iterator[Score]:
         return
     score = Score("cosql")
     for path in sorted(folder.glob("*.sqlite")):
-        run(path.stem, path, [question for question in cosql(path.stem) if runnable(path, question)], score)
+        run(path, [question for question in cosql(path.stem) if runnable(path, question)], score)
     yield score
 
 
@@ -187,7 +188,8 @@ def main(arguments: list[str] | None = None) -> None:
     for score in datasets(set(options.datasets)):
         first = 100 * score.first_right / max(1, score.first_asked)
         print(
-            f"| {score.name} | {score.asked} | {score.right} | {score.strict} | {score.wrong} | {score.declined} | {100 * score.right / max(1, score.asked):.0f} "
+            f"| {score.name} | {score.asked} | {score.right} | {score.strict} | {score.wrong} | {score.declined} "
+            f"| {100 * score.right / max(1, score.asked):.0f} "
             f"| {first:.0f} ({score.first_right}/{score.first_asked}) | {score.calls / max(1, score.asked):.1f} |"
         )
         if options.misses:

@@ -194,9 +194,10 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[_Span]:
 
 
 _COMMANDS = frozenset(["list", "show", "give", "find", "display", "get", "tell", "count"])
-_ASKING = frozenset(
-    ["what", "which", "who", "whose", "whom", "where", "when", "how", "is", "are", "was", "were", "do", "does", "did", "has", "have", "had"]
-)  # noqa: E501
+_ASKING = frozenset([
+    "what", "which", "who", "whose", "whom", "where", "when", "how", "is", "are", "was", "were", "do", "does", "did", "has", "have",
+    "had",
+])  # fmt: skip
 
 
 def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog) -> bool:

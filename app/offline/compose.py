@@ -30,7 +30,18 @@ from longtable.app.offline.logic import (
 )
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED = frozenset(["all", "alter", "analyze", "and", "any", "array", "as", "asc", "attach", "between", "both", "by", "case", "cast", "check", "collate", "column", "constraint", "create", "cross", "current", "current_date", "current_time", "current_timestamp", "default", "deferrable", "desc", "describe", "distinct", "do", "drop", "else", "end", "escape", "except", "exists", "false", "fetch", "filter", "for", "foreign", "from", "full", "glob", "grant", "group", "having", "in", "index", "initially", "inner", "insert", "intersect", "interval", "into", "is", "isnull", "join", "key", "lateral", "leading", "left", "like", "limit", "match", "natural", "not", "notnull", "null", "of", "offset", "on", "only", "or", "order", "outer", "over", "partition", "pivot", "placing", "plan", "pragma", "primary", "qualify", "range", "references", "reindex", "release", "rename", "replace", "returning", "right", "row", "rows", "select", "session_user", "set", "share", "show", "similar", "some", "symmetric", "table", "temp", "temporary", "then", "to", "trailing", "transaction", "trigger", "true", "union", "unique", "unpivot", "update", "user", "using", "values", "vacuum", "view", "virtual", "when", "where", "window", "with", "without"])  # fmt: skip
+_RESERVED = frozenset([
+    "all", "alter", "analyze", "and", "any", "array", "as", "asc", "attach", "between", "both", "by", "case", "cast", "check",
+    "collate", "column", "constraint", "create", "cross", "current", "current_date", "current_time", "current_timestamp", "default",
+    "deferrable", "desc", "describe", "distinct", "do", "drop", "else", "end", "escape", "except", "exists", "false", "fetch",
+    "filter", "for", "foreign", "from", "full", "glob", "grant", "group", "having", "in", "index", "initially", "inner", "insert",
+    "intersect", "interval", "into", "is", "isnull", "join", "key", "lateral", "leading", "left", "like", "limit", "match", "natural",
+    "not", "notnull", "null", "of", "offset", "on", "only", "or", "order", "outer", "over", "partition", "pivot", "placing", "plan",
+    "pragma", "primary", "qualify", "range", "references", "reindex", "release", "rename", "replace", "returning", "right", "row",
+    "rows", "select", "session_user", "set", "share", "show", "similar", "some", "symmetric", "table", "temp", "temporary", "then",
+    "to", "trailing", "transaction", "trigger", "true", "union", "unique", "unpivot", "update", "user", "using", "values", "vacuum",
+    "view", "virtual", "when", "where", "window", "with", "without",
+])  # fmt: skip
 _OPS: dict[str, type[exp.Binary]] = {"=": exp.EQ, "<>": exp.NEQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
 _FUNCS: dict[str, type[exp.AggFunc]] = {"sum": exp.Sum, "avg": exp.Avg, "min": exp.Min, "max": exp.Max}
 

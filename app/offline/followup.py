@@ -371,17 +371,8 @@ class _Editor:
 
     def joined(self, query: Query) -> Query:
         """Bring in the tables that new parts speak of."""
-        wanted = [
-            table
-            for table in dict.fromkeys(
-                (
-                    *self.settler.join_only,
-                    *_tables_of((*query.where, *query.having)),
-                    *(_table(item) for item in (*query.select, *query.group)),
-                )
-            )
-        ]
-        wanted = [table for table in wanted if table and table not in query.tables]
+        spoken = [*self.settler.join_only, *_tables_of((*query.where, *query.having)), *map(_table, (*query.select, *query.group))]
+        wanted = [table for table in dict.fromkeys(spoken) if table and table not in query.tables]
         planned = plan(self.catalog, query.base, wanted, self.settler.hints, query.joins)
         if planned is None:
             raise CannotRead("join", query.base, *wanted)

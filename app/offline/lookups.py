@@ -7,10 +7,11 @@ from longtable.app.offline.text import Token, lemma
 
 MOST = 8
 DEMONYMS = {
-    "american": "usa", "british": "uk", "french": "france", "german": "germany", "italian": "italy", "spanish": "spain", "japanese": "japan", "chinese": "china",
-    "canadian": "canada", "brazilian": "brazil", "mexican": "mexico", "indian": "india", "dutch": "netherlands", "swedish": "sweden", "norwegian": "norway",
-    "danish": "denmark", "finnish": "finland", "polish": "poland", "portuguese": "portugal", "australian": "australia", "russian": "russia", "korean": "korea",
-    "austrian": "austria", "swiss": "switzerland", "belgian": "belgium", "irish": "ireland", "greek": "greece", "turkish": "turkey", "argentine": "argentina",
+    "american": "usa", "british": "uk", "french": "france", "german": "germany", "italian": "italy", "spanish": "spain",
+    "japanese": "japan", "chinese": "china", "canadian": "canada", "brazilian": "brazil", "mexican": "mexico", "indian": "india",
+    "dutch": "netherlands", "swedish": "sweden", "norwegian": "norway", "danish": "denmark", "finnish": "finland", "polish": "poland",
+    "portuguese": "portugal", "australian": "australia", "russian": "russia", "korean": "korea", "austrian": "austria",
+    "swiss": "switzerland", "belgian": "belgium", "irish": "ireland", "greek": "greece", "turkish": "turkey", "argentine": "argentina",
 }  # fmt: skip
 _STRONG = 0.9
 

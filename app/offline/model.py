@@ -113,11 +113,12 @@ class BuiltInAnalyst(BaseChatModel):
         sent = sum(self.count(_sent(message)) for message in messages) + (self.count(json.dumps(tools, ensure_ascii=False)) if tools else 0)
         spent = self.count(text) + sum(self.count(json.dumps(call["args"], ensure_ascii=False)) for call in calls)
         usage = UsageMetadata(input_tokens=sent, output_tokens=spent, total_tokens=sent + spent)
+        told = {"model_name": self.model_name, "finish_reason": "tool_calls" if calls else "stop"}
         return AIMessage(
             content=text,
             tool_calls=calls,
             usage_metadata=usage,
-            response_metadata={"model_name": self.model_name, "finish_reason": "tool_calls" if calls else "stop"},
+            response_metadata=told,
         )
 
     def _chunks(self, message: AIMessage) -> Iterator[ChatGenerationChunk]:
@@ -146,5 +147,6 @@ def _sent(message: BaseMessage) -> str:
 
 def _call_id(messages: Sequence[BaseMessage], call: Call, place: int) -> str:
     """Return an id that the same view gives again, and that no earlier call of the thread has."""
-    told = f"{len(messages)}\0{messages[-1].id if messages else ''}\0{messages[-1].text if messages else ''}\0{call.name}\0{json.dumps(call.args, sort_keys=True)}\0{place}"
+    last = (messages[-1].id, str(messages[-1].text)) if messages else ()
+    told = json.dumps([len(messages), last, call.name, call.args, place], sort_keys=True)
     return "call_" + hashlib.sha256(told.encode()).hexdigest()[:20]

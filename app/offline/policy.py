@@ -144,10 +144,7 @@ def _describe(view: View, catalog: Catalog, name: str, language: str) -> Decisio
 def _relevant(view: View, catalog: Catalog, values: Values) -> list[str]:
     """Return the tables worth describing, those the question names first, then those near them."""
     plain = [table for table in catalog.tables.values() if table.kind == "table"]
-    if len(plain) <= _DESCRIBE_ALL:
-        chosen = [table.name for table in plain]
-    else:
-        chosen = []
+    chosen = [table.name for table in plain] if len(plain) <= _DESCRIBE_ALL else []
     tokens = tokens_of(view.now.question, chinese_names(catalog, values))
     for each in chunk(tokens, catalog, values):
         best = each.best

@@ -9,61 +9,12 @@ from longtable.app.offline.talk import without_intro
 from longtable.app.offline.text import lemma, likeness, stem, tokenize
 from longtable.app.offline.view import View
 
-_EMPTY_WORDS = frozenset(
-    [
-        "answer",
-        "answered",
-        "ask",
-        "asked",
-        "asking",
-        "question",
-        "earlier",
-        "before",
-        "previously",
-        "previous",
-        "said",
-        "say",
-        "tell",
-        "told",
-        "remind",
-        "remember",
-        "recall",
-        "what",
-        "was",
-        "when",
-        "did",
-        "you",
-        "i",
-        "about",
-        "me",
-        "the",
-        "result",
-        "number",
-        "again",
-        "again",
-        "exactly",
-        "find",
-        "found",
-        "finding",
-        "give",
-        "gave",
-        "report",
-        "reported",
-        "mention",
-        "mentioned",
-        "talked",
-        "first",
-        "last",
-        "time",
-        "ago",
-        "conversation",
-        "there",
-        "were",
-        "many",
-        "much",
-        "how",
-    ]
-)
+_EMPTY_WORDS = frozenset([
+    "answer", "answered", "ask", "asked", "asking", "question", "earlier", "before", "previously", "previous", "said", "say", "tell",
+    "told", "remind", "remember", "recall", "what", "was", "when", "did", "you", "i", "about", "me", "the", "result", "number",
+    "again", "exactly", "find", "found", "finding", "give", "gave", "report", "reported", "mention", "mentioned", "talked", "first",
+    "last", "time", "ago", "conversation", "there", "were", "many", "much", "how",
+])  # fmt: skip
 
 
 def recall(question: str, view: View, language: str) -> str | None:

@@ -9,7 +9,8 @@ from longtable.app.offline.view import View
 
 NAME = "built-in analyst"
 _INTRO = {
-    "en": "(I am the built-in analyst: rules, no language model. For a real model start with `--model provider:name` or set LONGTABLE_MODEL.)",
+    "en": "(I am the built-in analyst: rules, no language model. "
+    "For a real model start with `--model provider:name` or set LONGTABLE_MODEL.)",
     "zh": "（我是内置分析器：只用规则，没有语言模型。要使用真正的模型，请加 `--model provider:name` 启动，或设置 LONGTABLE_MODEL。）",
 }
 
@@ -58,7 +59,7 @@ def help_text(catalog: Catalog, language: str) -> str:
             examples(catalog, language)
         )
     return (
-        "I count, sum, average, find the largest and smallest, filter, group, sort and join, and follow up on the last question. For example:\n"
+        "I count, sum, average, find extremes, filter, group, sort and join, and follow up on the last question. For example:\n"
         + _bullets(examples(catalog, language))
     )
 
@@ -81,7 +82,8 @@ def describe_text(table: Table, language: str) -> str:
     """Describe one table."""
     rows = f" ({table.rows:,} {'行' if language == 'zh' else 'rows'})" if table.rows is not None else ""
     lines = [
-        f"- {c.name} {c.type}{' (primary key)' if c.primary else ''}{f' -> {c.references}' if c.references else ''}{f': {c.comment}' if c.comment else ''}"
+        "- "
+        + " ".join(part for part in (c.name, c.type, "(primary key)" * c.primary, c.references and f"-> {c.references}", c.comment) if part)
         for c in table.columns
     ]
     return f"{table.name}{rows}{'：' if language == 'zh' else ':'}\n" + "\n".join(lines)

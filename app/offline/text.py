@@ -8,7 +8,8 @@ from longtable.app.offline.lexicon import ABBREVIATIONS, IRREGULAR, SYNONYMS_OF
 
 _TOKEN = re.compile(
     r"""
-    "(?P<q1>[^"]+)" | “(?P<q2>[^”]+)” | (?<![\w])'(?P<q3>[^']+(?:'[a-z][^']*)*)'(?!\w) | ‘(?P<q4>[^’]+)’ | 「(?P<q5>[^」]+)」 | 《(?P<q6>[^》]+)》
+    "(?P<q1>[^"]+)" | “(?P<q2>[^”]+)” | (?<![\w])'(?P<q3>[^']+(?:'[a-z][^']*)*)'(?!\w) | ‘(?P<q4>[^’]+)’
+  | 「(?P<q5>[^」]+)」 | 《(?P<q6>[^》]+)》
   | (?P<date>\d{4}-\d{1,2}-\d{1,2})
   | (?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+|\d+)(?P<suffix>st|nd|rd|th|k|m|%|s)?(?![A-Za-z\d])
   | (?P<code>\d+[A-Za-z][\w\-]*)

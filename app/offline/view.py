@@ -82,7 +82,7 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
     memory: list[str] = []
     for message in messages:
         text = str(message.text)
-        if isinstance(message, SystemMessage) or _MEMORY in text:
+        if isinstance(message, SystemMessage) or text.lstrip().startswith(_MEMORY):
             memory.append(text)
         elif isinstance(message, HumanMessage):
             turns.append(_Open(text.strip()))

@@ -1,0 +1,125 @@
+"""Make the queries that count, sum and share out, over all rows or for each group."""
+
+from dataclasses import replace
+
+from longtable.app.offline.columns import CannotRead, choose, entity
+from longtable.app.offline.conditions import as_col
+from longtable.app.offline.draft import Sorting
+from longtable.app.offline.listing import Listing
+from longtable.app.offline.logic import (
+    Bucket,
+    Col,
+    Join,
+    Order,
+    Query,
+    Scalar,
+    Share,
+)
+
+
+class Groups(Listing):
+    """Computed numbers, whole or by group."""
+
+    def ranked_by(self, base: str, sorting: Sorting) -> Query:
+        """'top 5 destinations by number of flights': group what is listed, order by the measure."""
+        if sorting.func == "count":
+            self.draft.counts = [sorting.chunk]
+        else:
+            self.draft.aggs = [(sorting.func, sorting.chunk)]
+        if not self.draft.groups:
+            self.draft.groups, self.draft.targets = self.draft.targets[:1], self.draft.targets[1:]
+        self.draft.sorts = []
+        table = entity(sorting.chunk) if sorting.chunk is not None else ""
+        if table and table != base and not self.fixed:
+            base = table
+        elif sorting.func != "count" and sorting.chunk is not None:
+            base = self.column(sorting.chunk, number=True).table
+        self.scope = replace(self.scope, base=base)
+        grouped = self.grouped(base, self.aggregates(base))
+        desc = (
+            sorting.desc
+            if sorting.desc is not None
+            else self.draft.desc
+            if self.draft.desc is not None
+            else self.draft.limit_desc is not False
+        )
+        return replace(grouped, order=(Order(grouped.select[-1], desc),), limit=self.draft.limit)
+
+    def share(self, base: str) -> Query:
+        conds = tuple(cond for table, conds in self.filters() for cond in conds if table == base)
+        others = [table for table, _ in self.filters() if table != base]
+        if not conds or others:
+            raise CannotRead("percent")
+        self.draft.filters = []
+        return Query(base, select=(Share(conds),))
+
+    def computed(self, base: str) -> Query:
+        aggregates = self.aggregates(base)
+        if self.draft.havings and self.draft.counts and not self.draft.groups:
+            return Query(base, select=tuple(aggregates))
+        if self.draft.groups:
+            return self.grouped(base, aggregates)
+        targets = [chunk for chunk in self.draft.targets if not self.is_context(chunk, base)]
+        if not targets:
+            return Query(base, select=tuple(aggregates))
+        if any(not entity(chunk) for chunk in targets):
+            self.draft.groups, self.draft.targets = targets, [chunk for chunk in self.draft.targets if chunk not in targets]
+            return self.grouped(base, aggregates)
+        for chunk in targets:
+            self.need(entity(chunk))
+        return Query(base, select=tuple(aggregates))
+
+    def attribute_groups(self) -> bool:
+        """'the number of staff in each museum': a column of the very thing that each row is."""
+        targets = [chunk for chunk in self.draft.targets if not entity(chunk)]
+        return bool(targets) and all(
+            entity(group) and self.column(chunk).table == entity(group) for group in self.draft.groups for chunk in targets
+        )
+
+    def grouped(self, base: str, aggregates: list[Scalar]) -> Query:
+        keys: list[Scalar] = []
+        joins: tuple[Join, ...] = ()
+        for chunk in self.draft.groups:
+            found, decoration = self.keys(base, chunk)
+            keys += [key for key in found if key not in keys]
+            joins += decoration
+        own = {key.table for key in keys if isinstance(key, Col)}
+        for chunk in self.draft.targets:
+            table = entity(chunk)
+            if table and (table in own or table == base):
+                continue
+            if table:
+                self.need(table)
+                continue
+            near = replace(self.scope, base=next((t for t in own if t != base), base))
+            found_column = choose(near, chunk)
+            if found_column is None:
+                raise CannotRead("column", chunk.text)
+            key = as_col(found_column)
+            self.need(key.table)
+            keys += [key] if key not in keys else []
+        order = self.sorts(base, aggregates)
+        if not order and self.draft.limit is not None:
+            order = (Order(aggregates[0], self.draft.limit_desc is not False),)
+        if not order and any(isinstance(key, Bucket) or self.is_time(key) for key in keys):
+            order = tuple(Order(key) for key in keys if isinstance(key, Bucket) or self.is_time(key))
+        having = tuple(self.group_having(item) for item in self.draft.havings)
+        self.draft.havings = []
+        return Query(base, joins, (*keys, *aggregates), group=tuple(keys), having=having, order=order, limit=self.draft.limit)
+
+    def ranked_groups(self, base: str, agg: Scalar, desc: bool) -> Query:
+        if not self.draft.groups:
+            subjects = [chunk for chunk in self.draft.targets if chunk.hits]
+            if not subjects:
+                raise CannotRead("group")
+            self.draft.groups = [subjects[0]]
+            self.draft.targets = subjects[1:]
+        grouped = self.grouped(base, [agg])
+        return replace(grouped, order=(Order(agg, desc),), limit=self.draft.limit or 1)
+
+    def ranked_computed(self, base: str, desc: bool) -> Query:
+        """'Which carrier has the highest average delay', 'the average price of the 5 most expensive': only the first is one query."""
+        if not self.draft.groups and not [chunk for chunk in self.draft.targets if chunk.hits]:
+            raise CannotRead("words", "highest" if desc else "lowest")
+        aggregates = self.aggregates(base)
+        return self.ranked_groups(base, aggregates[0], desc)

@@ -1,0 +1,118 @@
+"""Make the query that lists rows: which columns stand for what was asked."""
+
+from longtable.app.offline.catalog import Column, Table
+from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, entity
+from longtable.app.offline.conditions import as_col
+from longtable.app.offline.logic import (
+    Col,
+    Query,
+    Scalar,
+)
+from longtable.app.offline.measures import MANY_COLUMNS, Measures, identity
+from longtable.app.offline.text import lemma, likeness
+
+
+class Listing(Measures):
+    """Lists of rows."""
+
+    def listing(self, base: str, *, everything: bool = True) -> Query:
+        table = self.catalog.table(base)
+        if table is None:
+            raise CannotRead("nothing")
+        items: list[Scalar] = []
+        columns = [chunk for chunk in self.draft.targets if not entity(chunk)]
+        for index, chunk in enumerate(self.draft.targets):
+            if other := entity(chunk):
+                if other != base:
+                    self.need(other)
+                    if index and self.together(chunk):
+                        home = self.catalog.table(other)
+                        items += [as_col(each) for each in (home.names or home.key)] if home else []
+                continue
+            for column in self.expanded(chunk):
+                self.need(column.table)
+                items.append(as_col(column))
+        for chunk in self.draft.groups:
+            other = entity(chunk)
+            home = self.catalog.table(other) if other else None
+            items = [*(as_col(each) for each in (home.names or home.key if home else ())), *items]
+            if other:
+                self.need(other)
+        for dimension in self.draft.asks:
+            items.append(self.asked(base, dimension))
+        if "when" in self.draft.words and not columns and (found := date_column(self.scope, "year", (base,), self.draft.words)):
+            items = [*(as_col(each) for each in table.names), as_col(found[0])]
+        if "where" in self.draft.words and not columns and (places := _places(table)):
+            items = [*(as_col(each) for each in table.names), *map(as_col, places)]
+        unique = list(dict.fromkeys(items))
+        if not columns and not unique:
+            unique = self.whole(table, everything) if everything else list(map(as_col, identity(table)))
+        elif not columns and not self.draft.asks and "when" not in self.draft.words and "where" not in self.draft.words:
+            unique = list(dict.fromkeys([*map(as_col, identity(table)), *unique]))
+        order = self.sorts(base, [])
+        limit = self.draft.limit
+        if limit is not None and not order and self.draft.limit_desc is not None and not self.draft.sups:
+            raise CannotRead("order")
+        distinct = self.draft.distinct or (
+            self.draft.which and bool(columns) and not self.draft.sups and not order and not any(self.identifies(item) for item in unique)
+        )
+        return Query(base, select=tuple(unique), order=order, limit=limit, distinct=distinct)
+
+    def identifies(self, item: Scalar) -> bool:
+        if not isinstance(item, Col):
+            return False
+        column = self.catalog.column(item.table, item.name)
+        table = self.catalog.table(item.table)
+        return column is not None and table is not None and (column in table.key or column in table.names)
+
+    def together(self, chunk: Chunk) -> bool:
+        """Say whether a second entity is to be shown too: 'albums and their artists', 'tracks with their genre'."""
+        return chunk in self.draft.mentions and bool(
+            {"and", "their", "its", "corresponding", "along", "together", "respective"} & set(self.draft.words)
+        )
+
+    def expanded(self, chunk: Chunk) -> list[Column]:
+        """Return the columns of a mention; 'names' of people may be first and last name."""
+        column = choose(self.scope, chunk)
+        words = chunk.text.lower().split()
+        if lemma(words[-1]) in ("name", "fullname") and not {"first", "last", "middle", "given", "family", "user", "company"} & set(words):
+            home = self.named(chunk, column)
+            exact = column is not None and home is not None and column.table == home.name and _best(chunk, column) >= 0.98
+            if home is not None and home.names and not exact:
+                return list(home.names)
+        if column is None:
+            raise CannotRead("column", chunk.text)
+        return [column]
+
+    def named(self, chunk: Chunk, column: Column | None) -> Table | None:
+        prefix = [word for word in chunk.text.lower().split()[:-1] if word not in ("full", "the", "s")]
+        for name in (*self.scope.anchors, *([self.scope.base] if self.scope.base else [])):
+            table = self.catalog.table(name)
+            if table is not None and prefix and any(likeness(prefix[-1], word) >= 0.85 for word in table.words):
+                return table
+        nearest = sorted(self.scope.places, key=lambda pair: (abs(pair[1] - chunk.place), pair[1] < chunk.place))
+        name = nearest[0][0] if nearest else self.scope.base
+        return self.catalog.table(name) if name and not prefix else (self.catalog.table(column.table) if column else None)
+
+    def asked(self, base: str, dimension: str) -> Col:
+        found = by_dimension(self.scope, dimension, tuple(dict.fromkeys((base, *self.scope.anchors))))
+        if found is None:
+            raise CannotRead("dimension", dimension)
+        return as_col(found[0])
+
+    def whole(self, table: Table, everything: bool) -> list[Scalar]:
+        shown = [column for column in table.columns if not column.is_binary]
+        if everything and len(shown) <= MANY_COLUMNS:
+            return [] if len(shown) == len(table.columns) else list(map(as_col, shown))
+        return list(map(as_col, identity(table)))
+
+
+def _best(chunk: Chunk, column: Column) -> float:
+    return max((hit.score for hit in chunk.hits if hit.column == column.name), default=0.0)
+
+
+def _places(table: Table) -> list[Column]:
+    return [
+        column for column in table.columns if {"city", "country", "location", "address", "place", "state", "region"} & set(column.words)
+    ]

@@ -1,0 +1,246 @@
+"""Make what is computed, grouped and sorted by out of a draft."""
+
+from longtable.app.offline.catalog import Column, Table
+from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, entity
+from longtable.app.offline.conditions import as_col, as_number
+from longtable.app.offline.draft import Having, Sorting
+from longtable.app.offline.logic import (
+    Agg,
+    Between,
+    Bucket,
+    Col,
+    Compare,
+    Cond,
+    Join,
+    Order,
+    Product,
+    Scalar,
+    Share,
+    Spread,
+    Unit,
+)
+from longtable.app.offline.subject import Subject
+from longtable.app.offline.text import lemma
+
+_UNITS: dict[str, Unit] = {
+    "year": "year",
+    "month": "month",
+    "day": "day",
+    "quarter": "quarter",
+    "hour": "hour",
+    "weekday": "weekday",
+    "decade": "decade",
+}
+
+MANY_COLUMNS = 15
+
+
+class Measures(Subject):
+    """Aggregates, group keys and sort keys."""
+
+    def aggregates(self, base: str) -> list[Scalar]:
+        draft = self.draft
+        found: list[Scalar] = []
+        counts = [chunk for chunk in draft.counts if chunk is not None] or draft.counts[:1]
+        for chunk in counts if not draft.percent else []:
+            found.append(self.count(base, chunk))
+        pending: Column | None = None
+        for func, chunk in reversed(draft.aggs):
+            arg = self.measure(chunk, func) if chunk is not None else None
+            if arg is None and pending is not None:
+                arg = as_number(pending)
+            if arg is None:
+                arg = self.lone_measure(base, func)
+            if func == "spread":
+                if not isinstance(arg, Col):
+                    raise CannotRead("measure")
+                found.insert(len(counts), Spread(arg))
+            else:
+                found.insert(len(counts), Agg(func, arg))  # type: ignore[arg-type]  # func is one of Func
+        if draft.percent:
+            found += [Agg("count"), Share()]
+        return found
+
+    def count(self, base: str, chunk: Chunk | None) -> Agg:
+        if chunk is None:
+            return Agg("count")
+        table = entity(chunk)
+        if table:
+            if table == base:
+                return Agg("count")
+            home = self.catalog.table(table)
+            if home is None or len(home.key) != 1:
+                raise CannotRead("count", chunk.text)
+            self.need(table)
+            return Agg("count", as_col(home.key[0]), distinct=True)
+        column = self.column(chunk)
+        if column.is_number and not column.is_id and not self.draft.distinct and _is_amount(column):
+            return Agg("sum", as_number(column))
+        home = self.catalog.table(column.table)
+        if home is not None and home.key == (column,) and column.table == base:
+            return Agg("count")
+        self.need(column.table)
+        return Agg("count", as_col(column), distinct=True)
+
+    def measure(self, chunk: Chunk, func: str) -> Col | Product:
+        column = choose(
+            self.scope,
+            chunk,
+            (lambda column: column.is_number) if func in ("sum", "avg", "spread") else (lambda column: not column.is_binary),
+        )
+        if column is None and entity(chunk) and func == "sum":
+            raise CannotRead("sum", chunk.text)
+        if column is None:
+            column = choose(self.scope, chunk, lambda column: column.is_number or column.is_date)
+        if column is None and (table := entity(chunk)):
+            return self.lone_measure(table, func)
+        if column is None:
+            raise CannotRead("measure", chunk.text)
+        self.need(column.table)
+        return as_number(column) if column.is_number else as_col(column)
+
+    def lone_measure(self, base: str, func: str) -> Col:
+        """Return the only number of a table worth measuring; a table with several needs a name."""
+        table = self.catalog.table(base)
+        found = [column for column in (table.columns if table else ()) if column.is_number and not column.is_id]
+        if len(found) != 1:
+            raise CannotRead("measure", {"avg": "average", "sum": "total"}.get(func, func))
+        return as_number(found[0])
+
+    def is_context(self, chunk: Chunk, base: str) -> bool:
+        """Say whether a mention only names the table the question is about anyhow."""
+        table = entity(chunk)
+        return bool(table) and (table == base or table in self.join_only)
+
+    def keys(self, base: str, chunk: Chunk) -> tuple[list[Scalar], tuple[Join, ...]]:
+        """Return what to group by for a mention: a column (with the name it stands for), an entity, or a cut of time."""
+        table = entity(chunk) if chunk.kind == "mention" else ""
+        if table and table != base:
+            home = self.catalog.table(table)
+            self.need(table)
+            if home is None:
+                raise CannotRead("group", chunk.text)
+            return list(map(as_col, identity(home))), ()
+        if table == base and table:
+            home = self.catalog.table(table)
+            return (list(map(as_col, identity(home))) if home else []), ()
+        if chunk.kind == "unit" or chunk.unit or lemma(chunk.word) in _UNITS:
+            scalar = self.time_key(base, chunk)
+            if scalar is not None:
+                return [scalar], ()
+        if not chunk.hits:
+            raise CannotRead("group", chunk.text)
+        column = self.column(chunk)
+        self.need(column.table)
+        home = self.catalog.table(column.table)
+        if (
+            home is not None
+            and home.key == (column,)
+            and column.table != base
+            and lemma(chunk.word) not in ("id", "code", "number", "no", "key")
+        ):
+            return list(map(as_col, identity(home))), ()
+        return self.named_key(base, column)
+
+    def named_key(self, base: str, column: Column) -> tuple[list[Scalar], tuple[Join, ...]]:
+        """Return the column, and beside it the name it points at (an outer join: no row is lost)."""
+        for link in self.catalog.links:
+            if link.many == column.table and link.many_columns == (column.name,) and link.many == base:
+                other = self.catalog.table(link.one)
+                mentioned = link.one in self.scope.anchors
+                if (
+                    other is not None
+                    and other.names
+                    and not mentioned
+                    and other.key
+                    and other.key[0].name == link.one_columns[0]
+                    and link.one != base
+                ):
+                    join = Join(link.one, ((as_col(column), Col(link.one, link.one_columns[0])),), outer=True)
+                    return [as_col(column), *map(as_col, other.names)], (join,)
+        return [as_col(column)], ()
+
+    def time_key(self, base: str, chunk: Chunk) -> Scalar | None:
+        unit = chunk.unit or _UNITS.get(lemma(chunk.word), "")
+        found = date_column(self.scope, unit, tuple(dict.fromkeys((base, *self.scope.anchors))), self.draft.words)
+        if found is None:
+            return None
+        column, plain = found
+        if unit == "decade":
+            return Bucket(as_number(column), "decade") if plain or column.is_number else None
+        self.need(column.table)
+        return as_col(column) if plain else Bucket(as_col(column), unit)  # type: ignore[arg-type]  # unit is one of Unit
+
+    def group_having(self, item: Having) -> Cond:
+        agg: Agg = Agg("count")
+        if item.func != "count" and item.counted is not None:
+            agg = Agg(item.func, as_number(self.column(item.counted, number=True)))  # type: ignore[arg-type]  # func is one of Func
+        return Between(agg, item.number, item.high) if item.high is not None else Compare(agg, item.op, item.number)
+
+    def is_time(self, key: Scalar) -> bool:
+        return isinstance(key, Col) and key.name.lower() in ("year", "month", "day", "hour", "quarter", "weekday")
+
+    def sorts(self, base: str, aggregates: list[Scalar]) -> tuple[Order, ...]:
+        found: list[Order] = []
+        for sorting in self.draft.sorts:
+            desc = sorting.desc if sorting.desc is not None else self.draft.desc
+            found.append(Order(self.sort_key(base, sorting, aggregates), bool(desc if desc is not None else self.draft.limit_desc)))
+        return tuple(found)
+
+    def sort_key(self, base: str, sorting: Sorting, aggregates: list[Scalar]) -> Scalar:
+        if sorting.func == "count" and (sorting.chunk is None or entity(sorting.chunk) or not aggregates):
+            return Agg("count")
+        if sorting.func and sorting.chunk is not None:
+            return Agg(sorting.func, as_number(self.column(sorting.chunk, number=True)))  # type: ignore[arg-type]  # func is one of Func
+        if sorting.chunk is not None:
+            table = entity(sorting.chunk)
+            home = self.catalog.table(table) if table else None
+            if home is not None and home.names:
+                self.need(table)
+                return as_col(home.names[0])
+            if sorting.chunk.kind == "unit" and (key := self.time_key(base, sorting.chunk)) is not None:
+                return key
+            column = self.column(sorting.chunk)
+            self.need(column.table)
+            matching = [each for each in aggregates if isinstance(each, Agg) and each.arg in (as_col(column), as_number(column))]
+            return matching[0] if matching else as_number(column) if column.is_number else as_col(column)
+        if sorting.dimension and (found := by_dimension(self.scope, sorting.dimension, (base,))):
+            return as_number(found[0])
+        if aggregates:
+            return aggregates[0]
+        table_ = self.catalog.table(base)
+        columns = [chunk for chunk in self.draft.targets if not entity(chunk)]
+        if columns:
+            return as_col(self.column(columns[0]))
+        if table_ is not None and table_.names:
+            return as_col(table_.names[0])
+        raise CannotRead("order")
+
+
+def identity(table: Table) -> tuple[Column, ...]:
+    """Return the columns that tell a row: its key and its name."""
+    found = tuple(dict.fromkeys((*(table.key if len(table.key) == 1 else ()), *table.names)))
+    if found and table.names:
+        return found
+    texts = tuple(column for column in table.columns if not column.is_binary)[:MANY_COLUMNS]
+    return found if found and len(texts) > 8 else texts
+
+
+def _is_amount(column: Column) -> bool:
+    return not {"year", "month", "day", "age", "grade", "level", "rank", "hour"} & {lemma(word) for word in column.words}
+
+
+def tables_of_scalar(item: Scalar) -> tuple[str, ...]:
+    """Return the tables whose columns a scalar uses."""
+    match item:
+        case Col(table=table):
+            return (table,)
+        case Bucket(col=col) | Spread(arg=col):
+            return (col.table,)
+        case Agg(arg=Col(table=table)):
+            return (table,)
+        case Agg(arg=Product(factors=factors)):
+            return tuple(factor.table for factor in factors)
+        case _:
+            return ()

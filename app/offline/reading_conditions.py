@@ -1,0 +1,168 @@
+"""Read conditions off the chunks: values, times, texts, what is missing, what is denied."""
+
+from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.draft import Draft, Filter
+from longtable.app.offline.reading import Reading, is_participle, same_kind, year_like
+
+_BREAKS = ("each", "by", "order", "top", "sup", "most", "frequent", "count", "dir")
+
+
+class Conditions(Reading):
+    """Rules for conditions."""
+
+    def like(self) -> None:
+        for index, each in enumerate(self.cs):
+            if not each.is_op("like") or each.used:
+                continue
+            target = self.after(index, "value", "word", "number", "mention")
+            if target is None or not (self.cs[target].quoted or each.arg != "contains" or self.cs[target].kind in ("word", "value")):
+                continue
+            each.used = True
+            text = self._take(target)
+            left = self.before(index, "mention")
+            right = self.after(target, "mention", skip=("prep", "op"))
+            place = right if (right is not None and self.cs[right - 1].word in ("in", "on", "of")) or left is None else left
+            if right is not None and left is not None and any(c.is_op("pron") for c in self.cs[target:right]):
+                place = right
+            self.draft.filters.append(Filter("like", mention=self._take(place) if place is not None else None, op=each.arg, text=text.text))
+
+    def negation(self) -> None:
+        for index, each in enumerate(self.cs):
+            if not each.is_op("neg") or each.used:
+                continue
+            end = self._scope_end(index)
+            scope = [c for c in self.cs[index + 1 : end] if not c.used]
+            last = self.cs[end].place if end < len(self.cs) else 10_000
+            verbs = tuple(c.word for c in self.all if c.kind == "filler" and each.place < c.place < last)
+            if not [c for c in scope if c.kind != "prep"]:
+                if (verbs and "never" in each.text.lower().split() + list(verbs)) or any(is_participle(verb) for verb in verbs):
+                    each.used = True
+                    self.draft.absent.append(Draft(words=verbs))
+                continue
+            each.used = True
+            inner = type(self)([c for c in self.all if scope[0].place <= c.place <= scope[-1].place and not c.used]).read()
+            for c in scope:
+                c.used = True
+            self.draft.leftover.extend(inner.leftover)
+            inner.leftover = []
+            self.draft.absent.append(inner)
+
+    def _scope_end(self, index: int) -> int:
+        for place in range(index + 1, len(self.cs)):
+            each = self.cs[place]
+            if each.kind == "comma" or each.is_op(*_BREAKS) or (each.is_op("neg") and place > index + 1):
+                return place
+            if place > index + 1 and each.text == "的":
+                return place
+            if place > index + 1 and each.kind == "prep" and each.word in ("and", "for", "than") and not same_kind(self.cs, place):
+                return place
+            if place > index + 2 and each.is_op("wh"):
+                before = self.cs[place - 1]
+                if before.kind == "prep" and before.word == "and":
+                    return place
+        return len(self.cs)
+
+    def missing(self) -> None:
+        for index, each in enumerate(self.cs):
+            if not each.is_op("missing", "present") or each.used:
+                continue
+            found = self.after(index, "mention") if each.word in ("missing", "unknown", "empty", "blank", "known", "recorded") else None
+            found = found if found is not None else self.before(index, "mention")
+            if found is not None and not self.cs[found].used:
+                each.used = True
+                self.draft.filters.append(Filter("null", mention=self._take(found), negated=each.op == "present"))
+
+    def times(self) -> None:
+        index = 0
+        while index < len(self.cs):
+            each = self.cs[index]
+            if each.kind != "time" or each.used:
+                index += 1
+                continue
+            group = [each]
+            last = index
+            while last + 1 < len(self.cs):
+                step = last + 1
+                while step < len(self.cs) and (
+                    self.cs[step].kind in ("comma", "prep") and self.cs[step].word in ("of", "in", ",", "or", "and")
+                ):
+                    step += 1
+                if step >= len(self.cs) or self.cs[step].kind not in ("time", "number") or self.cs[step].used:
+                    break
+                following = self.cs[step]
+                if following.kind == "number":
+                    if group[-1].unit == "month" and year_like(following):
+                        following.kind, following.unit = "time", "year"
+                    elif group[-1].unit == "month" and step == last + 1 and 1 <= following.number <= 31:
+                        following.kind, following.unit = "time", "day"
+                    else:
+                        break
+                group.append(following)
+                last = step
+            if (
+                index
+                and self.cs[index - 1].kind == "number"
+                and not self.cs[index - 1].used
+                and each.unit == "month"
+                and self.cs[index - 1].number <= 31
+            ):
+                day = self.cs[index - 1]
+                day.kind, day.unit = "time", "day"
+                group.append(day)
+            earlier = self.cs[index - 1] if index else None
+            op = "="
+            if earlier is not None and earlier.is_op("time", "cmp") and not earlier.used:
+                earlier.used = True
+                op = earlier.arg.partition(":")[0]
+            for c in group:
+                c.used = True
+            mention = None
+            if earlier is not None and earlier.kind == "mention" and not earlier.used and not earlier.hits[0].is_table:
+                mention = earlier
+                earlier.used = True
+            elif earlier is not None and earlier.kind in ("unit", "op") and index >= 2 and not earlier.used and earlier.kind == "unit":
+                earlier.used = True
+            both = any(c.is_op("both") for c in self.cs)
+            self.draft.filters.append(
+                Filter("time", op, mention, times=tuple(group), verbs=self.verbs(index), near=self._near(index), both=both)
+            )
+            index = last + 1
+
+    def values(self) -> None:
+        for index, each in enumerate(self.cs):
+            if each.kind == "value" and not each.used:
+                self.draft.filters.append(self._value_filter(index))
+
+    def _value_filter(self, place: int, *, negated: bool = False) -> Filter:
+        """Take values joined by and/or from `place` on, with the mention beside them that names their column."""
+        values = [self._take(place)]
+        both = any(each.is_op("both") for each in self.cs)
+        last = place
+        while last + 1 < len(self.cs):
+            step = last + 1
+            while step < len(self.cs) and (self.cs[step].kind == "comma" or self.cs[step].word in ("or", "and")):
+                step += 1
+            if step == last + 1 or step >= len(self.cs) or self.cs[step].kind != "value" or self.cs[step].used:
+                break
+            shared = {(m.table, m.column) for m in values[0].matches} & {(m.table, m.column) for m in self.cs[step].matches}
+            if not shared:
+                break
+            values.append(self._take(step))
+            last = step
+        condition = Filter("value", values=tuple(values), negated=negated, both=both, verbs=self.verbs(place), near=self._near(place))
+        condition.mention = self._beside(place, last, values[0])
+        return condition
+
+    def _beside(self, first: int, last: int, value: Chunk) -> Chunk | None:
+        columns = {(m.table, m.column) for m in value.matches}
+        before = self.before(first, "mention", ops=("wh", "cmp", "pron", "neg"))
+        after = self.after(last, "mention", skip=())
+        trailing = self.after(last, "mention", skip=("prep",))
+        if trailing is not None and self.cs[trailing - 1].word != "as":
+            trailing = None
+        for place in (before, after, trailing):
+            if place is None or self.cs[place].used:
+                continue
+            if any((hit.table, hit.column) in columns for hit in self.cs[place].hits):
+                return self.cs[place] if self.cs[place].hits[0].is_table else self._take(place)
+        return None

@@ -1,0 +1,244 @@
+"""Read comparisons with numbers off the chunks."""
+
+from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.draft import Filter, Having
+from longtable.app.offline.lexicon import UNIT_WORDS
+from longtable.app.offline.reading import is_column, measurable, names_key, of_dimension, year_like
+from longtable.app.offline.reading_conditions import Conditions
+from longtable.app.offline.text import lemma
+
+
+class Numbers(Conditions):
+    """Rules for numbers."""
+
+    def between(self) -> None:
+        for index, each in enumerate(self.cs):
+            if each.used or not (each.is_op("between") or (each.kind == "prep" and each.word == "from")):
+                continue
+            first = self.after(index, "number", "time", skip=("unit",))
+            joiner = first + 1 if first is not None else len(self.cs)
+            if first is None or joiner >= len(self.cs) or self.cs[joiner].word not in ("and", "to", "until", "till", "through"):
+                continue
+            second = self.after(joiner, "number", "time", skip=("unit",))
+            if second is None:
+                continue
+            each.used = self.cs[joiner].used = True
+            low, high = self._take(first), self._take(second)
+            if low.kind == "number" and high.kind == "number":
+                condition = self._on(Filter("between", numbers=(low.number, high.number)), index, second)
+                if year_like(low) and year_like(high) and (condition.mention is None or condition.mention.hits[0].is_table):
+                    for year in (low, high):
+                        year.kind, year.unit = "time", "year"
+                    if condition.mention is not None:
+                        condition.mention.used = False
+                    condition = Filter("time", op="between", times=(low, high), verbs=self.verbs(index), near=self._near(index))
+                self.draft.filters.append(condition)
+            else:
+                self.draft.filters.append(Filter("time", op="between", times=(low, high), verbs=self.verbs(index), near=self._near(index)))
+
+    def _on(self, condition: Filter, index: int, last: int) -> Filter:
+        """Find the mention a number condition bears on: just before it, else just after it."""
+        condition.verbs = self.verbs(index)
+        condition.near = self._near(index)
+        unit = next(
+            (
+                c.unit
+                for c in self.all
+                if c.kind in ("filler", "unit") and c.unit and self.cs[last].place < c.place <= self.cs[last].place + 1
+            ),
+            "",
+        )
+        condition.unit = unit
+        following = self.cs[last + 1] if last + 1 < len(self.cs) else None
+        if following is not None and following.kind == "mention" and not following.used and lemma(following.text.lower()) in UNIT_WORDS:
+            place = self.before(index, "mention")
+            if condition.dimension or (place is not None and measurable(self.cs[place])):
+                following.used = True  # 60 minutes: a unit, though a column has that name
+                condition.unit = lemma(following.text.lower())
+        before = self.before(index, "mention", skip=("prep",), ops=("wh", "pron", "cmp", "each"))
+        after = self.after(
+            last,
+            "mention",
+            "op",
+            skip=("prep",) if self.cs[last].kind == "number" and last + 1 < len(self.cs) and self.cs[last + 1].word in ("of", "in") else (),
+        )
+        if after is not None and self.cs[after].kind == "op" and not self.cs[after].hits:
+            after = None
+        adjacent = after is not None and self.cs[after].kind != "op"
+        if before is not None and not self.cs[before].used and measurable(self.cs[before]) and not self._elsewhere(condition, before):
+            condition.mention = self._take(before)
+        elif after is not None and adjacent and not (condition.dimension and self.cs[after].hits[0].is_table):
+            condition.mention = self._take(after)
+        if unit and last + 1 < len(self.cs) and self.cs[last + 1].kind == "unit":
+            self.cs[last + 1].used = True
+        return condition
+
+    def _elsewhere(self, condition: Filter, before: int) -> bool:
+        """'models lighter than 3500': an adjective names its own column, unless the mention is of that dimension."""
+        if not condition.dimension:
+            return False
+        return not of_dimension(self.cs[before], condition.dimension)
+
+    def above_average(self) -> None:
+        for index, each in enumerate(self.cs):
+            if not each.is_op("cmp") or each.used:
+                continue
+            op, _, dimension = each.arg.partition(":")
+            following = self.cs[index + 1] if index + 1 < len(self.cs) else None
+            if following is None or not (following.is_op("agg") and following.arg in ("avg", "min", "max")):
+                continue
+            each.used = following.used = True
+            func = following.arg
+            after = self.after(index + 1, "mention")
+            before = self.before(index, "mention")
+            right = self.cs[after] if after is not None else None
+            mention = right if right is not None and not right.hits[0].is_table else None
+            if mention is not None:
+                mention.used = True
+            if (
+                before is not None
+                and not self.cs[before].hits[0].is_table
+                and not self.cs[before].used
+                and (mention is None or mention.hits[0] == self.cs[before].hits[0])
+            ):
+                mention = self._take(before)
+            elif right is not None and right.hits[0].is_table and before is None:
+                pass
+            verbs = self.verbs(index)
+            self.draft.filters.append(
+                Filter("beats", op=op, mention=mention, dimension=dimension, func=func, near=self._near(index), verbs=verbs)
+            )
+
+    def compare(self) -> None:
+        for index, each in enumerate(self.cs):
+            if not each.is_op("cmp") or each.used:
+                continue
+            op, _, dimension = each.arg.partition(":")
+            place = self.after(index, "number", "time", "value", "mention", "unit", skip=("prep",))
+            if place is None:
+                continue
+            target = self.cs[place]
+            if target.kind == "mention" or target.kind == "unit":
+                number = self.after(place, "number", skip=("prep",))
+                if number is not None:  # over the age of 20
+                    each.used = True
+                    self.draft.filters.append(
+                        Filter("compare", op, self._take(place), numbers=(self._take(number).number,), near=self._near(index))
+                    )
+                elif (
+                    target.kind == "mention"
+                    and (left := self.before(index, "mention")) is not None
+                    and is_column(self.cs[left])
+                    and is_column(target)
+                ):
+                    each.used = True
+                    self.draft.filters.append(Filter("columns", op, self._take(left), other=self._take(place)))
+                elif op == "<>" and target.kind == "mention":
+                    continue
+            elif target.kind == "number":
+                self._compare_number(index, place, op, dimension)
+            elif target.kind == "time":
+                each.used = target.used = True
+                self.draft.filters.append(
+                    Filter("time", op, times=(target,), verbs=self.verbs(index), near=self._near(index), dimension=dimension)
+                )
+            elif op in ("<>", "="):
+                each.used = target.used = True
+                self.draft.filters.append(self._value_filter(place, negated=op == "<>"))
+
+    def _compare_number(self, index: int, place: int, op: str, dimension: str) -> None:
+        each = self.cs[index]
+        each.used = self.cs[place].used = True
+        number = self.cs[place].number
+        counted = self.before(index, "mention")
+        operation = self.cs[counted - 1] if counted else None
+        if (
+            counted
+            and operation is not None
+            and operation.is_op("count", "agg")
+            and not operation.used
+            and not self._is_question(counted - 1)
+        ):
+            operation.used = True
+            func = "count" if operation.op == "count" else operation.arg
+            self.draft.havings.append(Having(op, number, self._take(counted), func=func))
+            return
+        condition = self._on(Filter("compare", op, numbers=(number,), dimension=dimension), index, place)
+        mention = condition.mention
+        if mention is not None and mention.hits[0].is_table and not dimension and self._follows(mention, place):
+            self.draft.havings.append(Having(op, number, mention))
+        elif mention is None and index and self.cs[index - 1].is_op("count"):
+            self.draft.havings.append(Having(op, number, None))
+        else:
+            self.draft.filters.append(condition)
+
+    def _is_question(self, place: int) -> bool:
+        return place == 0 or all(each.is_op("wh", "list", "pron") or each.kind == "prep" for each in self.cs[:place])
+
+    def _follows(self, mention: Chunk, place: int) -> bool:
+        return mention.place > self.cs[place].place
+
+    def or_more(self) -> None:
+        for index, each in enumerate(self.cs):
+            if not each.is_op("post") or each.used or index == 0:
+                continue
+            number = index - 1
+            if self.cs[number].kind == "unit" and number:
+                number -= 1
+            if self.cs[number].kind not in ("number", "time") or self.cs[number].used:
+                continue
+            each.used = self.cs[number].used = True
+            if self.cs[number].kind == "time":
+                self.draft.filters.append(Filter("time", each.arg, times=(self.cs[number],), verbs=self.verbs(index)))
+                continue
+            condition = self._on(Filter("compare", each.arg, numbers=(self.cs[number].number,)), number, index)
+            mention = condition.mention
+            if mention is not None and mention.hits[0].is_table and self._follows(mention, index):
+                self.draft.havings.append(Having(each.arg, self.cs[number].number, mention))
+            else:
+                self.draft.filters.append(condition)
+
+    def equal_number(self) -> None:
+        for index, each in enumerate(self.cs):
+            if each.kind != "number" or each.used:
+                continue
+            before = self.before(index, "mention", skip=(), ops=("wh", "pron")) if index else None
+            joined = index
+            numbers: list[Chunk] = [each]
+            while joined + 1 < len(self.cs):
+                step = joined + 1
+                while step < len(self.cs) and (self.cs[step].kind == "comma" or self.cs[step].word in ("or", "and")):
+                    step += 1
+                if step == joined + 1 or step >= len(self.cs) or self.cs[step].kind != "number" or self.cs[step].used:
+                    break
+                numbers.append(self.cs[step])
+                joined = step
+            if (before is not None and not self.cs[before].hits[0].is_table and not self.cs[before].used) or (
+                before is not None and names_key(self.cs[before])
+            ):
+                self._equal([each, *numbers[1:]], self.cs[before], index)
+            elif all(year_like(number) for number in numbers):
+                for number in numbers:
+                    number.kind, number.unit = "time", "year"
+            elif (after := self.after(index, "mention", skip=())) is not None and self._have_before(index):
+                each.used = True
+                chunk = self._take(after)
+                if chunk.hits[0].is_table:
+                    self.draft.havings.append(Having("=", each.number, chunk))
+                else:
+                    self.draft.filters.append(Filter("compare", "=", chunk, numbers=(each.number,)))
+
+    def _equal(self, numbers: list[Chunk], mention: Chunk, index: int) -> None:
+        mention.used = True
+        for number in numbers:
+            number.used = True
+        self.draft.filters.append(
+            Filter("compare", "=", mention, numbers=tuple(number.number for number in numbers), near=self._near(index))
+        )
+
+    def _have_before(self, index: int) -> bool:
+        return any(
+            each.word in ("have", "has", "had", "with", "having", "contain", "own", "exactly", "in", "only")
+            for each in self.all
+            if self.cs[index].place - 3 <= each.place < self.cs[index].place
+        )

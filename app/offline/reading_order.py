@@ -1,0 +1,131 @@
+"""Read order, limits and superlatives off the chunks."""
+
+from longtable.app.offline.draft import Sorting, Superlative
+from longtable.app.offline.lexicon import ADJECTIVES, DIMENSIONS, MORE_IS_BETTER, MORE_IS_WORSE
+from longtable.app.offline.reading import measurable, of_dimension
+from longtable.app.offline.reading_numbers import Numbers
+from longtable.app.offline.text import lemma, split_name
+
+
+class Ordering(Numbers):
+    """Rules for order."""
+
+    def order(self) -> None:
+        for index, each in enumerate(self.cs):
+            if each.is_op("dir"):
+                each.used = True
+                self.draft.desc = each.arg == "desc"
+            if not each.is_op("order") or each.used:
+                continue
+            each.used = True
+            self._order_keys(index)
+        if self.draft.desc is not None and not self.draft.sorts:
+            place = next((i for i, each in enumerate(self.cs) if each.is_op("dir")), 0)
+            target = self.after(place, "mention") if self.cs[place].text.endswith("of") else None
+            self.draft.sorts.append(Sorting(self._take(target) if target is not None else None))
+
+    def _order_keys(self, index: int) -> None:
+        func, place = "", index
+        while True:
+            following = self.after(place, "op", "mention", "unit", "word", skip=("prep", "comma") if place != index else ("prep",))
+            if following is None:
+                break
+            each = self.cs[following]
+            if each.is_op("count", "agg"):
+                each.used, func = True, "count" if each.op == "count" else each.arg
+            elif each.kind in ("mention", "unit"):
+                each.used = True
+                self.draft.sorts.append(Sorting(each, func))
+                func = ""
+            elif (each.kind == "word" and each.word in ADJECTIVES) or (each.word in DIMENSIONS and each.kind == "word"):
+                each.used = True
+                self.draft.sorts.append(Sorting(None, func, ADJECTIVES.get(each.word, (each.word, ""))[0]))
+            elif each.hits and each.kind == "op":
+                each.used = True
+                self.draft.sorts.append(Sorting(each, func))
+            elif not each.is_op("dir", "pron"):
+                break
+            else:
+                each.used = True
+            place = following
+        if func or not self.draft.sorts:
+            self.draft.sorts.append(Sorting(None, func))
+
+    def limits(self) -> None:
+        for index, each in enumerate(self.cs):
+            following = self.cs[index + 1] if index + 1 < len(self.cs) else None
+            if each.is_op("top", "first") and not each.used and following is not None and following.kind == "number" and not following.used:
+                each.used = following.used = True
+                self.draft.limit = int(following.number)
+                self.draft.limit_desc = each.arg in ("max", "desc") if each.op == "top" or each.arg == "desc" else None
+            elif (
+                each.is_op("sup", "most", "frequent")
+                and not each.used
+                and following is not None
+                and following.kind == "number"
+                and not following.used
+            ):
+                following.used = True
+                self.draft.limit = int(following.number)
+        for index, each in enumerate(self.cs):
+            following = self.cs[index + 1] if index + 1 < len(self.cs) else None
+            if self.draft.limit is not None or each.kind != "number" or each.used or following is None:
+                continue
+            if following.is_op("sup", "most", "frequent") or (following.kind == "mention" and self._has_superlative(index)):
+                each.used = True
+                self.draft.limit = int(each.number)
+
+    def _has_superlative(self, index: int) -> bool:
+        return any(each.is_op("sup", "most", "frequent") for each in self.cs[index:]) and not (
+            index and self.cs[index - 1].kind == "mention" and measurable(self.cs[index - 1])
+        )
+
+    def superlatives(self) -> None:
+        for index, each in enumerate(self.cs):
+            if each.used or not (each.is_op("sup", "most", "frequent") or (each.is_op("first", "top") and not self.cs[index].used)):
+                continue
+            if each.is_op("first", "top"):
+                self._first(index)
+                continue
+            sign, _, dimension = each.arg.partition(":")
+            each.used = True
+            if each.op == "frequent":
+                place = self.after(index, "mention", skip=())
+                self.draft.sups.append(Superlative(sign, "frequent", chunk=self._take(place) if place is not None else None))
+                continue
+            place = self.after(index, "mention", "op", "unit", skip=("prep",) if each.text.endswith("of") else ())
+            func, chunk = "", None
+            if place is not None and self.cs[place].is_op("agg", "count"):
+                func = self._take(place).arg or "count"
+                place = self.after(place, "mention", "op", "unit", skip=("prep",))
+            if place is not None and (self.cs[place].kind != "op" or self.cs[place].hits):
+                chunk = self.cs[place]
+                if not dimension or (
+                    not chunk.hits[0].is_table and (dimension in ("size", "quality", "wealth") or of_dimension(chunk, dimension))
+                ):
+                    chunk.used = True
+                elif not chunk.hits[0].is_table:
+                    chunk = None
+            kind = "dimension" if dimension else "most" if each.op == "most" or each.text.endswith(("number of", "amount of")) else "plain"
+            self.draft.sups.append(Superlative(sign, kind, dimension, chunk, func))
+
+    def _first(self, index: int) -> None:
+        each = self.cs[index]
+        if each.hits and each.op != "first":
+            return
+        each.used = True
+        if each.op == "top":
+            place = self.after(index, "mention", skip=())
+            chunk = self.cs[place] if place is not None and not self.cs[place].hits[0].is_table else None
+            if chunk is not None:
+                chunk.used = True
+            sign = each.arg
+            if each.word in ("best", "worst") and chunk is not None:
+                words = {lemma(word) for hit in chunk.hits[:1] for word in split_name(hit.column)}
+                if words & MORE_IS_WORSE:
+                    sign = "min" if sign == "max" else "max"
+                elif not words & MORE_IS_BETTER:
+                    self.draft.leftover.append(each.text)
+            self.draft.sups.append(Superlative(sign, "plain", chunk=chunk))
+        else:
+            self.draft.sups.append(Superlative("max" if each.arg == "desc" else "min", "first", "date"))

@@ -1,0 +1,168 @@
+"""Read groups, counts, aggregates and percentages off the chunks."""
+
+from longtable.app.offline.reading import measurable
+from longtable.app.offline.reading_order import Ordering
+
+
+class Shape(Ordering):
+    """Rules for what is computed."""
+
+    def grouping(self) -> None:
+        for index, each in enumerate(self.cs):
+            if each.used or not each.is_op("each", "by"):
+                continue
+            start = each.op
+            place = self.after(index, "mention", "unit", "op", skip=("prep",) if start == "each" else (), ops=("each",))
+            if place is None or (self.cs[place].kind == "op" and not (self.cs[place].hits or self.cs[place].is_op("count", "agg"))):
+                each.used = start == "by"
+                continue
+            if start == "by" and self._passive(index, place):
+                each.used = True
+                continue
+            if start == "by" and (self.cs[place].kind == "op" or self._by_measure(place)):
+                self._order_keys_by(index)
+                continue
+            each.used = True
+            self.draft.groups.append(self._take(place))
+            while (following := self.after(place, "mention", "unit", skip=("comma", "prep"), ops=("each", "by"))) is not None:
+                joiners = self.cs[place + 1 : following]
+                if (
+                    not joiners
+                    or not all(c.kind == "comma" or c.word == "and" or c.is_op("each", "by") for c in joiners)
+                    or not any(c.word == "and" or c.kind == "comma" for c in joiners)
+                ):
+                    break
+                if following + 1 < len(self.cs) and self.cs[following + 1].kind in ("value", "number"):
+                    break
+                for c in joiners:
+                    c.used = True
+                self.draft.groups.append(self._take(following))
+                place = following
+
+    def _passive(self, index: int, place: int) -> bool:
+        """'treated by doctor Lopez', 'written by authors': an agent, not a group."""
+        following = self.cs[place + 1] if place + 1 < len(self.cs) else None
+        if (
+            following is not None
+            and following.kind == "value"
+            and any(hit.table == m.table for hit in self.cs[place].hits for m in following.matches)
+        ):
+            return True
+        before = next((each for each in reversed(self.all) if each.place < self.cs[index].place), None)
+        return (
+            before is not None
+            and before.kind in ("filler", "word")
+            and before.word.endswith(("ed", "en", "made", "sold", "sung", "built", "held"))
+        )
+
+    def _by_measure(self, place: int) -> bool:
+        """'the longest flight by distance', 'top 5 products by price': what follows orders."""
+        ranked = self.draft.limit_desc is not None or bool(self.draft.sups)
+        return ranked and self.cs[place].kind == "mention" and not self.cs[place].hits[0].is_table and not self.draft.computes
+
+    def _order_keys_by(self, index: int) -> None:
+        self.cs[index].used = True
+        kept = len(self.draft.sorts)
+        self._order_keys(index)
+        for sorting in self.draft.sorts[kept:]:
+            sorting.desc = (
+                self.draft.limit_desc
+                if self.draft.limit_desc is not None
+                else (self.draft.sups[0].sign == "max" if self.draft.sups else None)
+            )
+
+    def counting(self) -> None:
+        for index, each in enumerate(self.cs):
+            if each.used or not each.is_op("count", "howmuch"):
+                continue
+            place = self.after(index, "mention", "unit", skip=(), ops=("distinct", "pron", "agg"))
+            each.used = True
+            if each.op == "howmuch":
+                if place is not None and not self.cs[place].hits[0].is_table:
+                    self.draft.aggs.append(("sum", self._take(place)))
+                continue
+            for c in self.cs[index + 1 : place or index + 1]:
+                c.used = True
+            if place is not None and self.cs[place].kind == "unit":
+                self.cs[place].used = True
+            self.draft.counts.append(self._take(place) if place is not None and self.cs[place].kind == "mention" else None)
+            while (
+                place is not None
+                and place + 2 < len(self.cs)
+                and self.cs[place + 1].word == "and"
+                and self.cs[place + 2].kind == "mention"
+                and self.cs[place + 2].hits[0].is_table
+                and not self.cs[place + 2].used
+            ):
+                place += 2
+                self.draft.counts.append(self._take(place))
+
+    def aggregates(self) -> None:
+        pending: list[str] = []
+        for index, each in enumerate(self.cs):
+            if each.used or not (each.is_op("agg") or each.is_op("difference")):
+                continue
+            if each.op == "difference":
+                each.used = True
+                for c in self.cs[index + 1 :]:
+                    if c.is_op("agg", "sup") and not c.used:
+                        c.used = True
+                place = next((i for i in range(index + 1, len(self.cs)) if self.cs[i].kind == "mention" and not self.cs[i].used), None)
+                self.draft.spread = True
+                self.draft.aggs.append(("spread", self._take(place) if place is not None else None))
+                continue
+            if self._is_name(index):
+                continue
+            each.used = True
+            pending.append(each.arg)
+            place = self.after(index, "mention", "op", "word", skip=("prep", "comma"), ops=("distinct", "pron"))
+            if place is not None and self.cs[place].is_op("agg", "sup") and not self._is_name(place):
+                if self.cs[place].op == "sup":
+                    pending.append(self.cs[place].arg.partition(":")[0])
+                    self.cs[place].used = True
+                    place = self.after(place, "mention", skip=("prep",))
+                else:
+                    continue
+            chunk = None
+            if place is not None and (self.cs[place].kind == "mention" or self.cs[place].hits):
+                chunk = self._take(place)
+            self.draft.aggs.extend((func, chunk) for func in pending)
+            pending = []
+            while chunk is not None and place is not None:
+                joined = self.after(place, "mention", skip=("comma", "prep"))
+                if (
+                    joined is None
+                    or self.cs[joined].hits[0].is_table
+                    or not all(c.kind == "comma" or c.word == "and" for c in self.cs[place + 1 : joined])
+                    or not measurable(self.cs[joined])
+                ):
+                    break
+                if self.cs[joined].used or (
+                    (joined + 1 < len(self.cs) and self.cs[joined + 1].kind in ("value", "number"))
+                    or any(c.is_op("agg") for c in self.cs[place:joined])
+                ):
+                    break
+                self.draft.aggs.append((self.draft.aggs[-1][0], self._take(joined)))
+                place = joined
+        self.draft.aggs.extend((func, None) for func in pending)
+
+    def _is_name(self, index: int) -> bool:
+        """Take 'total' as the name of a column when an operation stands before it and none of its own follows."""
+        each = self.cs[index]
+        if not each.hits:
+            return False
+        following = self.after(index, "mention", skip=("prep",))
+        leading = index and (self.cs[index - 1].is_op("agg", "sup", "cmp") or self.cs[index - 1].kind == "mention")
+        if leading or following is None:
+            each.kind = "mention"
+            return True
+        return False
+
+    def percent(self) -> None:
+        for index, each in enumerate(self.cs):
+            if each.is_op("percent") and not each.used:
+                each.used = True
+                self.draft.percent = True
+                place = self.after(index, "mention", skip=("prep",), ops=("pron",))
+                if place is not None:
+                    self.draft.counts.append(self._take(place))

@@ -1,0 +1,159 @@
+"""Choose what a question is about: the base table, and the columns its mentions stand for."""
+
+from dataclasses import replace
+
+from longtable.app.offline.catalog import Catalog, Column, Table
+from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, entity
+from longtable.app.offline.conditions import as_col, settle_filter
+from longtable.app.offline.draft import Draft, Superlative
+from longtable.app.offline.joins import Hints, path
+from longtable.app.offline.lexicon import PEOPLE
+from longtable.app.offline.logic import (
+    Compare,
+    Cond,
+)
+from longtable.app.offline.text import lemma, stem
+
+
+class Subject:
+    """Hold a draft with the catalogue; choose its base table."""
+
+    def __init__(self, draft: Draft, catalog: Catalog, base: str = "") -> None:
+        self.draft, self.catalog = draft, catalog
+        anchors = [table for chunk in draft.mentions if (table := entity(chunk))]
+        self.scope = Scope(catalog, base, tuple(dict.fromkeys(anchors)), tuple((entity(c), c.place) for c in draft.mentions if entity(c)))
+        stems = frozenset(stem(word) for word in draft.words if len(word) > 2)
+        columns = frozenset(
+            (hit.table.casefold(), hit.column.casefold()) for c in draft.mentions for hit in c.hits if hit.column and hit.score >= 0.75
+        )
+        self.hints = Hints(stems, columns)
+        self.fixed = base
+        self.extra: list[Cond] = []
+        self.join_only: list[str] = []
+
+    def column(self, chunk: Chunk, *, number: bool = False) -> Column:
+        found = choose(self.scope, chunk, (lambda column: column.is_number) if number else None)
+        if found is None:
+            raise CannotRead("measure" if number else "column", chunk.text)
+        return found
+
+    def need(self, table: str) -> None:
+        if table not in self.join_only:
+            self.join_only.append(table)
+
+    def fans(self, base: str, table: str) -> bool:
+        steps = path(self.catalog, (base,), table, self.hints)
+        return steps is not None and any(step.fans_out for step in steps)
+
+    def filters(self) -> list[tuple[str, tuple[Cond, ...]]]:
+        return [settle_filter(self.scope, item) for item in self.draft.filters]
+
+    def base(self) -> str:
+        """Return the table whose rows are counted, measured or listed."""
+        draft = self.draft
+        if (
+            {"who", "whom"} & set(draft.words)
+            and not draft.computes
+            and not draft.targets
+            and not any(_is_people(self.catalog.table(name)) for name in self.scope.anchors)
+        ):
+            return self.people()
+        self.vote()
+        for sup in draft.sups:
+            if sup.chunk is not None and sup.kind in ("most", "plain") and (table := self.counted(sup)):
+                return table
+        for chunk in draft.counts:
+            if chunk is not None:
+                return entity(chunk) or self.column(chunk).table
+        for func, chunk in draft.aggs:
+            if chunk is not None:
+                return entity(chunk) or self.column(chunk, number=func in ("avg", "sum", "spread")).table
+        for chunk in (*draft.targets, *draft.groups):
+            if chunk.hits and chunk.kind != "unit":
+                return entity(chunk) or self.column(chunk).table
+        for sup in draft.sups:
+            if sup.chunk is not None and sup.chunk.hits:
+                return entity(sup.chunk) or self.column(sup.chunk).table
+        if self.scope.anchors:
+            return self.scope.anchors[0]
+        for item in draft.filters:
+            if item.mention is not None and item.mention.hits:
+                return item.mention.hits[0].table
+            for value in item.values:
+                return settle_filter(self.scope, item)[0] if value.matches else ""
+        tables = [table for table in self.catalog.tables.values() if table.kind == "table"]
+        if len(tables) == 1 and (draft.computes or draft.sups or draft.asks):
+            return tables[0].name
+        raise CannotRead("nothing")
+
+    def vote(self) -> None:
+        """Where the question names no table, let all its mentions and values vote for one."""
+        if self.scope.anchors:
+            return
+        votes: dict[str, float] = {}
+        for chunk in (*self.draft.mentions, *(value for item in self.draft.filters for value in item.values)):
+            best: dict[str, float] = {}
+            for hit in chunk.hits:
+                best[hit.table] = max(best.get(hit.table, 0.0), hit.score)
+            for match in chunk.matches:
+                best[match.table] = max(best.get(match.table, 0.0), 0.9)
+            for table, score in best.items():
+                votes[table] = votes.get(table, 0.0) + score
+        top = max(votes.values(), default=0.0)
+        winners = [table for table, score in votes.items() if score >= top - 0.05]
+        if len(winners) == 1 and (len(self.draft.mentions) > 1 or any(item.values for item in self.draft.filters)):
+            self.scope = replace(self.scope, anchors=(winners[0],))
+
+    def people(self) -> str:
+        """Return the table of people that an open 'who' asks for: the only one, or the one the conditions are on."""
+        tables = [table.name for table in self.catalog.tables.values() if _is_people(table) and table.kind == "table"]
+        measured = [sup.dimension for sup in self.draft.sups if sup.dimension] + [
+            item.dimension for item in self.draft.filters if item.dimension
+        ]
+        if len(tables) > 1 and measured:
+            tables = [name for name in tables if by_dimension(self.scope, measured[0], (name,))] or tables
+        homes = [settle_filter(self.scope, item)[0] for item in self.draft.filters if item.values or item.mention is not None]
+        homes += [self.column(sup.chunk).table for sup in self.draft.sups if sup.chunk is not None and not entity(sup.chunk)]
+        near = [name for name in tables if name in homes] or tables
+        if len(near) != 1:
+            raise CannotRead("nothing")
+        return near[0]
+
+    def counted(self, sup: Superlative) -> str:
+        """Return the table whose rows a superlative counts ('the most albums'), empty when it measures a column."""
+        chunk = sup.chunk
+        if chunk is None or sup.dimension:
+            return ""
+        table = entity(chunk)
+        measure = [
+            hit
+            for hit in chunk.hits
+            if not hit.is_table and (column := self.catalog.column(hit.table, hit.column)) and column.is_number and not column.is_id
+        ]
+        if sup.kind == "plain":
+            return table if sup.func == "count" else ""
+        if measure and (not table or (measure[0].score > 0.9 and measure[0].table != table)):
+            return ""
+        return table or ("" if measure else self.column(chunk).table)
+
+    def flags(self, base: str) -> None:
+        """'which products are discontinued', 'full time employees': a column of flags beside the thing itself is a condition."""
+        for chunk in [chunk for chunk in self.draft.targets if not entity(chunk)]:
+            column = choose(self.scope, chunk)
+            yes = column.truth if column is not None and column.table in (base, *self.scope.anchors) else None
+            if column is None or yes is None or not self.scope.anchors or not self.is_adjective(chunk):
+                continue
+            self.draft.targets = [each for each in self.draft.targets if each is not chunk]
+            self.extra.append(Compare(as_col(column), "=", yes))
+            self.need(column.table)
+
+    def is_adjective(self, chunk: Chunk) -> bool:
+        words = self.draft.words
+        before = words[chunk.order - 1] if 0 < chunk.order <= len(words) else ""
+        following = [c for c in self.draft.mentions if c.order == chunk.order + 1]
+        return before in ("are", "is", "was", "were", "be") or any(entity(c) for c in following)
+
+
+def _is_people(table: Table | None) -> bool:
+    return table is not None and any(lemma(word) in PEOPLE for word in table.words)

@@ -1,0 +1,151 @@
+"""Make the queries for the most and the least: of a column, of a count, of a sum."""
+
+from dataclasses import replace
+
+from longtable.app.offline.catalog import Column
+from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.columns import CannotRead, by_dimension, choose, entity
+from longtable.app.offline.conditions import as_col, as_number
+from longtable.app.offline.draft import Superlative
+from longtable.app.offline.groups import Groups
+from longtable.app.offline.joins import distance, path
+from longtable.app.offline.logic import (
+    Agg,
+    Order,
+    Query,
+)
+
+
+class Superlatives(Groups):
+    """Rankings."""
+
+    def superlative(self, base: str) -> Query:
+        sup = self.draft.sups[0]
+        if len(self.draft.sups) > 1 and not all(each.chunk is not None and each.kind == "plain" for each in self.draft.sups):
+            raise CannotRead("words", *(each.dimension or each.kind for each in self.draft.sups[1:]))
+        if sup.kind == "frequent":
+            return self.frequent(base, sup)
+        desc = sup.sign == "max"
+        if self.counted(sup):
+            return self.most(base, sup, desc)
+        if sup.func:
+            chunk = sup.chunk
+            arg = None if sup.func == "count" else self.measure(chunk, sup.func) if chunk else self.lone_measure(base, sup.func)
+            agg = Agg(sup.func, arg)  # type: ignore[arg-type]  # func is one of Func
+            return self.ranked_groups(base, agg, desc)
+        if self.draft.computes:
+            return self.ranked_computed(base, desc)
+        column, turned = self.sup_column(base, sup)
+        desc ^= turned
+        self.need(column.table)
+        col = as_number(column) if column.is_number else as_col(column)
+        subjects = [chunk for chunk in self.draft.targets if self.subject(chunk, column)]
+        if self.draft.groups:
+            return self.grouped(base, [Agg("max" if desc else "min", col)])
+        if (
+            not subjects
+            and not self.draft.which
+            and not self.draft.asks
+            and not (sup.dimension and (sup.kind == "first" or sup.chunk is not None))
+            and not self.draft.limit
+        ):
+            extra = tuple(
+                Agg("max" if each.sign == "max" else "min", as_number(self.column(each.chunk, number=True)) if each.chunk else col)
+                for each in self.draft.sups[1:]
+            )
+            return Query(column.table if not self.draft.targets else base, select=(Agg("max" if desc else "min", col), *extra))
+        if sup.kind == "most" and subjects and (rolled := self.rolled(column, subjects[0], desc)) is not None:
+            return rolled
+        listing = self.listing(base if self.fixed else self.subject_table(subjects, column), everything=False)
+        items = listing.select if col in listing.select else (*listing.select, col)
+        return replace(listing, select=items, order=(Order(col, desc),), limit=self.draft.limit or 1)
+
+    def subject(self, chunk: Chunk, column: Column) -> bool:
+        return bool(chunk.hits) and (bool(entity(chunk)) or self.column(chunk) != column)
+
+    def subject_table(self, subjects: list[Chunk], column: Column) -> str:
+        tables = [entity(chunk) or self.column(chunk).table for chunk in subjects]
+        base = tables[0] if tables else column.table
+        if base != column.table:
+            steps = path(self.catalog, (base,), column.table, self.hints)
+            if steps is not None and any(step.fans_out for step in steps):
+                base = column.table  # order the many rows, name the one each belongs to
+        self.scope = replace(self.scope, base=base)
+        return base
+
+    def sup_column(self, base: str, sup: Superlative) -> tuple[Column, bool]:
+        if self.draft.sorts and self.draft.sorts[0].chunk is not None:
+            column = self.column(self.draft.sorts[0].chunk)
+            self.draft.sorts = []
+            return column, False
+        if sup.chunk is not None and not entity(sup.chunk):
+            named = choose(
+                self.scope, sup.chunk, lambda column: (column.is_number or column.is_date) and not (sup.dimension and column.is_id)
+            )
+            if named is not None:
+                return named, False
+        if sup.dimension:
+            tables = tuple(
+                dict.fromkeys(
+                    (
+                        *([entity(sup.chunk)] if sup.chunk is not None and entity(sup.chunk) else []),
+                        *(entity(c) for c in self.draft.targets if entity(c)),
+                        base,
+                        *self.scope.anchors,
+                    )
+                )
+            )
+            found = by_dimension(self.scope, sup.dimension, tables)
+            if found is None and sup.dimension == "size":
+                found = by_dimension(self.scope, "quality", tables)
+            if found is not None:
+                return found
+            raise CannotRead("dimension", sup.dimension)
+        if sup.chunk is not None:
+            raise CannotRead("measure", sup.chunk.text)
+        spent = sup.kind == "most" and {"spent", "spend", "spends", "paid", "pay", "pays", "earned", "earn"} & set(self.draft.words)
+        if spent and (found := by_dimension(self.scope, "price", (base,))) is not None:
+            return found
+        if (found := by_dimension(self.scope, "height", (base,))) is not None:
+            return found
+        raise CannotRead("measure", "highest" if sup.sign == "max" else "lowest")
+
+    def frequent(self, base: str, sup: Superlative) -> Query:
+        chunk = sup.chunk or next(iter(self.draft.targets), None)
+        if chunk is None:
+            raise CannotRead("nothing")
+        self.draft.targets = [each for each in self.draft.targets if each is not chunk and not entity(each)]
+        self.draft.groups = [chunk]
+        table = entity(chunk)
+        if table:
+            others = [name for name in self.scope.anchors if name != table and distance(self.catalog, name, table) is not None]
+            base = others[0] if others else self.child_of(table, chunk)
+            self.scope = replace(self.scope, base=base)
+        if self.draft.limit is None:
+            self.draft.limit, self.draft.limit_desc = 1, sup.sign == "max"
+        else:
+            self.draft.limit_desc = sup.sign == "max"
+        return self.grouped(base, [Agg("count")])
+
+    def child_of(self, table: str, chunk: Chunk) -> str:
+        children = [link.many for link in self.catalog.links if link.one == table]
+        if len(set(children)) != 1:
+            raise CannotRead("popular", chunk.text, *sorted(set(children)))
+        return children[0]
+
+    def most(self, base: str, sup: Superlative, desc: bool) -> Query:
+        targets = [chunk for chunk in (*self.draft.groups, *self.draft.targets) if entity(chunk) != base]
+        if not targets:
+            raise CannotRead("group", sup.chunk.text if sup.chunk else "")
+        self.draft.groups, self.draft.targets = targets[:1], targets[1:]
+        return self.ranked_groups(base, Agg("count"), desc)
+
+    def rolled(self, column: Column, subject: Chunk, desc: bool) -> Query | None:
+        """'the customer who spent the most': sum the many rows of each subject."""
+        table = entity(subject)
+        steps = path(self.catalog, (column.table,), table, self.hints, no_fan_out=True) if table else None
+        if not table or table == column.table or not steps:
+            return None
+        self.scope = replace(self.scope, base=column.table)
+        self.draft.groups, self.draft.targets = [subject], [chunk for chunk in self.draft.targets if chunk is not subject]
+        return self.ranked_groups(column.table, Agg("sum", as_number(column)), desc)
