@@ -1,81 +1,156 @@
-"""The built-in analyst as a chat model: streaming, usage, purity, and results that came shrunk or not at all."""
+"""The chat model's side: tool calls, streaming, usage, purity, results that came cut or failed."""
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
+from functools import reduce
 
 import pytest
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 
-from evals.databases import open_database
-from evals.loop import Talk
-from longtable.app.offline.model import BuiltInAnalyst
-from longtable.memory.rounds import pair_calls
-from longtable.memory.summary import Finding, render_memory
-from tests.offline.test_questions import make
+from longtable.app.offline.model import BuiltInAnalyst, estimate
+from longtable.tools.toolset import database_tools
+from tests.offline.conftest import Chat
 
-
-@pytest.fixture
-def talk(tmp_path: Path) -> Iterator[Talk]:
-    with open_database(make("library", tmp_path)) as tools:
-        yield Talk(tools)
+ASK = [SystemMessage("You answer questions."), HumanMessage("How many bikes are there?")]
 
 
-def test_a_stream_says_what_an_invoke_says(talk: Talk) -> None:
-    talk.ask("How many books are there?")
-    for end in range(2, len(talk.messages)):
-        if isinstance(talk.messages[end], AIMessage):
-            view = talk.messages[:end]
-            whole = talk.model.invoke(view)
-            streamed: AIMessageChunk | None = None
-            chunks = 0
-            for chunk in talk.model.stream(view):
-                assert isinstance(chunk, AIMessageChunk)
-                streamed, chunks = chunk if streamed is None else streamed + chunk, chunks + 1
-            assert streamed is not None
-            assert (streamed.text, streamed.tool_calls) == (whole.text, whole.tool_calls)
-            assert streamed.usage_metadata == whole.usage_metadata
-            assert chunks > 1 or not whole.text
+def test_the_first_call_looks_at_the_tables() -> None:
+    answer = BuiltInAnalyst().invoke(ASK)
+    assert [(call["name"], call["args"]) for call in answer.tool_calls] == [("list_tables", {})]
+    assert answer.content == ""
 
 
-def test_async_says_the_same(talk: Talk) -> None:
-    question = [SystemMessage("x"), HumanMessage("How many books are there?")]
-    assert asyncio.run(talk.model.ainvoke(question)).tool_calls == talk.model.invoke(question).tool_calls
+def test_it_says_its_limit_and_name() -> None:
+    model = BuiltInAnalyst()
+    assert model.profile is not None
+    assert model.profile.get("max_input_tokens") == 32_000
+    assert model.model_name == "built-in-analyst"
 
 
-def test_the_same_view_gets_the_same_answer_and_is_left_alone(talk: Talk) -> None:
-    talk.ask("How many books are there?")
-    view = talk.messages[:-1]
-    before = [message.model_dump_json() for message in view]
-    first, second = BuiltInAnalyst().invoke(view), BuiltInAnalyst().invoke(view)
-    assert (first.text, first.tool_calls) == (second.text, second.tool_calls)
-    assert [message.model_dump_json() for message in view] == before
+def test_the_same_messages_get_the_same_answer(shop: Chat) -> None:
+    shop.ask("Average price per brand")
+    for end in range(2, len(shop.messages)):
+        if isinstance(shop.messages[end], AIMessage):
+            again = BuiltInAnalyst().invoke(shop.messages[:end])
+            assert (again.content, again.tool_calls) == (shop.messages[end].content, shop.messages[end].tool_calls)  # type: ignore[attr-defined]
 
 
-def test_usage_grows_with_the_view(talk: Talk) -> None:
-    talk.ask("How many books are there?")
-    used = [m.usage_metadata for m in talk.messages if isinstance(m, AIMessage)]
-    sizes = [usage["input_tokens"] for usage in used if usage]
-    assert len(sizes) == len(used)
-    assert sizes == sorted(sizes)
-    assert sizes[0] > 0
+@pytest.mark.parametrize("question", ["How many bikes are there?", "thanks", "List all bikes"])
+def test_streaming_equals_invoke(shop: Chat, question: str) -> None:
+    shop.ask(question)
+    for end in range(2, len(shop.messages)):
+        if not isinstance(shop.messages[end], AIMessage):
+            continue
+        whole = shop.model.invoke(shop.messages[:end])
+        chunks = list(shop.model.stream(shop.messages[:end]))
+        merged = reduce(lambda left, right: left + right, chunks)
+        assert isinstance(merged, AIMessageChunk)
+        assert (merged.content, merged.tool_calls, merged.usage_metadata) == (whole.content, whole.tool_calls, whole.usage_metadata)
+        assert [chunk.usage_metadata for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
+        assert not whole.content or len(chunks) > 2
 
 
-def test_shrunk_and_interrupted_results_are_asked_for_again(talk: Talk) -> None:
-    right = talk.ask("How many books are there?")
-    shrunk: list[BaseMessage] = [
-        m.model_copy(update={"content": f"{m.text[:40]}… [shortened: 9,999 characters in all]"}) if isinstance(m, ToolMessage) else m
-        for m in talk.messages
+def test_async_equals_sync(shop: Chat) -> None:
+    shop.ask("How many bikes are there?")
+
+    async def both() -> tuple[AIMessage, list[AIMessageChunk]]:
+        streamed = [chunk async for chunk in shop.model.astream(shop.messages[:-1])]
+        return await shop.model.ainvoke(shop.messages[:-1]), streamed  # type: ignore[return-value]  # astream yields chunks
+
+    whole, chunks = asyncio.run(both())
+    assert whole.content == shop.messages[-1].content == "".join(str(chunk.content) for chunk in chunks)
+
+
+def test_usage_is_counted_with_the_counter_given() -> None:
+    usage = BuiltInAnalyst(count=len).invoke([HumanMessage("thanks")]).usage_metadata
+    assert usage is not None
+    answer = BuiltInAnalyst(count=len).invoke([HumanMessage("thanks")])
+    assert usage == {"input_tokens": 6, "output_tokens": len(str(answer.content)), "total_tokens": 6 + len(str(answer.content))}
+
+
+def test_bound_tools_count_as_input(shop: Chat) -> None:
+    plain, bound = shop.model.invoke(ASK), shop.model.bind_tools(list(shop.tools.values())).invoke(ASK)
+    assert plain.usage_metadata is not None
+    assert bound.usage_metadata is not None
+    assert bound.usage_metadata["input_tokens"] > plain.usage_metadata["input_tokens"]
+    assert bound.tool_calls == plain.tool_calls
+    assert database_tools.__name__ == "database_tools"
+
+
+def test_chinese_counts_more_than_letters() -> None:
+    assert estimate("航班航班") == 4 > estimate("abcd")
+
+
+def test_it_says_once_what_it_is(shop: Chat) -> None:
+    assert "LONGTABLE_MODEL" in shop.ask("How many bikes are there?")
+    assert "LONGTABLE_MODEL" not in shop.ask("How many members are there?")
+
+
+def test_it_does_not_say_again_what_it_is_after_a_fold(shop: Chat) -> None:
+    shop.messages[0] = SystemMessage("<memory>\n## Facts and findings\n- Asked: x | Answered: y\n</memory>")
+    assert "LONGTABLE_MODEL" not in shop.ask("How many bikes are there?")
+
+
+def test_numbers_have_separators_and_filters_are_told(shop: Chat) -> None:
+    answer = shop.ask("What is the average price of Cube bikes?")
+    assert "3,100" in answer
+    assert "brand is Cube" in answer
+
+
+def test_many_rows_come_as_a_table_with_the_count(shop: Chat) -> None:
+    answer = shop.ask("List all rentals")
+    assert "| rental id |" in answer
+    assert "6 rows in all" in answer
+
+
+def test_chinese_is_answered_in_chinese(shop: Chat) -> None:
+    assert "共有 4" in shop.ask("有多少bike?")
+
+
+def shrunk(name: str, times: int) -> object:
+    left = [times]
+
+    def spoil(message: ToolMessage) -> ToolMessage:
+        if message.name == name and left[0]:
+            left[0] -= 1
+            return message.model_copy(update={"content": str(message.content)[:60] + " … [shortened]", "artifact": None})
+        return message
+
+    return spoil
+
+
+@pytest.mark.parametrize("name", ["list_tables", "describe_tables", "find_values", "run_sql"])
+def test_a_shrunk_result_is_asked_for_again(shop: Chat, name: str) -> None:
+    shop.spoil = shrunk(name, 1)  # type: ignore[assignment]  # a plain function of one message
+    answer = shop.ask("How many members live in Porto?")
+    assert shop.rows == [(2,)], answer
+    assert "2 members" in answer
+
+
+@pytest.mark.parametrize("name", ["list_tables", "describe_tables", "run_sql"])
+def test_results_that_always_come_shrunk_end_in_a_decline(shop: Chat, name: str) -> None:
+    shop.spoil = shrunk(name, 99)  # type: ignore[assignment]  # a plain function of one message
+    assert "no answer" in shop.ask("How many members live in Porto?")
+
+
+def test_a_failing_query_is_declined_with_its_reason(shop: Chat) -> None:
+    def spoil(message: ToolMessage) -> ToolMessage:
+        if message.name != "run_sql":
+            return message
+        return message.model_copy(
+            update={"content": '{"error":{"class":"query_timeout","message":"stopped after 30 s"}}', "status": "error"}
+        )
+
+    shop.spoil = spoil
+    assert "stopped after 30 s" in shop.ask("How many bikes are there?")
+
+
+def test_an_interrupted_call_does_not_crash(shop: Chat) -> None:
+    shop.ask("How many bikes are there?")
+    cut = [
+        ToolMessage("This call was interrupted, no result.", tool_call_id=m.tool_call_id, status="error")
+        if isinstance(m, ToolMessage)
+        else m
+        for m in shop.messages
     ]
-    cut = pair_calls([m for m in talk.messages if not isinstance(m, ToolMessage)])
-    for history in (shrunk, cut):
-        again = Talk(talk.run, messages=list(history))
-        assert again.ask("How many books are there?").sql == right.sql
-
-
-def test_a_folded_answer_is_read_from_memory(talk: Talk) -> None:
-    memory = render_memory(f"## Facts and findings\n{Finding('How many loans were late?', 'There are 4,711 loans.').line('en')}", "en")
-    remembering = Talk(talk.run, messages=[SystemMessage(f"You answer.\n\n{memory}")])
-    answer = remembering.ask("What was the answer when I asked about late loans?")
-    assert "4,711" in answer.text
-    assert answer.sql == ""
+    shop.messages[:] = cut
+    assert "4 members" in shop.ask("How many members are there?")

@@ -1,90 +1,185 @@
-"""The built-in analyst over schemas the project ships: answers match the gold SQL, and what it cannot use it declines."""
+"""Questions over databases the analyst has never seen: the rows must be right, or it must decline."""
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from evals.analyst import Score, own_questions, run
-from evals.databases import open_database
-from evals.loop import Talk
+from tests.offline.conftest import Chat
 
-ROOT = Path(__file__).parents[2]
-SCHEMAS = sorted(path.stem for path in (ROOT / "evals" / "schemas").glob("*.sql"))
+Rows = list[tuple[Any, ...]]
 
 
-def make(name: str, folder: Path) -> Path:
-    path = folder / f"{name}.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript((ROOT / "evals" / "schemas" / f"{name}.sql").read_text(encoding="utf-8"))
-    return path
-
-
-@pytest.fixture(scope="module")
-def hospital(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make("hospital", tmp_path_factory.mktemp("hospital"))
-
-
-@pytest.fixture
-def talk(hospital: Path) -> Iterator[Talk]:
-    with open_database(hospital) as tools:
-        yield Talk(tools)
-
-
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_the_questions_of_a_shipped_schema_are_answered_right(name: str, tmp_path: Path) -> None:
-    score = Score(name)
-    run(make(name, tmp_path), own_questions(name), score)
-    assert score.asked >= 30
-    assert score.wrong == 0
-    assert score.right >= 0.95 * score.asked
+def values(rows: Rows | None) -> list[str]:
+    """Return all cells as text, rows in order."""
+    return [str(cell) for row in rows or [] for cell in row]
 
 
 @pytest.mark.parametrize(
-    "question",
+    ("question", "expected"),
     [
-        "How many doctors play the violin?",
-        "How many patients live in Atlantis?",
-        "What is the meaning of life?",
-        "asdf qwer zxcv",
-        "有多少医生会拉小提琴？",
+        ("How many rentals are there?", [(6,)]),
+        ("How many members live in Porto?", [(2,)]),
+        ("How many female members are there?", [(2,)]),
+        ("What is the average price of bikes?", [(1900.0,)]),
+        ("Average price of Gazelle bikes", [(1050.0,)]),
+        ("What is the total fee?", [(56.5,)]),
+        ("What is the highest price?", [(3100.0,)]),
+        ("How many different brands are there?", [(3,)]),
+        ("How many rentals were made in 2022?", [(3,)]),
+        ("How many rentals in March?", [(4,)]),
+        ("How many rentals in March 2022?", [(2,)]),
+        ("How many rentals took longer than 1 hour?", [(2,)]),
+        ("How many rentals have a fee between 5 and 10?", [(3,)]),
+        ("How many rentals have not been returned?", [(2,)]),
+        ("How many bikes are electric?", [(2,)]),
+        ("How many bikes have no stock?", [(1,)]),
+        ("How many members have no rentals?", [(1,)]),
+        ("How many members have more than 2 rentals?", [(1,)]),
+        ("How many bikes cost more than the average?", [(2,)]),
+        ("What is the difference between the highest and the lowest price?", [(2200.0,)]),
+        ("What percentage of bikes are from Trek?", [(25.0,)]),
+        ("有多少个会员?", [(4,)]),
+        ("2022年有多少rental?", [(3,)]),
+        ("价格超过1000的bike有多少?", [(3,)]),
     ],
 )
-def test_what_it_cannot_use_it_declines_with_three_questions_it_can_answer(question: str, talk: Talk, hospital: Path) -> None:
-    declined = talk.ask(question)
-    assert declined.sql == ""
-    offered = [line.removeprefix("- ") for line in declined.text.splitlines() if line.startswith("- ")]
-    assert len(offered) == 3
-    for offer in offered:
-        with open_database(hospital) as tools:
-            assert Talk(tools).ask(offer).sql, offer
+def test_a_number_is_right(shop: Chat, question: str, expected: Rows) -> None:
+    answer = shop.ask(question)
+    assert shop.rows == expected, answer
 
 
-@pytest.mark.parametrize("question", ["delete all doctors", "DROP TABLE doctors", "update patients set city = 'x'", "删除所有医生"])
-def test_it_only_reads(question: str, talk: Talk) -> None:
-    answer = talk.ask(question)
-    assert answer.sql == ""
-    assert answer.calls <= 2
+@pytest.mark.parametrize(
+    ("question", "cells"),
+    [
+        ("Which bike is the most expensive?", ["4", "Cube"]),
+        ("What is the heaviest bike?", ["Cube", "23.5"]),
+        ("Who is the oldest member?", ["Luc", "Petit"]),
+        ("Which member has the most rentals?", ["Ana", "Silva", "3"]),
+        ("Which member paid the most?", ["Ana", "Silva", "35.0"]),
+        ("Which town has the fewest members?", ["1"]),
+        ("Which brand has the highest average price?", ["Cube", "3100.0"]),
+        ("Which members have never rented a bike?", ["Rui", "Costa"]),
+        ("Members without rentals", ["Rui", "Costa"]),
+        ("Show the first and last name of members from Belgium", ["Eva", "Maes"]),
+        ("What is the brand of bike 2?", ["Trek"]),
+        ("Which members rented a Cube?", ["Ana", "Silva"]),
+        ("Rentals per year", ["2021", "3", "2022", "3"]),
+        ("Bikes whose brand starts with 'G'", ["Gazelle", "900.0", "1200.0"]),
+        ("Which bikes are not from Gazelle?", ["Trek", "Cube"]),
+        ("List the 2 cheapest bikes", ["900.0", "1200.0"]),
+        ("List all brands in descending order", ["Trek", "Gazelle", "Cube"]),
+        ("每个品牌有多少bike?", ["Gazelle", "2"]),
+        ("最贵的bike是什么?", ["Cube"]),
+    ],
+)
+def test_rows_hold_what_was_asked(shop: Chat, question: str, cells: list[str]) -> None:
+    answer = shop.ask(question)
+    assert set(cells) <= set(values(shop.rows)), answer
 
 
-def test_it_says_once_what_it_is(talk: Talk) -> None:
-    first, second = talk.ask("How many doctors are there?"), talk.ask("How many patients are there?")
-    assert "built-in analyst" in first.text
-    assert "--model" in first.text
-    assert "built-in analyst" not in second.text
+@pytest.mark.parametrize(
+    ("question", "absent"),
+    [
+        ("Which bikes are not from Gazelle?", "Gazelle"),
+        ("Members without rentals", "Ana"),
+        ("Show the names of members from Porto or Ghent", "Luc"),
+    ],
+)
+def test_a_filter_is_applied(shop: Chat, question: str, absent: str) -> None:
+    shop.ask(question)
+    assert shop.rows
+    assert absent not in values(shop.rows)
 
 
-def test_it_answers_in_the_language_of_the_question(talk: Talk) -> None:
-    assert "There are" in talk.ask("How many doctors are there?").text
-    assert "共有" in talk.ask("有多少医生？").text
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("How many trips left AAR?", [(2,)]),
+        ("How many trips to AAR?", [(2,)]),
+        ("How many trips from KIE to OSL?", [(1,)]),
+        ("What is the average departure delay?", [(48.75,)]),
+        ("Average arrival delay of North Star Lines", [(97 / 3,)]),
+        ("How many trips were delayed more than 30 minutes?", [(2,)]),
+        ("How many trips without a vessel?", [(1,)]),
+        ("How many trips have no departure delay?", [(1,)]),
+        ("What was the worst departure delay?", [(130,)]),
+        ("Trips per month", [(1, 2), (2, 2), (3, 1)]),
+        ("How many trips went to Oslo?", [(2,)]),
+        ("二月有多少trip?", [(2,)]),
+        ("从AAR出发的trip有多少?", [(2,)]),
+    ],
+)
+def test_duckdb_with_roles_and_abbreviations(trips: Chat, question: str, expected: Rows) -> None:
+    answer = trips.ask(question)
+    assert trips.rows == [pytest.approx(row) for row in expected], answer
 
 
-def test_it_follows_up_on_the_query_it_sees(talk: Talk, hospital: Path) -> None:
-    talk.ask("How many patients live in Oslo?")
-    with closing(sqlite3.connect(hospital)) as connection:
-        other = connection.execute("SELECT city FROM patients WHERE city <> 'Oslo' GROUP BY city ORDER BY count(*) DESC").fetchone()[0]
-    answered = talk.ask(f"and in {other}?")
-    assert other in answered.sql
-    assert "Oslo" not in answered.sql
+def test_a_group_brings_the_name_its_key_stands_for(trips: Chat) -> None:
+    trips.ask("Which code has the most trips?")
+    assert trips.rows == [("NS", "North Star Lines", 3)]
+
+
+@pytest.mark.parametrize(
+    ("question", "word"),
+    [
+        ("How many purple bikes are there?", "purple"),
+        ("How many cancelled rentals are there?", "cancelled"),
+        ("How many members live in Atlantis?", "Atlantis"),
+        ("Which bikes are happy?", "happy"),
+        ("What is the shoe size of the members?", "shoe"),
+        ("How many rentals were made by customers of Gringotts?", "Gringotts"),
+        ("红色的bike有多少?", "红色"),
+    ],
+)
+def test_a_word_without_use_is_declined_and_named(shop: Chat, question: str, word: str) -> None:
+    answer = shop.ask(question)
+    assert shop.rows is None
+    assert word in answer
+    assert answer.count("\n- ") == 3
+
+
+@pytest.mark.parametrize("question", ["Delete all bikes", "please drop the table rental", "删除所有会员"])
+def test_writing_is_declined(shop: Chat, question: str) -> None:
+    answer = shop.ask(question)
+    assert shop.calls() == []
+    assert "read" in answer or "读取" in answer
+
+
+@pytest.mark.parametrize("question", ["hello", "thanks!", "你好"])
+def test_small_talk_needs_no_tool(shop: Chat, question: str) -> None:
+    assert shop.ask(question)
+    assert shop.calls() == []
+
+
+def test_tables_and_one_table_are_described(shop: Chat) -> None:
+    assert "rental" in shop.ask("What tables are there?")
+    assert "weight_kg" in shop.ask("Describe the table bike")
+
+
+def test_the_examples_of_a_decline_can_be_answered(shop: Chat) -> None:
+    decline = shop.ask("Sing me a song")
+    examples = [line[2:] for line in decline.splitlines() if line.startswith("- ")]
+    assert len(examples) == 3
+    for example in examples:
+        assert shop.ask(example)
+        assert shop.rows, example
+
+
+def test_a_result_too_large_is_shown_in_part_and_said_so(tmp_path: Any, shop: Chat) -> None:
+    del tmp_path
+
+    def too_many(question: str) -> str:
+        run = shop.run
+
+        def limited(name: str, args: dict[str, Any], call_id: str) -> Any:
+            message = run(name, args, call_id)
+            if name == "run_sql" and "LIMIT" not in args["sql"]:
+                message.content, message.status = '{"error":{"class":"too_many_rows","message":"more than 3 rows"}}', "error"
+            return message
+
+        shop.run = limited  # type: ignore[method-assign]  # this database is small: the limit is acted
+        return shop.ask(question)
+
+    answer = too_many("List all rentals")
+    assert "100" in answer
+    assert shop.rows is not None
