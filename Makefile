@@ -8,7 +8,7 @@ ENV := set -a; [ ! -f .env ] || . ./.env; set +a;
 .PHONY: chat demo test lint eval bench notebook clean
 
 chat: $(VENV)/.demo
-	@$(ENV) $(BIN)/longtable chat
+	@$(ENV) exec $(BIN)/longtable chat
 
 demo: $(VENV)/.demo
 	@$(BIN)/longtable demo
