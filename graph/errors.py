@@ -81,6 +81,9 @@ class WrongRoleError(InputError):
         self.role = role
 
 
+SYSTEM_AND_TOOLS = "what surrounds every message (system prompt and tools)"
+
+
 class ContextTooLargeError(InputError):
     """What must be sent word for word does not fit the model's limit. Sizes in tokens."""
 
@@ -95,7 +98,14 @@ class ContextTooLargeError(InputError):
             f"{what} needs {need:,} tokens, the budget is {budget:,}: "
             "shorten it, raise Context.model_limit or use a model with a larger limit"
         )
-        self.need, self.budget = need, budget
+        self.need, self.budget, self.what = need, budget, what
+
+    def user_text(self, language: str = "en") -> str:
+        if self.what != SYSTEM_AND_TOOLS:
+            return super().user_text(language)
+        if language == "zh":
+            return f"模型上限太小：仅指令和工具就需要 {self.need:,} 个 token，可用 {self.budget:,} 个。"
+        return f"The model's limit is too small: instructions and tools alone need {self.need:,} tokens, {self.budget:,} may be used."
 
 
 # -- threads and their files ----------------------------------------------------------------------------------------

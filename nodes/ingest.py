@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
 from longtable.graph.errors import (
+    SYSTEM_AND_TOOLS,
     ContextTooLargeError,
     EmptyMessageError,
     InputError,
@@ -128,8 +129,10 @@ def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | Non
     if not isinstance(new[-1], HumanMessage):
         raise WrongRoleError(role=new[-1].type)
     if frame:
-        need = frame.counter.message(SystemMessage(frame.system)) + frame.counter.message(new[-1])
-        need += frame.tool_tokens + PRIMING + NOTE_TOKENS
+        around = frame.counter.message(SystemMessage(frame.system)) + frame.tool_tokens + PRIMING + NOTE_TOKENS
+        if around >= frame.threshold_tokens:
+            raise ContextTooLargeError(need=around, budget=frame.threshold_tokens, what=SYSTEM_AND_TOOLS)
+        need = around + frame.counter.message(new[-1])
         if need > frame.threshold_tokens:
             raise ContextTooLargeError(need=need, budget=frame.threshold_tokens)
 

@@ -200,6 +200,13 @@ def test_a_model_without_a_known_limit_is_a_config_error_and_the_message_survive
     assert [m.text for m in out["messages"]] == ["hello", "fine"]
 
 
+def test_a_limit_too_small_for_the_prompt_is_said_as_that() -> None:
+    with pytest.raises(ContextTooLargeError) as caught:
+        conversation(script("fine"), Context(model_limit=100)).ask("hi")
+    assert "limit is too small" in caught.value.user_text("en")
+    assert "上限太小" in caught.value.user_text("zh")
+
+
 def test_a_whole_history_may_be_given_at_once() -> None:
     graph = compiled(script("fine"))
     given: list[BaseMessage] = [HumanMessage("a"), AIMessage("b"), HumanMessage("c")]
