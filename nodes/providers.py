@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import BaseMessage
 
 from longtable.graph.errors import (
     ModelContextOverflowError,
@@ -42,6 +43,15 @@ def provider_error(error: Exception) -> ProviderError | None:
     if any(_NETWORK.search(cls.__name__) for cls in type(error).__mro__) or isinstance(error, OSError):
         return ProviderUnavailableError(f"the provider cannot be reached or broke off ({type(error).__name__})")
     return None
+
+
+def broke_off(answer: BaseMessage) -> bool:
+    """Tell whether a stream ended before its end: an answer of OpenAI's protocol without a reason to finish.
+
+    Without this half a statement looks whole: LangChain closes the brackets of arguments that were cut.
+    """
+    told = answer.response_metadata
+    return told.get("model_provider") == "openai" and not (told.get("finish_reason") or told.get("status"))
 
 
 def is_overflow(error: Exception) -> bool:

@@ -12,12 +12,12 @@ from langchain_core.runnables import Runnable
 from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
-from longtable.graph.errors import ModelContextOverflowError
+from longtable.graph.errors import ModelContextOverflowError, ProviderUnavailableError
 from longtable.graph.state import State, thread_of, turn_of, view_of
 from longtable.memory.rounds import all_calls
 from longtable.memory.view import View
 from longtable.nodes.ingest import stamp
-from longtable.nodes.providers import provider_error
+from longtable.nodes.providers import broke_off, provider_error
 
 Update = dict[str, Any]
 TRIES = 2
@@ -35,7 +35,7 @@ class Respond:
         context, view = _view(state, runtime)
         try:
             for _ in range(TRIES):
-                answer = self.model.invoke(view.messages)
+                answer = _whole(self.model.invoke(view.messages))
                 if not is_empty(answer):
                     break
         except Exception as error:
@@ -47,7 +47,7 @@ class Respond:
         context, view = await asyncio.to_thread(_view, state, runtime)
         try:
             for _ in range(TRIES):
-                answer = await self.model.ainvoke(view.messages)
+                answer = _whole(await self.model.ainvoke(view.messages))
                 if not is_empty(answer):
                     break
         except Exception as error:
@@ -62,6 +62,12 @@ class Respond:
             stamped = stamp(answer, turn=turn.get("number", 0), time=self.clock().isoformat(timespec="seconds"))
             update["messages"] = [_with_call_ids(_with_fresh_id(stamped, thread_of(state)[0]))]
         return update
+
+
+def _whole(answer: BaseMessage) -> BaseMessage:
+    if broke_off(answer):
+        raise ProviderUnavailableError("the provider's stream ended before its answer was complete")
+    return answer
 
 
 def is_empty(answer: BaseMessage) -> bool:

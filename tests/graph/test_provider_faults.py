@@ -66,6 +66,11 @@ def test_async_speaks_the_same_protocol(server: ModelServer) -> None:
         (model_server.rate_limited(7), ProviderRateLimitedError),
         (model_server.server_error(), ProviderUnavailableError),
         (model_server.say("half an answer", breaks="drop"), ProviderUnavailableError),
+        (model_server.say("half an answer", breaks="truncate"), ProviderUnavailableError),
+        (
+            model_server.calls(model_server.ToolCall(name="add", arguments='{"a": 1, "b": 22}', id="c"), breaks="truncate", pieces=6),
+            ProviderUnavailableError,
+        ),
         (model_server.error(400, "your tool schema is odd"), ProviderError),
     ],
 )
