@@ -202,9 +202,13 @@ _ASKING = frozenset([
 
 def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog) -> bool:
     """Refuse 'drivers hired' as a column and 'trucks of brand' as one name: the table's own word must not lead there."""
+    if part[-1].word in PREPOSITIONS and part[-1].text.islower():
+        return hit.own == len(words) and hit.score >= 0.97  # "directed by" as a column's whole name
+    if len(words) > 1 and words[-1] in FILLERS and hit.score < 0.97:
+        return False
     if hit.is_table or len(words) < 2 or hit.own == len(words):
         return True
-    if words[-1] in FILLERS and words[-1].endswith(("ed", "en")):
+    if any(word.endswith("ed") and len(word) > 4 for word in words) or words[-1] in FILLERS:
         return False
     places = [place for place, token in enumerate(part) if token.word == "of"]
     if not places:

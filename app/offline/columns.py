@@ -123,7 +123,7 @@ def _measures(table: Table, word: str, dimension: str, turned: bool) -> list[Col
 
 def date_column(scope: Scope, unit: str, tables: tuple[str, ...], verbs: tuple[str, ...]) -> tuple[Column, bool] | None:
     """Return the column a time bears on, and whether it holds the unit itself as a number (else it is a date)."""
-    stems = {stem(verb) for verb in verbs} | {_BORN.get(verb, verb) for verb in verbs}
+    stems = {stem(verb) for verb in verbs if len(verb) > 2} | {_BORN.get(verb, verb) for verb in verbs}
     best: tuple[float, Column, bool] | None = None
     for rank, name in enumerate(tables):
         table = scope.catalog.table(name)

@@ -7,7 +7,7 @@ from longtable.app.offline.chunks import Chunk, Match
 from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, date_column, entity
 from longtable.app.offline.draft import Filter
 from longtable.app.offline.joins import distance
-from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, MEASURE_UNITS, TO_COLUMNS, TO_WORDS, VERB_TABLES
+from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, MEASURE_UNITS, TO_COLUMNS, TO_WORDS, VERB_DIMENSIONS, VERB_TABLES
 from longtable.app.offline.logic import (
     Agg,
     Among,
@@ -130,6 +130,9 @@ def _by_verbs(scope: Scope, verbs: tuple[str, ...]) -> Column | None:
         for column in table.columns if table else ():
             if column.is_number and not column.is_id and stems & {stem(word) for word in column.words}:
                 return column
+    for verb in verbs:
+        if verb in VERB_DIMENSIONS and (found := by_dimension(scope, VERB_DIMENSIONS[verb], _tables(scope))):
+            return found[0]
     return None
 
 

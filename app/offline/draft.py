@@ -35,6 +35,7 @@ class Having:
     counted: Chunk | None
     high: float | int | None = None
     func: str = "count"
+    verbs: tuple[str, ...] = ()  # "rented more than once": what is counted is in the verb
 
 
 @dataclass

@@ -133,9 +133,9 @@ class _Editor:
             preferred = self.preferred(item)
             conds += preferred if preferred is not None else settle_filter(self.settler.scope, item)[1]
         conds += [cond for inner in self.draft.absent for cond in self.settler.negated(query, inner)]
-        conds += [self.settler.having(query, item, {}) for item in self.draft.havings if item.counted is not None]
+        conds += [self.settler.having(query, item, {}) for item in self.draft.havings if item.counted is not None or item.verbs]
         for having in self.draft.havings:
-            if having.counted is None:
+            if having.counted is None and not having.verbs:
                 raise CannotRead("number", f"{having.number:g}")
         return replace(query, where=_merged(query.where, tuple(conds)))
 

@@ -66,9 +66,9 @@ DIMENSIONS: Final[dict[str, tuple[str, ...]]] = {
     "weight": ("weight", "mass", "load", "kilogram", "kg", "pound"),
     "height": ("height", "elevation", "altitude", "tall", "stature"),
     "speed": ("speed", "velocity", "horsepower", "mph"),
-    "sale": ("sale", "revenue", "turnover", "total", "amount"),
-    "revenue": ("revenue", "sale", "turnover", "total", "amount"),
-    "turnover": ("turnover", "revenue", "sale", "total", "amount"),
+    "sale": ("sale", "revenue", "turnover", "total", "amount", "fee", "payment"),
+    "revenue": ("revenue", "sale", "turnover", "total", "amount", "fee", "payment"),
+    "turnover": ("turnover", "revenue", "sale", "total", "amount", "fee", "payment"),
     "wealth": ("wealth", "worth", "balance", "income", "salary", "money", "revenue"),
     "pay": ("salary", "wage", "pay", "income", "compensation"),
     "quality": ("rating", "score", "grade", "mark", "rank", "star", "point"),
@@ -296,4 +296,8 @@ MORE_IS_BETTER: Final = frozenset("rating score grade mark point star quality re
 VERB_TABLES: Final[dict[str, str]] = {
     "flew": "flight", "fly": "flight", "flown": "flight", "flies": "flight", "bought": "purchase", "buy": "purchase", "sold": "sale", "borrowed": "loan",
     "lent": "loan", "drove": "trip", "paid": "payment", "traveled": "trip", "travelled": "trip", "treated": "appointment", "enrolled": "enrolment",
+}  # fmt: skip
+VERB_DIMENSIONS: Final[dict[str, str]] = {
+    "cost": "price", "costs": "price", "weigh": "weight", "weighs": "weight", "weighed": "weight", "last": "length", "lasts": "length", "lasted": "length",
+    "took": "length", "take": "length", "takes": "length", "earn": "pay", "earns": "pay", "earned": "pay",
 }  # fmt: skip

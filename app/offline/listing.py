@@ -68,9 +68,8 @@ class Listing(Measures):
 
     def together(self, chunk: Chunk) -> bool:
         """Say whether a second entity is to be shown too: 'albums and their artists', 'tracks with their genre'."""
-        return chunk in self.draft.mentions and bool(
-            {"and", "their", "its", "corresponding", "along", "together", "respective"} & set(self.draft.words)
-        )
+        before = self.draft.words[max(0, chunk.order - 2) : chunk.order]
+        return bool({"and", "their", "its", "corresponding", "respective"} & set(before))
 
     def expanded(self, chunk: Chunk) -> list[Column]:
         """Return the columns of a mention; 'names' of people may be first and last name."""

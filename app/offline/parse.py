@@ -22,6 +22,7 @@ class Reader(Shape):
             self.negation,
             self.missing,
             self.between,
+            self.difference,
             self.above_average,
             self.compare,
             self.or_more,

@@ -3,9 +3,10 @@
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.draft import Filter, Having
 from longtable.app.offline.lexicon import UNIT_WORDS
+from longtable.app.offline.linking import Hit
 from longtable.app.offline.reading import is_column, measurable, names_key, of_dimension, year_like
 from longtable.app.offline.reading_conditions import Conditions
-from longtable.app.offline.text import lemma
+from longtable.app.offline.text import lemma, likeness, split_name
 
 
 class Numbers(Conditions):
@@ -169,6 +170,8 @@ class Numbers(Conditions):
             self.draft.havings.append(Having(op, number, mention))
         elif mention is None and index and self.cs[index - 1].is_op("count"):
             self.draft.havings.append(Having(op, number, None))
+        elif mention is None and self.cs[place].word in ("once", "twice", "thrice"):
+            self.draft.havings.append(Having(op, number, None, verbs=self.verbs(index)))
         else:
             self.draft.filters.append(condition)
 
@@ -213,7 +216,11 @@ class Numbers(Conditions):
                     break
                 numbers.append(self.cs[step])
                 joined = step
-            if (before is not None and not self.cs[before].hits[0].is_table and not self.cs[before].used) or (
+            if before is not None and self._numbers_row(before, numbers):
+                hit = self.cs[before].hits[0]
+                row = Chunk("mention", hit.table, place=self.cs[before].place, hits=(Hit(hit.table, "", 1.0),))
+                self._equal(numbers, row, index)
+            elif (before is not None and not self.cs[before].hits[0].is_table and not self.cs[before].used) or (
                 before is not None and names_key(self.cs[before])
             ):
                 self._equal([each, *numbers[1:]], self.cs[before], index)
@@ -227,6 +234,14 @@ class Numbers(Conditions):
                     self.draft.havings.append(Having("=", each.number, chunk))
                 else:
                     self.draft.filters.append(Filter("compare", "=", chunk, numbers=(each.number,)))
+
+    def _numbers_row(self, place: int, numbers: list[Chunk]) -> bool:
+        """'bike 2', 'the brand of bike 2': a number right after an entity is its key."""
+        mention = self.cs[place]
+        hit = mention.hits[0]
+        if any(map(year_like, numbers)) or mention.place + len(mention.text.split()) != numbers[0].place:
+            return False
+        return hit.is_table or (hit.own < hit.words and likeness(mention.word, split_name(hit.column)[-1]) < 0.75)
 
     def _equal(self, numbers: list[Chunk], mention: Chunk, index: int) -> None:
         mention.used = True

@@ -1,5 +1,6 @@
 """Read groups, counts, aggregates and percentages off the chunks."""
 
+from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.reading import measurable
 from longtable.app.offline.reading_order import Ordering
 
@@ -81,8 +82,11 @@ class Shape(Ordering):
                 if place is not None and not self.cs[place].hits[0].is_table:
                     self.draft.aggs.append(("sum", self._take(place)))
                 continue
-            for c in self.cs[index + 1 : place or index + 1]:
+            between = self.cs[index + 1 : place or index + 1]
+            for c in between:
                 c.used = True
+            if place is not None and self.cs[place].kind == "mention" and any(self._stands_alone(c) for c in between):
+                place = None  # how many of them have rentals: they are counted, not the rentals
             if place is not None and self.cs[place].kind == "unit":
                 self.cs[place].used = True
             self.draft.counts.append(self._take(place) if place is not None and self.cs[place].kind == "mention" else None)
@@ -97,19 +101,17 @@ class Shape(Ordering):
                 place += 2
                 self.draft.counts.append(self._take(place))
 
+    def _stands_alone(self, chunk: Chunk) -> bool:
+        """Say whether a pronoun stands for the rows before by itself: 'of them', but not 'those students'."""
+        if not chunk.is_op("pron"):
+            return False
+        following = next((c for c in self.all if c.order == chunk.order + 1), None)
+        return following is None or following.kind != "mention" or chunk.text.lower().split()[-1] in ("them", "they", "it")
+
     def aggregates(self) -> None:
         pending: list[str] = []
         for index, each in enumerate(self.cs):
-            if each.used or not (each.is_op("agg") or each.is_op("difference")):
-                continue
-            if each.op == "difference":
-                each.used = True
-                for c in self.cs[index + 1 :]:
-                    if c.is_op("agg", "sup") and not c.used:
-                        c.used = True
-                place = next((i for i in range(index + 1, len(self.cs)) if self.cs[i].kind == "mention" and not self.cs[i].used), None)
-                self.draft.spread = True
-                self.draft.aggs.append(("spread", self._take(place) if place is not None else None))
+            if each.used or not each.is_op("agg"):
                 continue
             if self._is_name(index):
                 continue
@@ -157,6 +159,18 @@ class Shape(Ordering):
             each.kind = "mention"
             return True
         return False
+
+    def difference(self) -> None:
+        """'the difference between the highest and the lowest price': the spread of one column."""
+        for index, each in enumerate(self.cs):
+            if each.used or not each.is_op("difference"):
+                continue
+            each.used = True
+            for c in self.cs[index + 1 :]:
+                c.used = c.used or c.is_op("agg", "sup") or c.word == "and"
+            place = next((i for i in range(index + 1, len(self.cs)) if self.cs[i].kind == "mention" and not self.cs[i].used), None)
+            self.draft.spread = True
+            self.draft.aggs.append(("spread", self._take(place) if place is not None else None))
 
     def percent(self) -> None:
         for index, each in enumerate(self.cs):

@@ -57,7 +57,8 @@ def best_match(question: str, asked: Sequence[str]) -> int | None:
 
 def content_words(text: str) -> list[str]:
     """Return the words of weight: no fillers, no words about asking; Chinese as pairs of characters."""
-    words = [token.word for token in tokenize(text) if token.kind in ("word", "quoted", "number", "code", "date")]
+    spaced = re.sub(r"([\u3400-\u9fff]+)", r" \1 ", text)
+    words = [token.word for token in tokenize(spaced) if token.kind in ("word", "quoted", "number", "code", "date")]
     ascii_words = [
         word
         for word in words

@@ -49,7 +49,12 @@ class Settler(Subqueries):
 
     def shape(self, base: str) -> Query:
         draft = self.draft
-        own = [item for item in draft.havings if item.counted is None or (entity(item.counted) or self.column(item.counted).table) == base]
+        own = [
+            item
+            for item in draft.havings
+            if (item.counted is None and not item.verbs)
+            or (item.counted is not None and (entity(item.counted) or self.column(item.counted).table) == base)
+        ]
         subjects = [chunk for chunk in draft.targets if not entity(chunk)]
         if own and len(own) == len(draft.havings) and subjects and not draft.computes and not draft.sups and not draft.groups:
             draft.groups, draft.targets = subjects[:1], subjects[1:]

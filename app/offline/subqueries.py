@@ -47,7 +47,11 @@ class Subqueries(Superlatives):
     def having(self, query: Query, item: Having, inner: dict[str, list[Cond]]) -> Cond:
         """'artists with more than 3 albums': key in (select fk from albums group by fk having count > 3)."""
         if item.counted is None:
-            raise CannotRead("number", f"{item.number:g}")
+            if not item.verbs:
+                raise CannotRead("number", f"{item.number:g}")
+            return self.within(
+                query.base, self.child_by_verb(query.base, item.verbs), (), having=(Compare(Agg("count"), item.op, item.number),)
+            )
         table = entity(item.counted) or self.column(item.counted).table
         count: Scalar = Agg("count")
         if item.func != "count":

@@ -6,6 +6,7 @@ from longtable.app.offline.catalog import Catalog, Table
 from longtable.app.offline.columns import CannotRead
 from longtable.app.offline.text import is_chinese
 from longtable.app.offline.view import View
+from longtable.app.offline.wording import plural_of
 
 NAME = "built-in analyst"
 _INTRO = {
@@ -154,7 +155,7 @@ def examples(catalog: Catalog, language: str) -> list[str]:
     )
     found: list[str] = []
     for table in tables:
-        name = " ".join(table.words)
+        name = " ".join(table.words) if language == "zh" else plural_of(table.name)
         measures = [
             c for c in table.columns if c.is_number and not c.is_id and not {"year", "month", "day", "hour", "minute"} & set(c.words)
         ]
@@ -172,6 +173,6 @@ def examples(catalog: Catalog, language: str) -> list[str]:
     for table in tables[1:]:
         if len(found) >= 3:
             break
-        name = " ".join(table.words)
+        name = " ".join(table.words) if language == "zh" else plural_of(table.name)
         found.append(f"列出 {name}" if language == "zh" else f"How many {name} are there?")
     return found[:3]

@@ -119,14 +119,14 @@ def _many(query: Query | None, heads: list[str], rows: list[list[Any]], total: i
     if query is not None and query.aggregates and query.group:
         what = label(query.aggregates[0], language)
         if isinstance(query.aggregates[0], Agg) and query.aggregates[0].func == "count":
-            what = f"{_plain(query.base)} 数量" if language == "zh" else f"number of {_plural_of(query.base)}"
+            what = f"{_plain(query.base)} 数量" if language == "zh" else f"number of {plural_of(query.base)}"
         by = ("、" if language == "zh" else " and ").join(dict.fromkeys(label(key, language) for key in query.group))
         lead = f"按{by}统计的{what}" if language == "zh" else f"The {what} per {by}"
     else:
         lead = (
             f"找到的 {_plain(query.base)} 记录"
             if query and language == "zh"
-            else f"Here are the {_plural_of(query.base)}"
+            else f"Here are the {plural_of(query.base)}"
             if query
             else "结果"
             if language == "zh"
@@ -311,7 +311,8 @@ def _plain(table: str) -> str:
     return " ".join(split_name(table)) if table.isascii() else table
 
 
-def _plural_of(table: str) -> str:
+def plural_of(table: str) -> str:
+    """Return a table's name as a plural noun."""
     words = _plain(table).split() or [table]
     return " ".join([*words[:-1], _plural(words[-1])])
 

@@ -98,7 +98,7 @@ def test_numbers_have_separators_and_filters_are_told(shop: Chat) -> None:
 
 def test_many_rows_come_as_a_table_with_the_count(shop: Chat) -> None:
     answer = shop.ask("List all rentals")
-    assert "| rental id |" in answer
+    assert "| rental_id |" in answer
     assert "6 rows in all" in answer
 
 
