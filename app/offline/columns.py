@@ -78,6 +78,7 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
         ):
             score += 0.05
         score += 0.015 if table is not None and table.names else 0.0
+        score += 0.004 * min(3, sum(link.many == hit.table for link in scope.catalog.links))  # of equals, the table that joins most
         if best is None or score > best[0] + 1e-9:
             best = (score, column)
     return best[1] if best else None
@@ -85,6 +86,8 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
 
 def by_dimension(scope: Scope, dimension: str, tables: tuple[str, ...]) -> tuple[Column, bool] | None:
     """Return the column that an adjective measures in `tables` (first table first), and whether its direction is turned."""
+    if not dimension:
+        return None
     near = sorted(
         (far, name) for name in scope.catalog.tables if tables and (far := _distance(scope, tables[0], name)) is not None and 0 < far <= 2
     )

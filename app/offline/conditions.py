@@ -7,7 +7,16 @@ from longtable.app.offline.chunks import Chunk, Match
 from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, date_column, entity
 from longtable.app.offline.draft import Filter
 from longtable.app.offline.joins import distance
-from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, MEASURE_UNITS, TO_COLUMNS, TO_WORDS, VERB_DIMENSIONS, VERB_TABLES
+from longtable.app.offline.lexicon import (
+    FROM_COLUMNS,
+    FROM_WORDS,
+    MEASURE_UNITS,
+    TO_COLUMNS,
+    TO_WORDS,
+    UNIT_DIMENSIONS,
+    VERB_DIMENSIONS,
+    VERB_TABLES,
+)
 from longtable.app.offline.logic import (
     Agg,
     Among,
@@ -107,6 +116,8 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
         column = home.key[0] if home and len(home.key) == 1 and item.op == "=" else None
     if column is None and item.mention is None and not item.dimension:
         column = _by_verbs(scope, item.verbs)
+        if column is None and (measured := by_dimension(scope, UNIT_DIMENSIONS.get(lemma(item.unit), ""), _tables(scope))):
+            column = measured[0]
     if column is None:
         raise CannotRead("number", item.mention.text if item.mention else "", label)
     if item.dimension and item.mention is None and (measured := by_dimension(scope, item.dimension, _tables(scope))) and measured[1]:
@@ -142,6 +153,8 @@ def _converted(number: float | int | str, unit: str, column: Column) -> float | 
         return float(number)
     own = next((MEASURE_UNITS[lemma(word)] for word in column.words if lemma(word) in MEASURE_UNITS), None)
     asked = MEASURE_UNITS.get(lemma(unit)) if unit else None
+    if asked is not None and own is None and lemma(unit) not in ("minute", "min", "day"):
+        raise CannotRead("unit", unit)  # a column that does not tell its unit is taken to be in minutes or days at most
     if own is None or asked is None or own == asked:
         return number
     value = number * asked / own

@@ -240,7 +240,8 @@ class _Editor:
             keys += [key for key in found if key not in keys]
             joins += [join for join in decoration if join.table not in [each.table for each in joins]]
         aggregates = self.measures(query)
-        order: tuple[Order, ...] = tuple(Order(key) for key in keys if isinstance(key, Bucket) or self.settler.is_time(key))
+        timed = tuple(Order(key) for key in keys if isinstance(key, Bucket) or self.settler.is_time(key))
+        order = timed or tuple(Order(key) for key in keys[:1])
         planned = plan(self.catalog, query.base, [t for t in self.settler.join_only if t != query.base], self.settler.hints, tuple(joins))
         if planned is None:
             raise CannotRead("join", query.base, *self.settler.join_only)
@@ -327,7 +328,11 @@ class _Editor:
         sortings = self.draft.sorts
         if len(sortings) == 1 and sortings[0].chunk is None and not sortings[0].func and not sortings[0].dimension:
             desc = self.draft.desc
-            if query.order:
+            by_key = bool(query.group) and bool(query.order) and query.order[0].by in query.group
+            timed = by_key and (isinstance(query.order[0].by, Bucket) or self.settler.is_time(query.order[0].by))
+            if not query.group and query.aggregates:
+                raise CannotRead("order")
+            if query.order and not (by_key and (self.draft.pron or "that" in self.draft.words or not timed)):
                 flipped = (
                     desc
                     if desc is not None

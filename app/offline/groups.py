@@ -7,6 +7,7 @@ from longtable.app.offline.conditions import as_col
 from longtable.app.offline.draft import Sorting
 from longtable.app.offline.listing import Listing
 from longtable.app.offline.logic import (
+    Agg,
     Bucket,
     Col,
     Join,
@@ -99,10 +100,15 @@ class Groups(Listing):
             self.need(key.table)
             keys += [key] if key not in keys else []
         order = self.sorts(base, aggregates)
+        measured = [chunk for chunk in self.draft.targets if not entity(chunk) and chunk.hits and chunk.hits[0].numeric]
+        if measured and aggregates == [Agg("count")] and not self.draft.counts and not self.draft.sups and not self.draft.havings:
+            raise CannotRead("measure_of", *(chunk.text for chunk in measured))
         if not order and self.draft.limit is not None:
             order = (Order(aggregates[0], self.draft.limit_desc is not False),)
         if not order and any(isinstance(key, Bucket) or self.is_time(key) for key in keys):
             order = tuple(Order(key) for key in keys if isinstance(key, Bucket) or self.is_time(key))
+        if not order:
+            order = tuple(Order(key) for key in keys[:1])  # some order, so that the same question shows the same rows
         having = tuple(self.group_having(item) for item in self.draft.havings)
         self.draft.havings = []
         return Query(base, joins, (*keys, *aggregates), group=tuple(keys), having=having, order=order, limit=self.draft.limit)

@@ -129,7 +129,7 @@ _PHRASES: Final = """
     time | >= | since, starting from, from the year
     time | <= | until, till, up until
     between || between, ranging from, in the range of, in the range
-    each || each, every, per, for each, for every, in each, by each, of each, at each, on each, grouped by, group by, broken down by, break down by, split by, respective, with respect to each, each of the, for all the different, breakdown by, group them by, group it by, group those by, across, for each of the, in every
+    each || each, every, per, for each, for every, in each, by each, of each, at each, on each, grouped by, group by, broken down by, broken down per, break it down by, break them down by, break that down by, break this down by, split it by, split them by, split that by, group that by, break down by, split by, respective, with respect to each, each of the, for all the different, breakdown by, group them by, group it by, group those by, across, for each of the, in every
     by || by
     order || sorted by, sort by, order by, ordered by, ranked by, rank by, arranged by, arrange by, in order of, sort them by, sort it by, order them by, order it by, sorted in order of, sort these by, sort those by, order these by, sorted according to, ordered according to, sorted on, in the order of, list them by, rank them by, sort that by, order that by, sort the result by, sort the results by, ordered based on
     order || sort, sorted, order them, ordered, sort them, sort it, order it, ranked, rank them, sort the list, order the list
@@ -301,3 +301,8 @@ VERB_DIMENSIONS: Final[dict[str, str]] = {
     "cost": "price", "costs": "price", "weigh": "weight", "weighs": "weight", "weighed": "weight", "last": "length", "lasts": "length", "lasted": "length",
     "took": "length", "take": "length", "takes": "length", "earn": "pay", "earns": "pay", "earned": "pay",
 }  # fmt: skip
+UNIT_DIMENSIONS: Final[dict[str, str]] = {
+    "foot": "height", "meter": "height", "metre": "height", "mile": "length", "km": "length", "kilometer": "length", "minute": "length", "kg": "weight",
+    "kilogram": "weight", "pound": "weight", "ton": "weight", "dollar": "price", "euro": "price", "usd": "price", "eur": "price", "yuan": "price", "rmb": "price",
+}  # fmt: skip
+REVENUE: Final = frozenset(["sale", "revenue", "turnover", "income", "earning"])

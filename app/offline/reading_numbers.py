@@ -52,11 +52,11 @@ class Numbers(Conditions):
         condition.unit = unit
         following = self.cs[last + 1] if last + 1 < len(self.cs) else None
         if following is not None and following.kind == "mention" and not following.used and lemma(following.text.lower()) in UNIT_WORDS:
-            place = self.before(index, "mention")
+            place = self.before(index, "mention", ops=("wh", "by"))
             if condition.dimension or (place is not None and measurable(self.cs[place])):
                 following.used = True  # 60 minutes: a unit, though a column has that name
                 condition.unit = lemma(following.text.lower())
-        before = self.before(index, "mention", skip=("prep",), ops=("wh", "pron", "cmp", "each"))
+        before = self.before(index, "mention", skip=("prep",), ops=("wh", "pron", "cmp", "each", "by"))
         after = self.after(
             last,
             "mention",

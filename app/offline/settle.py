@@ -7,6 +7,7 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.conditions import as_col
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import plan
+from longtable.app.offline.lexicon import REVENUE
 from longtable.app.offline.logic import (
     Agg,
     Among,
@@ -21,7 +22,7 @@ from longtable.app.offline.logic import (
 )
 from longtable.app.offline.measures import tables_of_scalar
 from longtable.app.offline.subqueries import Subqueries
-from longtable.app.offline.text import split_name, stem
+from longtable.app.offline.text import lemma, split_name, stem
 
 
 def settle(draft: Draft, catalog: Catalog) -> Query:
@@ -41,11 +42,19 @@ class Settler(Subqueries):
     """Settle one draft; `start` may hold an earlier query whose rows it goes on from."""
 
     def query(self) -> Query:
+        self.revenue()
         base = self.fixed or self.base()
         self.scope = replace(self.scope, base=base)
         self.flags(base)
         shaped = self.shape(base)
         return self.finish(shaped)
+
+    def revenue(self) -> None:
+        """'revenue per brand': revenue is a sum unless another number is asked for."""
+        found = [chunk for chunk in self.draft.targets if lemma(chunk.word) in REVENUE and chunk.hits and chunk.hits[0].numeric]
+        if found and not self.draft.computes and not self.draft.sups:
+            self.draft.aggs.append(("sum", found[0]))
+            self.draft.targets = [chunk for chunk in self.draft.targets if chunk is not found[0]]
 
     def shape(self, base: str) -> Query:
         draft = self.draft

@@ -1,5 +1,6 @@
 """Turn a question, in the company of the catalogue, found values and the query before, into one query."""
 
+import itertools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ def understand(question: str, catalog: Catalog, values: Values, previous: Query 
     `previous` is the query before it: a question that leans on it edits it.
     """
     tokens = tokens_of(question, chinese_names(catalog, values))
-    draft = parse(chunk(tokens, catalog, with_demonyms(tokens, values)))
+    draft = draft_again(tokens, catalog, values)
     if previous is None or not leans(tokens, draft):
         try:
             return settle(draft, catalog)
@@ -80,7 +81,17 @@ def understand(question: str, catalog: Catalog, values: Values, previous: Query 
 
 def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
     """Return a fresh draft: settling one uses it up."""
-    return parse(chunk(tokens, catalog, with_demonyms(tokens, values)))
+    chunks = chunk(tokens, catalog, with_demonyms(tokens, values))
+    for first, second in itertools.pairwise(chunks):
+        if first.kind == second.kind == "mention" and (table := entity(second)) and not entity(first) and points_at(catalog, first, table):
+            second.kind = "filler"  # 'origin airport': the key says it all
+    return parse(chunks)
+
+
+def points_at(catalog: Catalog, mention: Chunk, table: str) -> bool:
+    """Say whether a mention is a key that points at `table`."""
+    hit = mention.hits[0]
+    return any(link.one == table and link.many_columns == (column,) for link in catalog.links for column in (hit.column,) if column)
 
 
 def leans(tokens: list[Token], draft: Draft) -> bool:

@@ -144,6 +144,8 @@ def _order(query: Query | None, language: str) -> str:
     if query is None or not query.order:
         return ""
     order = query.order[0]
+    if order.by in query.group and not order.desc and query.limit is None:
+        return ""  # the plain order of the groups
     what = label(order.by, language)
     if language == "zh":
         return f"，按{what}{'降序' if order.desc else '升序'}" + (f"，取前 {query.limit} 个" if query.limit else "")

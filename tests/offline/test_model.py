@@ -31,7 +31,7 @@ def test_the_same_messages_get_the_same_answer(shop: Chat) -> None:
     for end in range(2, len(shop.messages)):
         if isinstance(shop.messages[end], AIMessage):
             again = BuiltInAnalyst().invoke(shop.messages[:end])
-            assert (again.content, again.tool_calls) == (shop.messages[end].content, shop.messages[end].tool_calls)  # type: ignore[attr-defined]
+            assert (again.content, again.tool_calls) == (shop.messages[end].content, shop.messages[end].tool_calls)
 
 
 @pytest.mark.parametrize("question", ["How many bikes are there?", "thanks", "List all bikes"])
