@@ -21,7 +21,7 @@ class CompactionPolicy:
     """A thread with fewer messages is folded only when its view would not fit the limit at all."""
     min_new_messages: int = 4
     """Messages that must have come since the last fold before the next, unless the view would not fit at all."""
-    summary_share: float = 0.12
+    summary_share: float = 0.15
     """Most the summary may take, as a share of the limit."""
     reserve: float = 0.15
     """Share of the limit kept free for the model's answer."""

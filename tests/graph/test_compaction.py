@@ -25,7 +25,7 @@ GOOD = f"## Facts and findings\n- the user asked for numbers {SECRET} [m1-m2]\n#
 
 def talker() -> ScriptedModel:
     """Return a model that answers each question with its number."""
-    return ScriptedModel(say=lambda sent: AIMessage(f"answer to {sent[-1].text.split()[0]} " + "a " * 90))
+    return ScriptedModel(say=lambda sent: AIMessage(f"answer to {sent[-1].text.split()[0]} " + "a " * 82))
 
 
 def summariser(say: Callable[[Any], AIMessage] = lambda _: AIMessage(GOOD)) -> ScriptedModel:
@@ -38,7 +38,7 @@ def thread(model: ScriptedModel | None = None, **more: Any) -> Conversation:
 
 
 def talk(conversation: Conversation, turns: int, start: int = 0) -> list[dict[str, Any]]:
-    return [dict(e) for n in range(start, start + turns) for e in conversation.stream(f"q{n} " + "w " * 90)]
+    return [dict(e) for n in range(start, start + turns) for e in conversation.stream(f"q{n} " + "w " * 82)]
 
 
 def of_type(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -80,7 +80,7 @@ def test_the_summariser_writes_the_memory_and_its_tokens_stay_private() -> None:
         conversation = thread(summarizer=summarizer)
         shown = []
         for n in range(14):
-            given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 90)]}
+            given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 82)]}
             shown += list(conversation.graph.stream(given, conversation.config, context=CONTEXT, stream_mode=mode))
         assert len(summarizer.sent) >= 1
         assert SECRET not in str(shown)
@@ -94,7 +94,7 @@ def test_the_summarisers_tokens_stay_private_in_async_runs_too() -> None:
     async def run() -> list[object]:
         shown: list[object] = []
         for n in range(14):
-            given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 90)]}
+            given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 82)]}
             shown += [event async for event in conversation.graph.astream(given, conversation.config, context=CONTEXT, stream_mode=BOTH)]
         return shown
 
@@ -209,7 +209,7 @@ def test_compacting_now_works_async() -> None:
     async def run() -> None:
         conversation = thread()
         for n in range(9):
-            await conversation.aask(f"q{n} " + "w " * 90)
+            await conversation.aask(f"q{n} " + "w " * 82)
         fold = await conversation.acompact()
         assert fold is not None
         assert len(await conversation.aview()) == 13
