@@ -29,7 +29,8 @@ INSERT INTO town VALUES (1,'Lyon','France'),(2,'Porto','Portugal'),(3,'Ghent','B
 INSERT INTO member VALUES
   (1,'Ana','Silva','F','1990-05-01',2),(2,'Luc','Petit','M','1975-02-11',1),
   (3,'Eva','Maes','F','2001-09-30',3),(4,'Rui','Costa','M','1988-12-24',2);
-INSERT INTO bike VALUES (1,'Gazelle',900,17.5,'no',3),(2,'Trek',2400,21,'yes',0),(3,'Gazelle',1200,16,'no',5),(4,'Cube',3100,23.5,'yes',2);
+INSERT INTO bike VALUES (1,'Gazelle',900,17.5,'no',3),(2,'Trek',2400,21,'yes',0),(3,'Gazelle',1200,16,'no',5),(4,'Cube',3100,23.5,'yes',
+  2);
 INSERT INTO rental VALUES
   (1,1,1,'2021-03-02',60,6,'2021-03-02'),(2,1,2,'2021-03-20',30,9,'2021-03-20'),(3,2,1,'2021-04-05',120,12,'2021-04-06'),
   (4,3,3,'2022-01-15',45,5,'2022-01-15'),(5,1,4,'2022-03-08',90,20,NULL),(6,3,2,'2022-03-09',15,4.5,NULL);
@@ -38,7 +39,8 @@ TRIPS = """
 CREATE TABLE operator (code VARCHAR PRIMARY KEY, name VARCHAR);
 CREATE TABLE harbour (hid VARCHAR PRIMARY KEY, name VARCHAR, depth INTEGER);
 CREATE TABLE trip (
-  year INTEGER, month INTEGER, day INTEGER, code VARCHAR REFERENCES operator(code), origin VARCHAR REFERENCES harbour(hid), dest VARCHAR,
+  year INTEGER, month INTEGER, day INTEGER, code VARCHAR REFERENCES operator(code), origin VARCHAR REFERENCES harbour(hid),
+  dest VARCHAR,
   dep_delay INTEGER, arr_delay INTEGER, distance INTEGER, vessel VARCHAR);
 INSERT INTO operator VALUES ('NS','North Star Lines'),('BW','Blue Wave Ferries');
 INSERT INTO harbour VALUES ('AAR','Aarhus Port',9),('KIE','Kiel Port',11),('OSL','Oslo Port',14);
