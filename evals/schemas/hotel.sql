@@ -1,0 +1,14 @@
+CREATE TABLE Hotel (HotelID INTEGER PRIMARY KEY, HotelName TEXT, CityName TEXT, CountryName TEXT, Stars INTEGER, OpenedYear INTEGER);
+CREATE TABLE RoomType (TypeCode TEXT PRIMARY KEY, TypeLabel TEXT, MaxGuests INTEGER);
+CREATE TABLE Room (RoomID INTEGER PRIMARY KEY, HotelID INTEGER REFERENCES Hotel(HotelID), RoomNo TEXT, TypeCode TEXT REFERENCES RoomType(TypeCode), NightlyRate REAL, SeaView TEXT);
+CREATE TABLE Guest (GuestID INTEGER PRIMARY KEY, FullName TEXT, Nationality TEXT, Age INTEGER, LoyaltyLevel TEXT);
+CREATE TABLE Booking (BookingID INTEGER PRIMARY KEY, GuestID INTEGER REFERENCES Guest(GuestID), RoomID INTEGER REFERENCES Room(RoomID), CheckIn DATE, CheckOut DATE, Nights INTEGER, Channel TEXT, AmountPaid REAL);
+CREATE TABLE Review (ReviewID INTEGER PRIMARY KEY, BookingID INTEGER REFERENCES Booking(BookingID), Rating INTEGER, ReviewText TEXT);
+CREATE TABLE Employee (EmpID INTEGER PRIMARY KEY, EmpName TEXT, JobTitle TEXT, HotelID INTEGER REFERENCES Hotel(HotelID), MonthlySalary REAL, StartDate DATE);
+INSERT INTO Hotel VALUES (1,'Sea Breeze','Split','Croatia',4,1998),(2,'Alpine Lodge','Innsbruck','Austria',3,2006),(3,'Grand Plaza','Vienna','Austria',5,1974),(4,'City Inn','Zagreb','Croatia',3,2015),(5,'Old Harbour','Bergen','Norway',4,1989);
+INSERT INTO RoomType VALUES ('SGL','Single',1),('DBL','Double',2),('FAM','Family',4),('STE','Suite',3);
+INSERT INTO Room VALUES (1,1,'101','SGL',80,'no'),(2,1,'102','DBL',120,'yes'),(3,1,'201','STE',260,'yes'),(4,2,'1','DBL',95,'no'),(5,2,'2','FAM',140,'no'),(6,3,'11','DBL',210,'no'),(7,3,'12','STE',450,'no'),(8,4,'A1','SGL',60,'no'),(9,4,'A2','DBL',85,'no'),(10,5,'21','DBL',130,'yes');
+INSERT INTO Guest VALUES (1,'Ivana Horvat','Croatian',34,'gold'),(2,'Lars Hansen','Norwegian',58,'silver'),(3,'Greta Huber','Austrian',27,NULL),(4,'Paul Martin','French',45,'gold'),(5,'Chen Wei','Chinese',31,'silver'),(6,'Ola Nilsen','Norwegian',66,NULL);
+INSERT INTO Booking VALUES (1,1,2,'2022-06-01','2022-06-05',4,'web',480),(2,2,3,'2022-06-20','2022-06-22',2,'agency',520),(3,3,4,'2022-07-10','2022-07-17',7,'web',665),(4,4,6,'2022-08-02','2022-08-05',3,'phone',630),(5,1,10,'2022-12-27','2022-12-30',3,'web',390),(6,5,7,'2023-01-15','2023-01-17',2,'agency',900),(7,2,9,'2023-02-11','2023-02-12',1,'web',85),(8,4,3,'2023-06-18','2023-06-25',7,'web',1820),(9,1,5,'2023-07-01','2023-07-08',7,'phone',980),(10,5,2,'2023-07-15','2023-07-17',2,'web',240);
+INSERT INTO Review VALUES (1,1,5,'lovely'),(2,2,4,'good'),(3,3,2,'cold'),(4,6,5,'superb'),(5,8,5,'great view'),(6,9,3,'ok');
+INSERT INTO Employee VALUES (1,'Marko Babic','manager',1,3200,'2010-05-01'),(2,'Ana Kos','receptionist',1,1500,'2018-03-15'),(3,'Hans Gruber','chef',2,2700,'2012-10-01'),(4,'Eva Klein','manager',3,4100,'2005-01-10'),(5,'Tom Weiss','receptionist',3,1900,'2021-06-01'),(6,'Liv Berg','manager',5,3900,'2016-09-01');
