@@ -177,7 +177,7 @@ def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> No
         (["--base-url", "http://127.0.0.1:9/v1", "--model", "gpt-4o"], "not reachable"),
         (["--base-url", "http://127.0.0.1:9/v1", "--model", "mystery"], "--model-limit N"),
         (["--model-limit", "0"], "model_limit"),
-        (["--model-limit", "50"], "does not fit"),
+        (["--model-limit", "50"], "limit is too small"),
         (["--store", "redis://x"], "store URL"),
         (["--store", "sqlite:///{folder}/notes.txt"], "not a SQLite database"),
         (["--thread", "a\nb"], "printable"),
@@ -229,7 +229,7 @@ def test_locked_store_is_a_clear_error(home: Home) -> None:
         (rate_limited(0.01), "provider_rate_limited", "busy"),
         (server_error(), "provider_unavailable", "not reachable"),
         (Reply(text="one two three four", pieces=4, breaks="drop"), "provider_unavailable", "not reachable"),
-        (context_overflow("llama_cpp"), "model_context_overflow", "does not fit"),
+        (context_overflow("llama_cpp"), "model_context_overflow", "limit is too small"),
     ],
 )
 def test_provider_fault_is_one_sentence_and_the_thread_lives(
