@@ -229,7 +229,7 @@ def test_locked_store_is_a_clear_error(home: Home) -> None:
         (rate_limited(0.01), "provider_rate_limited", "busy"),
         (server_error(), "provider_unavailable", "not reachable"),
         (Reply(text="one two three four", pieces=4, breaks="drop"), "provider_unavailable", "not reachable"),
-        (context_overflow("llama_cpp"), "model_context_overflow", "limit is too small"),
+        (context_overflow("llama_cpp"), "model_context_overflow", "does not fit"),
     ],
 )
 def test_provider_fault_is_one_sentence_and_the_thread_lives(
