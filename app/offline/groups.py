@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import CannotRead, choose, entity
 from longtable.app.offline.conditions import as_col
 from longtable.app.offline.draft import Sorting
@@ -63,12 +64,24 @@ class Groups(Listing):
         targets = [chunk for chunk in self.draft.targets if not self.is_context(chunk, base)]
         if not targets:
             return Query(base, select=tuple(aggregates))
+        late = [chunk for chunk in targets if not entity(chunk) and self.after_count(chunk)]
+        if late:
+            raise CannotRead("words", *(chunk.text for chunk in late))
         if any(not entity(chunk) for chunk in targets):
             self.draft.groups, self.draft.targets = targets, [chunk for chunk in self.draft.targets if chunk not in targets]
             return self.grouped(base, aggregates)
         for chunk in targets:
             self.need(entity(chunk))
         return Query(base, select=tuple(aggregates))
+
+    def after_count(self, chunk: Chunk) -> bool:
+        """Say whether a column follows what is counted in the same breath, as a condition that was not understood would."""
+        counted = [each.order for each in self.draft.counts if each is not None]
+        return (
+            bool(counted)
+            and chunk.order > counted[0]
+            and not {"list", "show", "give", "and"} & set(self.draft.words[counted[0] : chunk.order])
+        )
 
     def attribute_groups(self) -> bool:
         """'the number of staff in each museum': a column of the very thing that each row is."""

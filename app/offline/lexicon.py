@@ -60,7 +60,7 @@ SYNONYMS_OF: Final[dict[str, frozenset[str]]] = {
 DIMENSIONS: Final[dict[str, tuple[str, ...]]] = {
     "age": ("age", "-birth", "-dob", "-birthdate", "-birthday", "-born", "-founded", "-built", "-established", "-opened", "-year", "-date", "-hire"),
     "date": ("date", "time", "year", "timestamp", "created", "released", "published", "started", "opened", "founded", "hire"),
-    "length": ("length", "duration", "runtime", "millisecond", "distance", "minute", "second", "hour", "page", "time", "mile", "kilometer", "km", "stay"),
+    "length": ("length", "duration", "runtime", "millisecond", "distance", "minute", "second", "hour", "night", "day", "page", "time", "mile", "kilometer", "km", "stay"),
     "price": ("price", "cost", "fee", "fare", "rate", "charge", "amount", "total", "value"),
     "size": ("size", "area", "capacity", "population", "byte", "volume", "total", "amount", "length", "seat", "bed", "quantity", "staff"),
     "weight": ("weight", "mass", "load", "kilogram", "kg", "pound"),
@@ -212,7 +212,9 @@ UNITS: Final[dict[str, str]] = {
 }  # fmt: skip
 
 # Words of grammar: kept as marks for the patterns.
-PREPOSITIONS: Final = frozenset("of in by from to at on with for and or than into within during among as via off toward towards".split())
+PREPOSITIONS: Final = frozenset(
+    "of in by from to at on with for and or than into within during among as via through off toward towards".split()
+)
 
 # Words that ask or are polite and carry no condition: safe to pass over.
 FILLERS: Final = frozenset("""
@@ -306,3 +308,4 @@ UNIT_DIMENSIONS: Final[dict[str, str]] = {
     "kilogram": "weight", "pound": "weight", "ton": "weight", "dollar": "price", "euro": "price", "usd": "price", "eur": "price", "yuan": "price", "rmb": "price",
 }  # fmt: skip
 REVENUE: Final = frozenset(["sale", "revenue", "turnover", "income", "earning"])
+EARNING: Final = frozenset(["earn", "earns", "earned", "earning"])

@@ -23,6 +23,7 @@ class Hit:
     score: float
     words: int = 1
     numeric: bool = False
+    dated: bool = False
     own: int = 1  # words that match the name itself, not the name of its table
 
     @property
@@ -51,9 +52,10 @@ def hits(words: tuple[str, ...], raw: str, catalog: Catalog) -> tuple[Hit, ...]:
                     Hit(
                         table.name,
                         column.name,
-                        score - (0.03 if table.kind == "view" else 0),
+                        score,
                         len(words),
                         column.is_number and not column.is_id,
+                        column.is_date,
                         own,
                     )
                 )

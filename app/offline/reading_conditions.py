@@ -122,6 +122,10 @@ class Conditions(Reading):
                 earlier.used = True
             elif earlier is not None and earlier.kind in ("unit", "op") and index >= 2 and not earlier.used and earlier.kind == "unit":
                 earlier.used = True
+            if mention is None and (place := self.before(index, "mention", ops=("time", "cmp"))) is not None:
+                dated = self.cs[place]
+                if not dated.used and dated.hits[0].dated:
+                    mention, dated.used = dated, True
             both = any(c.is_op("both") for c in self.cs)
             self.draft.filters.append(
                 Filter("time", op, mention, times=tuple(group), verbs=self.verbs(index), near=self._near(index), both=both)

@@ -68,6 +68,9 @@ class Numbers(Conditions):
         adjacent = after is not None and self.cs[after].kind != "op"
         if before is not None and not self.cs[before].used and measurable(self.cs[before]) and not self._elsewhere(condition, before):
             condition.mention = self._take(before)
+            listed = before >= 2 and self.cs[before - 1].word == "and" and self.cs[before - 2].kind == "mention"
+            if listed and self.draft.listing:
+                self.draft.targets.append(self.cs[before])  # it is to be shown too
         elif after is not None and adjacent and not (condition.dimension and self.cs[after].hits[0].is_table):
             condition.mention = self._take(after)
         if unit and last + 1 < len(self.cs) and self.cs[last + 1].kind == "unit":

@@ -6,9 +6,9 @@ from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, entity
 from longtable.app.offline.conditions import as_col, settle_filter
-from longtable.app.offline.draft import Draft, Superlative
+from longtable.app.offline.draft import Draft, Filter, Superlative
 from longtable.app.offline.joins import Hints, path
-from longtable.app.offline.lexicon import PEOPLE
+from longtable.app.offline.lexicon import EARNING, PEOPLE
 from longtable.app.offline.logic import (
     Compare,
     Cond,
@@ -75,17 +75,32 @@ class Subject:
         for sup in draft.sups:
             if sup.chunk is not None and sup.chunk.hits:
                 return entity(sup.chunk) or self.column(sup.chunk).table
+        if not draft.mentions and draft.filters and draft.filters[0].values:
+            return self.valued(draft.filters[0])
         if self.scope.anchors:
             return self.scope.anchors[0]
         for item in draft.filters:
             if item.mention is not None and item.mention.hits:
                 return item.mention.hits[0].table
-            for value in item.values:
-                return settle_filter(self.scope, item)[0] if value.matches else ""
+            if item.values:
+                return self.valued(item)
         tables = [table for table in self.catalog.tables.values() if table.kind == "table"]
         if len(tables) == 1 and (draft.computes or draft.sups or draft.asks):
             return tables[0].name
         raise CannotRead("nothing")
+
+    def valued(self, item: Filter) -> str:
+        """Return the table that a lone value stands for: its own, or where it only labels ('how many suites'), the one it labels."""
+        table, conds = settle_filter(self.scope, item)
+        match = next(
+            (m for m in item.values[0].matches if m.table == table and any(getattr(cond, "value", None) == m.value for cond in conds)), None
+        )
+        children = {link.many for link in self.catalog.links if link.one == table}
+        if not self.draft.computes or match is None or match.count != 1 or not children:
+            return table
+        if len(children) > 1:
+            raise CannotRead("count", item.values[0].text)
+        return children.pop()
 
     def vote(self) -> None:
         """Where the question names no table, let all its mentions and values vote for one."""
@@ -108,7 +123,8 @@ class Subject:
     def people(self) -> str:
         """Return the table of people that an open 'who' asks for: the only one, or the one the conditions are on."""
         tables = [table.name for table in self.catalog.tables.values() if _is_people(table) and table.kind == "table"]
-        measured = [sup.dimension for sup in self.draft.sups if sup.dimension] + [
+        measured = ["pay"] if EARNING & set(self.draft.words) else []
+        measured += [sup.dimension for sup in self.draft.sups if sup.dimension] + [
             item.dimension for item in self.draft.filters if item.dimension
         ]
         if len(tables) > 1 and measured:
@@ -150,9 +166,9 @@ class Subject:
 
     def is_adjective(self, chunk: Chunk) -> bool:
         words = self.draft.words
-        before = words[chunk.order - 1] if 0 < chunk.order <= len(words) else ""
+        before = words[max(0, chunk.order - 2) : chunk.order]
         following = [c for c in self.draft.mentions if c.order == chunk.order + 1]
-        return before in ("are", "is", "was", "were", "be") or any(entity(c) for c in following)
+        return bool({"are", "is", "was", "were", "be", "have", "has", "with", "had"} & set(before)) or any(entity(c) for c in following)
 
 
 def _is_people(table: Table | None) -> bool:

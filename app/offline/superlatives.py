@@ -9,6 +9,7 @@ from longtable.app.offline.conditions import as_col, as_number
 from longtable.app.offline.draft import Superlative
 from longtable.app.offline.groups import Groups
 from longtable.app.offline.joins import distance, path
+from longtable.app.offline.lexicon import EARNING
 from longtable.app.offline.logic import (
     Agg,
     Order,
@@ -103,8 +104,11 @@ class Superlatives(Groups):
             raise CannotRead("dimension", sup.dimension)
         if sup.chunk is not None:
             raise CannotRead("measure", sup.chunk.text)
-        spent = sup.kind == "most" and {"spent", "spend", "spends", "paid", "pay", "pays", "earned", "earn"} & set(self.draft.words)
+        spent = sup.kind == "most" and {"spent", "spend", "spends", "paid", "pay", "pays"} & set(self.draft.words)
         if spent and (found := by_dimension(self.scope, "price", (base,))) is not None:
+            return found
+        earned = sup.kind == "most" and EARNING & set(self.draft.words)
+        if earned and (found := by_dimension(self.scope, "pay", (base,))) is not None:
             return found
         if (found := by_dimension(self.scope, "height", (base,))) is not None:
             return found
