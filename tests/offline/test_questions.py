@@ -1,9 +1,14 @@
 """Questions over databases the analyst has never seen: the rows must be right, or it must decline."""
 
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
+from longtable.tools.database import Database
+from longtable.tools.toolset import database_tools
 from tests.offline.conftest import Chat
 
 Rows = list[tuple[Any, ...]]
@@ -184,3 +189,23 @@ def test_a_result_too_large_is_shown_in_part_and_said_so(tmp_path: Any, shop: Ch
     answer = too_many("List all rentals")
     assert "100" in answer
     assert shop.rows is not None
+
+
+def test_a_schema_of_many_pages_is_searched_and_not_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "wide.db"
+    with sqlite3.connect(path) as connection:
+        for number in range(180):
+            connection.execute(
+                f"CREATE TABLE archive_{number:03d} (archive_{number:03d}_id INTEGER PRIMARY KEY, payload TEXT, size_{number} REAL)"
+            )
+        connection.execute("CREATE TABLE zebra_keeper (keeper_id INTEGER PRIMARY KEY, keeper_name TEXT)")
+        connection.execute("CREATE TABLE zebra (zebra_id INTEGER PRIMARY KEY, name TEXT, keeper_id INTEGER REFERENCES zebra_keeper)")
+        connection.executemany("INSERT INTO zebra_keeper VALUES (?, ?)", [(1, "Imani"), (2, "Otto")])
+        connection.executemany("INSERT INTO zebra VALUES (?, ?, ?)", [(1, "Zig", 1), (2, "Zag", 1), (3, "Zog", 2)])
+    connection.close()
+    with Database.open(str(path)) as database:
+        chat = Chat({tool.name: tool for tool in database_tools(database)})
+        chat.ask("How many zebras does each keeper have?")
+        assert {str(cell) for row in chat.rows or [] for cell in row} >= {"Imani", "Otto", "1", "2"}
+        calls = [call for message in chat.messages if isinstance(message, AIMessage) for call in message.tool_calls]
+        assert sum(len(call["args"]["names"]) for call in calls if call["name"] == "describe_tables") <= 12
