@@ -6,8 +6,8 @@ from itertools import accumulate
 
 from langchain_core.messages import BaseMessage
 
-from longtable.memory.rounds import pair_calls
-from longtable.memory.view import Frame, Record, measure, rounds_after
+from longtable.memory.rounds import pair_calls, split_rounds
+from longtable.memory.view import Frame, Record, live_record, measure
 
 ROOM = 0.9
 """A view that keeps all of `keep_rounds` must be this far under the threshold, or the next turn would fold again."""
@@ -39,10 +39,11 @@ def plan_fold(messages: Sequence[BaseMessage], compactions: Sequence[Record], fr
     urgent = before > frame.hard_tokens or frame.ceiling is not None
     if not asked and before <= frame.threshold_tokens:
         return None
-    record, start, rounds = rounds_after(messages, compactions)
+    record, start = live_record(messages, compactions)
     policy = frame.policy
     if not (asked or urgent) and (len(messages) < policy.min_messages or (record and len(messages) - start < policy.min_new_messages)):
         return None
+    rounds = split_rounds(messages[start:])
     sizes = [sum(map(frame.counter.message, pair_calls(round_))) for round_ in rounds]
     kept = _rounds_to_keep(sizes, before - sum(sizes) - parts.memory, frame)
     folded = rounds[: len(rounds) - kept]

@@ -201,9 +201,3 @@ def _preview(text: str, chars: int) -> str:
     if len(text) <= chars + 60:
         return text
     return f"{text[:chars]}… [shortened: {len(text):,} characters in all]"
-
-
-def rounds_after(messages: Sequence[BaseMessage], compactions: Sequence[Record]) -> tuple[Record | None, int, list[list[BaseMessage]]]:
-    """Return the live record, the place of the first message after it, and the rounds from there on."""
-    record, start = live_record(messages, compactions)
-    return record, start, split_rounds(messages[start:])
