@@ -10,12 +10,9 @@ from typing_extensions import TypedDict
 
 from longtable.graph.context import Context
 from longtable.memory.policy import CompactionPolicy
+from longtable.memory.stamps import STAMP
 from longtable.memory.tokens import fingerprint
 from longtable.memory.view import Frame, View, build_view
-
-STAMP = "longtable"
-"""Key in `additional_kwargs` under which an accepted message carries its turn and time; providers are not sent it."""
-
 
 ROLES = {"user", "human", "assistant", "ai", "system", "tool"}
 

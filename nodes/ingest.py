@@ -18,7 +18,8 @@ from longtable.graph.errors import (
     MessageTooLongError,
     WrongRoleError,
 )
-from longtable.graph.state import STAMP, State, frame_of, thread_of, turn_of
+from longtable.graph.state import State, frame_of, thread_of, turn_of
+from longtable.memory.stamps import STAMP
 from longtable.memory.tokens import PRIMING
 from longtable.memory.view import Frame
 
