@@ -81,6 +81,7 @@ class Draft:
     spread: bool = False
     rest: bool = False
     pron: bool = False
+    back: bool = False  # 'those', 'that shop': speaks of rows that an earlier question found
     listing: bool = False
     which: bool = False
     leftover: list[str] = field(default_factory=list)

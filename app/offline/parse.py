@@ -3,6 +3,7 @@
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.reading_shape import Shape
+from longtable.app.offline.text import lemma
 
 
 def parse(chunks: list[Chunk]) -> Draft:
@@ -56,6 +57,7 @@ class Reader(Shape):
             if each.is_op("pron", "rest", "distinct", "wh", "list", "both", "either"):
                 each.used = True
                 self.draft.pron |= each.op == "pron"
+                self.draft.back |= each.op == "pron" and not self.spoken_of(each)
                 self.draft.rest |= each.op == "rest"
                 self.draft.distinct |= each.op == "distinct"
                 self.draft.which |= each.op == "wh" and each.word in ("which", "who", "whom", "whose")
@@ -63,6 +65,21 @@ class Reader(Shape):
             if each.is_op("howold"):
                 each.used = True
                 self.draft.asks.append(each.arg)
+        self.pointers()
+
+    def spoken_of(self, pronoun: Chunk) -> bool:
+        """Say whether a pronoun stands for something named before it in the same question: 'albums and their artists'."""
+        return any(each.place < pronoun.place and each.kind in ("mention", "value") for each in self.all)
+
+    def pointers(self) -> None:
+        """'that shop', 'this song' speak of what was found before; 'that year' speaks of a time that nobody can look up."""
+        for before, each, following in zip((None, *self.all), self.all, self.all[1:], strict=False):
+            if each.kind != "filler" or each.word not in ("that", "this") or (before is not None and before.kind in ("mention", "value")):
+                continue
+            if following.kind == "mention" and lemma(following.word) == following.word:
+                self.draft.pron = self.draft.back = True
+            elif following.kind == "unit" and each.word == "that":
+                self.draft.leftover.append(f"{each.text} {following.text}")
 
     def targets(self) -> None:
         for index, each in enumerate(self.cs):

@@ -237,7 +237,15 @@ def _query(view: View, catalog: Catalog, values: Values) -> Query:
     question = view.now.question
     if kind_of(question) == "recall" or "when i asked" in question.lower():
         return _again(view, catalog, values)
-    return understand(question, catalog, values, _before(view, catalog))
+    return understand(question, catalog, values, _before(view, catalog), lost=_declined(view))
+
+
+def _declined(view: View) -> bool:
+    """Say whether the last question about the data got no answer: what leans on it has nothing to lean on."""
+    for turn in reversed(view.turns[:-1]):
+        if kind_of(turn.question) in ("", "recall") and turn.answer:
+            return not any(not result.error for result in turn.of("run_sql")) and kind_of(turn.question) == ""
+    return False
 
 
 def _again(view: View, catalog: Catalog, values: Values) -> Query:

@@ -133,6 +133,12 @@ _REASONS = {
         "I could not read the database's answer: it is too large for the conversation's limit",
         "数据库的回答超出了会话的上限，无法读取",
     ),
+    "before": ("I do not know what this refers to: there is no earlier result in this conversation", "不知道指的是什么：会话中还没有结果"),
+    "lost_thread": (
+        "This goes on from a question that I could not answer, so I do not know what it refers to",
+        "这接着一个我没有回答的问题，不知道指的是什么",
+    ),
+    "which": ("I could not tell which one is meant: there are many {words}", "不知道指的是哪一个：{words}有很多"),
     "recall": ("I find nothing about this in the conversation so far", "在目前的会话中没有找到相关内容"),
     "unknown_table": ("There is no table {words}", "没有这个表：{words}"),
 }

@@ -13,6 +13,7 @@ from longtable.app.offline.draft import Draft
 from longtable.app.offline.followup import follow
 from longtable.app.offline.logic import Query
 from longtable.app.offline.parse import parse
+from longtable.app.offline.reference import alone, keeps
 from longtable.app.offline.settle import settle
 from longtable.app.offline.text import Token, is_chinese, tokenize
 
@@ -63,20 +64,27 @@ def with_demonyms(tokens: list[Token], values: Values) -> dict[str, tuple[Match,
     return known
 
 
-def understand(question: str, catalog: Catalog, values: Values, previous: Query | None = None) -> Query:
+def understand(question: str, catalog: Catalog, values: Values, previous: Query | None = None, *, lost: bool = False) -> Query:
     """Return the query a question asks for; `CannotRead` when a part of it has no place.
 
-    `previous` is the query before it: a question that leans on it edits it.
+    `previous` is the query before it: a question that leans on it edits it. `lost` says that the question before was declined, so
+    that nothing may lean on it.
     """
     tokens = tokens_of(question, chinese_names(catalog, values))
     draft = draft_again(tokens, catalog, values)
-    if previous is None or not leans(tokens, draft):
+    leaning = leans(tokens, draft)
+    if draft.back and (previous is None or lost):
+        raise CannotRead("lost_thread" if lost else "before")
+    if previous is None or lost or not leaning:
         try:
-            return settle(draft, catalog)
+            return alone(settle(draft, catalog), draft_again(tokens, catalog, values), catalog)
         except CannotRead as error:
-            if previous is None or error.reason not in ("nothing", "group"):
+            if previous is None or lost or error.reason not in ("nothing", "group", "which"):
                 raise
-    return follow(previous, draft_again(tokens, catalog, values), catalog)
+    query = follow(previous, draft_again(tokens, catalog, values), catalog)
+    if draft.back and not keeps(previous, query):
+        raise CannotRead("rows")
+    return query
 
 
 def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
