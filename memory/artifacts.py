@@ -1,0 +1,241 @@
+"""Markdown artifacts: sections that cite the messages they come from; parse, join, merge, check and shorten them by code.
+
+A section is a line "## title <!-- sources: m3-m5, m9 -->" with its text under it. Sources are places in the transcript.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+MOST_SOURCES = 200_000
+"""Numbers that one list of sources may stand for: "m1-m999999999" is no citation."""
+NOTES = "Notes"
+EARLIER = {"en": "Earlier", "zh": "更早的内容"}
+FENCE = "```"
+
+Count = Callable[[str], int]
+
+_HEADING = re.compile(r"^ {0,3}##(?=\s|$)(?P<title>.*)$")
+_CITED = re.compile(r"<!--\s*(?:sources?|来源)\s*[:：](?P<sources>[^>]*?)-->\s*$", re.IGNORECASE)
+_NUMBERS = re.compile(r"(?<!\d)(\d{1,9})(?!\d)(?:\s*[-–—~至到]\s*[mM]?(\d{1,9})(?!\d))?")
+_UNPRINTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of an artifact: its title, the messages it comes from (ascending), its Markdown text."""
+
+    title: str
+    sources: tuple[int, ...]
+    body: str
+
+
+# -- parse and join -------------------------------------------------------------------------------------------------
+
+
+def sections(artifact: str) -> list[Section]:
+    """Read an artifact; text before the first heading becomes a section "Notes". What `join` wrote reads back exactly."""
+    found: list[tuple[str, list[str]]] = []
+    for line in artifact.split("\n"):
+        if match := _HEADING.match(line):
+            found.append((match["title"], []))
+        elif found:
+            found[-1][1].append(line)
+        elif line.strip():
+            found.append((NOTES, [line]))
+    return [_section(title, body) for title, body in found]
+
+
+def join(parts: Iterable[Section]) -> str:
+    """Write sections as one artifact, each cleaned first."""
+    return "\n\n".join(_write(clean(part)) for part in parts)
+
+
+def clean(part: Section) -> Section:
+    """Return a section that reads back as written: no heading or citation of its own inside title and text, fences closed."""
+    title = " ".join(_plain(part.title).split()) or NOTES
+    lines = [_demoted(line.rstrip()) for line in _plain(part.body).splitlines()]
+    body = "\n".join(lines).strip("\n")
+    if sum(_is_fence(line) for line in lines) % 2:
+        body += f"\n{FENCE}"
+    return Section(title, tuple(sorted({n for n in part.sources if n > 0})), body)
+
+
+def read_sources(text: str) -> tuple[int, ...]:
+    """Read "m3-m5, m9" as (3, 4, 5, 9)."""
+    pairs = sorted((int(a), int(b or a)) if int(b or a) >= int(a) else (int(b), int(a)) for a, b in _NUMBERS.findall(text))
+    numbers: list[int] = []
+    for first, last in pairs:
+        start = max(first, numbers[-1] + 1 if numbers else 1)
+        numbers += range(start, min(last, start + MOST_SOURCES - len(numbers) - 1) + 1)
+    return tuple(numbers)
+
+
+def write_sources(sources: Iterable[int]) -> str:
+    """Write (3, 4, 5, 9) as "m3-m5, m9"."""
+    runs: list[list[int]] = []
+    for number in sorted(set(sources)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(_run(first, last) for first, last in runs)
+
+
+def _run(first: int, last: int) -> str:
+    if first == last:
+        return f"m{first}"
+    return f"m{first}, m{last}" if last == first + 1 else f"m{first}-m{last}"
+
+
+def _section(title: str, body: Sequence[str]) -> Section:
+    cited = _CITED.search(title)
+    lines = list(body)
+    if cited is None:
+        # Models also put the comment on the line below the heading.
+        place = next((i for i, line in enumerate(lines) if line.strip()), None)
+        if place is not None and (cited := _CITED.fullmatch(lines[place].strip())):
+            del lines[place]
+    else:
+        title = title[: cited.start()]
+    return clean(Section(title, read_sources(cited["sources"]) if cited else (), "\n".join(lines)))
+
+
+def _write(part: Section) -> str:
+    cited = f" <!-- sources: {write_sources(part.sources)} -->" if part.sources else ""
+    return f"## {part.title}{cited}\n{part.body}".rstrip("\n")
+
+
+def _plain(text: str) -> str:
+    return _UNPRINTED.sub(" ", text).replace("<!--", "‹!--")
+
+
+def _demoted(line: str) -> str:
+    return line.replace("##", "###", 1) if _HEADING.match(line) else line
+
+
+def _is_fence(line: str) -> bool:
+    return line.lstrip().startswith(FENCE)
+
+
+# -- merge and check ------------------------------------------------------------------------------------------------
+
+
+def merge(old: str, new: str) -> str:
+    """Join two artifacts: same-titled sections become one, a text already there is not repeated, sources are united."""
+    return join(merge_sections([*sections(old), *sections(new)]))
+
+
+def merge_sections(parts: Iterable[Section]) -> list[Section]:
+    """Join same-titled sections; each stands where its title stood first."""
+    merged: dict[str, Section] = {}
+    for part in map(clean, parts):
+        key = same(part.title)
+        merged[key] = _united(merged[key], part) if key in merged else part
+    return list(merged.values())
+
+
+def same(title: str) -> str:
+    """Return what two equal titles have in common."""
+    return " ".join(title.casefold().split())
+
+
+def sources_of(artifact: str) -> set[int]:
+    """Return every message an artifact cites."""
+    return {number for part in sections(artifact) for number in part.sources}
+
+
+def lost_sources(before: Sequence[str], after: str) -> set[int]:
+    """Return the messages that the artifacts before cite and the one after does not."""
+    return {number for artifact in before for number in sources_of(artifact)} - sources_of(after)
+
+
+def _united(old: Section, new: Section) -> Section:
+    there = {_key(unit) for unit in _units(old.body)}
+    added: list[str] = []
+    for unit in _units(new.body):
+        if _key(unit) not in there:
+            there.add(_key(unit))
+            added.append(unit)
+    return clean(Section(old.title, (*old.sources, *new.sources), "\n".join(filter(None, [old.body, *added]))))
+
+
+def _key(unit: str) -> str:
+    return " ".join(unit.split()).removeprefix("- ")
+
+
+def _units(body: str) -> list[str]:
+    """Split a text into what may be left out alone: a line, or a whole code block or table, whose lines may repeat."""
+    units: list[list[str]] = []
+    kind = ""
+    for line in body.split("\n"):
+        if kind == "code":
+            units[-1].append(line)
+            kind = "" if _is_fence(line) else kind
+        elif _is_fence(line):
+            units.append([line])
+            kind = "code"
+        elif line.lstrip().startswith("|") and kind == "table":
+            units[-1].append(line)
+        elif line.strip():
+            units.append([line])
+            kind = "table" if line.lstrip().startswith("|") else ""
+        else:
+            kind = ""
+    return ["\n".join(unit) for unit in units]
+
+
+# -- shorten --------------------------------------------------------------------------------------------------------
+
+
+def fit_artifact(artifact: str, budget: int, count: Count, language: str = "en") -> str:
+    """Shorten an artifact to `budget` tokens by `count`, oldest sections first. Sources are never dropped.
+
+    Texts become their first line, then 60 characters of it, then nothing; then the oldest sections become one. Older
+    versions of the topic keep the whole text. A budget too small for the sources themselves is passed.
+    """
+    parts = sections(artifact)
+    if count(artifact) <= budget:
+        return artifact
+    oldest = sorted(range(len(parts)), key=lambda i: (max(parts[i].sources, default=0), i))
+    costs = [count(_write(part)) + 2 for part in parts]
+    total = sum(costs)
+    for shorten in (_first_line, _start_of_line, _nothing):
+        for i in oldest:
+            if total <= budget:
+                return join(parts)
+            parts[i] = replace(parts[i], body=shorten(parts[i].body))
+            total += count(_write(parts[i])) + 2 - costs[i]
+            costs[i] = count(_write(parts[i])) + 2
+    ordered = [parts[i] for i in oldest]
+    size = 2
+    while len(ordered) > 1:
+        shorter = join([_one(ordered[:size], language), *ordered[size:]])
+        if count(shorter) <= budget or size >= len(ordered):
+            return shorter
+        size *= 2
+    return join(parts)
+
+
+def _first_line(body: str) -> str:
+    lines = [line for line in body.split("\n") if line.strip(" |:-") and not _is_fence(line)]
+    if not lines or lines[0] == body:
+        return body
+    return _marked(lines[0])
+
+
+def _start_of_line(body: str) -> str:
+    return body if len(body) <= 60 else _marked(body[:60])
+
+
+def _nothing(_body: str) -> str:
+    return ""
+
+
+def _marked(line: str) -> str:
+    return f"{line.rstrip(' …')} …"
+
+
+def _one(parts: Sequence[Section], language: str) -> Section:
+    titles = "; ".join(part.title[:40] for part in parts)
+    return Section(EARLIER[language], tuple(n for part in parts for n in part.sources), _marked(titles[:300]) if titles[300:] else titles)
