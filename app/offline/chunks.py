@@ -151,7 +151,6 @@ def _ops(tokens: list[Token]) -> list[_Span]:
             entry = PHRASES.get(tuple(token.word for token in part))
             if entry is not None:
                 found.append(_Span(start, start + size, size * 10 + 1.5, Chunk("op", _text(part), part[0].word, op=entry[0], arg=entry[1])))
-                break
     for start in range(len(tokens) - 2):
         words = [token.word for token in tokens[start : start + 4]]
         if lemma(words[0]) == "day" and words[1] == "of" and words[-1 if words[2] == "the" else 2] in ("week", "weeks"):
@@ -189,8 +188,15 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[_Span]:
             linked = tuple(hit for hit in hits(words, _text(part), catalog) if _fits(hit, part, words, catalog))
             if linked and not _verb(tokens, start, end, linked[0].score, asked):
                 chunk_ = Chunk("mention", _text(part), last.word, hits=linked, name=first.is_name and start > 0)
-                found.append(_Span(start, end, len(words) * 10 * min(linked[0].score, 1.0) + (1 if linked[0].score >= 0.9 else 0), chunk_))
+                found.append(_Span(start, end, _mention_weight(len(part), len(words), linked[0].score), chunk_))
     return found
+
+
+def _mention_weight(size: int, words: int, score: float) -> float:
+    """Weigh a mention; a column's whole name of several words ('number of products') is more than the operation it looks like."""
+    if words > 1 and score >= 0.99:
+        return size * 10 + 2
+    return words * 10 * min(score, 1.0) + (1 if score >= 0.9 else 0)
 
 
 _COMMANDS = frozenset(["list", "show", "give", "find", "display", "get", "tell", "count"])

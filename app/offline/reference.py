@@ -28,7 +28,7 @@ def speaks_of_one(draft: Draft) -> bool:
         return False
     if not asked or not (asked[0] in ("what's", "whats") or {"is", "was", "'s", "me"} & set(words[: words.index(asked[0]) + 3])):
         return False
-    return all(lemma(chunk.word) == chunk.word for chunk in draft.targets)
+    return all(lemma(word) == word for chunk in draft.targets for word in chunk.text.lower().split())
 
 
 def keeps(previous: Query, query: Query) -> bool:
