@@ -82,6 +82,7 @@ class Draft:
     rest: bool = False
     pron: bool = False
     back: bool = False  # 'those', 'that shop': speaks of rows that an earlier question found
+    alternative: bool = False  # an 'or' between conditions or columns
     listing: bool = False
     which: bool = False
     leftover: list[str] = field(default_factory=list)

@@ -119,7 +119,7 @@ class _Editor:
         )
         missing = [table for table in _tables_of(conds) if table not in (base, *(join.table for join in planned[0]))]
         more = plan(self.catalog, base, missing, settler.hints, planned[0])
-        return replace(query, joins=more[0] if more else planned[0], where=(*query.where, *conds))
+        return replace(query, joins=more[0] if more else planned[0], where=_merged(conds, query.where))
 
     def keys_of(self, key: Col) -> Query:
         """Return the earlier query reduced to the keys of its rows."""

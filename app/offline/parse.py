@@ -65,6 +65,7 @@ class Reader(Shape):
             if each.is_op("howold"):
                 each.used = True
                 self.draft.asks.append(each.arg)
+        self.draft.alternative = any(each.kind == "prep" and each.word == "or" for each in self.cs)
         self.pointers()
 
     def spoken_of(self, pronoun: Chunk) -> bool:

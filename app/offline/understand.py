@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from longtable.app.offline.audit import audit
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chinese import translate
 from longtable.app.offline.chunks import Chunk, Match, Values, chunk
@@ -77,13 +78,16 @@ def understand(question: str, catalog: Catalog, values: Values, previous: Query 
         raise CannotRead("lost_thread" if lost else "before")
     if previous is None or lost or not leaning:
         try:
-            return alone(settle(draft, catalog), draft_again(tokens, catalog, values), catalog)
+            query = settle(draft, catalog)
+            audit(query, draft_again(tokens, catalog, values), catalog)
+            return alone(query, draft_again(tokens, catalog, values), catalog)
         except CannotRead as error:
             if previous is None or lost or error.reason not in ("nothing", "group", "which"):
                 raise
     query = follow(previous, draft_again(tokens, catalog, values), catalog)
     if draft.back and not keeps(previous, query):
         raise CannotRead("rows")
+    audit(query, draft_again(tokens, catalog, values), catalog)
     return query
 
 

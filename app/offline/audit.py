@@ -1,0 +1,100 @@
+"""Hold a query against the question it was made of: what the question says must be in the query, or it is not run."""
+
+import itertools
+import re
+from collections.abc import Iterator
+
+from longtable.app.offline.catalog import Catalog, Column
+from longtable.app.offline.columns import CannotRead
+from longtable.app.offline.draft import Draft
+from longtable.app.offline.logic import Agg, Among, AnyOf, Between, Col, Compare, Cond, Like, Query, Scalar, Share, Spread, Within
+
+_DIGITS = re.compile(r"\d[\d\s.+-]*")
+
+
+def audit(query: Query, draft: Draft, catalog: Catalog) -> None:
+    """Raise `CannotRead` when the query leaves out, or contradicts, what was asked."""
+    _no_contradiction(query)
+    for cond in conditions(query):
+        _fits_its_column(cond, catalog)
+    for item in computed(query):
+        _is_measure(item, draft, catalog)
+    _says_all(query, draft)
+
+
+def conditions(query: Query) -> Iterator[Cond]:
+    """Yield every single condition, those of inner queries too."""
+    for cond in (*query.where, *query.having):
+        yield from _flat(cond)
+
+
+def _flat(cond: Cond) -> Iterator[Cond]:
+    if isinstance(cond, AnyOf):
+        for each in cond.conds:
+            yield from _flat(each)
+        return
+    yield cond
+    if isinstance(cond, Within):
+        yield from conditions(cond.query)
+
+
+def computed(query: Query) -> Iterator[Scalar]:
+    """Yield every aggregate of the query and of its inner ones."""
+    yield from query.aggregates
+    yield from (each.by for each in query.order)
+    for cond in conditions(query):
+        left = getattr(cond, "left", None)
+        if isinstance(left, Agg):
+            yield left
+        if isinstance(cond, Within):
+            yield from cond.query.aggregates
+
+
+def _no_contradiction(query: Query) -> None:
+    """One column cannot equal two values at once, nor a count."""
+    equal = [cond for cond in (*query.where, *query.having) if isinstance(cond, Compare) and cond.op == "="]
+    for first, second in itertools.combinations(equal, 2):
+        if first.left == second.left and first.value != second.value:
+            raise CannotRead("contradiction", str(first.value), str(second.value))
+
+
+def _fits_its_column(cond: Cond, catalog: Catalog) -> None:
+    """A bare number is no value of a column of texts."""
+    if not isinstance(cond, Compare) or not isinstance(cond.left, Col) or cond.left.cast or not isinstance(cond.value, str):
+        return
+    column = catalog.column(cond.left.table, cond.left.name)
+    if column is None or column.has_number_type or not _DIGITS.fullmatch(cond.value) or cond.op not in ("=", "<>"):
+        return
+    if not _holds_digits(column):
+        raise CannotRead("number", column.name, cond.value)
+
+
+def _holds_digits(column: Column) -> bool:
+    seen = [str(value) for value in column.samples if value is not None]
+    return not seen or any(_DIGITS.fullmatch(value.strip()) for value in seen)
+
+
+def _is_measure(item: Scalar, draft: Draft, catalog: Catalog) -> None:
+    """Keys are not added up; they are averaged only by name."""
+    if not isinstance(item, Agg) or not isinstance(item.arg, Col) or item.func not in ("sum", "avg"):
+        return
+    column = catalog.column(item.arg.table, item.arg.name)
+    if column is not None and column.is_id and (item.func == "sum" or not {"id", "ids"} & set(draft.words)):
+        raise CannotRead("measure", column.name)
+
+
+def _says_all(query: Query, draft: Draft) -> None:
+    """What was to be computed is computed, and 'or' is there as one."""
+    inner = [cond.query for cond in conditions(query) if isinstance(cond, Within)]
+    aggregates = [item for item in computed(query) if isinstance(item, Agg | Spread | Share)]
+    for func, chunk in draft.aggs:
+        ordered = func in ("min", "max") and any(each.limit is not None for each in (query, *inner))
+        if func != "spread" and not ordered and not any(isinstance(item, Agg) and item.func == func for item in aggregates):
+            raise CannotRead("words", chunk.text if chunk is not None else {"avg": "average", "sum": "total"}.get(func, func))
+    if draft.counts and not any(isinstance(item, Agg) and item.func in ("count", "sum") or isinstance(item, Share) for item in aggregates):
+        raise CannotRead("count", *(chunk.text for chunk in draft.counts if chunk is not None))
+    several = any(isinstance(cond, Among | Between | Like) for cond in conditions(query)) or any(
+        isinstance(cond, AnyOf) for each in (query, *inner) for cond in each.where
+    )
+    if draft.alternative and not several:
+        raise CannotRead("or")
