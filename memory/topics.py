@@ -145,26 +145,27 @@ def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: 
     """
     shown = current(topics)
     used = recently_used(shown)
-    whole = {topic.id: _whole(topic) for topic in shown}
-    short = {topic.id: _short(topic) for topic in shown}
-    texts = dict(whole)
+    texts = {topic.id: _whole(topic) for topic in shown}
     costs = {id: count(text) + 2 for id, text in texts.items()}
+    total = sum(costs.values())  # a running sum, at or above the count of the joined text; the joined text is counted only near the end
     shrunk = 0
     for topic in reversed(used):
-        if sum(costs.values()) <= budget and count(_text(texts)) <= budget:
-            return _text(texts), shrunk
-        texts[topic.id] = short[topic.id]
+        if total <= budget and count(text := _text(texts)) <= budget:
+            return text, shrunk
+        texts[topic.id] = _short(topic)
+        total += count(texts[topic.id]) + 2 - costs[topic.id]
         costs[topic.id] = count(texts[topic.id]) + 2
         shrunk += 1
     gone: list[Topic] = []
-    for topic in reversed(used):
-        text = _text(texts, _more(gone, budget, count, language))
-        if count(text) <= budget:
+    for topic in [*reversed(used), None]:
+        more = _more(gone, budget, count, language) if total <= budget else ""
+        if total + count(more) <= budget and count(text := _text(texts, more)) <= budget:
             return text, shrunk
-        del texts[topic.id]
-        gone.insert(0, topic)
-    text = _text({}, _more(gone, budget, count, language))
-    return (text, shrunk) if count(text) <= budget else ("", shrunk)
+        if topic is not None:
+            del texts[topic.id]
+            total -= costs[topic.id]
+            gone.insert(0, topic)
+    return "", shrunk
 
 
 def _whole(topic: Topic) -> str:
