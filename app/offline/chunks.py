@@ -229,7 +229,7 @@ def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) 
     """Say whether a lone word is a verb of the question and not a name: 'make' in 'how many cars does he make'."""
     if end - start > 1:
         content = [token.word for token in tokens[start:end] if token.word not in _SKIPPED]
-        return all(word in FILLERS for word in content)
+        return score < 0.99 and all(word in FILLERS for word in content)
     word = tokens[start].word
     if word not in FILLERS:
         return False
@@ -356,6 +356,8 @@ def _plain(token: Token, before: Token | None) -> tuple[float, Chunk]:
         return 5.0, Chunk("unit", text, word, unit=UNITS[lemma(word)])
     if word in PREPOSITIONS:
         return 3.0, Chunk("prep", text, word)
+    if text == "US":
+        return 1.0, Chunk("word", text, word, name=True)
     if word in GREETINGS or word in FILLERS or lemma(word) in FILLERS:
         return 2.0, Chunk("filler", text, word)
     if word in UNIT_WORDS:

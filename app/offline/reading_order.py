@@ -27,7 +27,13 @@ class Ordering(Numbers):
     def _order_keys(self, index: int) -> None:
         func, place = "", index
         while True:
-            following = self.after(place, "op", "mention", "unit", "word", skip=("prep", "comma") if place != index else ("prep",))
+            skip = ("prep", "comma", "used") if place != index else ("prep", "used")
+            ops = ("by", "list") if place == index else ()
+            following = self.after(place, "mention", "unit", "word", "op", skip=skip, ops=ops)
+            if following is not None and self.cs[following].is_op(*ops):
+                self.cs[following].used = True
+                place = following
+                continue
             if following is None:
                 break
             each = self.cs[following]
@@ -71,7 +77,9 @@ class Ordering(Numbers):
             following = self.cs[index + 1] if index + 1 < len(self.cs) else None
             if self.draft.limit is not None or each.kind != "number" or each.used or following is None:
                 continue
-            if following.is_op("sup", "most", "frequent") or (following.kind == "mention" and self._has_superlative(index)):
+            if following.is_op("sup", "most", "frequent") or (
+                following.kind == "mention" and self._has_superlative(index) and not self._have_before(index)
+            ):
                 each.used = True
                 self.draft.limit = int(each.number)
 

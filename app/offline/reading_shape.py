@@ -13,7 +13,7 @@ class Shape(Ordering):
             if each.used or not each.is_op("each", "by"):
                 continue
             start = each.op
-            place = self.after(index, "mention", "unit", "op", skip=("prep",) if start == "each" else (), ops=("each",))
+            place = self.after(index, "mention", "unit", "op", skip=("prep", "used") if start == "each" else ("used",), ops=("each",))
             if place is None or (self.cs[place].kind == "op" and not (self.cs[place].hits or self.cs[place].is_op("count", "agg"))):
                 each.used = start == "by"
                 continue

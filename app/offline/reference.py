@@ -14,7 +14,7 @@ def alone(query: Query, draft: Draft, catalog: Catalog) -> Query:
     table = catalog.table(query.base)
     if table is None or (table.rows or 0) < 2 or not speaks_of_one(draft):
         return query
-    narrowed = query.where or query.group or query.aggregates or query.having or query.limit is not None or query.joins
+    narrowed = query.where or query.group or query.aggregates or query.having or query.limit is not None
     if narrowed or draft.sups or draft.sorts or draft.filters or draft.absent:
         return query
     raise CannotRead("which", *(chunk.text for chunk in draft.targets))
@@ -37,6 +37,8 @@ def keeps(previous: Query, query: Query) -> bool:
     if any(each.limit == previous.limit and each.base == previous.base and each.where == previous.where for each in inner):
         return True
     if previous.limit is not None and query.limit is None and not query.aggregates:
+        return False
+    if previous.having and not query.having:
         return False
     lefts = [_left(cond) for cond in query.where]
     return all(cond in query.where or (_left(cond) is not None and _left(cond) in lefts) for cond in previous.where)
