@@ -152,12 +152,14 @@ def lost_sources(before: Sequence[str], after: str) -> set[int]:
 
 def _united(old: Section, new: Section) -> Section:
     there = {_key(unit) for unit in _units(old.body)}
-    added: list[str] = []
+    body = old.body
     for unit in _units(new.body):
         if _key(unit) not in there:
             there.add(_key(unit))
-            added.append(unit)
-    return clean(Section(old.title, (*old.sources, *new.sources), "\n".join(filter(None, [old.body, *added]))))
+            # Two tables without a blank line between them would read as one.
+            between = "\n\n" if unit.lstrip().startswith("|") and body.rpartition("\n")[2].lstrip().startswith("|") else "\n"
+            body = f"{body}{between}{unit}" if body else unit
+    return clean(Section(old.title, (*old.sources, *new.sources), body))
 
 
 def _key(unit: str) -> str:

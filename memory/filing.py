@@ -14,7 +14,7 @@ from longtable.memory import filing_prompts as prompts
 from longtable.memory.artifacts import Count, Section, fit_artifact, join, lost_sources, merge_sections, same, sections
 from longtable.memory.lexical import Words, overlap, rarity, words
 from longtable.memory.summary import Numbered, render_message
-from longtable.memory.topic_drafts import SAME_SUBJECT, Draft, code_drafts, complete, read_drafts, rounds_of, shown
+from longtable.memory.topic_drafts import Draft, code_drafts, complete, enough_for, read_drafts, rounds_of, shown, subject_of
 from longtable.memory.topics import Topic, current, next_number, recently_used
 
 WINDOW_SHARE = 0.6
@@ -167,8 +167,7 @@ class _Clerk:
             if choice and choice.topic in names:
                 return names[choice.topic], choice.summary
             self.reasons.append("the answer names no topic there is")
-        score, nearest = ranked[0]
-        return (nearest if score >= SAME_SUBJECT else None), ""
+        return next((topic for enough, topic in ranked if enough), None), ""
 
     def _fitting(self, topics: Sequence[Topic]) -> list[Topic]:
         """Return the topics, the likeliest first, whose lines fill at most half a request."""
@@ -247,16 +246,19 @@ def _cited(drafts: Sequence[Draft]) -> int:
     return len({number for draft in drafts for part in draft.sections for number in part.sources})
 
 
-def _by_likeness(draft: Draft, topics: Sequence[Topic]) -> list[tuple[float, Topic]]:
-    """Return topics with how much of the draft's words each has, the likeliest first; of equals the most recently used."""
-    about = words((draft.title, 2.0), (draft.summary, 1.0))
-    subjects: list[Words] = [
-        words((topic.title, 2.0), (topic.summary, 1.0), (" ".join(part.title for part in sections(topic.artifact)), 1.0))
-        for topic in topics
-    ]
+def _by_likeness(draft: Draft, topics: Sequence[Topic]) -> list[tuple[bool, Topic]]:
+    """Return topics, the likeliest first, each with whether its words are enough; of equals the most recently used."""
+    about = _subject(draft.title, draft.summary, draft.sections)
+    subjects = [_subject(topic.title, topic.summary, sections(topic.artifact)) for topic in topics]
     telling = rarity([about, *subjects])
     scores = [overlap(about, subject, telling) for subject in subjects]
-    return sorted(zip(scores, topics, strict=True), key=lambda pair: pair[0], reverse=True)
+    ranked = sorted(zip(scores, topics, strict=True), key=lambda pair: pair[0], reverse=True)
+    return [(score >= enough_for(about), topic) for score, topic in ranked]
+
+
+def _subject(title: str, summary: str, parts: Sequence[Section]) -> Words:
+    asked, told = " ".join(part.title for part in parts), "\n".join(part.body for part in parts)
+    return subject_of((title, 2.0), (summary, 1.0), (asked, 1.0), sql=told)
 
 
 def _alike(one: Section, other: Section) -> bool:

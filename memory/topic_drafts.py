@@ -13,9 +13,16 @@ from longtable.memory.rounds import split_rounds
 from longtable.memory.stamps import is_recalled, turn_number
 from longtable.memory.summary import Numbered
 
-SAME_SUBJECT = 0.3
-"""Share of a text's words, by weight, that another must have to be about the same subject (`lexical.overlap`)."""
-THIN = 3
+SAME_SUBJECT, SAME_WORDS = 0.3, 0.15
+"""Share of a text, by weight, that another must have to be about the same subject; the second where no SQL names tables.
+
+Tuned on two wandering talks, held out on two others (English and Chinese, 33 questions): of pairs of questions filed
+together 82 % belong together, of pairs that do 93 % are filed together; without any SQL 72 % and 72 %.
+"""
+STAY = 0.1
+"""What speaks for the topic of the round before."""
+TABLE, TABLE_WEIGHT = "table ", 8.0
+THIN = 2
 """A question with fewer content words than this belongs to what was spoken of before: "and in June?"."""
 BODY_CHARS, BODY_LINES, QUESTION_CHARS = 1_200, 14, 600
 
@@ -123,18 +130,17 @@ def code_drafts(rounds: Sequence[Round], language: str) -> list[Draft]:
 
     A follow-up of few words stays with the round before it. Deterministic; O(rounds x groups).
     """
-    about = [_about(round_) for round_ in rounds]
+    about = [subject_of((question_of(round_), 2.0), sql=_sql(round_)) for round_ in rounds]
     telling = rarity(about)
     groups: list[list[Round]] = []
     subjects: list[dict[str, float]] = []
     here = -1
     for round_, subject in zip(rounds, about, strict=True):
-        scores = [overlap(subject, group, telling) for group in subjects]
-        best = max(range(len(scores)), key=lambda i: (scores[i], i == here), default=-1)
-        asked = set(terms(question_of(round_)))
-        if best >= 0 and scores[best] >= SAME_SUBJECT and len(asked) >= THIN:
+        scores = [overlap(subject, group, telling) + (STAY if i == here else 0) for i, group in enumerate(subjects)]
+        best = max(range(len(scores)), key=scores.__getitem__, default=-1)
+        if best >= 0 and scores[best] >= enough_for(subject):
             here = best
-        elif here < 0 or len(asked) >= THIN:
+        elif here < 0 or len(set(terms(question_of(round_)))) >= THIN:
             groups.append([])
             subjects.append({})
             here = len(groups) - 1
@@ -142,6 +148,21 @@ def code_drafts(rounds: Sequence[Round], language: str) -> list[Draft]:
         for term, weight in subject.items():
             subjects[here][term] = max(weight, subjects[here].get(term, 0.0))
     return [_draft(group, language) for group in groups]
+
+
+def subject_of(*weighted: tuple[str, float], sql: str) -> Words:
+    """Return what some texts with their SQL are about: their words, and the tables, which tell more than a word does."""
+    return {**words(*weighted), **{f"{TABLE}{table.casefold()}": TABLE_WEIGHT for table in tables_in(sql)}}
+
+
+def enough_for(subject: Words) -> float:
+    """Return the overlap that makes something about the same subject as this."""
+    return SAME_SUBJECT if any(term.startswith(TABLE) for term in subject) else SAME_WORDS
+
+
+def tables_in(sql: str) -> list[str]:
+    """Return the names of the tables in a text that holds SQL, as far as they can be told without parsing it."""
+    return [name.strip('"`[]').split(".")[-1].strip('"`[]') for name in _TABLES.findall(sql)]
 
 
 def question_of(round_: Round) -> str:
@@ -164,14 +185,10 @@ def section_of(round_: Round, language: str) -> Section:
 
 def _draft(group: Sequence[Round], language: str) -> Draft:
     parts = merge_sections([section_of(round_, language) for round_ in group])
-    tables = list(dict.fromkeys(table for round_ in group for table in _tables(_sql(round_))))
+    tables = list(dict.fromkeys(table for round_ in group for table in tables_in(_sql(round_))))
     names = [*tables[:4], *keywords([question_of(round_) for round_ in group], 8)]
     summary = "; ".join(dict.fromkeys(name.casefold() for name in names))
     return Draft(parts[0].title, summary[:SUMMARY_CHARS], tuple(parts), tuple(item for round_ in group for item in round_))
-
-
-def _about(round_: Round) -> Words:
-    return words((question_of(round_), 2.0), (" ".join(_tables(_sql(round_))), 1.0))
 
 
 def _answer(round_: Round) -> str:
@@ -184,10 +201,6 @@ def _sql(round_: Round) -> str:
     failed = {message.tool_call_id for _, message in round_ if isinstance(message, ToolMessage) and message.status == "error"}
     calls = [call for _, message in round_ if isinstance(message, AIMessage) for call in message.tool_calls if call["id"] not in failed]
     return next((str(call["args"]["sql"]) for call in reversed(calls) if isinstance(call["args"].get("sql"), str)), "")
-
-
-def _tables(sql: str) -> list[str]:
-    return [name.strip('"`[]').split(".")[-1].strip('"`[]') for name in _TABLES.findall(sql)]
 
 
 def _shortened(answer: str) -> str:
