@@ -7,18 +7,25 @@ from collections.abc import Iterator
 from longtable.app.offline.catalog import Catalog, Column
 from longtable.app.offline.columns import CannotRead
 from longtable.app.offline.draft import Draft
+from longtable.app.offline.joins import Hints, rivals
 from longtable.app.offline.logic import Agg, Among, AnyOf, Between, Col, Compare, Cond, Like, Query, Scalar, Share, Spread, Within
 
 _DIGITS = re.compile(r"\d[\d\s.+-]*")
 
 
-def audit(query: Query, draft: Draft, catalog: Catalog) -> None:
-    """Raise `CannotRead` when the query leaves out, or contradicts, what was asked."""
+def audit(query: Query, draft: Draft, catalog: Catalog, hints: Hints, before: Query | None = None) -> None:
+    """Raise `CannotRead` when the query leaves out, or contradicts, what was asked; joins of the query `before` are taken as they are."""
+    known = before.joins if before is not None else ()
+    for join in query.joins:
+        if join not in known:
+            _joins_by_one_key(join.pairs, catalog, hints)
     _no_contradiction(query)
     for cond in conditions(query):
         _fits_its_column(cond, catalog)
     for item in computed(query):
         _is_measure(item, draft, catalog)
+    _groups_hold_several(query, catalog)
+    _no_row_meets_itself(query, catalog)
     _says_all(query, draft)
 
 
@@ -72,6 +79,39 @@ def _fits_its_column(cond: Cond, catalog: Catalog) -> None:
 def _holds_digits(column: Column) -> bool:
     seen = [str(value) for value in column.samples if value is not None]
     return not seen or any(_DIGITS.fullmatch(value.strip()) for value in seen)
+
+
+def _groups_hold_several(query: Query, catalog: Catalog) -> None:
+    """A group of one row of the base each has no count worth comparing."""
+    table = catalog.table(query.base)
+    key = [Col(query.base, column.name) for column in table.columns if column.primary] if table is not None else []
+    alone = bool(key) and all(each in query.group for each in key)
+    if alone and not query.joins and any(isinstance(cond, Compare | Between) and cond.left == Agg("count") for cond in query.having):
+        raise CannotRead("group", query.base)
+    for item in query.select:
+        if isinstance(item, Agg) and item.func == "count" and isinstance(item.arg, Col) and item.distinct:
+            fixed = [cond for cond in query.where if isinstance(cond, Compare) and cond.op == "=" and cond.left == item.arg]
+            if fixed:
+                raise CannotRead("count", item.arg.name)
+
+
+def _joins_by_one_key(pairs: tuple[tuple[Col, Col], ...], catalog: Catalog, hints: Hints) -> None:
+    """Where two keys lead to one table (origin, destination) the question's words must tell which is meant."""
+    sides = {(left.table, left.name, right.table, right.name) for left, right in pairs}
+    for link in catalog.links:
+        ways = set(zip(link.many_columns, link.one_columns, strict=True))
+        walked = {(link.many, a, link.one, b) for a, b in ways}, {(link.one, b, link.many, a) for a, b in ways}
+        if sides in walked and (others := rivals(catalog, link, hints)):
+            raise CannotRead("keys", *(column for each in (link, *others) for column in each.many_columns))
+
+
+def _no_row_meets_itself(query: Query, catalog: Catalog) -> None:
+    """'which students are friends with Kyle': a table between rows of one table needs that table twice."""
+    pairs = [(link.many, link.one) for link in catalog.links]
+    between = [join.table for join in query.joins if pairs.count((join.table, query.base)) > 1]
+    named = any(isinstance(cond, Compare) and isinstance(cond.left, Col) and cond.left.table == query.base for cond in query.where)
+    if between and named and not query.aggregates:
+        raise CannotRead("join", query.base, query.base)
 
 
 def _is_measure(item: Scalar, draft: Draft, catalog: Catalog) -> None:

@@ -187,7 +187,7 @@ class _Editor:
             return swapped
         if not query.group:
             kept = self.kept(query) if any(word in self.draft.words for word in ("also", "too", "well", "add", "include")) else ()
-            select = tuple(dict.fromkeys((*kept, *columns)))
+            select = tuple(dict.fromkeys((*kept, *(self.labels(query) if self.draft.pron and not query.distinct else ()), *columns)))
             order = tuple(each for each in query.order if not isinstance(each.by, Agg))
             return replace(query, select=select, order=order)
         if query.limit is not None or query.having:
@@ -198,6 +198,11 @@ class _Editor:
                     home.name, select=tuple(columns), where=(Within(as_col(home.key[0]), replace(query, select=(as_col(home.key[0]),))),)
                 )
         raise CannotRead("rows")
+
+    def labels(self, query: Query) -> tuple[Col, ...]:
+        """Return the names of the rows, to tell whose attribute each one is."""
+        table = self.catalog.table(query.base)
+        return tuple(map(as_col, table.names)) if table is not None else ()
 
     def swapped(self, query: Query, measures: list[Col]) -> Query | None:
         """'the same for arrival delay': the measure of an aggregate is swapped."""

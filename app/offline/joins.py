@@ -5,8 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from longtable.app.offline.catalog import Catalog, Link
+from longtable.app.offline.draft import Draft
 from longtable.app.offline.logic import Col, Join
 from longtable.app.offline.text import split_name, stem
+
+
+_USUAL = frozenset(["current", "main", "primary", "default", "present"])  # of several keys, the one meant when nothing is said
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,11 @@ class Hints:
     def cost(self, link: Link) -> float:
         """Return what walking `link` costs."""
         cost = 1.0 if link.sure else 1.15
+        own, other = ({stem(word) for word in split_name(name)} for name in (link.many, link.one))
+        if any({stem(word) for word in split_name(column)} & own - other for column in link.many_columns):
+            cost += 0.01  # friend.friend_id is the friend, not the one who has friends
+        if any(_USUAL & set(split_name(column)) for column in link.many_columns):
+            cost -= 0.02
         if len(link.many_columns) > 1:
             cost += 0.2
         for column in link.many_columns:
@@ -38,6 +47,15 @@ class Hints:
             if any(len(word) > 2 and stem(word) in self.stems for word in split_name(column)):
                 cost -= 0.1
         return cost
+
+
+def hints_of(draft: Draft) -> Hints:
+    """Return what the words and mentions of a question say of keys."""
+    stems = frozenset(stem(word) for word in draft.words if len(word) > 2)
+    columns = frozenset(
+        (hit.table.casefold(), hit.column.casefold()) for c in draft.mentions for hit in c.hits if hit.column and hit.score >= 0.75
+    )
+    return Hints(stems, columns)
 
 
 def steps_from(catalog: Catalog, table: str) -> list[Step]:
@@ -109,6 +127,18 @@ def plan(
                 have.append(step.there)
                 fans |= step.fans_out
     return tuple(joins), fans
+
+
+def rivals(catalog: Catalog, link: Link, hints: Hints) -> list[Link]:
+    """Return other keys between the same two tables that the question's words prefer no less than `link`."""
+    return [
+        other
+        for other in catalog.links
+        if other != link
+        and (other.many, other.one) == (link.many, link.one)
+        and other.many != other.one
+        and abs(hints.cost(other) - hints.cost(link)) < 1e-6
+    ]
 
 
 def fans_out(catalog: Catalog, base: str, table: str, hints: Hints) -> bool:

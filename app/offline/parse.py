@@ -1,9 +1,11 @@
 """Read chunks into a draft: who is counted, grouped, filtered, ordered. Rules run in order; each takes up its chunks."""
 
 from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.columns import entity
 from longtable.app.offline.draft import Draft
+from longtable.app.offline.lexicon import PEOPLE
 from longtable.app.offline.reading_shape import Shape
-from longtable.app.offline.text import lemma
+from longtable.app.offline.text import lemma, split_name
 
 
 def parse(chunks: list[Chunk]) -> Draft:
@@ -70,10 +72,21 @@ class Reader(Shape):
 
     def spoken_of(self, pronoun: Chunk) -> bool:
         """Say whether a pronoun stands for something named before it in the same question: 'albums and their artists'."""
-        return any(each.place < pronoun.place and each.kind in ("mention", "value") for each in self.all)
+        before = [each for each in self.all if each.place < pronoun.place]
+        if any(each.kind == "value" for each in before):
+            return True
+        tables = [each.hits[0] for each in before if each.kind == "mention" and each.hits[0].score >= 0.72 and entity(each)]
+        if pronoun.word in ("he", "him", "his", "she", "her"):
+            return any(lemma(word) in PEOPLE for hit in tables for word in split_name(hit.table))
+        if pronoun.word in ("their", "its", "theirs", "they"):
+            return any(each.kind == "mention" for each in before)
+        return bool(tables)
 
     def pointers(self) -> None:
         """'that shop', 'this song' speak of what was found before; 'that year' speaks of a time that nobody can look up."""
+        for first, second, third in zip(self.cs, self.cs[1:], self.cs[2:], strict=False):
+            if first.is_op("pron") and second.kind == "number" and third.kind == "mention" and entity(third):
+                second.used = True
         for before, each, following in zip((None, *self.all), self.all, self.all[1:], strict=False):
             if each.kind != "filler" or each.word not in ("that", "this") or (before is not None and before.kind in ("mention", "value")):
                 continue

@@ -50,6 +50,9 @@ class Conditions(Reading):
     def _scope_end(self, index: int) -> int:
         for place in range(index + 1, len(self.cs)):
             each = self.cs[place]
+            agent = each.is_op("by") and place + 1 < len(self.cs) and self.cs[place + 1].kind == "value"
+            if agent:
+                continue
             if each.kind == "comma" or each.is_op(*_BREAKS) or (each.is_op("neg") and place > index + 1):
                 return place
             if place > index + 1 and each.text == "的":

@@ -7,13 +7,13 @@ from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, entity
 from longtable.app.offline.conditions import as_col, settle_filter
 from longtable.app.offline.draft import Draft, Filter, Superlative
-from longtable.app.offline.joins import Hints, path
+from longtable.app.offline.joins import hints_of, path
 from longtable.app.offline.lexicon import EARNING, PEOPLE
 from longtable.app.offline.logic import (
     Compare,
     Cond,
 )
-from longtable.app.offline.text import lemma, stem
+from longtable.app.offline.text import lemma
 
 
 class Subject:
@@ -23,11 +23,7 @@ class Subject:
         self.draft, self.catalog = draft, catalog
         anchors = [table for chunk in draft.mentions if (table := entity(chunk))]
         self.scope = Scope(catalog, base, tuple(dict.fromkeys(anchors)), tuple((entity(c), c.place) for c in draft.mentions if entity(c)))
-        stems = frozenset(stem(word) for word in draft.words if len(word) > 2)
-        columns = frozenset(
-            (hit.table.casefold(), hit.column.casefold()) for c in draft.mentions for hit in c.hits if hit.column and hit.score >= 0.75
-        )
-        self.hints = Hints(stems, columns)
+        self.hints = hints_of(draft)
         self.fixed = base
         self.extra: list[Cond] = []
         self.join_only: list[str] = []

@@ -7,7 +7,7 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.conditions import as_col, as_number, settle_filter
 from longtable.app.offline.decompile import NotReadable, negate
 from longtable.app.offline.draft import Draft, Having
-from longtable.app.offline.joins import Step, path, plan
+from longtable.app.offline.joins import Step, path, plan, rivals
 from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, TO_COLUMNS, TO_WORDS
 from longtable.app.offline.logic import (
     Agg,
@@ -77,6 +77,8 @@ class Subqueries(Superlatives):
         names = TO_COLUMNS if nearest in TO_WORDS else FROM_COLUMNS if nearest else frozenset()
         roles = [link for link in links if set(split_name(link.many_columns[0])) & names]
         link = roles[0] if roles else min(links, key=self.hints.cost)
+        if not roles and (others := rivals(self.catalog, link, self.hints)):
+            raise CannotRead("keys", *(each.many_columns[0] for each in (link, *others)))
         one = Col(link.one, link.one_columns[0])
         return Within(Col(base, link.many_columns[0]), Query(link.one, (), (one,), found))
 

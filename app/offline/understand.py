@@ -12,6 +12,7 @@ from longtable.app.offline.chunks import Chunk, Match, Values, chunk
 from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.followup import follow
+from longtable.app.offline.joins import hints_of
 from longtable.app.offline.logic import Query
 from longtable.app.offline.parse import parse
 from longtable.app.offline.reference import alone, keeps
@@ -79,7 +80,7 @@ def understand(question: str, catalog: Catalog, values: Values, previous: Query 
     if previous is None or lost or not leaning:
         try:
             query = settle(draft, catalog)
-            audit(query, draft_again(tokens, catalog, values), catalog)
+            audit(query, draft_again(tokens, catalog, values), catalog, hints_of(draft))
             return alone(query, draft_again(tokens, catalog, values), catalog)
         except CannotRead as error:
             if previous is None or lost or error.reason not in ("nothing", "group", "which"):
@@ -87,7 +88,7 @@ def understand(question: str, catalog: Catalog, values: Values, previous: Query 
     query = follow(previous, draft_again(tokens, catalog, values), catalog)
     if draft.back and not keeps(previous, query):
         raise CannotRead("rows")
-    audit(query, draft_again(tokens, catalog, values), catalog)
+    audit(query, draft_again(tokens, catalog, values), catalog, hints_of(draft), previous)
     return query
 
 
