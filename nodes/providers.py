@@ -1,9 +1,8 @@
 """What a provider's exception means, read off its status, code, type and words; no provider's package is imported."""
 
 import re
-from collections.abc import Iterator, Mapping
 
-from langchain_core.exceptions import ContextOverflowError
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from longtable.graph.errors import (
@@ -14,14 +13,10 @@ from longtable.graph.errors import (
     ProviderRefusedError,
     ProviderUnavailableError,
 )
+from longtable.nodes.overflow import is_overflow, learned_limit, read
 
-# Codes and types by which OpenAI, vLLM, llama.cpp and DashScope name an overflow.
-_OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "context_window_exceeded"}
-_OVERFLOW_WORDS = re.compile(
-    r"maximum context length|context (?:length|size|window)[^.]{0,40}exceed|exceed\w*[^.]{0,60}context (?:length|size|window)"
-    r"|prompt is too long|input (?:length|is too long)[^.]{0,60}(?:exceed|maximum|limit)|range of input length|too many tokens",
-    re.IGNORECASE,
-)
+__all__ = ["broke_off", "is_overflow", "learned_limit", "provider_error", "with_usage"]
+
 _NETWORK = re.compile(r"connect|timeout|timedout|protocolerror|readerror|incomplete|apierror", re.IGNORECASE)
 
 
@@ -29,7 +24,7 @@ def provider_error(error: Exception) -> ProviderError | None:
     """Return the typed error a provider's exception stands for, or None when it is no provider's (a bug: raise it)."""
     if isinstance(error, ProviderError):
         return error
-    status = _status(error)
+    status = read(error).status
     if is_overflow(error):
         return ModelContextOverflowError(f"the provider says the context is too long: {_told(error)}")
     if status in (401, 403):
@@ -54,32 +49,15 @@ def broke_off(answer: BaseMessage) -> bool:
     return told.get("model_provider") == "openai" and not (told.get("finish_reason") or told.get("status"))
 
 
-def is_overflow(error: Exception) -> bool:
-    """Tell whether a provider says that the request is over its context."""
-    if isinstance(error, ContextOverflowError):
-        return True
-    if _status(error) not in (None, 400, 413, 422):
-        return False
-    if _OVERFLOW_CODES & set(_names(error)):
-        return True
-    return _status(error) is not None and bool(_OVERFLOW_WORDS.search(str(error)))
+def with_usage(model: BaseChatModel) -> BaseChatModel:
+    """Return a copy of the model that asks for the usage of a stream too, where its owner left that open.
 
-
-def _status(error: Exception) -> int | None:
-    for source in (error, getattr(error, "response", None)):
-        status = getattr(source, "status_code", None)
-        if isinstance(status, int):
-            return status
-    return None
-
-
-def _names(error: Exception) -> Iterator[str]:
-    body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, Mapping) else {}
-    for source in (getattr(error, "code", None), getattr(error, "type", None)):
-        yield str(source)
-    if isinstance(inner, Mapping):
-        yield from (str(inner.get(key)) for key in ("code", "type"))
+    `stream_usage` is langchain-openai's: None asks only OpenAI itself, and a server of one's own then streams without
+    a count. A model without that field, or one whose owner said True or False, is returned as it is.
+    """
+    if "stream_usage" not in type(model).model_fields or getattr(model, "stream_usage", None) is not None:
+        return model
+    return model.model_copy(update={"stream_usage": True})
 
 
 def _retry_after(error: Exception) -> float | None:
