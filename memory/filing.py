@@ -68,7 +68,7 @@ def file_steps(job: Filing) -> Steps[Filed]:
 
 
 class _Clerk:
-    """One filing under way: the topics as they stand, what went wrong, and whether the model still answers."""
+    """One filing under way: the topics as they stand, what went wrong, and whether the model is still worth asking."""
 
     def __init__(self, job: Filing) -> None:
         self.job = job
@@ -114,19 +114,24 @@ class _Clerk:
         system = prompts.analyse_prompt(job.language, job.instructions)
         best: list[Draft] = []
         faults: list[str] = []
-        for _ in range(TRIES if messages else 0):
+        if not messages:
+            return []
+        for _ in range(TRIES):
             fault = "; ".join(faults)
             asked = prompts.analyse_input(messages, clip_tool_chars=job.clip_tool_chars, language=job.language, fault=fault)
             answer = yield from self._ask(system, asked)
             if answer is None:
-                break
+                return complete(best, rounds, job.language) if best else []
             analysis = prompts.read_analysis(answer)
             drafts, faults = ([], [analysis]) if isinstance(analysis, str) else read_drafts(analysis, rounds)
             best = max(best, drafts, key=_cited)
             if not faults:
                 break
             self.reasons += faults
-        return complete(best, rounds, job.language) if best else []
+        if not best:
+            self.silent = True  # twice no analysis: the questions that follow would fare no better, and each costs time
+            return []
+        return complete(best, rounds, job.language)
 
     # -- 2. to which of the topics there are does it belong?
 

@@ -147,7 +147,8 @@ def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: 
     used = recently_used(shown)
     texts = {topic.id: _whole(topic) for topic in shown}
     costs = {id: count(text) + 2 for id, text in texts.items()}
-    total = sum(costs.values())  # a running sum, at or above the count of the joined text; the joined text is counted only near the end
+    # A running sum, at or above what the joined text counts: that one is counted only where the sum says it may fit.
+    total = sum(costs.values())
     shrunk = 0
     for topic in reversed(used):
         if total <= budget and count(text := _text(texts)) <= budget:
@@ -157,15 +158,15 @@ def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: 
         costs[topic.id] = count(texts[topic.id]) + 2
         shrunk += 1
     gone: list[Topic] = []
-    for topic in [*reversed(used), None]:
+    while True:
         more = _more(gone, budget, count, language) if total <= budget else ""
         if total + count(more) <= budget and count(text := _text(texts, more)) <= budget:
             return text, shrunk
-        if topic is not None:
-            del texts[topic.id]
-            total -= costs[topic.id]
-            gone.insert(0, topic)
-    return "", shrunk
+        if not used:
+            return "", shrunk
+        gone.insert(0, used.pop())
+        del texts[gone[0].id]
+        total -= costs[gone[0].id]
 
 
 def _whole(topic: Topic) -> str:
