@@ -1,0 +1,148 @@
+"""Originals are found by their words, in English and Chinese, and only by words they share."""
+
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from longtable.memory.search import K1, STOP, B, Index, Original, in_turns, stem, text_of, tokens_of
+from longtable.memory.stamps import EXCLUDED, RECALLED, marked
+from tests.support.histories import TEXTS, histories
+
+
+def originals(*texts: str) -> list[Original]:
+    return [Original(i, HumanMessage(text, id=f"m{i}")) for i, text in enumerate(texts, 1)]
+
+
+def found(index: Index, query: str, limit: int = 10) -> list[int]:
+    return [original.number for original, _ in index.search(query, limit)]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Delays delayed delaying", ["delay", "delay", "delay"]),
+        ("cancelled canceled cancellings", ["cancel", "cancel", "cancel"]),
+        ("airlines Airline", ["airlin", "airlin"]),
+        ("rates rated rating rate", ["rate"] * 4),
+        ("countries country cities", ["country", "country", "city"]),
+        ("planes planning", ["plane", "plan"]),
+        ("status analysis boxes classes", ["status", "analysis", "box", "class"]),
+        ("the airline's flight", ["the", "airlin", "flight"]),
+        ("dep_delay", ["dep_delay", "dep", "delay"]),
+        ("depDelay HTTPServer", ["depdelay", "dep", "delay", "httpserver", "http", "server"]),
+        ("N14228", ["n14228", "14228"]),
+        ("6,200 rows, 12,345.60 and 3.14", ["6200", "row", "12345.60", "and", "3.14"]),
+        ("1,2,3", ["1", "2", "3"]),
+        ("2013-05-01", ["2013", "05", "01"]),
+        ("航班延误", ["航", "班", "延", "误", "航班", "班延", "延误"]),
+        ("JFK的rate", ["jfk", "的", "rate"]),
+        ("ＪＦＫ　１２", ["jfk", "12"]),
+        ("naïve Straße Привет 서울", ["naïve", "strass", "привет", "서울"]),
+        ("", []),
+        (" \n!?", []),
+    ],
+)
+def test_tokens(text: str, tokens: list[str]) -> None:
+    assert tokens_of(text) == tokens
+
+
+@pytest.mark.parametrize(
+    ("texts", "query", "numbers"),
+    [
+        (["flights from JFK in May", "planes of United", "delays at LGA"], "jfk", [1]),
+        (["The average delay is 12 minutes", "revenue by month"], "delayed flights", [1]),
+        (["SELECT avg(dep_delay) FROM flights", "how many rows"], "dep delay", [1]),
+        (["count=6200", "count=620"], "6,200", [1]),
+        (["五月的航班有多少", "航空公司的收入", "上班时间"], "航班延误", [1]),
+        (["冰岛航线", "日本航线"], "冰", [1]),
+        (["我们用人民币", "用美元"], "人民币是多少？", [1]),
+        (["apples", "apples", "pears"], "apples", [2, 1]),
+        (["what was the answer to that", "flights"], "what was that?", [1]),
+        (["flights"], "planes", []),
+        (["flights"], "", []),
+        ([], "flights", []),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_query_finds_what_shares_its_words_the_newest_of_equals_first(texts: list[str], query: str, numbers: list[int]) -> None:
+    assert found(Index.build(originals(*texts)), query) == numbers
+
+
+def test_a_rare_word_weighs_more_than_a_common_one_and_a_short_message_more_than_a_long_one() -> None:
+    index = Index.build(originals("flights flights flights", "flights of tailnum", "flights " + "word " * 50 + "tailnum", "flights"))
+    assert found(index, "flights with tailnum")[:2] == [2, 3]
+
+
+def test_a_query_is_searched_without_its_function_words() -> None:
+    assert found(Index.build(originals("what is the time of it", "the carrier")), "what is the carrier of that?") == [2]
+
+
+def test_calls_are_found_by_their_sql_and_tool_answers_by_their_rows() -> None:
+    call = AIMessage("", tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT tailnum FROM planes"}, "id": "c"}], id="a")
+    answer = ToolMessage('{"rows":[["N14228"]]}', tool_call_id="c", id="t")
+    index = Index.build([Original(1, call), Original(2, answer)])
+    assert text_of(call) == "run_sql: SELECT tailnum FROM planes"
+    assert found(index, "tailnum") == [1]
+    assert found(index, "n14228") == [2]
+
+
+@pytest.mark.parametrize("kind", [RECALLED, EXCLUDED])
+def test_what_only_repeats_and_what_was_excluded_is_not_found(kind: str) -> None:
+    said = HumanMessage("the tailnum is N14228", id="a")
+    index = Index.build([Original(1, said), Original(2, marked(said, kind=kind))])
+    assert found(index, "tailnum") == [1]
+
+
+def test_turns_are_bounded_at_both_ends() -> None:
+    told = [Original(n, marked(HumanMessage("x", id=str(n)), turn=n)) for n in range(1, 6)]
+    assert [o.number for o in in_turns(told, 2, 4)] == [2, 3, 4]
+    assert [o.number for o in in_turns(told, None, 2)] == [1, 2]
+    assert [o.number for o in in_turns(told, 4)] == [4, 5]
+    assert in_turns(told) == told
+
+
+@given(st.lists(TEXTS, max_size=12), TEXTS)
+def test_scores_are_those_of_the_formula_and_every_hit_shares_a_term(texts: list[str], query: str) -> None:
+    index = Index.build(originals(*texts))
+    bags = [Counter(tokens_of(text)) for text in texts]
+    average = sum(bag.total() for bag in bags) / max(1, len(bags)) or 1.0
+    hits = index.search(query, len(texts))
+    asked = set(tokens_of(query))
+    for original, score in hits:
+        assert asked & bags[original.number - 1].keys()
+        assert score <= sum(
+            math.log(1 + (len(bags) - n + 0.5) / (n + 0.5))
+            * f
+            * (K1 + 1)
+            / (f + K1 * (1 - B + B * bags[original.number - 1].total() / average))
+            for term in asked
+            if (n := sum(term in bag for bag in bags)) and (f := bags[original.number - 1][term])
+        ) * (1 + 1e-9)
+    assert [(-score, -original.number) for original, score in hits] == sorted((-score, -original.number) for original, score in hits)
+    telling = {term for term in asked if len(term) > 2 and term not in STOP}
+    for number, bag in enumerate(bags, 1):
+        if telling & bag.keys():
+            assert number in [original.number for original, _ in hits]
+
+
+def test_the_score_of_one_word_is_the_formula() -> None:
+    (hit,) = Index.build(originals("tailnum of it", "flights", "flights and more")).search("tailnum", 5)
+    weight = math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
+    assert hit[1] == pytest.approx(weight * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 3 / (7 / 3))))
+
+
+@given(histories(most_rounds=6))
+def test_every_message_of_words_is_found_by_its_own_text(history: list[BaseMessage]) -> None:
+    index = Index.build(Original(i, message) for i, message in enumerate(history, 1))
+    for number, message in enumerate(history, 1):
+        if tokens_of(text_of(message)):
+            assert number in found(index, text_of(message), len(history))
+
+
+@given(st.text(alphabet="abcdeginsuyzl", min_size=1, max_size=12))
+def test_a_stem_is_never_empty_and_never_longer_than_one_letter_more(word: str) -> None:
+    assert 1 <= len(stem(word)) <= len(word) + 1
