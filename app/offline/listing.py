@@ -45,6 +45,8 @@ class Listing(Measures):
             items = [*(as_col(each) for each in table.names), as_col(found[0])]
         if "where" in self.draft.words and not columns and (places := _places(table)):
             items = [*(as_col(each) for each in table.names), *map(as_col, places)]
+        if columns and self.draft.targets and entity(self.draft.targets[0]) == base and self.shown_with(columns[0]):
+            items = [*map(as_col, table.names), *items]
         unique = list(dict.fromkeys(items))
         if not columns and not unique:
             unique = self.whole(table, everything) if everything else list(map(as_col, identity(table)))
@@ -70,6 +72,11 @@ class Listing(Measures):
         """Say whether a second entity is to be shown too: 'albums and their artists', 'tracks with their genre'."""
         before = self.draft.words[max(0, chunk.order - 2) : chunk.order]
         return bool({"and", "their", "its", "corresponding", "respective"} & set(before))
+
+    def shown_with(self, chunk: Chunk) -> bool:
+        """Say whether a column is to be shown beside the thing itself: 'the keepers with their wage', 'members and emails'."""
+        before = self.draft.words[max(0, chunk.order - 3) : chunk.order]
+        return bool({"with", "and"} & set(before)) and bool({"their", "its", "and"} & set(before))
 
     def expanded(self, chunk: Chunk) -> list[Column]:
         """Return the columns of a mention; 'names' of people may be first and last name."""

@@ -185,7 +185,11 @@ class Measures(Subject):
         found: list[Order] = []
         for sorting in self.draft.sorts:
             desc = sorting.desc if sorting.desc is not None else self.draft.desc
-            found.append(Order(self.sort_key(base, sorting, aggregates), bool(desc if desc is not None else self.draft.limit_desc)))
+            key = self.sort_key(base, sorting, aggregates)
+            born = isinstance(key, Col) and (column := self.catalog.column(key.table, key.name)) is not None and not column.is_number
+            if desc is not None and born and {"oldest", "youngest"} & set(" ".join(self.draft.words).split()):
+                desc = "youngest" in self.draft.words  # the oldest was born first
+            found.append(Order(key, bool(desc if desc is not None else self.draft.limit_desc)))
         return tuple(found)
 
     def sort_key(self, base: str, sorting: Sorting, aggregates: list[Scalar]) -> Scalar:

@@ -71,7 +71,7 @@ class Conditions(Reading):
                 continue
             found = self.after(index, "mention") if each.word in ("missing", "unknown", "empty", "blank", "known", "recorded") else None
             found = found if found is not None else self.before(index, "mention")
-            if found is not None and not self.cs[found].used:
+            if found is not None and not self.cs[found].used and not self.cs[found].hits[0].is_table:
                 each.used = True
                 self.draft.filters.append(Filter("null", mention=self._take(found), negated=each.op == "present"))
 

@@ -194,6 +194,8 @@ class Numbers(Conditions):
             if self.cs[number].kind not in ("number", "time") or self.cs[number].used:
                 continue
             each.used = self.cs[number].used = True
+            if each.text in ("or later", "or earlier") and year_like(self.cs[number]):
+                self.cs[number].kind, self.cs[number].unit = "time", "year"
             if self.cs[number].kind == "time":
                 self.draft.filters.append(Filter("time", each.arg, times=(self.cs[number],), verbs=self.verbs(index)))
                 continue

@@ -19,10 +19,23 @@ class Ordering(Numbers):
                 continue
             each.used = True
             self._order_keys(index)
+        self._end_first()
         if self.draft.desc is not None and not self.draft.sorts:
             place = next((i for i, each in enumerate(self.cs) if each.is_op("dir")), 0)
             target = self.after(place, "mention") if self.cs[place].text.endswith("of") else None
             self.draft.sorts.append(Sorting(self._take(target) if target is not None else None))
+
+    def _end_first(self) -> None:
+        """'heaviest first': a direction, and the key too where none is named."""
+        for each, following in zip(self.cs, self.cs[1:], strict=False):
+            sign, _, dimension = each.arg.partition(":")
+            if not (each.is_op("sup") and dimension and following.is_op("first") and following.arg == "asc") or each.used:
+                continue
+            each.used = following.used = True
+            named = bool(self.draft.sorts) or any(c.is_op("by") for c in self.cs[: each.order])
+            if not named:
+                self.draft.sorts.append(Sorting(None, "", dimension, sign == "max"))
+            self.draft.desc = sign == "max"
 
     def _order_keys(self, index: int) -> None:
         func, place = "", index

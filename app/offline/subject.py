@@ -168,4 +168,6 @@ class Subject:
 
 
 def _is_people(table: Table | None) -> bool:
-    return table is not None and any(lemma(word) in PEOPLE for word in table.words)
+    if table is None:
+        return False
+    return any(lemma(word) in PEOPLE for word in table.words) or len(table.names) > 1

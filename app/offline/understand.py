@@ -13,6 +13,7 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.followup import follow
 from longtable.app.offline.joins import hints_of
+from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.logic import Query
 from longtable.app.offline.parse import parse
 from longtable.app.offline.reference import alone, keeps
@@ -98,6 +99,10 @@ def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
     for first, second in itertools.pairwise(chunks):
         if first.kind == second.kind == "mention" and (table := entity(second)) and not entity(first) and points_at(catalog, first, table):
             second.kind = "filler"  # 'origin airport': the key says it all
+    for each in chunks:
+        verb = each.kind == "mention" and " " not in each.text and each.best < 0.9 and each.hits[0].dated
+        if verb and (each.word.endswith("ed") or each.word in PARTICIPLES):
+            each.kind = "filler"  # 'were fed', 'was sold': the verb, which a time may need
     return parse(chunks)
 
 
