@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from longtable.memory.pin_matters import EVERYTHING, REPLACES, SEPARATOR, words_about
-from longtable.memory.pins import LONG_PIN, Pin
+from longtable.memory.pins import Pin
+
+LONG_PIN = 600
+"""Characters that a pin keeps where the budget is short."""
 
 MOST_COMPARED = 64
 """Newest pins that a revocation in free words is held against: keeps a long thread linear."""

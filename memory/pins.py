@@ -1,4 +1,4 @@
-"""Pins: what the user said that binds later turns, word for word, found by pattern or by a model and held against its source."""
+"""Where pins come from: the user's words, found by pattern or named by a model and held against their source."""
 
 import hashlib
 import re
@@ -11,9 +11,6 @@ from langchain_core.messages import BaseMessage
 from longtable.memory.pin_matters import matter_of
 from longtable.memory.pin_rules import kind_of, sentences
 from longtable.memory.stamps import is_recalled, turn_number
-
-LONG_PIN = 600
-"""Characters that a pin keeps where the budget is short."""
 
 
 @dataclass(frozen=True)
