@@ -67,7 +67,7 @@ class Column:
     def truth(self) -> str | int | None:
         """Return what stands for yes in a column of flags (1, 'yes', 'T', true), None when it is none."""
         seen = {value if isinstance(value, bool) else str(value).strip() for value in self.samples if value is not None}
-        if not seen:
+        if not seen or self.is_id:
             return None
         if seen <= {True, False} and (self.type.upper().startswith("BOOL") or all(isinstance(value, bool) for value in seen)):
             return True

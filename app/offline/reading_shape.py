@@ -58,11 +58,13 @@ class Shape(Ordering):
 
     def _by_measure(self, place: int) -> bool:
         """'the longest flight by distance', 'top 5 products by price': what follows orders."""
-        ranked = self.draft.limit_desc is not None or bool(self.draft.sups)
+        listed = self.draft.desc is not None and not any(each.is_op("count", "agg") for each in self.cs)
+        ranked = self.draft.limit_desc is not None or bool(self.draft.sups) or listed
         return ranked and self.cs[place].kind == "mention" and not self.cs[place].hits[0].is_table and not self.draft.computes
 
     def _order_keys_by(self, index: int) -> None:
         self.cs[index].used = True
+        self.draft.sorts = [each for each in self.draft.sorts if each.chunk is not None or each.func or each.dimension]
         kept = len(self.draft.sorts)
         self._order_keys(index)
         for sorting in self.draft.sorts[kept:]:
@@ -146,7 +148,18 @@ class Shape(Ordering):
                     break
                 self.draft.aggs.append((self.draft.aggs[-1][0], self._take(joined)))
                 place = joined
-        self.draft.aggs.extend((func, None) for func in pending)
+        for func in pending:
+            self._trailing(func)
+
+    def _trailing(self, func: str) -> None:
+        """'how many tons in total', 'what did it cost altogether': the measure stands before."""
+        counted = bool(self.draft.counts) or any(chunk is not None for _, chunk in self.draft.aggs)
+        if func == "sum" and counted:
+            return
+        last = next((c for c in reversed(self.cs) if c.kind == "mention" and not c.used and measurable(c) and not c.hits[0].is_table), None)
+        if last is not None:
+            last.used = True
+        self.draft.aggs.append((func, last))
 
     def _is_name(self, index: int) -> bool:
         """Take 'total' as the name of a column when an operation stands before it and none of its own follows."""

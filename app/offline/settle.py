@@ -7,6 +7,7 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.conditions import as_col
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import plan
+from longtable.app.offline.kin import kin
 from longtable.app.offline.lexicon import REVENUE
 from longtable.app.offline.logic import (
     Agg,
@@ -27,9 +28,15 @@ from longtable.app.offline.text import lemma, split_name, stem
 
 def settle(draft: Draft, catalog: Catalog) -> Query:
     """Return the query a draft asks for; `CannotRead` when something in it has no place."""
+    related = kin(draft, catalog)
     if left := unused(draft, catalog):
         raise CannotRead("words", *left)
-    return Settler(draft, catalog).query()
+    settler = Settler(draft, catalog)
+    if related is not None:
+        settler.fixed = related[0]
+        settler.scope = replace(settler.scope, base=related[0], anchors=tuple(dict.fromkeys((related[0], *settler.scope.anchors))))
+        settler.extra.append(related[1])
+    return settler.query()
 
 
 def unused(draft: Draft, catalog: Catalog) -> list[str]:
