@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.lexicon import (
     AGENTS,
     DIMENSIONS,
@@ -15,6 +15,7 @@ from longtable.app.offline.lexicon import (
     NUMBERS,
     PHRASES,
     PREPOSITIONS,
+    REVENUE,
     UNIT_WORDS,
     UNITS,
     WEEKDAYS,
@@ -22,6 +23,7 @@ from longtable.app.offline.lexicon import (
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.text import Token, lemma, stem
 
+PRODUCT = "product"  # the arg of a mention that stands for price times quantity
 _SKIPPED = frozenset({"of", "the", "a", "an", "s"})
 
 
@@ -116,6 +118,10 @@ def _with_links(span: _Span, tokens: list[Token], catalog: Catalog) -> Chunk:
     if found.is_op("agg") and span.end - span.start > 1:  # "total of": the name of a column too, maybe
         words = [token for token in tokens[span.start : span.end] if token.word not in ("of", "the", "number", "in")]
         found.hits = tuple(hit for hit in hits(tuple(t.word for t in words), _text(words), catalog) if hit.score >= 0.9) if words else ()
+    if lemma(found.word) in REVENUE and found.kind in ("word", "mention") and not any(hit.numeric and hit.score >= 0.85 for hit in found.hits):
+        measured = _measured(lemma(found.word), catalog) if lemma(found.word) in DIMENSIONS else ()
+        if not measured and (products := _products(catalog)) and not (found.hits and found.hits[0].is_table and found.best >= 0.95):
+            found.kind, found.arg, found.hits = "mention", PRODUCT, products
     if found.kind == "word" and not found.hits and lemma(found.word) in DIMENSIONS:
         found.kind, found.hits = "mention", _measured(lemma(found.word), catalog)
         found.kind = "mention" if found.hits else "word"
@@ -123,6 +129,24 @@ def _with_links(span: _Span, tokens: list[Token], catalog: Catalog) -> Chunk:
         token = tokens[span.start]
         found.hits = tuple(hit for hit in hits((token.word,), token.text, catalog) if hit.score >= 0.9)
     return found
+
+
+def _products(catalog: Catalog) -> tuple[Hit, ...]:
+    """Return the prices that stand beside a quantity: their product is what 'revenue' adds up."""
+    return tuple(
+        Hit(table.name, priced[0].name, 0.8, numeric=True)
+        for table in catalog.tables.values()
+        if table.kind == "table" and (priced := priced_quantity(table))
+    )
+
+
+def priced_quantity(table: Table) -> tuple[Column, Column] | None:
+    """Return the price and the quantity of a table that has one of each."""
+    numbers = [column for column in table.columns if column.is_number and not column.is_id]
+    prices = [column for column in numbers if {"price", "cost", "rate", "fee"} & {lemma(word) for word in column.words}]
+    quantities = [column for column in numbers if {"quantity", "qty", "unit", "ton", "piece"} & {lemma(word) for word in column.words}]
+    quantities = [column for column in quantities if column not in prices]
+    return (prices[0], quantities[0]) if len(prices) == 1 and len(quantities) == 1 else None
 
 
 def _measured(dimension: str, catalog: Catalog) -> tuple[Hit, ...]:

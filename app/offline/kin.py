@@ -22,7 +22,7 @@ def kin(draft: Draft, catalog: Catalog) -> tuple[str, Within] | None:
         named = _named(draft, catalog, link)
         if not named:
             continue
-        way = _way(draft, link, named[0].values[0])
+        way = _way(draft, link, named[0].values[0], named[-1].values[-1])
         if way is None:
             continue
         return link.many, _taken(draft, catalog, link, named, up=way == "up")
@@ -50,15 +50,15 @@ def _mention(draft: Draft, link: Link) -> Chunk | None:
     return None
 
 
-def _way(draft: Draft, link: Link, value: Chunk) -> str | None:
+def _way(draft: Draft, link: Link, value: Chunk, last_value: Chunk) -> str | None:
     """Say which way the question goes: up to the boss of the one named, or down to those whose boss is named."""
     words, key = draft.words, {stem(word) for word in split_name(link.many_columns[0])}
     before = words[max(0, value.order - 4) : value.order]
     mention = _mention(draft, link)
     if mention is not None:
         if mention.order > value.order:
-            between = set(words[value.order + 1 : mention.order])
-            return "up" if between <= {"s"} else None
+            between = set(words[last_value.order + 1 : mention.order])
+            return "down" if "as" in between else "up" if between <= {"s"} else None
         between = set(words[mention.order + 1 : value.order])
         if between & {"is", "was", "named", "called", "="} or (not between and "with" in words):
             return "down"

@@ -1,7 +1,7 @@
 """Make what is computed, grouped and sorted by out of a draft."""
 
 from longtable.app.offline.catalog import Column, Table
-from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.chunks import PRODUCT, Chunk, priced_quantity
 from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, entity
 from longtable.app.offline.conditions import as_col, as_number
 from longtable.app.offline.draft import Having, Sorting
@@ -89,6 +89,8 @@ class Measures(Subject):
             chunk,
             (lambda column: column.is_number) if func in ("sum", "avg", "spread") else (lambda column: not column.is_binary),
         )
+        if chunk.arg == PRODUCT and column is not None:
+            return self.product(column)
         if column is None and entity(chunk) and func == "sum":
             raise CannotRead("sum", chunk.text)
         if column is None:
@@ -99,6 +101,21 @@ class Measures(Subject):
             raise CannotRead("measure", chunk.text)
         self.need(column.table)
         return as_number(column) if column.is_number else as_col(column)
+
+    def product(self, price: Column) -> Col | Product:
+        """Return price times quantity, less the discount when the table has one as a share and the question does not put it aside."""
+        table = self.catalog.table(price.table)
+        pair = priced_quantity(table) if table is not None else None
+        if table is None or pair is None:
+            raise CannotRead("measure", price.name)
+        self.need(table.name)
+        shares = [column for column in table.columns if "discount" in column.words and column.is_number]
+        less = shares[0] if shares and all(_is_share(value) for value in shares[0].samples) else None
+        if shares and {"before", "without", "excluding", "gross"} & set(self.draft.words):
+            less = None
+        elif shares and less is None:
+            raise CannotRead("measure", price.name, shares[0].name)
+        return Product((as_number(pair[0]), as_number(pair[1])), as_number(less) if less is not None else None)
 
     def lone_measure(self, base: str, func: str) -> Col:
         """Return the only number of a table worth measuring; a table with several needs a name."""
@@ -233,6 +250,10 @@ def identity(table: Table) -> tuple[Column, ...]:
 
 def _is_amount(column: Column) -> bool:
     return not {"year", "month", "day", "age", "grade", "level", "rank", "hour"} & {lemma(word) for word in column.words}
+
+
+def _is_share(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and 0 <= value <= 1)
 
 
 def tables_of_scalar(item: Scalar) -> tuple[str, ...]:

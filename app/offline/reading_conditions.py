@@ -71,7 +71,10 @@ class Conditions(Reading):
                 continue
             found = self.after(index, "mention") if each.word in ("missing", "unknown", "empty", "blank", "known", "recorded") else None
             found = found if found is not None else self.before(index, "mention")
-            if found is not None and not self.cs[found].used and not self.cs[found].hits[0].is_table:
+            table = found is not None and self.cs[found].hits[0].is_table
+            if each.op == "present" and each.text in ("given", "known", "recorded") and (found is None or table):
+                each.used = True  # 'has given', 'are known': a verb
+            elif found is not None and not self.cs[found].used and not table:
                 each.used = True
                 self.draft.filters.append(Filter("null", mention=self._take(found), negated=each.op == "present"))
 

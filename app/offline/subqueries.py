@@ -65,6 +65,9 @@ class Subqueries(Superlatives):
             return Within(col, Query(table, select=(col,), group=(col,), having=(compared,)))
         if compared == Compare(count, "=", 0):
             return self.within(query.base, table, tuple(inner.get(table, ())), negated=True)
+        if isinstance(compared, Compare) and compared.op in ("<", "<=") and count == Agg("count"):
+            enough = replace(compared, op={"<": ">=", "<=": ">"}[compared.op])  # those without any have fewer too
+            return self.within(query.base, table, tuple(inner.get(table, ())), negated=True, having=(enough,))
         return self.within(query.base, table, tuple(inner.get(table, ())), having=(compared,))
 
     def by_role(self, base: str, table: str, place: int, found: tuple[Cond, ...]) -> Within | None:

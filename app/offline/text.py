@@ -14,6 +14,7 @@ _TOKEN = re.compile(
   | (?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+|\d+)(?P<suffix>st|nd|rd|th|k|m|%|s)?(?![A-Za-z\d])
   | (?P<code>\d+[A-Za-z][\w\-]*)
   | (?P<symbol><=|>=|!=|<>|<|>|=|≥|≤)
+  | (?P<title>(?:Dr|Mr|Mrs|Ms|Prof|St|[A-Z])\.(?=\s[^\W\d_a-z]))
   | (?P<word>[^\W\d_][\w]*(?:[.&\-/][^\W_][\w]*)*(?:['’](?!s\b)[^\W\d_]+)?|_\w+)
   | (?P<clitic>['’]s\b)
   | (?P<comma>[,;，；、])
@@ -59,6 +60,8 @@ def _token(match: re.Match[str]) -> list[Token]:
             return [Token(quoted.strip(), quoted.strip().lower(), "quoted", match.start())]
     if (number := match.group("number")) is not None:
         return [_number(number, match.group("suffix") or "", match)]
+    if (title := match.group("title")) is not None:
+        return [Token(title, title.lower(), "word", match.start())]
     for kind in ("date", "code", "symbol", "word", "comma", "stop"):
         if (found := match.group(kind)) is not None:
             return [Token(found, found.lower().replace("’", "'"), kind, match.start())]
