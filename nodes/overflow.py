@@ -42,10 +42,10 @@ _WORDS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _NOT_CONTEXT = re.compile(r"per[ -]?min|per[ -]?day|\b[TR]P[MD]\b|频率|限流", re.IGNORECASE)
-_BY_A_PROVIDER = re.compile(r"(?:openai|anthropic|google|langchain_(?:google|aws)|botocore|ollama|mistralai|cohere|groq)\b")
+_BY_A_PROVIDER = re.compile(r"(?:openai|anthropic|google|langchain_(?:google|aws)|botocore|ollama|mistralai|cohere|groq)(?![a-z])")
 _ENDED_IN_CONTEXT = "context size has been exceeded"  # llama.cpp's 500, met while it answers
 
-_N = r"(\d[\d,_]*)"
+_N = r"(\d[\d,_]{0,15})"
 _LIMITS = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -69,6 +69,8 @@ _OUTPUT_ASKED = re.compile(
 )
 LEAST_LIMIT, MOST_LIMIT = 256, 100_000_000
 """Tokens outside of which a number is no model's limit."""
+WORDS_READ = 4_000
+"""Characters of an error that are read: some servers repeat the prompt after their own words."""
 
 
 @dataclass(frozen=True)
@@ -124,18 +126,23 @@ def read(error: Exception) -> Told:
     """Read status, codes, types, parameter and words off an exception or the error body it carries."""
     body = _body(error)
     codes = [getattr(error, "code", None), body.get("code"), body.get("Code"), getattr(error, "type", None), body.get("type")]
-    words = [str(error), *(str(body[key]) for key in ("message", "Message") if key in body)]
+    words = str(error)[:WORDS_READ]
+    for message in (body.get("message"), body.get("Message")):
+        if isinstance(message, str) and message[:WORDS_READ] not in words:
+            words += f": {message[:WORDS_READ]}"  # openai's exception has no words of an error that is a bare string
     return Told(
         status=next(_statuses(error, body), None),
         names=frozenset(str(code) for code in codes if code is not None),
         param=str(getattr(error, "param", None) or body.get("param") or ""),
-        words="\n".join(words),
+        words=words,
         n_ctx=body.get("n_ctx"),
     )
 
 
 def _body(error: Exception) -> Mapping[str, Any]:
     """Return the error's body: openai's and anthropic's attribute, botocore's response, or the value LangChain raises."""
+    if isinstance(text := getattr(error, "body", None), str):
+        return {"message": text}
     first = error.args[0] if error.args else None
     for source in (getattr(error, "body", None), getattr(error, "response", None), first):
         if isinstance(source, Mapping):

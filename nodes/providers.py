@@ -71,4 +71,4 @@ def _retry_after(error: Exception) -> float | None:
 
 def _told(error: Exception) -> str:
     """Return the provider's words, clipped, without anything that looks like a key."""
-    return re.sub(r"\b(sk|key|bearer)[-_ ][\w\-]{6,}", "[key]", " ".join(str(error).split())[:300], flags=re.IGNORECASE)
+    return re.sub(r"\b(sk|key|bearer)[-_ ][\w\-]{6,}", "[key]", " ".join(read(error).words.split())[:300], flags=re.IGNORECASE)

@@ -1,18 +1,22 @@
 """What a provider's exception means, by table."""
 
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
+from langchain_core.messages import AIMessageChunk
 
 from longtable.graph.errors import (
     LongtableError,
-    ModelContextOverflowError,
     ProviderAuthError,
     ProviderRateLimitedError,
     ProviderRefusedError,
     ProviderUnavailableError,
 )
-from longtable.nodes.providers import is_overflow, provider_error
+from longtable.nodes.providers import provider_error, with_usage
+from tests.support.model_server import ModelServer, open_model_server, say
 
 
 class StatusError(Exception):
@@ -28,37 +32,6 @@ class StatusError(Exception):
 
 class APIConnectionError(Exception):
     """Named as openai's."""
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        StatusError(400, "x", code="context_length_exceeded"),
-        StatusError(400, "x", body={"error": {"type": "exceed_context_size_error", "code": 400}}),
-        StatusError(400, "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens"),
-        StatusError(400, "prompt is too long: 210000 tokens > 200000 maximum"),
-        StatusError(400, "Range of input length should be [1, 129024]"),
-        StatusError(400, "the request exceeds the available context size (4096 tokens), try increasing it"),
-        StatusError(400, "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
-        StatusError(413, "Too many tokens in the request"),
-    ],
-)
-def test_overflows_are_recognised(error: Exception) -> None:
-    assert is_overflow(error)
-    assert isinstance(provider_error(error), ModelContextOverflowError)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        StatusError(429, "too many tokens per minute"),
-        StatusError(400, "invalid tool schema"),
-        StatusError(500, "maximum context length"),
-        ValueError("maximum context length exceeded in my own tool"),
-    ],
-)
-def test_others_are_not_taken_for_overflows(error: Exception) -> None:
-    assert not is_overflow(error)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +66,66 @@ def test_a_bug_is_no_providers_error() -> None:
     assert provider_error(KeyError("x")) is None
 
 
+def test_the_servers_own_words_are_told_where_the_clients_error_has_none() -> None:
+    known = provider_error(StatusError(400, "Error code: 400", body="no such tool"))
+    assert str(known) == "the provider refused the request (HTTP 400): Error code: 400: no such tool"
+
+
 def test_no_key_is_repeated() -> None:
     known = provider_error(StatusError(422, "your key sk-abcdef123456 and Bearer abcdef123456 are odd"))
     assert "abcdef123456" not in str(known)
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with open_model_server() as running:
+        yield running
+
+
+def streamed_input_tokens(model: BaseChatModel) -> list[int]:
+    chunks = [chunk for chunk in model.stream("hi") if isinstance(chunk, AIMessageChunk)]
+    return [chunk.usage_metadata["input_tokens"] for chunk in chunks if chunk.usage_metadata]
+
+
+def test_a_stream_is_asked_for_its_usage_and_the_usage_arrives(server: ModelServer) -> None:
+    server.always(say("hello there", input_tokens=321))
+    plain = server.chat_model(stream_usage=None)
+    assert streamed_input_tokens(plain) == []
+    assert streamed_input_tokens(with_usage(plain)) == [321]
+    assert [request.body.get("stream_options") for request in server.requests] == [None, {"include_usage": True}]
+    assert plain.stream_usage is None  # the owner's model is left as it is
+
+
+def test_the_usage_arrives_in_async_streams_with_tools_too(server: ModelServer) -> None:
+    server.always(say("hello there", input_tokens=321))
+    bound = with_usage(server.chat_model(stream_usage=None)).bind_tools(
+        [{"type": "function", "function": {"name": "now", "parameters": {}}}]
+    )
+
+    async def read() -> list[int]:
+        chunks = [chunk async for chunk in bound.astream("hi") if isinstance(chunk, AIMessageChunk)]
+        return [chunk.usage_metadata["input_tokens"] for chunk in chunks if chunk.usage_metadata]
+
+    assert asyncio.run(read()) == [321]
+    assert server.requests[0].body["stream_options"] == {"include_usage": True}
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_what_the_owner_said_about_usage_stays(server: ModelServer, said: bool) -> None:
+    model = server.chat_model(stream_usage=said)
+    assert with_usage(model) is model
+    server.script(say("hello", input_tokens=7))
+    assert streamed_input_tokens(with_usage(model)) == ([7] if said else [])
+
+
+def test_a_request_that_is_not_streamed_is_not_changed(server: ModelServer) -> None:
+    server.always(say("hello"))
+    plain = server.chat_model(stream_usage=None)
+    plain.invoke("hi")
+    with_usage(plain).invoke("hi")
+    assert server.requests[0].body == server.requests[1].body
+
+
+def test_a_model_without_the_field_is_returned_as_it_is() -> None:
+    model = FakeListChatModel(responses=["x"])
+    assert with_usage(model) is model
