@@ -21,9 +21,10 @@ from longtable.app.offline.lexicon import (
     WEEKDAYS,
 )
 from longtable.app.offline.linking import Hit, hits
-from longtable.app.offline.text import Token, lemma, stem
+from longtable.app.offline.text import Token, lemma, split_name, stem
 
 PRODUCT = "product"  # the arg of a mention that stands for price times quantity
+_TURNOVER = frozenset(["revenue", "sale", "turnover", "total", "amount", "income"])
 _SKIPPED = frozenset({"of", "the", "a", "an", "s"})
 
 
@@ -119,7 +120,7 @@ def _with_links(span: _Span, tokens: list[Token], catalog: Catalog) -> Chunk:
         words = [token for token in tokens[span.start : span.end] if token.word not in ("of", "the", "number", "in")]
         found.hits = tuple(hit for hit in hits(tuple(t.word for t in words), _text(words), catalog) if hit.score >= 0.9) if words else ()
     if lemma(found.word) in REVENUE and found.kind in ("word", "mention") and not any(hit.numeric and hit.score >= 0.85 for hit in found.hits):
-        measured = _measured(lemma(found.word), catalog) if lemma(found.word) in DIMENSIONS else ()
+        measured = [hit for hit in _measured("revenue", catalog) if _TURNOVER & set(map(lemma, split_name(hit.column)))]
         if not measured and (products := _products(catalog)) and not (found.hits and found.hits[0].is_table and found.best >= 0.95):
             found.kind, found.arg, found.hits = "mention", PRODUCT, products
     if found.kind == "word" and not found.hits and lemma(found.word) in DIMENSIONS:
@@ -142,7 +143,7 @@ def _products(catalog: Catalog) -> tuple[Hit, ...]:
 
 def priced_quantity(table: Table) -> tuple[Column, Column] | None:
     """Return the price and the quantity of a table that has one of each."""
-    numbers = [column for column in table.columns if column.is_number and not column.is_id]
+    numbers = [column for column in table.columns if (column.is_number or not table.described) and not column.is_id]
     prices = [column for column in numbers if {"price", "cost", "rate", "fee"} & {lemma(word) for word in column.words}]
     quantities = [column for column in numbers if {"quantity", "qty", "unit", "ton", "piece"} & {lemma(word) for word in column.words}]
     quantities = [column for column in quantities if column not in prices]
@@ -181,10 +182,24 @@ def _ops(tokens: list[Token]) -> list[_Span]:
             size = 4 if words[2] == "the" else 3
             found.append(_Span(start, start + size, size * 10 + 3, Chunk("unit", "day of the week", "weekday", unit="weekday")))
     for start, token in enumerate(tokens):
+        quarter = _quarter(token, tokens[start - 1] if start else None)
+        if quarter:
+            size = 2 if token.word == "quarter" else 1
+            found.append(_Span(start + 1 - size, start + 1, 25, Chunk("time", token.text, token.word, unit="quarter", number=quarter)))
         if token.kind == "symbol":
             op = {"≥": ">=", "≤": "<=", "!=": "<>"}.get(token.text, token.text)
             found.append(_Span(start, start + 1, 20, Chunk("op", token.text, token.text, op="cmp", arg=op)))
     return found
+
+
+def _quarter(token: Token, before: Token | None) -> int:
+    """Return which quarter is named: 'q1', 'the first quarter', '2nd quarter'; 0 for none."""
+    if len(token.word) == 2 and token.word[0] == "q" and token.word[1] in "1234":
+        return int(token.word[1])
+    if token.word != "quarter" or before is None:
+        return 0
+    ordinals = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": 4}
+    return ordinals.get(before.word, int(before.word) if before.kind == "ordinal" and before.word in ("1", "2", "3", "4") else 0)
 
 
 def _mentions(tokens: list[Token], catalog: Catalog) -> list[_Span]:

@@ -45,6 +45,7 @@ class _Editor:
 
     def edit(self) -> Query:
         draft = self.draft
+        self.settler.revenue()
         if draft.rest:
             return self.others()
         if self.is_new_subject():

@@ -34,6 +34,7 @@ _UNITS: dict[str, Unit] = {
 }
 
 MANY_COLUMNS = 15
+_TRADED = frozenset(["sold", "bought", "ordered", "purchased", "shipped", "delivered"])
 
 
 class Measures(Subject):
@@ -62,7 +63,17 @@ class Measures(Subject):
             found += [Agg("count"), Share()]
         return found
 
+    def units(self, base: str, chunk: Chunk | None) -> Agg | None:
+        """'how many mats were sold': the sum of the quantities, where what is counted is a thing and not the sale itself."""
+        table = self.catalog.table(base)
+        if table is None or not _TRADED & set(self.draft.words) or (chunk is not None and (entity(chunk) != base or chunk.best >= 0.95)):
+            return None
+        found = [column for column in table.columns if {"quantity", "qty"} & {lemma(word) for word in column.words} and column.is_number]
+        return Agg("sum", as_number(found[0])) if len(found) == 1 else None
+
     def count(self, base: str, chunk: Chunk | None) -> Agg:
+        if (units := self.units(base, chunk)) is not None:
+            return units
         if chunk is None:
             return Agg("count")
         table = entity(chunk)

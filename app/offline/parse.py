@@ -1,6 +1,6 @@
 """Read chunks into a draft: who is counted, grouped, filtered, ordered. Rules run in order; each takes up its chunks."""
 
-from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.chunks import PRODUCT, Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.lexicon import PEOPLE
@@ -67,6 +67,9 @@ class Reader(Shape):
             if each.is_op("howold"):
                 each.used = True
                 self.draft.asks.append(each.arg)
+        for first, second in zip(self.cs, self.cs[1:], strict=False):
+            if first.is_op("time", "neg", "cmp") and lemma(second.word) == "discount" and any(c.arg == PRODUCT for c in self.cs):
+                first.used = second.used = True  # revenue before, or after, discount: which price is meant
         self.draft.alternative = any(each.kind == "prep" and each.word == "or" for each in self.cs)
         self.pointers()
 

@@ -7,7 +7,7 @@ from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, entity
 from longtable.app.offline.conditions import as_col, settle_filter
 from longtable.app.offline.draft import Draft, Filter, Superlative
-from longtable.app.offline.joins import hints_of, path
+from longtable.app.offline.joins import distance, hints_of, path
 from longtable.app.offline.lexicon import EARNING, PEOPLE
 from longtable.app.offline.logic import (
     Compare,
@@ -127,10 +127,16 @@ class Subject:
             tables = [name for name in tables if by_dimension(self.scope, measured[0], (name,))] or tables
         homes = [settle_filter(self.scope, item)[0] for item in self.draft.filters if item.values or item.mention is not None]
         homes += [self.column(sup.chunk).table for sup in self.draft.sups if sup.chunk is not None and not entity(sup.chunk)]
-        near = [name for name in tables if name in homes] or tables
+        near = [name for name in tables if name in homes] or self.nearest(tables, homes)
         if len(near) != 1:
             raise CannotRead("nothing")
         return near[0]
+
+    def nearest(self, tables: list[str], homes: list[str]) -> list[str]:
+        """Return those of `tables` the fewest joins away from the tables of the conditions."""
+        far = {name: distance(self.catalog, homes[0], name) for name in tables} if homes else {}
+        reached = [each for each in far.values() if each is not None]
+        return [name for name in tables if far.get(name) == min(reached)] if reached else tables
 
     def counted(self, sup: Superlative) -> str:
         """Return the table whose rows a superlative counts ('the most albums'), empty when it measures a column."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from longtable.app.offline.catalog import Column
-from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.chunks import PRODUCT, Chunk
 from longtable.app.offline.columns import CannotRead, by_dimension, choose, entity
 from longtable.app.offline.conditions import as_col, as_number
 from longtable.app.offline.draft import Superlative
@@ -27,6 +27,8 @@ class Superlatives(Groups):
         if sup.kind == "frequent":
             return self.frequent(base, sup)
         desc = sup.sign == "max"
+        if sup.chunk is not None and sup.chunk.arg == PRODUCT:
+            sup.func = "sum"
         if self.counted(sup):
             return self.most(base, sup, desc)
         if sup.func:
