@@ -144,7 +144,7 @@ def gauge(usage: ContextUsage, language: Language) -> Text:
     return Text.assemble(
         (f"{say('context', language)} ", "dim"),
         (bar, style),
-        (f" {usage['total']:,} / {usage['limit']:,} {say('tokens', language)} ({fraction:.1%}){flag}", style),
+        (f" {usage['calibrated']:,} / {usage['limit']:,} {say('tokens', language)} ({fraction:.1%}){flag}", style),
         (f"  {parts}", "dim"),
     )
 
@@ -170,7 +170,7 @@ def compressed(event: ContextCompressed, language: Language) -> Text:
 
 def skipped(event: ContextCompactionSkipped, language: Language) -> Text:
     """Return the line of a compaction that was due and did not happen."""
-    return Text(say("not_compacted", language, reasons=clean_line("; ".join(event["reasons"]), 200)), "yellow")
+    return Text(say("not_compacted", language, reasons=clean_line("; ".join(reason["message"] for reason in event["reasons"]), 200)), "yellow")
 
 
 def error_texts(error: Exception, language: Language) -> tuple[str, str]:

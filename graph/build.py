@@ -16,16 +16,20 @@ from langgraph.runtime import Runtime, get_runtime
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError
 from longtable.graph.state import Input, State
+from longtable.memory.fold import Strategy
 from longtable.memory.limits import encoding_name, model_limit
-from longtable.memory.policy import CompactionPolicy
+from longtable.memory.policy import WINDOW, CompactionPolicy
+from longtable.memory.rolling import Rolling
 from longtable.memory.tokens import counter
-from longtable.memory.view import Frame
+from longtable.memory.topic_strategy import Topics
 from longtable.nodes.compact import Compact
 from longtable.nodes.estimate import Estimate
+from longtable.nodes.folding import Folding
 from longtable.nodes.ingest import Ingest
+from longtable.nodes.prepare import Prepare
 from longtable.nodes.prompts import system_prompt
 from longtable.nodes.respond import Respond
-from longtable.nodes.route import after_estimate, after_ingest, after_respond
+from longtable.nodes.route import after_estimate, after_ingest, after_respond, after_settle
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Settle
 from longtable.tools.database import Database
@@ -46,20 +50,30 @@ def build_graph(
     summarizer: BaseChatModel | None = None,
     tools: Sequence[BaseTool] = (),
     policy: CompactionPolicy | None = None,
+    strategies: Sequence[Strategy] = (),
+    summary_seconds: float = 120.0,
     clock: Callable[[], datetime] = _now,
 ) -> ConversationGraph:
     """Return the uncompiled graph; `graph.compile(checkpointer=..., store=...)` is the caller's.
 
     `database` brings its four tools; `tools` are further ones (a name given twice raises `ConfigError`). `summarizer`
-    writes the summaries; without one a fallback does that needs no model. A model that cannot bind tools answers
-    without them. The model's limit is looked up when a run starts: `Context.model_limit` may still set it.
+    writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
+    `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that
+    cannot bind tools answers without them. The model's limit is looked up when a run starts: `Context.model_limit` may still set it.
     """
     toolset = [*(database_tools(database) if database else []), *tools]
     by_name = {tool.name: tool for tool in toolset}
     if len(by_name) != len(toolset):
         raise ConfigError(f"two tools share a name: {', '.join(sorted(tool.name for tool in toolset))}")
-    brief = _briefing(model, database, toolset, policy or CompactionPolicy())
-    compact = Compact(summarizer, lambda frame: _window(summarizer, frame), clock)
+    policy = policy or CompactionPolicy()
+    known = {strategy.name: strategy for strategy in (Rolling(), Topics(), *strategies)}
+    if policy.strategy not in {*known, WINDOW}:
+        raise ConfigError(
+            f"the policy asks for strategy {policy.strategy!r}, known are {', '.join(sorted({*known, WINDOW}))}: add it to strategies"
+        )
+    brief = _briefing(model, summarizer, database, toolset, policy)
+    folding = Folding(summarizer, known, clock, summary_seconds)
+    compact, prepare = Compact(folding), Prepare(folding)
     respond = Respond(_with_tools(model, toolset), clock)
     run_tools = RunTools(by_name, clock)
 
@@ -70,13 +84,15 @@ def build_graph(
     graph.add_node("respond", _either(respond, respond.acall))
     graph.add_node("run_tools", _either(run_tools, run_tools.acall))
     graph.add_node("settle", Settle(clock))
+    graph.add_node("prepare", _either(prepare, prepare.acall))
     graph.add_edge(START, "ingest")
     graph.add_conditional_edges("ingest", after_ingest)
     graph.add_conditional_edges("estimate", after_estimate)
     graph.add_edge("compact", "estimate")
     graph.add_conditional_edges("respond", after_respond)
     graph.add_edge("run_tools", "estimate")
-    graph.add_edge("settle", END)
+    graph.add_conditional_edges("settle", after_settle)
+    graph.add_edge("prepare", END)
     return graph
 
 
@@ -97,7 +113,7 @@ def _runtime() -> Runtime[Context]:
 
 
 def _briefing(
-    model: BaseChatModel, database: Database | None, tools: Sequence[BaseTool], policy: CompactionPolicy
+    model: BaseChatModel, summarizer: BaseChatModel | None, database: Database | None, tools: Sequence[BaseTool], policy: CompactionPolicy
 ) -> Callable[[Context], Update]:
     """Return a function that says what surrounds each call of a run; tool definitions are counted once a process."""
     name = model_name(model)
@@ -109,10 +125,14 @@ def _briefing(
 
     def brief(context: Context) -> Update:
         encoding, tool_tokens = counted()
+        limit = model_limit(name, setting=context.model_limit, profile=model.profile)
         return {
             "system": system_prompt(name=database.name if database else "", dialect=database.dialect if database else ""),
             "tool_tokens": tool_tokens,
-            "limit": model_limit(name, setting=context.model_limit, profile=model.profile),
+            "model": name,
+            "dialect": database.dialect if database else "",
+            "limit": limit,
+            "window": _window(summarizer, limit) if summarizer else None,
             "encoding": encoding,
             "policy": policy.as_json(),
         }
@@ -144,11 +164,9 @@ def _with_tools(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Lan
         return model
 
 
-def _window(summarizer: BaseChatModel | None, frame: Frame) -> int:
+def _window(summarizer: BaseChatModel, limit: int) -> int:
     """Return the summariser's input limit in tokens: its own where it is known, else that of the conversation's model."""
-    if summarizer is None:
-        return frame.limit
     try:
         return model_limit(model_name(summarizer), profile=summarizer.profile)
     except ConfigError:
-        return frame.limit
+        return limit

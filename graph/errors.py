@@ -5,7 +5,14 @@ reads `error.code` and the attributes. A person reads `error.user_text(language)
 internals (no SQL, path, URL, key or stack).
 """
 
-from typing import ClassVar
+from typing import ClassVar, TypedDict
+
+
+class Reason(TypedDict):
+    """Why something did not happen, or what went wrong on the way: a code for programs, words for a model or a person."""
+
+    code: str
+    message: str
 
 
 class LongtableError(Exception):
@@ -133,11 +140,86 @@ class TurnPendingError(LongtableError):
         self.thread_id = thread_id
 
 
+class UnknownMessageError(LongtableError):
+    """The thread has no message of this id."""
+
+    code = "unknown_message"
+    short: ClassVar[dict[str, str]] = {"en": "There is no such message in this conversation.", "zh": "会话中没有这条消息。"}
+
+    def __init__(self, message_id: str) -> None:
+        super().__init__(f"the thread has no message with id {message_id!r}: take the `id` of a message of `Conversation.history()`")
+        self.message_id = message_id
+
+
+class UnknownPinError(LongtableError):
+    """The thread has no pin of this id."""
+
+    code = "unknown_pin"
+    short: ClassVar[dict[str, str]] = {"en": "There is no such pinned statement.", "zh": "没有这条固定的内容。"}
+
+    def __init__(self, pin_id: str) -> None:
+        super().__init__(f"the thread has no pin with id {pin_id!r}: take the `id` of one of `Conversation.pins()`")
+        self.pin_id = pin_id
+
+
+class UnknownTopicError(LongtableError):
+    """The thread has no topic of this id."""
+
+    code = "unknown_topic"
+    short: ClassVar[dict[str, str]] = {"en": "There is no such topic.", "zh": "没有这个主题。"}
+
+    def __init__(self, topic_id: str) -> None:
+        super().__init__(f"the thread has no topic with id {topic_id!r}: take the `id` of one of `Conversation.topics()`")
+        self.topic_id = topic_id
+
+
+class UndoTooFarError(LongtableError):
+    """The messages behind this compaction have retired to the archive: the view before it cannot be had again."""
+
+    code = "undo_too_far"
+    short: ClassVar[dict[str, str]] = {"en": "This can no longer be undone.", "zh": "这一步已无法撤销。"}
+
+    def __init__(self, archived: int) -> None:
+        super().__init__(
+            f"{archived:,} messages retired to the archive since: only the newest compaction can be undone; "
+            "`Conversation.history()` still has every message"
+        )
+        self.archived = archived
+
+
 class PersistenceError(LongtableError):
     """The file that keeps the threads cannot be opened or written."""
 
     code = "persistence"
     short: ClassVar[dict[str, str]] = {"en": "The conversation store cannot be used.", "zh": "无法使用会话存储。"}
+
+
+class ArchiveGapError(PersistenceError):
+    """Archived messages that were asked for are not there. `missing`: their numbers in the transcript, as (first, last)."""
+
+    code = "archive_gap"
+
+    def __init__(self, missing: list[tuple[int, int]]) -> None:
+        told = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in missing[:5])
+        more = f" and {len(missing) - 5} more gaps" if len(missing) > 5 else ""
+        super().__init__(f"the archive lacks messages {told}{more}: give the store that the thread was kept in, or restore its file")
+        self.missing = missing
+
+
+class ArchiveFormatError(PersistenceError):
+    """A message holds what cannot be archived, or an archived one cannot be read; nothing was written."""
+
+    code = "archive_format"
+
+
+# -- what a model asks to recall --------------------------------------------------------------------------------------
+
+
+class RecallRefusedError(LongtableError):
+    """A recall was asked for in a way that can find nothing; the message tells the model how to ask."""
+
+    code = "recall_refused"
+    short: ClassVar[dict[str, str]] = {"en": "Earlier messages cannot be searched like this.", "zh": "无法这样查找之前的消息。"}
 
 
 # -- the database ---------------------------------------------------------------------------------------------------

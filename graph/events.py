@@ -5,6 +5,8 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+from longtable.graph.errors import Reason
+
 
 class UsageParts(TypedDict):
     """Tokens of the next call by part."""
@@ -16,15 +18,24 @@ class UsageParts(TypedDict):
 
 
 class ContextUsage(TypedDict):
-    """Counted before each model call. Tokens; `fraction` is total / limit."""
+    """Counted before each model call. `total` and `parts` in counted tokens; `calibrated` in the provider's: total x ratio."""
 
     type: Literal["context_usage"]
     total: int
+    calibrated: int
+    ratio: float
+    """The provider's tokens for each one counted, as its reports show; 1 where it reports fewer, or nothing."""
     limit: int
     fraction: float
+    """calibrated / limit."""
     threshold: float
     parts: UsageParts
+    shrunk: int
+    """Tool results shown as a preview or a stub, for the call to fit."""
+    left_out: int
+    """Messages not shown, for the call to fit."""
     estimated: bool
+    """The tokenizer's data could not be read: counts are estimates."""
 
 
 class ContextCompressed(TypedDict):
@@ -35,8 +46,16 @@ class ContextCompressed(TypedDict):
     original_tokens: int
     compressed_tokens: int
     messages: int
+    strategy: str
     method: Literal["model", "fallback"]
-    reasons: list[str]
+    coverage: float
+    """Tokens of text the writer saw / tokens of text folded."""
+    rebuilt: bool
+    """The memory was made from the originals, not from the one before."""
+    ahead: bool
+    """It was made after the answer, for the next turn."""
+    reasons: list[Reason]
+    """What happened on the way: drafts the gate refused, a summariser that failed."""
     ms: int
 
 
@@ -44,7 +63,25 @@ class ContextCompactionSkipped(TypedDict):
     """A fold was due and did not happen; the view before it stays."""
 
     type: Literal["context_compaction_skipped"]
-    reasons: list[str]
+    reasons: list[Reason]
+
+
+class MessagesRetired(TypedDict):
+    """Folded messages left the live transcript for the archive; `Conversation.history` still has them all."""
+
+    type: Literal["messages_retired"]
+    messages: int
+    archived: int
+
+
+class Recall(TypedDict):
+    """Originals were brought back for this call. `turns`: where they come from."""
+
+    type: Literal["recall"]
+    query: str
+    found: int
+    turns: list[int]
+    via: Literal["marker", "tool"]
 
 
 class ToolStarted(TypedDict):
@@ -112,6 +149,8 @@ Event = (
     ContextUsage
     | ContextCompressed
     | ContextCompactionSkipped
+    | MessagesRetired
+    | Recall
     | ToolStarted
     | ToolFinished
     | QueryStarted

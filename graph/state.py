@@ -9,10 +9,13 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from typing_extensions import TypedDict
 
 from longtable.graph.context import Context
+from longtable.memory.calibration import Calibration
+from longtable.memory.frame import Frame
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.stamps import STAMP
+from longtable.memory.thread import Thread
 from longtable.memory.tokens import fingerprint
-from longtable.memory.view import Frame, View, build_view
+from longtable.memory.view import Layout, build_view
 
 ROLES = {"user", "human", "assistant", "ai", "system", "tool"}
 
@@ -66,7 +69,7 @@ def _items(write: Any) -> Sequence[Any]:
 
 
 def append_records(state: list[dict[str, Any]], writes: Sequence[Any]) -> list[dict[str, Any]]:
-    """Append compaction records by id, each once; the reducer of `compactions`."""
+    """Append records by id, each once; the reducer of `compactions` and `edits`."""
     seen = {record["id"] for record in state}
     merged = list(state)
     for record in (record for write in writes for record in _items(write)):
@@ -77,7 +80,7 @@ def append_records(state: list[dict[str, Any]], writes: Sequence[Any]) -> list[d
 
 
 def keep_latest(state: dict[str, Any], writes: Sequence[Any]) -> dict[str, Any]:
-    """Return the newest value; the reducer of `brief`, on a delta channel so that it is written only when it changes."""
+    """Return the newest value; the reducer of what seldom changes, on a delta channel so that it is written only when it does."""
     return writes[-1] if writes else state
 
 
@@ -88,6 +91,12 @@ class State(TypedDict, total=False):
     """The transcript. Written by the caller, ingest (stamps), respond, run_tools, settle (notices)."""
     compactions: Annotated[list[dict[str, Any]], DeltaChannel(append_records)]
     """Append-only records of folds. Written by compact."""
+    edits: Annotated[list[dict[str, Any]], DeltaChannel(append_records)]
+    """Append-only changes of a person: pins made and taken away, messages excluded, compactions undone. Written by `Conversation`."""
+    archive: Annotated[dict[str, Any], DeltaChannel(keep_latest)]
+    """How many messages retired to the store. Written by prepare."""
+    learned: Annotated[dict[str, Any], DeltaChannel(keep_latest)]
+    """What the provider taught: its tokens for each one counted, its limit where an error named it. Written by respond."""
     brief: Annotated[dict[str, Any], DeltaChannel(keep_latest)]
     """What surrounds each call: system prompt, tool tokens, limit, encoding, policy. Written by ingest when it changes."""
     usage: dict[str, Any]
@@ -102,9 +111,14 @@ class Input(TypedDict):
     messages: Sequence[AnyMessage | BaseMessage]
 
 
-def thread_of(values: Mapping[str, Any]) -> tuple[list[BaseMessage], list[dict[str, Any]]]:
-    """Return a thread's transcript and its compactions, empty where there are none yet."""
-    return values.get("messages") or [], values.get("compactions") or []
+def thread_of(values: Mapping[str, Any]) -> Thread:
+    """Return a thread as memory sees it, empty where there is nothing yet."""
+    return Thread(
+        messages=values.get("messages") or [],
+        records=values.get("compactions") or [],
+        edits=values.get("edits") or [],
+        archived=(values.get("archive") or {}).get("count", 0),
+    )
 
 
 def turn_of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,22 +126,31 @@ def turn_of(values: Mapping[str, Any]) -> dict[str, Any]:
     return dict(values.get("turn") or {})
 
 
-def view_of(values: Mapping[str, Any], context: Context) -> View:
-    """Return the next call of a thread."""
-    return build_view(*thread_of(values), frame_of(values, context))
+def layout_of(values: Mapping[str, Any], context: Context) -> Layout:
+    """Return the next call of a thread before anything gives way."""
+    return Layout(thread_of(values), frame_of(values, context))
+
+
+def calibration_of(values: Mapping[str, Any]) -> Calibration:
+    """Return what the thread's provider taught about its counting."""
+    return Calibration.from_json(values.get("learned") or {})
 
 
 def frame_of(values: Mapping[str, Any], context: Context) -> Frame:
     """Return the frame of a thread's next call: its brief, with this run's settings on top."""
-    brief, turn = values.get("brief") or {}, turn_of(values)
+    brief, turn, learned = values.get("brief") or {}, turn_of(values), calibration_of(values)
+    limit = context.model_limit or brief.get("limit") or 0
     return Frame(
         system=context.system_prompt or brief.get("system") or "",
         tool_tokens=brief.get("tool_tokens", 0),
-        limit=context.model_limit or brief.get("limit") or 0,
+        limit=min(limit, learned.limit or limit),
         encoding=brief.get("encoding") or "o200k_base",
         policy=CompactionPolicy.from_json(brief.get("policy") or {}),
         # A ceiling holds for the turn that met it.
         ceiling=turn.get("ceiling") if turn.get("status") in {"running", "overflow"} else None,
+        factor=learned.factor,
+        window=brief.get("window"),
+        dialect=brief.get("dialect", ""),
     )
 
 
@@ -139,4 +162,4 @@ def next_view(values: Mapping[str, Any], context: Context | None = None) -> list
     """
     if not values.get("brief"):
         return []
-    return view_of(values, context or Context()).messages
+    return build_view(layout_of(values, context or Context())).messages

@@ -1,9 +1,15 @@
 """The one acceptance gate: every new memory passes it, whoever wrote it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-@dataclass(frozen=True)
+from longtable.graph.errors import Reason
+from longtable.memory.rounds import all_calls
+
+
+@dataclass(frozen=True, kw_only=True)
 class Candidate:
     """A memory that asks to be accepted. Sizes in tokens."""
 
@@ -21,18 +27,50 @@ class Candidate:
     margin: float
     summary_budget: int
     """Most tokens a summary may have."""
+    missing_pins: Sequence[str] = ()
+    """Pins within budget that the block does not hold word for word."""
+    unknown_citations: Sequence[int] = ()
+    """Cited numbers that no message of the transcript has."""
+    pairs_valid: bool = True
+    """Whether each call of the view has exactly its answers."""
 
 
-def objections(candidate: Candidate) -> list[str]:
+def objections(candidate: Candidate) -> list[Reason]:
     """Return why a memory is not accepted, each reason in words a summariser can act on; empty when it is."""
-    reasons = []
+    found: list[Reason] = []
+
+    def object_(code: str, message: str) -> None:
+        found.append(Reason(code=code, message=message))
+
     if not candidate.summary.strip():
-        reasons.append("it is empty or lacks the headings")
+        object_("empty", "it is empty or lacks the headings")
     most = min(int(candidate.replaced_tokens * (1 - candidate.margin)), candidate.summary_budget)
     if candidate.summary_tokens > most:
-        reasons.append(f"it has {candidate.summary_tokens} tokens, at most {most} are accepted")
+        object_("too_long", f"it has {candidate.summary_tokens} tokens, at most {most} are accepted")
     if candidate.view_tokens >= candidate.view_before:
-        reasons.append(f"the view would not shrink ({candidate.view_before} to {candidate.view_tokens} tokens)")
+        object_("no_gain", f"the view would not shrink ({candidate.view_before} to {candidate.view_tokens} tokens)")
     if candidate.view_tokens > candidate.budget and candidate.kept_tokens < candidate.budget:
-        reasons.append(f"the view would have {candidate.view_tokens} tokens, the threshold is {candidate.budget}")
-    return reasons
+        object_("over_threshold", f"the view would have {candidate.view_tokens} tokens, the threshold is {candidate.budget}")
+    if candidate.missing_pins:
+        object_("pins_missing", f"it lacks words of the user that must stay: {'; '.join(candidate.missing_pins)[:300]}")
+    if candidate.unknown_citations:
+        object_("unknown_citations", f"it cites messages that do not exist: {', '.join(map(str, candidate.unknown_citations[:10]))}")
+    if not candidate.pairs_valid:
+        object_("broken_pairs", "the view would hold a tool call without its answer, or an answer without its call")
+    return found
+
+
+def pairs_valid(messages: Sequence[BaseMessage]) -> bool:
+    """Tell whether each tool call is followed by exactly its answers, and each answer stands behind its call."""
+    open_calls: list[str] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id not in open_calls:
+                return False
+            open_calls.remove(message.tool_call_id)
+            continue
+        if open_calls:
+            return False
+        if isinstance(message, AIMessage):
+            open_calls = [call["id"] or "" for call in all_calls(message)]
+    return not open_calls

@@ -3,19 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Literal
 
-from langchain_core.messages import BaseMessage
-
+from longtable.memory.block import ledger_of, ledger_text, pins_text
+from longtable.memory.ledger import ledger_lines
+from longtable.memory.pin_view import live_pins
+from longtable.memory.pins import heuristic_pins
+from longtable.memory.policy import WINDOW
 from longtable.memory.rounds import pair_calls, split_rounds
-from longtable.memory.view import Frame, Record, live_record, measure
+from longtable.memory.thread import Record
+from longtable.memory.view import Layout
 
 ROOM = 0.9
 """A view that keeps all of `keep_rounds` must be this far under the threshold, or the next turn would fold again."""
 
+When = Literal["due", "ahead", "asked"]
+"""Why a fold is looked for: before a call, after an answer (ahead of the next turn), or because a person asked."""
+
 
 @dataclass(frozen=True)
 class Fold:
-    """The messages to fold: `messages[start:end]` of the transcript. Token counts are of the next call."""
+    """The messages to fold: live messages `start` to `end`. Token counts are of the next call."""
 
     start: int
     end: int
@@ -26,26 +34,28 @@ class Fold:
     """Most tokens the summary may have."""
 
 
-def plan_fold(messages: Sequence[BaseMessage], compactions: Sequence[Record], frame: Frame, *, asked: bool = False) -> Fold | None:
+def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
     """Return what to fold now, oldest rounds first, or None when nothing is due or nothing can be folded.
 
-    Due: the view is over the threshold, the thread has `min_messages` and `min_new_messages` came since the last
-    fold. A view that would not fit the limit at all, a provider's overflow (`frame.ceiling`), or a person who asked
-    waives the message counts. The newest round is never folded; fewer than `keep_rounds` stay only where so many
-    do not fit.
+    Due: the view is over the threshold (`ahead`: over `ahead_share`) or one of the policy's triggers is met, the thread
+    has `min_messages` and `min_new_messages` came since the last fold. A view that would not fit the limit at all, a
+    provider's overflow (`frame.ceiling`), or a person who asked waives the message counts. The newest round is never
+    folded; fewer than `keep_rounds` and `keep_messages` stay only where so many do not fit.
     """
-    parts = measure(messages, compactions, frame)
-    before = parts.total
+    frame, policy, thread = layout.frame, layout.frame.policy, layout.thread
+    if policy.strategy == WINDOW:
+        return None
+    before = layout.parts.total
     urgent = before > frame.hard_tokens or frame.ceiling is not None
-    if not asked and before <= frame.threshold_tokens:
+    if when != "asked" and not _is_due(layout, when):
         return None
-    record, start = live_record(messages, compactions)
-    policy = frame.policy
-    if not (asked or urgent) and (len(messages) < policy.min_messages or (record and len(messages) - start < policy.min_new_messages)):
+    record, start = thread.live
+    fresh = len(thread.messages) - start
+    if when != "asked" and not urgent and (thread.length < policy.min_messages or (record and fresh < policy.min_new_messages)):
         return None
-    rounds = split_rounds(messages[start:])
-    sizes = [sum(map(frame.counter.message, pair_calls(round_))) for round_ in rounds]
-    kept = _rounds_to_keep(sizes, before - sum(sizes) - parts.memory, frame)
+    rounds = split_rounds(thread.messages[start:])
+    sizes = [sum(map(frame.counter.message, pair_calls([m for m in round_ if m.id not in thread.excluded]))) for round_ in rounds]
+    kept = _rounds_to_keep(sizes, [len(round_) for round_ in rounds], layout)
     folded = rounds[: len(rounds) - kept]
     if not folded:
         return None
@@ -59,13 +69,34 @@ def plan_fold(messages: Sequence[BaseMessage], compactions: Sequence[Record], fr
     )
 
 
-def _rounds_to_keep(sizes: Sequence[int], fixed: int, frame: Frame) -> int:
-    """Return how many of the newest rounds stay: `keep_rounds` if they fit, else as many as the target allows, at least 1."""
+def _is_due(layout: Layout, when: When) -> bool:
+    frame, policy, parts = layout.frame, layout.frame.policy, layout.parts
+    if parts.total > (frame.ahead_tokens if when == "ahead" else frame.threshold_tokens):
+        return True
+    if policy.trigger_tokens is not None and parts.memory + parts.messages > policy.trigger_tokens:
+        return True
+    return policy.trigger_messages is not None and len(layout.thread.unfolded) >= policy.trigger_messages
+
+
+def _rounds_to_keep(sizes: Sequence[int], lengths: Sequence[int], layout: Layout) -> int:
+    """Return how many of the newest rounds stay: those the policy keeps if they fit, else as many as the target allows, at least 1."""
     if not sizes:
         return 0
-    base = fixed + frame.summary_tokens
+    frame = layout.frame
+    base = layout.parts.system + frame.tool_tokens + frame.summary_tokens + _beside_summary(layout)
     newest = [base + tokens for tokens in accumulate(reversed(sizes))]
-    keep = min(frame.policy.keep_rounds, len(sizes))
+    messages = list(accumulate(reversed(lengths)))
+    enough = next((i + 1 for i, count in enumerate(messages) if count >= frame.policy.keep_messages), len(sizes))
+    keep = min(max(frame.policy.keep_rounds, enough), len(sizes))
     if newest[keep - 1] <= frame.threshold_tokens * ROOM:
         return keep
     return max(1, sum(1 for total in newest[:keep] if total <= frame.target_tokens))
+
+
+def _beside_summary(layout: Layout) -> int:
+    """Return the most tokens that pins and ledger take once all unfolded rounds are folded."""
+    thread, frame, count = layout.thread, layout.frame, layout.frame.counter.text
+    pins = live_pins([*thread.pins, *heuristic_pins(thread.unfolded)])
+    lines = [*ledger_of(thread), *ledger_lines(thread.unfolded, dialect=frame.dialect)]
+    language = layout.memory.language
+    return count(pins_text(pins, frame, language)) + count(ledger_text(lines, frame, language))

@@ -10,6 +10,9 @@ STAMP = "longtable"
 RECALLED = "recalled"
 """Kind of a message that repeats earlier ones: no fold takes its words for new."""
 
+EXCLUDED = "excluded"
+"""Kind of a message that a person took out of views, summaries and recall."""
+
 Marked = TypeVar("Marked", bound=BaseMessage)
 
 
@@ -25,9 +28,14 @@ def turn_number(message: BaseMessage) -> int:
     return number if isinstance(number, int) else 0
 
 
+def kind_of(message: BaseMessage) -> str:
+    """Return a message's kind, "normal" where it has no other."""
+    return str(marks_of(message).get("kind", "normal"))
+
+
 def is_recalled(message: BaseMessage) -> bool:
     """Tell whether a message only brings earlier ones back."""
-    return marks_of(message).get("kind") == RECALLED
+    return kind_of(message) == RECALLED
 
 
 def marked(message: Marked, **marks: Any) -> Marked:

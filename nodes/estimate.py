@@ -7,9 +7,10 @@ from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
 from longtable.graph.events import ContextUsage, UsageParts
-from longtable.graph.state import State, frame_of, thread_of, turn_of
+from longtable.graph.state import State, layout_of, turn_of
+from longtable.memory.frame import Frame
 from longtable.memory.plan import plan_fold
-from longtable.memory.view import Frame, Parts, build_view, measure
+from longtable.memory.view import View, build_view
 
 
 @dataclass(frozen=True)
@@ -18,13 +19,11 @@ class Estimate:
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         context = runtime.context or Context()
-        frame = frame_of(state, context)
-        messages, compactions = thread_of(state)
-        turn = turn_of(state)
-        fold = plan_fold(messages, compactions, frame)
+        layout = layout_of(state, context)
+        frame, turn = layout.frame, turn_of(state)
+        fold = plan_fold(layout)
         due = fold is not None and not waits(turn.get("breaker"), fold.tokens_before, frame)
-        parts = measure(messages, compactions, frame) if due else build_view(messages, compactions, frame).parts
-        usage = usage_event(parts, frame)
+        usage = usage_event(View(layout.messages, layout.parts) if due else build_view(layout), frame)
         runtime.stream_writer(usage)
         update: dict[str, Any] = {"usage": {**{key: value for key, value in usage.items() if key != "type"}, "due": due}}
         if turn.get("status") in {"running", "overflow"}:
@@ -38,14 +37,20 @@ def waits(breaker: int | None, tokens: int, frame: Frame) -> bool:
     return breaker is not None and tokens < breaker + frame.policy.breaker_share * frame.limit
 
 
-def usage_event(parts: Parts, frame: Frame) -> ContextUsage:
-    """Return the event that tells a call's size in tokens by part."""
+def usage_event(view: View, frame: Frame) -> ContextUsage:
+    """Return the event that tells a call's size by part, and how much had to give way for it."""
+    parts = view.parts
+    calibrated = round(parts.total * frame.factor)
     return ContextUsage(
         type="context_usage",
         total=parts.total,
+        calibrated=calibrated,
+        ratio=round(frame.factor, 4),
         limit=frame.limit,
-        fraction=round(parts.total / frame.limit, 4),
+        fraction=round(calibrated / frame.limit, 4),
         threshold=frame.policy.threshold,
         parts=UsageParts(system=parts.system, tools=parts.tools, memory=parts.memory, messages=parts.messages),
+        shrunk=view.shrunk,
+        left_out=view.left_out,
         estimated=frame.counter.estimated,
     )

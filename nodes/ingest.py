@@ -19,9 +19,9 @@ from longtable.graph.errors import (
     WrongRoleError,
 )
 from longtable.graph.state import State, frame_of, thread_of, turn_of
+from longtable.memory.frame import Frame
 from longtable.memory.stamps import STAMP
 from longtable.memory.tokens import PRIMING
-from longtable.memory.view import Frame
 
 THREADS = ("longtable", "threads")
 """Namespace of the thread index in the store: one small item a thread, so that listing loads no checkpoint."""
@@ -51,8 +51,11 @@ class Ingest:
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         context = runtime.context or Context()
         brief = self.brief(context)
-        update: Update = {"brief": brief} if brief != state.get("brief") else {}
-        messages, _ = thread_of(state)
+        before_brief = state.get("brief") or {}
+        update: Update = {"brief": brief} if brief != before_brief else {}
+        if before_brief.get("model") != brief.get("model") and state.get("learned"):
+            update["learned"] = {}  # what one provider taught says nothing of another
+        messages = thread_of(state).messages
         new = unstamped(messages)
         before = turn_of(state)
         number = before.get("number", 0)

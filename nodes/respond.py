@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,11 +13,12 @@ from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
 from longtable.graph.errors import ModelContextOverflowError, ProviderUnavailableError
-from longtable.graph.state import State, thread_of, turn_of, view_of
+from longtable.graph.state import State, calibration_of, layout_of, thread_of, turn_of
+from longtable.memory.calibration import Calibration
 from longtable.memory.rounds import all_calls
-from longtable.memory.view import View
+from longtable.memory.view import View, build_view
 from longtable.nodes.ingest import stamp
-from longtable.nodes.providers import broke_off, provider_error
+from longtable.nodes.providers import broke_off, learned_limit, provider_error
 
 Update = dict[str, Any]
 TRIES = 2
@@ -40,7 +41,7 @@ class Respond:
                     break
         except Exception as error:
             return _failed(error, state, context, view)
-        return self._answered(answer, state)
+        return self._answered(answer, state, view)
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Do the same without blocking the event loop."""
@@ -52,15 +53,17 @@ class Respond:
                     break
         except Exception as error:
             return _failed(error, state, context, view)
-        return self._answered(answer, state)
+        return self._answered(answer, state, view)
 
-    def _answered(self, answer: BaseMessage, state: State) -> Update:
+    def _answered(self, answer: BaseMessage, state: State, view: View) -> Update:
         turn = turn_of(state)
         status = "empty_answer" if is_empty(answer) else "running"
         update: Update = {"turn": {**turn, "calls": turn.get("calls", 0) + 1, "status": status}}
+        reported = answer.usage_metadata if isinstance(answer, AIMessage) else None
+        update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
         if status == "running":
             stamped = stamp(answer, turn=turn.get("number", 0), time=self.clock().isoformat(timespec="seconds"))
-            update["messages"] = [_with_call_ids(_with_fresh_id(stamped, thread_of(state)[0]))]
+            update["messages"] = [_with_call_ids(_with_fresh_id(stamped, thread_of(state).messages))]
         return update
 
 
@@ -77,18 +80,34 @@ def is_empty(answer: BaseMessage) -> bool:
 
 def _view(state: State, runtime: Runtime[Context]) -> tuple[Context, View]:
     context = runtime.context or Context()
-    return context, view_of(state, context)
+    return context, build_view(layout_of(state, context))
 
 
 def _failed(error: Exception, state: State, context: Context, view: View) -> Update:
     known = provider_error(error)
     if known is None:
         raise error
+    if not isinstance(known, ModelContextOverflowError):
+        raise known from error
     turn = turn_of(state)
-    if isinstance(known, ModelContextOverflowError) and turn.get("overflows", 0) < context.max_overflow_retries:
-        changes = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "breaker": None}
-        return {"turn": {**turn, **changes, "status": "overflow"}}
-    raise known from error
+    if turn.get("overflows", 0) >= context.max_overflow_retries:
+        raise ModelContextOverflowError(f"{known} ({_too_big(view)})") from error
+    changes = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "breaker": None}
+    calibration = calibration_of(state)
+    if (limit := learned_limit(error)) is not None:
+        calibration = replace(calibration, limit=limit)
+    return {"turn": {**turn, **changes, "status": "overflow"}, **_learned(calibration, state)}
+
+
+def _learned(calibration: Calibration, state: State) -> Update:
+    """Return the update of what the provider taught, none where it taught nothing new."""
+    return {} if calibration == calibration_of(state) else {"learned": calibration.as_json()}
+
+
+def _too_big(view: View) -> str:
+    """Say what of a call takes the room, the largest part first."""
+    parts = sorted(((tokens, name) for name, tokens in asdict(view.parts).items()), reverse=True)
+    return "tokens sent: " + ", ".join(f"{name} {tokens:,}" for tokens, name in parts)
 
 
 def _with_call_ids(answer: BaseMessage) -> BaseMessage:

@@ -25,7 +25,12 @@ def after_respond(state: State) -> Literal["estimate", "run_tools", "settle"]:
     """Run the calls of the answer; count again after an overflow; else the turn is complete."""
     if _status(state) == "overflow":
         return "estimate"
-    return "run_tools" if open_calls(thread_of(state)[0]) else "settle"
+    return "run_tools" if open_calls(thread_of(state).messages) else "settle"
+
+
+def after_settle(state: State) -> Literal["prepare", "__end__"]:
+    """Make room for the next turn where there is something to fold or to retire."""
+    return "prepare" if turn_of(state).get("prepare") else "__end__"
 
 
 def open_calls(messages: Sequence[BaseMessage]) -> AIMessage | None:

@@ -162,5 +162,5 @@ def _query_finished(call_id: str, name: str, ms: int, result: QueryResult) -> Qu
 
 
 def _calls(state: State) -> list[ToolCall]:
-    answer = open_calls(thread_of(state)[0])
+    answer = open_calls(thread_of(state).messages)
     return all_calls(answer) if isinstance(answer, AIMessage) else []

@@ -1,4 +1,4 @@
-"""Close the turn: give a notice where there is no answer, raise where the input was refused."""
+"""Close the turn: give a notice where there is no answer, raise where the input was refused, see what is to prepare."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -21,6 +21,7 @@ from longtable.graph.errors import (
 from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.summary import language_of
 from longtable.nodes.ingest import stamp
+from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.prompts import NOTICES
 
 _REFUSALS: dict[str, Callable[..., InputError]] = {
@@ -44,12 +45,14 @@ class Settle:
         if status == "refused":
             refusal = turn["refusal"]
             raise _REFUSALS[refusal["code"]](**refusal["numbers"])
+        prepare = status != "compacting" and worth_preparing(state, runtime)
         if status not in NOTICES:
-            return {"turn": {**turn, "status": "answered"}}
+            return {"turn": {**turn, "status": "answered", "prepare": prepare}}
         context = runtime.context or Context()
-        language = context.language or newest_language(thread_of(state)[0])
+        language = context.language or newest_language(thread_of(state).messages)
         notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0)), id=str(uuid.uuid4()))
-        return {"messages": [stamp(notice, turn=turn["number"], time=self.clock().isoformat(timespec="seconds"))], "turn": turn}
+        stamped = stamp(notice, turn=turn["number"], time=self.clock().isoformat(timespec="seconds"))
+        return {"messages": [stamped], "turn": {**turn, "prepare": prepare}}
 
 
 def newest_language(messages: Sequence[BaseMessage]) -> str:

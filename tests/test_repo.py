@@ -22,7 +22,7 @@ ARROWS: dict[str, set[str]] = {
     "tools": {"longtable.tools", *BOTTOM},
     "nodes": {"longtable.nodes", "longtable.memory", "longtable.tools", *SPOKEN},
     "graph.errors": set(),
-    "graph.events": set(),
+    "graph.events": {*BOTTOM},
     "graph.context": {*BOTTOM},
     "graph.state": {"longtable.memory", *SPOKEN},
     "graph": {"longtable.graph", "longtable.nodes", "longtable.memory", "longtable.tools"},

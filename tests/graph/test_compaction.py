@@ -15,34 +15,9 @@ from longtable.memory.summary import findings_in
 from longtable.memory.tokens import counter
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call, script
+from tests.support.threads import CONTEXT, GOOD, LIMIT, SECRET, of_type, summariser, talk, talker, thread
 
-LIMIT = 3_000
-CONTEXT = Context(model_limit=LIMIT)
 BOTH: Any = ["messages", "custom"]
-SECRET = "Zanzibar-token"
-GOOD = f"## Facts and findings\n- the user asked for numbers {SECRET} [m1-m2]\n## Constraints\n- none"
-
-
-def talker() -> ScriptedModel:
-    """Return a model that answers each question with its number."""
-    return ScriptedModel(say=lambda sent: AIMessage(f"answer to {sent[-1].text.split()[0]} " + "a " * 82))
-
-
-def summariser(say: Callable[[Any], AIMessage] = lambda _: AIMessage(GOOD)) -> ScriptedModel:
-    return ScriptedModel(say=say, profile={"max_input_tokens": 100_000})
-
-
-def thread(model: ScriptedModel | None = None, **more: Any) -> Conversation:
-    graph = build_graph(model=model or talker(), **more).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
-    return Conversation(graph, "t", context=CONTEXT)
-
-
-def talk(conversation: Conversation, turns: int, start: int = 0) -> list[dict[str, Any]]:
-    return [dict(e) for n in range(start, start + turns) for e in conversation.stream(f"q{n} " + "w " * 82)]
-
-
-def of_type(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    return [event for event in events if event["type"] == kind]
 
 
 def test_a_long_thread_is_folded_stays_under_the_threshold_and_loses_nothing() -> None:
@@ -62,8 +37,11 @@ def test_a_long_thread_is_folded_stays_under_the_threshold_and_loses_nothing() -
 
 
 def test_short_threads_are_never_folded() -> None:
-    events = talk(thread(), 5)
+    """Eight messages over the threshold stay: ten are the least; without that setting the same talk is folded."""
+    events = talk(thread(), 4, words=400)
+    assert max(event["fraction"] for event in of_type(events, "context_usage")) > 0.6
     assert of_type(events, "context_compressed") == []
+    assert of_type(talk(thread(policy=CompactionPolicy(min_messages=0)), 4, words=400), "context_compressed")
 
 
 def test_the_memory_reaches_the_model_and_reads_back() -> None:
@@ -162,7 +140,7 @@ def test_a_fold_is_made_once_whatever_is_replayed() -> None:
     while not of_type(events, "context_compressed"):
         events += talk(conversation, 1, start=n)
         n += 1
-    before = next(state for state in graph.get_state_history(conversation.config) if state.next == ("compact",))
+    before = next(state for state in graph.get_state_history(conversation.config) if state.next in {("compact",), ("prepare",)})
     records = graph.get_state(conversation.config).values["compactions"]
     graph.invoke(None, before.config, context=CONTEXT)
     assert len(summarizer.sent) == 1
@@ -192,7 +170,7 @@ def test_the_breaker_survives_a_restart() -> None:
 
 
 def test_compacting_now_folds_under_the_threshold_and_changes_no_turn() -> None:
-    conversation = thread()
+    conversation = thread(policy=CompactionPolicy(ahead=False))
     talk(conversation, 9)
     history = conversation.history()
     fold = conversation.compact()
@@ -207,7 +185,7 @@ def test_compacting_now_folds_under_the_threshold_and_changes_no_turn() -> None:
 
 def test_compacting_now_works_async() -> None:
     async def run() -> None:
-        conversation = thread()
+        conversation = thread(policy=CompactionPolicy(ahead=False))
         for n in range(9):
             await conversation.aask(f"q{n} " + "w " * 82)
         fold = await conversation.acompact()
@@ -240,7 +218,7 @@ def test_next_view_is_pure_and_public() -> None:
 
 
 def test_the_policy_is_the_callers() -> None:
-    conversation = thread(policy=CompactionPolicy(keep_rounds=2, min_messages=4, threshold=0.4, target=0.2))
+    conversation = thread(policy=CompactionPolicy(keep_rounds=2, min_messages=4, threshold=0.4, target=0.2, ahead=False))
     events = talk(conversation, 12)
     folds = of_type(events, "context_compressed")
     assert folds

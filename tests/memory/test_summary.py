@@ -10,6 +10,7 @@ from longtable.memory.summary import (
     findings_in,
     language_of,
     render_memory,
+    render_message,
     summary_input,
     summary_prompt,
 )
@@ -32,7 +33,7 @@ def test_a_finding_reads_back_as_it_was_written() -> None:
         assert read == Finding("How many / flights in May?", finding.answer, finding.sql, finding.ids)
 
 
-def test_the_fallback_keeps_question_answer_and_the_sql_that_ran() -> None:
+def test_the_fallback_keeps_question_and_answer_the_sql_is_the_ledgers() -> None:
     round_: list[BaseMessage] = [
         HumanMessage("How many flights?"),
         AIMessage("", tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT nope"}, "id": "1"}]),
@@ -42,7 +43,7 @@ def test_the_fallback_keeps_question_answer_and_the_sql_that_ran() -> None:
         AIMessage("There are 336,776 flights."),
     ]
     summary = fallback_summary("", numbered(round_), language="en", budget=400, count=count)
-    assert findings_in(summary) == [Finding("How many flights?", "There are 336,776 flights.", "SELECT count(*) FROM flights", "m1-m6")]
+    assert findings_in(summary) == [Finding("How many flights?", "There are 336,776 flights.", ids="m1-m6")]
     assert [line for line in summary.splitlines() if line.startswith("## ")] == [f"## {heading}" for heading in HEADINGS["en"]]
 
 
@@ -69,18 +70,6 @@ def test_a_budget_for_nothing_gives_nothing() -> None:
     assert fallback_summary("", numbered(talk(2)), language="en", budget=5, count=count) == ""
 
 
-def test_the_fallback_quotes_the_users_rules() -> None:
-    history: list[BaseMessage] = [
-        HumanMessage("From now on always show kilometres."),
-        AIMessage("Yes."),
-        HumanMessage("以后只看 JFK 的航班。"),
-        AIMessage("好。"),
-    ]
-    summary = fallback_summary("", numbered(history), language="en", budget=500, count=count)
-    assert '- "From now on always show kilometres." [m1]' in summary
-    assert '- "以后只看 JFK 的航班。" [m3]' in summary
-
-
 def test_a_models_summary_keeps_its_lines_and_loses_unknown_citations() -> None:
     answer = (
         "Sure!\n**Facts and findings**\n- 28,796 flights in May [m4]\n* invented [m99]\n## Constraints:\nonly JFK [m2-m3]\n## Nonsense\n- x"
@@ -105,9 +94,9 @@ def test_the_language_is_the_users() -> None:
 
 def test_only_tool_results_are_clipped_for_the_summariser() -> None:
     words = "word " * 1_000
-    text = summary_input(
-        "before", numbered([HumanMessage(words), ToolMessage(words, tool_call_id="1")]), clip_tool_chars=800, reason="it is empty"
-    )
+    messages = numbered([HumanMessage(words), ToolMessage(words, tool_call_id="1")])
+    rendered = [render_message(number, message, clip_tool_chars=800) for number, message in messages]
+    text = summary_input("before", rendered, reason="it is empty")
     assert words in text
     assert text.count("word ") < 1_200
     assert "before" in text

@@ -8,9 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.plan import plan_fold
+from longtable.memory.plan import Fold, When
+from longtable.memory.plan import plan_fold as fold_of
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.view import Frame, build_view, live_record, measure
+from longtable.memory.frame import Frame, Parts
+from longtable.memory.thread import Thread
+from longtable.memory.view import Layout, View, newest
+from longtable.memory.view import build_view as view_of
 from tests.memory.test_rounds import assert_paired
 from tests.support.histories import histories, talk
 
@@ -20,7 +24,23 @@ def frame(limit: int, **policy: Any) -> Frame:
 
 
 def record(to_id: str, summary: str = "## Facts and findings\n- earlier things", **more: Any) -> Mapping[str, Any]:
-    return {"id": f"c-{to_id}", "to_id": to_id, "summary": summary, "language": "en", **more}
+    return {"id": f"c-{to_id}", "previous": None, "to_id": to_id, "count": 1_000, "summary": summary, "language": "en", **more}
+
+
+def layout(messages: Sequence[BaseMessage], records: Sequence[Mapping[str, Any]], limits: Frame) -> Layout:
+    return Layout(Thread(messages, records), limits)
+
+
+def build_view(messages: Sequence[BaseMessage], records: Sequence[Mapping[str, Any]], limits: Frame) -> View:
+    return view_of(layout(messages, records, limits))
+
+
+def measure(messages: Sequence[BaseMessage], records: Sequence[Mapping[str, Any]], limits: Frame) -> Parts:
+    return layout(messages, records, limits).parts
+
+
+def plan_fold(messages: Sequence[BaseMessage], records: Sequence[Mapping[str, Any]], limits: Frame, when: When = "due") -> Fold | None:
+    return fold_of(layout(messages, records, limits), when)
 
 
 def sent(messages: Sequence[BaseMessage], limits: Frame) -> int:
@@ -31,15 +51,15 @@ def sent(messages: Sequence[BaseMessage], limits: Frame) -> int:
 @given(histories(), st.sampled_from([800, 2_000, 8_000]))
 def test_every_view_fits_is_paired_and_holds_the_newest_words(history: list[BaseMessage], limit: int) -> None:
     limits = frame(limit)
-    newest = [m for m in history if m.type == "human"][-1]
-    alone = sent([HumanMessage(limits.system), newest], limits) + 40
+    last = [m for m in history if m.type == "human"][-1]
+    alone = sent([HumanMessage(limits.system), last], limits) + 40
     if alone > limits.threshold_tokens:
         return  # ingest refuses it
     view = build_view(history, [], limits)
     one_round = sum(m.type == "human" for m in history) == 1
     assert sent(view.messages, limits) <= (limits.threshold_tokens if one_round else limits.hard_tokens)
     assert view.parts.total == sent(view.messages, limits)
-    assert newest in view.messages
+    assert last in view.messages
     assert_paired(view.messages[1:])
     assert build_view(history, [], limits).messages == view.messages
 
@@ -96,8 +116,61 @@ def test_memory_stands_in_the_one_system_message_before_the_rounds_after_it() ->
 
 def test_a_record_whose_end_is_gone_does_not_apply() -> None:
     history = talk(4)
-    assert live_record(history, [record("a0"), record("gone")]) == (record("a0"), 2)
-    assert live_record(history, [record("gone")]) == (None, 0)
+    assert Thread(history, [record("a0"), record("gone")]).live == (record("a0"), 2)
+    assert Thread(history, [record("gone")]).live == (None, 0)
+
+
+def test_a_record_whose_messages_all_retired_applies() -> None:
+    retired = record("gone", count=8)
+    assert Thread(talk(4), [retired], archived=8).live == (retired, 0)
+    assert Thread(talk(4), [retired], archived=6).live == (None, 0)
+
+
+def test_an_undone_record_does_not_apply_and_the_one_before_does() -> None:
+    history = talk(4)
+    thread = Thread(history, [record("a0"), record("a1")], edits=[{"id": "e", "op": "undo", "record": "c-a1"}])
+    assert thread.live == (record("a0"), 2)
+
+
+def test_an_excluded_message_leaves_the_view_and_comes_back_when_included() -> None:
+    history = talk(3)
+    out = {"id": "e1", "op": "exclude", "message": history[2].id, "number": 3}
+    back = {"id": "e2", "op": "include", "message": history[2].id}
+    limits = frame(8_000)
+    assert view_of(Layout(Thread(history, edits=[out]), limits)).messages[1:] == [*history[:2], *history[3:]]
+    assert view_of(Layout(Thread(history, edits=[out, back]), limits)).messages[1:] == history
+
+
+@pytest.mark.parametrize(("role", "kinds"), [("system", ["system", "human"]), ("assistant", ["system", "ai"]), ("user", ["system", "human"])])
+def test_memory_stands_where_the_policy_says(role: str, kinds: list[str]) -> None:
+    limits = frame(8_000, memory_role=role)
+    view = build_view(talk(4), [record("a1")], limits)
+    assert [m.type for m in view.messages[:2]] == kinds
+    assert ("earlier things" in view.messages[0].text) == (role == "system")
+    assert role == "system" or "earlier things" in view.messages[1].text
+    assert view.parts.total == sent(view.messages, limits)
+    assert view.parts.memory > 0
+
+
+def test_the_memory_says_which_messages_it_stands_for() -> None:
+    view = build_view(talk(4), [record("a1", count=4)], frame(8_000))
+    assert "m1-m4" in view.messages[0].text
+
+
+def test_a_window_holds_the_newest_messages_and_always_the_newest_question() -> None:
+    limits = frame(8_000, strategy="window", keep_messages=3)
+    history = talk(4)
+    assert build_view(history, [], limits).messages[1:] == history[-3:]
+    assert plan_fold(history, [], limits) is None
+    asked = [*history, HumanMessage("q", id="q"), *(AIMessage(f"step {n}", id=f"s{n}") for n in range(5))]
+    assert [m.id for m in newest(asked, 3)] == ["q", "s2", "s3", "s4"]
+
+
+def test_calibration_lowers_what_a_view_may_have() -> None:
+    limits = Frame(system="s", tool_tokens=0, limit=10_000, encoding="o200k_base", factor=1.5)
+    assert limits.threshold_tokens == 4_000
+    view = build_view(talk(60, words=60), [], limits)
+    assert view.parts.total <= limits.hard_tokens == 5_666
 
 
 def test_short_threads_are_not_folded_until_they_would_not_fit_at_all() -> None:
@@ -134,7 +207,7 @@ def test_asked_for_folds_under_the_threshold_too() -> None:
     history = talk(9)
     limits = frame(100_000)
     assert plan_fold(history, [], limits) is None
-    fold = plan_fold(history, [], limits, asked=True)
+    fold = plan_fold(history, [], limits, "asked")
     assert fold is not None
     assert fold.end == 6
 

@@ -1,0 +1,158 @@
+"""Run a compiled graph on one thread: its stream as events, its state, what was interrupted, what a person changes."""
+
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, TypeVar, cast
+
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StateSnapshot
+
+from longtable.graph.context import Context
+from longtable.graph.errors import ConfigError, ThreadNotFoundError, TurnPendingError
+from longtable.graph.events import AnswerEvent, Event, Token
+from longtable.graph.persistence import storage_errors
+from longtable.graph.state import Input, State, turn_of
+
+Graph = CompiledStateGraph[State, Context, Input, State]
+MODES = ["messages", "custom", "updates"]
+Values = Mapping[str, Any]
+Update = dict[str, Any]
+Result = TypeVar("Result")
+
+
+class Runner:
+    """One thread of a compiled graph. The methods without `a` want a sync checkpointer, the others an async one."""
+
+    def __init__(self, graph: Graph, thread_id: str | None = None, *, context: Context | None = None) -> None:
+        if graph.checkpointer is None:
+            raise ConfigError("a Conversation needs a graph compiled with a checkpointer: graph.compile(checkpointer=...)")
+        self.graph = graph
+        self.thread_id = thread_id or uuid.uuid4().hex[:12]
+        self.context = context or Context()
+        self.config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
+
+    def _run(self, given: Any) -> Iterator[Event]:
+        reader = _Reader()
+        for mode, payload in self.graph.stream(given, self.config, context=self.context, stream_mode=cast("Any", MODES), durability="sync"):
+            yield from reader.read(str(mode), payload)
+        yield from reader.end()
+
+    async def _arun(self, given: Any) -> AsyncIterator[Event]:
+        reader = _Reader()
+        async for mode, payload in self.graph.astream(
+            given, self.config, context=self.context, stream_mode=cast("Any", MODES), durability="sync"
+        ):
+            for event in reader.read(str(mode), payload):
+                yield event
+        for event in reader.end():
+            yield event
+
+    def _keep_interrupted(self) -> None:
+        """Store what a killed run had not stored yet, without calling model or tool.
+
+        New input replaces what is still on its way in: a user message that `ingest` has not taken in, or the result of
+        a finished step that has no checkpoint yet, would be dropped.
+        """
+        for _ in range(4):
+            state = self._state()
+            if not _unstored(state):
+                return
+            self.graph.invoke(cast("Any", None), self.config, context=self.context, interrupt_before="*", durability="sync")
+
+    async def _akeep_interrupted(self) -> None:
+        for _ in range(4):
+            state = await self._astate()
+            if not _unstored(state):
+                return
+            await self.graph.ainvoke(cast("Any", None), self.config, context=self.context, interrupt_before="*", durability="sync")
+
+    def _change(self, decide: Callable[[Values], tuple[Result, Update]]) -> Result:
+        """Write what `decide` makes of the thread's values, as a step of its own. Raises `TurnPendingError` in mid-turn."""
+        with storage_errors():
+            self._keep_interrupted()
+            result, update = decide(self._resting(self._state()))
+            if update:
+                self.graph.update_state(self.config, update, as_node="prepare")
+            return result
+
+    async def _achange(self, decide: Callable[[Values], tuple[Result, Update]]) -> Result:
+        with storage_errors():
+            await self._akeep_interrupted()
+            result, update = decide(self._resting(await self._astate()))
+            if update:
+                await self.graph.aupdate_state(self.config, update, as_node="prepare")
+            return result
+
+    def _state(self) -> StateSnapshot:
+        with storage_errors():
+            return self.graph.get_state(self.config)
+
+    async def _astate(self) -> StateSnapshot:
+        with storage_errors():
+            return await self.graph.aget_state(self.config)
+
+    def _values(self, state: StateSnapshot) -> Values:
+        if state.created_at is None:
+            raise ThreadNotFoundError(self.thread_id)
+        return state.values
+
+    def _resting(self, state: StateSnapshot) -> Values:
+        """Return the values of a thread that has no turn under way."""
+        values = self._values(state)
+        if is_pending(state):
+            raise TurnPendingError(self.thread_id)
+        return values
+
+
+def is_pending(state: StateSnapshot) -> bool:
+    """Tell whether a turn was interrupted; what was only being prepared for the next turn is nobody's loss."""
+    unfinished = [task for task in state.tasks if task.name != "prepare"]
+    return bool(unfinished) and turn_of(state.values).get("status") != "refused"
+
+
+def _unstored(state: StateSnapshot) -> bool:
+    return any(task.name in {"__start__", "ingest"} or task.result is not None for task in state.tasks)
+
+
+class _Reader:
+    """Turns LangGraph's stream into events."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.streams = self.answered = False
+        self.turn: Mapping[str, Any] = {}
+
+    def read(self, mode: str, payload: Any) -> Iterator[Event]:
+        if mode == "custom":
+            yield payload
+        elif mode == "messages":
+            message, metadata = payload
+            streamed = isinstance(message, AIMessageChunk)
+            self.streams |= streamed
+            # What was streamed comes once more whole where a server repeats its ids.
+            wanted = streamed or (isinstance(message, AIMessage) and not self.streams)
+            if metadata.get("langgraph_node") == "respond" and wanted and message.text:
+                yield Token(type="token", text=str(message.text))
+        else:
+            for node, update in payload.items():
+                self._update(node, update)
+                if node == "settle":  # what follows is preparation for the next turn: the answer does not wait for it
+                    yield self._answer()
+
+    def _update(self, node: str, update: Any) -> None:
+        if not isinstance(update, Mapping):
+            return
+        self.turn = update.get("turn", self.turn)
+        if node in {"respond", "settle"}:
+            for message in update.get("messages", ()):
+                self.text = str(message.text)
+
+    def end(self) -> Iterator[Event]:
+        if not self.answered:
+            yield self._answer()
+
+    def _answer(self) -> AnswerEvent:
+        self.answered = True
+        return AnswerEvent(type="answer", text=self.text, status=str(self.turn.get("status", "")), turn=int(self.turn.get("number", 0)))

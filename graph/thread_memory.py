@@ -1,0 +1,274 @@
+"""What `Conversation` offers beside turns: the transcript, the view, and what is remembered, to look at and to change."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, overload
+
+from langchain_core.messages import BaseMessage
+from langgraph.types import Command, StateSnapshot
+
+from longtable.graph.context import Context
+from longtable.graph.errors import ConfigError, UndoTooFarError, UnknownMessageError, UnknownPinError, UnknownTopicError
+from longtable.graph.events import ContextCompressed, Event
+from longtable.graph.persistence import storage_errors
+from longtable.graph.preview import CompactionPreview, preview_of
+from longtable.graph.running import Runner, Update, Values
+from longtable.graph.state import layout_of, next_view, thread_of, turn_of
+from longtable.memory.archive import apage, page
+from longtable.memory.pin_view import live_pins
+from longtable.memory.pins import Pin, make_pin
+from longtable.memory.search import Original
+from longtable.memory.stamps import EXCLUDED, marked
+from longtable.memory.thread import Thread
+from longtable.memory.topic_strategy import topics_of
+from longtable.memory.topics import Topic, current, versions
+from longtable.memory.view import Layout
+from longtable.nodes.shelf import StoreShelf
+
+
+class ThreadMemory(Runner):
+    """One thread's transcript and memory. Each method has an `a...` twin for async checkpointers and stores."""
+
+    # -- transcript and view ----------------------------------------------------------------------------------------
+
+    def history(self, *, start: int = 1, limit: int | None = None) -> list[BaseMessage]:
+        """Return the transcript in order, live and archived alike: `limit` messages from number `start` (from 1), or all.
+
+        An excluded message is marked: `longtable.memory.stamps.kind_of`. Raises `ThreadNotFoundError`.
+        """
+        thread = thread_of(self._values(self._state()))
+        first, last = _range(thread, start, limit)
+        return _transcript(thread, self._archived(thread, first, last), first, last)
+
+    async def ahistory(self, *, start: int = 1, limit: int | None = None) -> list[BaseMessage]:
+        """Return the transcript in order: see `history`."""
+        thread = thread_of(self._values(await self._astate()))
+        first, last = _range(thread, start, limit)
+        return _transcript(thread, await self._aarchived(thread, first, last), first, last)
+
+    def view(self) -> list[BaseMessage]:
+        """Return exactly what the next model call would be sent. Raises `ThreadNotFoundError`."""
+        return next_view(self._values(self._state()), self.context)
+
+    async def aview(self) -> list[BaseMessage]:
+        """Return exactly what the next model call would be sent. Raises `ThreadNotFoundError`."""
+        return next_view(self._values(await self._astate()), self.context)
+
+    # -- compaction -------------------------------------------------------------------------------------------------
+
+    @overload
+    def compact(self, *, preview: Literal[False] = False) -> ContextCompressed | None: ...
+    @overload
+    def compact(self, *, preview: Literal[True]) -> CompactionPreview | None: ...
+    def compact(self, *, preview: bool = False) -> ContextCompressed | CompactionPreview | None:
+        """Fold now, also under the threshold; None when there is nothing to fold. `preview`: only say what that would fold and cost.
+
+        Raises `ThreadNotFoundError`, and `TurnPendingError` while an interrupted turn waits.
+        """
+        with storage_errors():
+            if preview:
+                return preview_of(self._resting(self._state()), self.context)
+            self._keep_interrupted()
+            return _compressed(list(self._run(self._fold_now(self._state()))))
+
+    @overload
+    async def acompact(self, *, preview: Literal[False] = False) -> ContextCompressed | None: ...
+    @overload
+    async def acompact(self, *, preview: Literal[True]) -> CompactionPreview | None: ...
+    async def acompact(self, *, preview: bool = False) -> ContextCompressed | CompactionPreview | None:
+        """Fold now, or say what that would fold and cost: see `compact`."""
+        with storage_errors():
+            if preview:
+                return preview_of(self._resting(await self._astate()), self.context)
+            await self._akeep_interrupted()
+            command = self._fold_now(await self._astate())
+            return _compressed([event async for event in self._arun(command)])
+
+    def undo(self) -> str | None:
+        """Drop the newest compaction, so that the view before it holds again; return its id, None where there is none.
+
+        The next fold waits until new messages have come. Raises `UndoTooFarError` where its originals have retired.
+        """
+        return self._change(lambda values: _undo(values, self.context))
+
+    async def aundo(self) -> str | None:
+        """Drop the newest compaction: see `undo`."""
+        return await self._achange(lambda values: _undo(values, self.context))
+
+    # -- pins -------------------------------------------------------------------------------------------------------
+
+    def pins(self) -> list[Pin]:
+        """Return the statements that stay word for word, superseded ones left out."""
+        return live_pins(thread_of(self._values(self._state())).pins)
+
+    async def apins(self) -> list[Pin]:
+        """Return the statements that stay word for word, superseded ones left out."""
+        return live_pins(thread_of(self._values(await self._astate())).pins)
+
+    def pin(self, text: str) -> Pin:
+        """Keep a statement word for word in every view from now on, until `unpin`."""
+        return self._change(lambda values: _pin(values, text))
+
+    async def apin(self, text: str) -> Pin:
+        """Keep a statement word for word: see `pin`."""
+        return await self._achange(lambda values: _pin(values, text))
+
+    def unpin(self, pin_id: str) -> None:
+        """Let go of a pin, one the conversation made too. Raises `UnknownPinError`."""
+        self._change(lambda values: _unpin(values, pin_id))
+
+    async def aunpin(self, pin_id: str) -> None:
+        """Let go of a pin: see `unpin`."""
+        await self._achange(lambda values: _unpin(values, pin_id))
+
+    # -- excluding --------------------------------------------------------------------------------------------------
+
+    def exclude(self, message_id: str) -> None:
+        """Leave a message out of views, summaries and recall from now on; it stays in the transcript, marked.
+
+        A memory that holds it is made again at the next compaction. Raises `UnknownMessageError`.
+        """
+        thread = thread_of(self._values(self._state()))
+        number = _numbered(thread, self._archived(thread, 1, thread.archived), message_id)
+        self._change(lambda _: _exclude(message_id, number))
+
+    async def aexclude(self, message_id: str) -> None:
+        """Leave a message out of views, summaries and recall: see `exclude`."""
+        thread = thread_of(self._values(await self._astate()))
+        number = _numbered(thread, await self._aarchived(thread, 1, thread.archived), message_id)
+        await self._achange(lambda _: _exclude(message_id, number))
+
+    def include(self, message_id: str) -> None:
+        """Take an excluded message in again. Raises `UnknownMessageError` where it is not excluded."""
+        self._change(lambda values: _include(values, message_id))
+
+    async def ainclude(self, message_id: str) -> None:
+        """Take an excluded message in again: see `include`."""
+        await self._achange(lambda values: _include(values, message_id))
+
+    # -- topics -----------------------------------------------------------------------------------------------------
+
+    def topics(self) -> list[Topic]:
+        """Return the newest version of each topic; none where another strategy keeps the memory."""
+        return current(topics_of(thread_of(self._values(self._state()))))
+
+    async def atopics(self) -> list[Topic]:
+        """Return the newest version of each topic; none where another strategy keeps the memory."""
+        return current(topics_of(thread_of(self._values(await self._astate()))))
+
+    def topic(self, topic_id: str) -> Topic:
+        """Return a topic's newest version. Raises `UnknownTopicError`."""
+        return self.versions(topic_id)[-1]
+
+    async def atopic(self, topic_id: str) -> Topic:
+        """Return a topic's newest version. Raises `UnknownTopicError`."""
+        return (await self.aversions(topic_id))[-1]
+
+    def artifact(self, topic_id: str) -> str:
+        """Return a topic's document: Markdown, each section with its source messages. Raises `UnknownTopicError`."""
+        return self.topic(topic_id).artifact
+
+    async def aartifact(self, topic_id: str) -> str:
+        """Return a topic's document: see `artifact`."""
+        return (await self.atopic(topic_id)).artifact
+
+    def versions(self, topic_id: str) -> list[Topic]:
+        """Return all versions of a topic, oldest first. Raises `UnknownTopicError`."""
+        return _versions(self._values(self._state()), topic_id)
+
+    async def aversions(self, topic_id: str) -> list[Topic]:
+        """Return all versions of a topic, oldest first. Raises `UnknownTopicError`."""
+        return _versions(self._values(await self._astate()), topic_id)
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _fold_now(self, state: StateSnapshot) -> Command[str]:
+        return Command(goto="compact", update={"turn": {**turn_of(self._resting(state)), "status": "compacting"}})
+
+    def _archived(self, thread: Thread, first: int, last: int) -> list[Original]:
+        """Return the retired messages of a range of numbers. Without async twin: see `_aarchived`."""
+        last = min(last, thread.archived)
+        return page(self._shelf(), self.thread_id, first, last) if first <= last else []
+
+    async def _aarchived(self, thread: Thread, first: int, last: int) -> list[Original]:
+        last = min(last, thread.archived)
+        return await apage(self._shelf(), self.thread_id, first, last) if first <= last else []
+
+    def _shelf(self) -> StoreShelf:
+        if self.graph.store is None:
+            raise ConfigError("messages of this thread have retired to a store: compile the graph with it, graph.compile(..., store=...)")
+        return StoreShelf(self.graph.store)
+
+
+def _edit(op: str, **more: Any) -> Update:
+    return {"id": uuid.uuid4().hex, "op": op, **more}
+
+
+def _range(thread: Thread, start: int, limit: int | None) -> tuple[int, int]:
+    if start < 1 or (limit is not None and limit < 0):
+        raise ConfigError(f"history counts from 1 and takes no negative limit, found start={start}, limit={limit}")
+    return start, thread.length if limit is None else min(thread.length, start + limit - 1)
+
+
+def _transcript(thread: Thread, archived: Sequence[Original], first: int, last: int) -> list[BaseMessage]:
+    live = thread.messages[max(0, first - 1 - thread.archived) : max(0, last - thread.archived)]
+    messages = [*(original.message for original in archived), *live]
+    return [marked(message, kind=EXCLUDED) if message.id in thread.excluded else message for message in messages]
+
+
+def _numbered(thread: Thread, archived: Sequence[Original], message_id: str) -> int:
+    """Return the number of a message. Raises `UnknownMessageError`."""
+    for i, message in enumerate(thread.messages):
+        if message.id == message_id:
+            return thread.archived + i + 1
+    for original in archived:
+        if original.message.id == message_id:
+            return original.number
+    raise UnknownMessageError(message_id)
+
+
+def _undo(values: Values, context: Context) -> tuple[str | None, Update]:
+    layout = layout_of(values, context)
+    record = layout.thread.live[0]
+    if record is None:
+        return None, {}
+    edit = _edit("undo", record=record["id"])
+    before = replace(layout.thread, edits=[*layout.thread.edits, edit])
+    older = before.live[0]
+    if before.archived > (older["count"] if older else 0):
+        raise UndoTooFarError(before.archived)
+    # The breaker: or the next call would fold the same rounds at once.
+    return str(record["id"]), {"edits": [edit], "turn": {**turn_of(values), "breaker": Layout(before, layout.frame).parts.total}}
+
+
+def _pin(values: Values, text: str) -> tuple[Pin, Update]:
+    pin = make_pin(text, turn=turn_of(values).get("number", 0))
+    return pin, {"edits": [_edit("pin", pin=pin.as_json())]}
+
+
+def _unpin(values: Values, pin_id: str) -> tuple[None, Update]:
+    if all(pin.id != pin_id for pin in thread_of(values).pins):
+        raise UnknownPinError(pin_id)
+    return None, {"edits": [_edit("unpin", pin=pin_id)]}
+
+
+def _exclude(message_id: str, number: int) -> tuple[None, Update]:
+    return None, {"edits": [_edit("exclude", message=message_id, number=number)]}
+
+
+def _include(values: Values, message_id: str) -> tuple[None, Update]:
+    if message_id not in thread_of(values).excluded:
+        raise UnknownMessageError(message_id)
+    return None, {"edits": [_edit("include", message=message_id)]}
+
+
+def _versions(values: Values, topic_id: str) -> list[Topic]:
+    found = versions(topics_of(thread_of(values)), topic_id)
+    if not found:
+        raise UnknownTopicError(topic_id)
+    return found
+
+
+def _compressed(events: list[Event]) -> ContextCompressed | None:
+    return next((event for event in events if event["type"] == "context_compressed"), None)

@@ -1,0 +1,74 @@
+"""The memory block: what folds left of the earlier conversation, as a call shows it."""
+
+from dataclasses import dataclass, replace
+
+from longtable.memory.frame import Frame
+from longtable.memory.ledger import LedgerLine
+from longtable.memory.ledger_view import fit_ledger, render_ledger
+from longtable.memory.pin_view import fit_pins, live_pins, render_pins
+from longtable.memory.pins import Pin
+from longtable.memory.summary import language_of, render_memory
+from longtable.memory.thread import Thread
+
+_RANGE = {"en": "It stands for messages m1-m{count} of the transcript.", "zh": "它代表会话记录中的消息 m1-m{count}。"}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The block's parts. Pins and ledger are rendered by code, word for word, outside the lossy text."""
+
+    text: str = ""
+    pins: str = ""
+    ledger: str = ""
+    language: str = "en"
+    count: int = 0
+    """Messages of the transcript the text stands for."""
+
+    def render(self) -> str:
+        """Return the block, "" when nothing is remembered."""
+        parts = [part for part in (self.pins, self.text, self.ledger) if part]
+        if not parts:
+            return ""
+        source = [_RANGE[self.language].format(count=self.count)] if self.count else []
+        return render_memory("\n\n".join([*source, *parts]), self.language)
+
+    def smaller(self) -> "Memory":
+        """Return the block without the next part that may give way: the ledger, then the text, then the pins."""
+        for part in ("ledger", "text", "pins"):
+            if getattr(self, part):
+                return replace(self, **{part: ""})
+        return self
+
+
+def memory_of(thread: Thread, frame: Frame) -> Memory:
+    """Return what a call remembers: the live compaction's text, the live pins, the ledger of all that was folded."""
+    record, _ = thread.live
+    pins = live_pins(thread.pins)
+    if record is None and not pins:
+        return Memory()
+    language = record["language"] if record else language_of(thread.messages)
+    return Memory(
+        text=record["summary"] if record else "",
+        pins=pins_text(pins, frame, language),
+        ledger=ledger_text(ledger_of(thread), frame, language),
+        language=language,
+        count=record["count"] if record else 0,
+    )
+
+
+def ledger_of(thread: Thread) -> list[LedgerLine]:
+    """Return every query of the folded rounds, oldest first, those of excluded messages left out."""
+    lines = [LedgerLine.from_json(line) for record in thread.chain for line in record.get("ledger", ())]
+    return [line for line in lines if line.message_id not in thread.excluded]
+
+
+def pins_text(pins: list[Pin], frame: Frame, language: str) -> str:
+    """Return the pins within their budget."""
+    kept, gone = fit_pins(pins, frame.pin_tokens, frame.counter.text)
+    return render_pins(kept, language, gone)
+
+
+def ledger_text(lines: list[LedgerLine], frame: Frame, language: str) -> str:
+    """Return the ledger within its budget, newest queries first to stay."""
+    kept, gone = fit_ledger(lines, frame.ledger_tokens, frame.counter.text, language)
+    return render_ledger(kept, language, gone)

@@ -1,0 +1,252 @@
+"""One fold as values: what it reads, how its memory is judged, the record it leaves. Knows no node and no model.
+
+A strategy writes the memory; `fold_steps` puts each of its drafts before the gate and makes the record of the first
+that passes. Both are generators without I/O: they yield requests to a model and are sent its text, or what went wrong.
+"""
+
+import hashlib
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+from langchain_core.messages import BaseMessage
+
+from longtable.graph.errors import Reason
+from longtable.memory.frame import Frame
+from longtable.memory.gate import Candidate, objections, pairs_valid
+from longtable.memory.ledger import ledger_lines
+from longtable.memory.pin_view import fit_pins, live_pins
+from longtable.memory.pins import Pin, heuristic_pins
+from longtable.memory.plan import Fold
+from longtable.memory.stamps import is_recalled
+from longtable.memory.summary import Numbered, cited_numbers, language_of
+from longtable.memory.thread import Record, Thread, covered_exclusions
+from longtable.memory.tokens import fingerprint
+from longtable.memory.view import Layout
+
+ROLLING = "rolling"
+Request = list[BaseMessage]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A memory that asks to be accepted."""
+
+    text: str
+    method: Literal["model", "fallback"]
+    pins: Sequence[Pin] = ()
+    """Pins the model found, each verified against its source."""
+    coverage: float = 1.0
+    """Tokens of text the writer saw / tokens of text folded."""
+    note: str = ""
+    """Why the coverage is under 1, or what else a reader of the record should know."""
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    """What the strategy itself wants to find in the record again: plain JSON."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A new record, or None and why there is none. `reasons` also tells what happened on the way to a record.
+
+    `tokens`: what the view had before, where it stays when there is no record; the breaker waits from there.
+    """
+
+    record: dict[str, Any] | None
+    reasons: list[Reason]
+    tokens: int = 0
+
+
+Attempts = Generator["Request | Draft", "str | Exception | list[Reason] | None", None]
+
+
+class Strategy(Protocol):
+    """Writes memories. A user's own has a name and this one method; counting, gate, records and view stay the same."""
+
+    @property
+    def name(self) -> str:
+        """Return the name a policy asks for it by."""
+        ...
+
+    def attempts(self, job: "Job") -> Attempts:
+        """Yield requests (sent the model's text or an exception) and drafts (sent the gate's reasons); one that passes ends it."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """All that one fold needs."""
+
+    strategy: str
+    thread: Thread
+    frame: Frame
+    fold: Fold
+    turn: int
+    time: str
+    instructions: str | None = None
+    originals: Sequence[Numbered] | None = None
+    """Where the memory is made from the originals again: all the retired messages, excluded ones left out."""
+
+    @cached_property
+    def id(self) -> str:
+        """Return the fold's identity: covered ids and contents, the memory before, strategy and version, what a person changed."""
+        fold, thread = self.fold, self.thread
+        before = fold.previous["id"] if fold.previous else ""
+        changes = (sorted(thread.undone), covered_exclusions(thread.excluded, self.count), self.rebuilt)
+        digest = hashlib.sha256(f"{before}/{self.frame.policy.version}/{self.strategy}/{changes}".encode())
+        for message in thread.messages[fold.start : fold.end]:
+            digest.update(f"/{message.id}/".encode() + fingerprint(message))
+        return digest.hexdigest()[:24]
+
+    @property
+    def rebuilt(self) -> bool:
+        """Tell whether the memory is made from the originals."""
+        return self.originals is not None
+
+    @property
+    def count(self) -> int:
+        """Return how many messages of the transcript the new memory stands for."""
+        return self.thread.archived + self.fold.end
+
+    @cached_property
+    def language(self) -> str:
+        """Return the language the memory is written in: that of the users so far."""
+        return language_of(self.thread.messages[: self.fold.end])
+
+    @cached_property
+    def folded(self) -> list[Numbered]:
+        """Return the messages that are folded now, with their numbers."""
+        return self.thread.numbered(self.fold.start, self.fold.end)
+
+    @cached_property
+    def reads(self) -> list[Numbered]:
+        """Return what the writer reads besides `previous`; what only repeats earlier messages is left out."""
+        messages = self.folded if self.originals is None else [*self.originals, *self.thread.numbered(0, self.fold.end)]
+        return [(number, message) for number, message in messages if not is_recalled(message)]
+
+    @property
+    def previous(self) -> str:
+        """Return the memory text the new one continues, "" where it is made from the originals."""
+        return "" if self.rebuilt or not self.fold.previous else str(self.fold.previous["summary"])
+
+    @property
+    def replaced_tokens(self) -> int:
+        """Return the tokens of what the new memory stands for."""
+        before = str(self.fold.previous["summary"]) if self.fold.previous else ""
+        return self.fold.folded_tokens + self.frame.counter.text(before)
+
+    @property
+    def budget(self) -> int:
+        """Return the most tokens its text may have to pass the gate."""
+        return min(self.fold.summary_budget, int(self.replaced_tokens * (1 - self.frame.policy.margin)))
+
+
+def needs_originals(thread: Thread, frame: Frame) -> bool:
+    """Tell whether the next memory must be made from the originals rather than from the one before.
+
+    It must when a covered message was excluded or included since, and when another strategy wrote the one before. With
+    a model it is also done every `rebuild_every`-th time, so that no error is handed on for ever, as long as the
+    folded text fills at most `rebuild_windows` windows.
+    """
+    record = thread.live[0]
+    if record is None:
+        return False
+    if thread.stale or record.get("strategy", ROLLING) != frame.policy.strategy:
+        return True
+    every, window = frame.policy.rebuild_every, frame.window
+    if window is None or not every:
+        return False
+    since = 0
+    for older in reversed(thread.chain):
+        if older.get("rebuilt"):
+            break
+        since += 1
+    folded = sum(int(older["folded_tokens"]) for older in thread.chain)
+    return since + 1 >= every and folded <= frame.policy.rebuild_windows * window
+
+
+def fold_steps(job: Job, strategy: Strategy) -> Generator[Request, str | Exception | None, Outcome]:
+    """Let the strategy write until a draft passes the gate; the outcome says what happened on the way."""
+    attempts = strategy.attempts(job)
+    reasons: list[Reason] = []
+    answer: str | Exception | list[Reason] | None = None
+    while True:
+        try:
+            step = attempts.send(answer)
+        except StopIteration:
+            return Outcome(None, reasons, job.fold.tokens_before)
+        if isinstance(step, Draft):
+            record, why = judge(job, step)
+            if record:
+                attempts.close()
+                return Outcome(record, reasons)
+            reasons += why
+            answer = why
+        else:
+            answer = yield step
+            if isinstance(answer, Exception):
+                reasons.append(Reason(code="summariser_failed", message=f"the summariser failed: {type(answer).__name__}"))
+
+
+def judge(job: Job, draft: Draft) -> tuple[dict[str, Any] | None, list[Reason]]:
+    """Return the record of a draft that passes the gate, or why it does not."""
+    record = _record(job, draft)
+    layout = Layout(replace(job.thread, records=[*job.thread.records, record]), job.frame)
+    after, block = layout.parts, layout.memory.render()
+    pins, _ = fit_pins(live_pins(layout.thread.pins), job.frame.pin_tokens, job.frame.counter.text)
+    why = objections(
+        Candidate(
+            summary=draft.text,
+            summary_tokens=record["summary_tokens"],
+            replaced_tokens=job.replaced_tokens,
+            view_tokens=after.total,
+            view_before=job.fold.tokens_before,
+            budget=job.frame.threshold_tokens,
+            kept_tokens=after.total - after.memory,
+            margin=job.frame.policy.margin,
+            summary_budget=job.fold.summary_budget,
+            missing_pins=[pin.text for pin in pins if " ".join(pin.text.split()) not in " ".join(block.split())],
+            unknown_citations=sorted(number for number in cited_numbers(draft.text) if not 1 <= number <= job.count),
+            pairs_valid=pairs_valid(layout.messages),
+        )
+    )
+    return (None, why) if why else ({**record, "tokens_after": after.total}, [])
+
+
+def _record(job: Job, draft: Draft) -> dict[str, Any]:
+    fold, thread = job.fold, job.thread
+    previous: Record | None = fold.previous
+    folded = [message for _, message in job.folded]
+    return {
+        "id": job.id,
+        "previous": previous["id"] if previous else None,
+        "strategy": job.strategy,
+        "from_id": previous["from_id"] if previous else thread.messages[0].id,
+        "to_id": thread.messages[fold.end - 1].id,
+        "count": job.count,
+        "folded": fold.end - fold.start,
+        "summary": draft.text,
+        "pins": [pin.as_json() for pin in _pins(job, draft)],
+        "ledger": [line.as_json() for line in ledger_lines(folded, dialect=job.frame.dialect)],
+        "excluded": covered_exclusions(thread.excluded, job.count),
+        "rebuilt": job.rebuilt,
+        "language": job.language,
+        "method": draft.method,
+        "coverage": draft.coverage,
+        "coverage_note": draft.note,
+        "summary_tokens": job.frame.counter.text(draft.text),
+        "folded_tokens": fold.folded_tokens,
+        "tokens_before": fold.tokens_before,
+        "tokens_after": 0,
+        "policy_version": job.frame.policy.version,
+        "turn": job.turn,
+        "time": job.time,
+        **({"kept": dict(draft.kept)} if draft.kept else {}),
+    }
+
+
+def _pins(job: Job, draft: Draft) -> list[Pin]:
+    """Return the pins of the folded messages, the model's first: theirs say best what a statement is about."""
+    known = {pin.id for pin in job.thread.pins}
+    found = {pin.id: pin for pin in [*heuristic_pins([message for _, message in job.folded]), *draft.pins]}
+    return [pin for pin in found.values() if pin.id not in known]

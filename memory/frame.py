@@ -1,0 +1,88 @@
+"""What surrounds the messages of a call, and the numbers that bound it."""
+
+from dataclasses import dataclass, field
+
+from longtable.memory.policy import CompactionPolicy
+from longtable.memory.tokens import TokenCounter, counter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """System prompt, tools, limit and policy of a thread's next call. Sizes in counted tokens."""
+
+    system: str
+    tool_tokens: int
+    """Tokens of the tool definitions that go with each call."""
+    limit: int
+    """The model's input limit, in the provider's tokens."""
+    encoding: str
+    policy: CompactionPolicy = field(default_factory=CompactionPolicy)
+    ceiling: int | None = None
+    """Tokens this turn's calls may have after the provider said a call is too long: half of what it was sent."""
+    factor: float = 1.0
+    """The provider's tokens for each one counted, never under 1: what bounds a call shrinks by it."""
+    window: int | None = None
+    """The summariser's input limit in tokens, None without a summariser."""
+    dialect: str = ""
+    """SQL dialect of the database, for the query ledger."""
+
+    @property
+    def threshold_tokens(self) -> int:
+        """Return the tokens at which a fold is due, and that no view after a fold passes."""
+        return self._bounded(self.policy.threshold)
+
+    @property
+    def ahead_tokens(self) -> int:
+        """Return the tokens at which a fold is made ahead of the next turn."""
+        return int(self.threshold_tokens * self.policy.ahead_share)
+
+    @property
+    def target_tokens(self) -> int:
+        """Return the tokens a view should have after a fold."""
+        return self._share(self.policy.target)
+
+    @property
+    def summary_tokens(self) -> int:
+        """Return the most tokens the lossy text of a memory may take."""
+        return max(self.policy.summary_floor, self._share(self.policy.summary_share))
+
+    @property
+    def pin_tokens(self) -> int:
+        """Return the most tokens the pins may take."""
+        return self._share(self.policy.pin_share)
+
+    @property
+    def ledger_tokens(self) -> int:
+        """Return the most tokens the query ledger may take."""
+        return self._share(self.policy.ledger_share)
+
+    @property
+    def hard_tokens(self) -> int:
+        """Return the tokens beyond which the model has no room left to answer."""
+        return self._bounded(1 - self.policy.reserve)
+
+    @property
+    def counter(self) -> TokenCounter:
+        """Return the counter of the frame's encoding."""
+        return counter(self.encoding)
+
+    def _bounded(self, share: float) -> int:
+        return min(int(self.limit * share / self.factor), self.ceiling or self.limit)
+
+    def _share(self, share: float) -> int:
+        # Of the threshold, so that all shrinks with it when the provider refused a call.
+        return int(self.threshold_tokens * share / self.policy.threshold)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Counted tokens of a call by part. `total` is what a provider is sent."""
+
+    system: int
+    tools: int
+    memory: int
+    messages: int
+
+    @property
+    def total(self) -> int:
+        return self.system + self.tools + self.memory + self.messages

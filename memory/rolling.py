@@ -1,0 +1,112 @@
+"""The strategy `rolling`: one summary, continued at each fold, by the summariser or without a model."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from longtable.graph.errors import ModelContextOverflowError, Reason
+from longtable.memory import summary as text
+from longtable.memory.fold import ROLLING, Attempts, Draft, Job, Request
+from longtable.memory.pins import PIN_CONTRACT, Pin, proposals_in, verify, without_proposals
+
+TRIES = 2
+OVERFLOWS = 3
+"""How often the window is halved when the summariser itself says that its input is too long."""
+WINDOW_SHARE = 0.75
+"""Share of the summariser's window that its input may fill; the rest is for its prompt and for another tokenizer's count."""
+FALLBACK_NOTE = "written without a model: questions, answers, rules; the rest is in the transcript"
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """Previous summary + newly folded rounds; the summariser twice, then the fallback."""
+
+    name: str = ROLLING
+
+    def attempts(self, job: Job) -> Attempts:
+        """See `Strategy`."""
+        if job.frame.window is not None:
+            reason, window, overflows = "", job.frame.window, 0
+            tries = 0
+            while tries < TRIES:
+                written = yield from _summarise(job, window, reason)
+                if isinstance(written, ModelContextOverflowError) and overflows < OVERFLOWS:
+                    window, overflows = window // 2, overflows + 1
+                    continue
+                if isinstance(written, Exception):
+                    break
+                tries += 1
+                why = yield written
+                reason = "; ".join(_told(why))
+        count = job.frame.counter.text
+        summary = text.fallback_summary(job.previous, job.reads, language=job.language, budget=job.budget, count=count)
+        yield Draft(text=summary, method="fallback", note=FALLBACK_NOTE)
+
+
+def _told(why: "str | Exception | list[Reason] | None") -> list[str]:
+    return [reason["message"] for reason in why] if isinstance(why, list) else []
+
+
+def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object, Draft | Exception]:
+    """Ask for the summary; input longer than the window goes in parts, each merged into the memory so far (map-reduce)."""
+    clip = job.frame.policy.clip_tool_chars
+    words = max(60, job.fold.summary_budget // 2)
+    system = SystemMessage(f"{text.summary_prompt(job.language, words=words, instructions=job.instructions)}\n{PIN_CONTRACT[job.language]}")
+    summary, pins = job.previous, list[Pin]()
+    shown = dict(job.reads)
+    for part in split_input(job, window):
+        answer = yield [system, HumanMessage(text.summary_input(summary, part, reason=reason))]
+        if isinstance(answer, Exception):
+            return answer
+        told = str(answer or "")
+        pins += verify(proposals_in(told), shown)[0]
+        summary = text.clean_summary(without_proposals(told), language=job.language, messages=job.count)
+        if not summary:
+            break
+    seen, full = _seen(job.reads, job, clip)
+    return Draft(
+        text=summary,
+        method="model",
+        pins=pins,
+        coverage=round(seen / full, 4) if full else 1.0,
+        note="" if seen == full else f"tool results over {clip} characters were clipped",
+    )
+
+
+def split_input(job: Job, window: int) -> list[list[str]]:
+    """Split what the summariser reads, one text a message, into parts that fit its window beside prompt, memory and answer.
+
+    A message that is longer than a part alone is cut into pieces, each marked: no word of it is left out.
+    """
+    count = job.frame.counter.text
+    room = max(256, int(window * WINDOW_SHARE) - 2 * job.fold.summary_budget)
+    parts: list[list[str]] = [[]]
+    used = 0
+    for number, message in job.reads:
+        whole = text.render_message(number, message, clip_tool_chars=job.frame.policy.clip_tool_chars)
+        for piece in _pieces(whole, number, room, count(whole)):
+            tokens = count(piece)
+            if parts[-1] and used + tokens > room:
+                parts.append([])
+                used = 0
+            parts[-1].append(piece)
+            used += tokens
+    return parts
+
+
+def _pieces(whole: str, number: int, room: int, tokens: int) -> list[str]:
+    if tokens <= room:
+        return [whole]
+    # By characters: a piece of the mean density fills half the room, so that a dense one still fits.
+    size = max(1, len(whole) * room // (2 * tokens))
+    cuts = [whole[i : i + size] for i in range(0, len(whole), size)]
+    return [cut if i == 0 else f"[m{number}] (part {i + 1} of {len(cuts)}) {cut}" for i, cut in enumerate(cuts)]
+
+
+def _seen(reads: Sequence[tuple[int, BaseMessage]], job: Job, clip: int) -> tuple[int, int]:
+    """Return the tokens of text the summariser was shown, and those there are."""
+    count = job.frame.counter.text
+    full = sum(count(message.text) for _, message in reads)
+    seen = sum(count(message.text[:clip] if message.type == "tool" else message.text) for _, message in reads)
+    return seen, full

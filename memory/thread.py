@@ -1,0 +1,110 @@
+"""A thread as memory sees it: the live transcript, what was folded of it, and what a person changed about its memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from longtable.memory.pins import Pin
+
+Record = Mapping[str, Any]
+"""One compaction as the state keeps it: plain JSON, made by `longtable.memory.fold`."""
+Edit = Mapping[str, Any]
+"""One change of a person: {"id", "op": "pin" | "unpin" | "exclude" | "include" | "undo", ...}, append-only."""
+
+
+@dataclass(frozen=True)
+class Thread:
+    """The values of a thread. Messages are numbered from 1 over the whole transcript, retired ones included."""
+
+    messages: Sequence[BaseMessage]
+    """The live transcript: all that has not retired to the archive."""
+    records: Sequence[Record] = ()
+    edits: Sequence[Edit] = ()
+    archived: int = 0
+    """Messages that retired; they came before `messages[0]`."""
+
+    @property
+    def length(self) -> int:
+        """Return how many messages the whole transcript has."""
+        return self.archived + len(self.messages)
+
+    def numbered(self, start: int, end: int) -> list[tuple[int, BaseMessage]]:
+        """Return the live messages `start` to `end` with their numbers, excluded ones left out."""
+        return [
+            (self.archived + i + 1, self.messages[i])
+            for i in range(start, min(end, len(self.messages)))
+            if self.messages[i].id not in self.excluded
+        ]
+
+    @cached_property
+    def undone(self) -> frozenset[str]:
+        """Return the ids of compactions that were undone."""
+        return frozenset(edit["record"] for edit in self.edits if edit["op"] == "undo")
+
+    @cached_property
+    def excluded(self) -> dict[str, int]:
+        """Return the excluded messages: id to number."""
+        excluded: dict[str, int] = {}
+        for edit in self.edits:
+            if edit["op"] == "exclude":
+                excluded[edit["message"]] = edit["number"]
+            elif edit["op"] == "include":
+                excluded.pop(edit["message"], None)
+        return excluded
+
+    @cached_property
+    def pins(self) -> list[Pin]:
+        """Return every pin ever made and not taken away, superseded ones too, in the order they were stated."""
+        removed = {edit["pin"] for edit in self.edits if edit["op"] == "unpin"}
+        found = [Pin.from_json(pin) for record in self.chain for pin in record.get("pins", ())]
+        made = [Pin.from_json(edit["pin"]) for edit in self.edits if edit["op"] == "pin"]
+        known = {pin.id: pin for pin in [*found, *made] if pin.id not in removed and pin.message_id not in self.excluded}
+        return sorted(known.values(), key=lambda pin: pin.turn)
+
+    @cached_property
+    def live(self) -> tuple[Record | None, int]:
+        """Return the newest compaction that applies, and the place of the first live message after it.
+
+        One that was undone does not apply, nor one whose last message is neither live nor retired: an older does, or none.
+        """
+        places = {message.id: i for i, message in enumerate(self.messages)} if self.records else {}
+        for record in reversed(self.records):
+            if record["id"] in self.undone:
+                continue
+            if record["to_id"] in places:
+                return record, places[record["to_id"]] + 1
+            if record["count"] <= self.archived:
+                return record, 0
+        return None, 0
+
+    @cached_property
+    def chain(self) -> list[Record]:
+        """Return the live compaction and those it stands on, oldest first."""
+        by_id = {record["id"]: record for record in self.records}
+        chain: list[Record] = []
+        record = self.live[0]
+        while record is not None:
+            chain.append(record)
+            record = by_id.get(record["previous"] or "")
+        return chain[::-1]
+
+    @cached_property
+    def unfolded(self) -> list[BaseMessage]:
+        """Return the live messages after the live compaction, excluded ones left out."""
+        return [message for message in self.messages[self.live[1] :] if message.id not in self.excluded]
+
+    @property
+    def stale(self) -> bool:
+        """Tell whether the live compaction holds a message excluded since, or lacks one included again."""
+        record = self.live[0]
+        if record is None:
+            return False
+        return covered_exclusions(self.excluded, record["count"]) != list(record.get("excluded", ()))
+
+
+def covered_exclusions(excluded: Mapping[str, int], count: int) -> list[int]:
+    """Return the numbers of excluded messages among the first `count`."""
+    return sorted(number for number in excluded.values() if number <= count)

@@ -1,0 +1,64 @@
+"""The strategy `topics`: folded rounds are filed into documents by subject, each section with its source messages."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from longtable.memory.filing import Filed, Filing, file_steps
+from longtable.memory.fold import Attempts, Draft, Job
+from longtable.memory.thread import Thread
+from longtable.memory.topics import Topic, current, render_topics
+
+TOPICS = "topics"
+ARTIFACT_SHARE = 0.5
+"""Most one artifact may take, as a share of what all may."""
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Files with the summariser where there is one; without a model, or where it fails, by words and SQL."""
+
+    name: str = TOPICS
+
+    def attempts(self, job: Job) -> Attempts:
+        """See `longtable.memory.fold.Strategy`."""
+        before = [] if job.rebuilt else topics_of(job.thread)
+        for window in [job.frame.window, None] if job.frame.window is not None else [None]:
+            filed = yield from _file(job, before, window)
+            text, _ = render_topics(current([*before, *filed.topics]), job.budget, job.frame.counter.text, job.language)
+            yield Draft(
+                text=text,
+                method="model" if filed.method == "model" else "fallback",
+                note="; ".join(filed.reasons),
+                kept={"topics": [topic.as_json() for topic in filed.topics]},
+            )
+
+
+def topics_of(thread: Thread) -> list[Topic]:
+    """Return every version of a thread's topics, oldest first."""
+    found: list[Topic] = []
+    for record in thread.chain:
+        if record.get("rebuilt"):
+            found = []  # made from the originals: what was before is the same messages, filed once more
+        found += [Topic.from_json(topic) for topic in (record.get("kept") or {}).get("topics", ())]
+    return found
+
+
+def _file(job: Job, before: Sequence[Topic], window: int | None) -> Generator[Any, Any, Filed]:
+    frame = job.frame
+    return (
+        yield from file_steps(
+            Filing(
+                messages=job.reads,
+                topics=before,
+                language=job.language,
+                window=window,
+                count=frame.counter.text,
+                clip_tool_chars=frame.policy.clip_tool_chars,
+                budget=int(frame.summary_tokens * ARTIFACT_SHARE),
+                turn=job.turn,
+                time=job.time,
+                instructions=job.instructions,
+            )
+        )
+    )

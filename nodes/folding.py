@@ -1,0 +1,239 @@
+"""Run one fold: plan it, let the strategy write with the summariser, look up what was already folded, tell what happened."""
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from longtable.graph.context import Context
+from longtable.graph.events import ContextCompactionSkipped, ContextCompressed
+from longtable.graph.state import State, layout_of, turn_of
+from longtable.memory.archive import apage, page
+from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, needs_originals
+from longtable.memory.plan import Fold, When, plan_fold
+from longtable.memory.summary import Numbered
+from longtable.memory.view import Layout
+from longtable.nodes.providers import provider_error
+from longtable.nodes.shelf import StoreShelf
+
+NAMESPACE = ("longtable", "compactions")
+PRIVATE: RunnableConfig = {"tags": ["nostream", "langsmith:nostream"], "run_name": "summarise", "callbacks": []}
+"""Keeps the summariser's tokens out of every stream of the user's run: no callbacks of the run reach it, and two tags say
+so to LangGraph and to agent-chat-ui."""
+REMEMBERED = 256
+"""Records a process keeps, so that a fold is made once also where there is no store."""
+
+Update = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one fold starts from."""
+
+    layout: Layout
+    fold: Fold
+    turn: int
+    instructions: str | None
+    thread_id: str
+    from_originals: bool
+
+
+@dataclass(frozen=True)
+class Folding:
+    """Folds a thread. Without a summariser the strategy's fallback writes. A fold that fails never fails the turn."""
+
+    summarizer: BaseChatModel | None
+    strategies: Mapping[str, Strategy]
+    clock: Callable[[], datetime]
+    seconds: float
+    """How long one call of the summariser may take."""
+    made: "OrderedDict[tuple[str, str], dict[str, Any]]" = field(default_factory=OrderedDict, repr=False)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def fold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
+        """Return the fold's outcome, None when there was nothing to do."""
+        plan = self._plan(state, runtime, when)
+        if plan is None:
+            return None
+        job = self._job(plan, _originals(plan, runtime))
+        found = self._remembered(job, plan) or (runtime.store.get((*NAMESPACE, plan.thread_id), job.id) if runtime.store else None)
+        if found:
+            return Outcome(dict(found if isinstance(found, dict) else found.value), [])
+        outcome = self._drive(job)
+        if outcome.record and runtime.store:
+            runtime.store.put((*NAMESPACE, plan.thread_id), job.id, outcome.record, index=False)
+        return self._remember(job, plan, outcome)
+
+    async def afold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
+        """Do the same without blocking the event loop."""
+        plan = await asyncio.to_thread(self._plan, state, runtime, when)
+        if plan is None:
+            return None
+        job = self._job(plan, await _aoriginals(plan, runtime))
+        # The identity hashes all that is folded: off the event loop.
+        await asyncio.to_thread(lambda: job.id)
+        found = self._remembered(job, plan) or (await runtime.store.aget((*NAMESPACE, plan.thread_id), job.id) if runtime.store else None)
+        if found:
+            return Outcome(dict(found if isinstance(found, dict) else found.value), [])
+        outcome = await self._adrive(job)
+        if outcome.record and runtime.store:
+            await runtime.store.aput((*NAMESPACE, plan.thread_id), job.id, outcome.record, index=False)
+        return self._remember(job, plan, outcome)
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _plan(self, state: State, runtime: Runtime[Context], when: When) -> Plan | None:
+        context = runtime.context or Context()
+        layout = layout_of(state, context)
+        fold = plan_fold(layout, when)
+        if fold is None:
+            return None
+        wanted = needs_originals(layout.thread, layout.frame)
+        return Plan(
+            layout=layout,
+            fold=fold,
+            turn=turn_of(state).get("number", 0),
+            instructions=context.memory_prompt,
+            thread_id=thread_id_of(runtime) or "-",
+            from_originals=wanted and (runtime.store is not None or not layout.thread.archived),
+        )
+
+    def _job(self, plan: Plan, originals: Sequence[Numbered] | None) -> Job:
+        frame = plan.layout.frame
+        return Job(
+            strategy=frame.policy.strategy,
+            thread=plan.layout.thread,
+            frame=frame,
+            fold=plan.fold,
+            turn=plan.turn,
+            time=self.clock().isoformat(timespec="seconds"),
+            instructions=plan.instructions,
+            originals=originals,
+        )
+
+    def _remembered(self, job: Job, plan: Plan) -> dict[str, Any] | None:
+        with self.lock:
+            return self.made.get((plan.thread_id, job.id))
+
+    def _remember(self, job: Job, plan: Plan, outcome: Outcome) -> Outcome:
+        if outcome.record:
+            with self.lock:
+                self.made[plan.thread_id, job.id] = outcome.record
+                while len(self.made) > REMEMBERED:
+                    self.made.popitem(last=False)
+        return outcome
+
+    def _drive(self, job: Job) -> Outcome:
+        steps, answer = fold_steps(job, self.strategies[job.strategy]), None
+        while not isinstance(request := _advance(steps, answer), Outcome):
+            answer = self._ask(request)
+        return request
+
+    async def _adrive(self, job: Job) -> Outcome:
+        steps, answer = fold_steps(job, self.strategies[job.strategy]), None
+        # Counting and the fallback take time on a long thread: off the event loop.
+        while not isinstance(request := await asyncio.to_thread(_advance, steps, answer), Outcome):
+            answer = await self._aask(request)
+        return request
+
+    def _ask(self, request: Request) -> str | Exception:
+        model = self.summarizer
+        assert model is not None, "a fold without a summariser asks nothing"
+        try:
+            return str(_within(self.seconds, lambda: model.invoke(request, PRIVATE)).text)
+        except Exception as error:  # a summariser that fails in any way must not fail the turn: the outcome says so
+            return provider_error(error) or error
+
+    async def _aask(self, request: Request) -> str | Exception:
+        assert self.summarizer is not None, "a fold without a summariser asks nothing"
+        try:
+            return str((await asyncio.wait_for(self.summarizer.ainvoke(request, PRIVATE), self.seconds)).text)
+        except Exception as error:  # as above
+            return provider_error(error) or error
+
+
+def concluded(state: State, outcome: Outcome | None, runtime: Runtime[Context], started: float, *, ahead: bool = False) -> Update:
+    """Tell what became of a fold and return the update it makes."""
+    turn = turn_of(state)
+    outcome = outcome or Outcome(None, [{"code": "nothing_to_fold", "message": "there is nothing to fold"}])
+    record = outcome.record
+    if record is None:
+        runtime.stream_writer(ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons))
+        return {"turn": {**turn, "breaker": outcome.tokens or turn.get("breaker")}}
+    runtime.stream_writer(
+        ContextCompressed(
+            type="context_compressed",
+            id=record["id"],
+            original_tokens=record["tokens_before"],
+            compressed_tokens=record["tokens_after"],
+            messages=record["folded"],
+            strategy=record["strategy"],
+            method=record["method"],
+            coverage=record["coverage"],
+            rebuilt=record["rebuilt"],
+            ahead=ahead,
+            reasons=outcome.reasons,
+            ms=round((time.perf_counter() - started) * 1000),
+        )
+    )
+    return {"compactions": [record], "turn": {**turn, "breaker": None}}
+
+
+def thread_id_of(runtime: Runtime[Context]) -> str | None:
+    """Return the id of the thread a run works on, None where it has none."""
+    return runtime.execution_info.thread_id if runtime.execution_info else None
+
+
+def _advance(steps: Any, answer: str | Exception | None) -> Request | Outcome:
+    try:
+        request: Request = steps.send(answer)
+    except StopIteration as stop:
+        outcome: Outcome = stop.value
+        return outcome
+    return request
+
+
+def _originals(plan: Plan, runtime: Runtime[Context]) -> list[Numbered] | None:
+    if not plan.from_originals:
+        return None
+    thread = plan.layout.thread
+    if not thread.archived or runtime.store is None:
+        return []
+    return _not_excluded(page(StoreShelf(runtime.store), plan.thread_id, 1, thread.archived), plan)
+
+
+async def _aoriginals(plan: Plan, runtime: Runtime[Context]) -> list[Numbered] | None:
+    if not plan.from_originals:
+        return None
+    thread = plan.layout.thread
+    if not thread.archived or runtime.store is None:
+        return []
+    return _not_excluded(await apage(StoreShelf(runtime.store), plan.thread_id, 1, thread.archived), plan)
+
+
+def _not_excluded(originals: Sequence[Any], plan: Plan) -> list[Numbered]:
+    return [(original.number, original.message) for original in originals if original.message.id not in plan.layout.thread.excluded]
+
+
+def _within(seconds: float, call: Callable[[], BaseMessage]) -> BaseMessage:
+    """Return what a call returns; raise TimeoutError after so long. The call goes on in its thread, unheard."""
+    done: Future[BaseMessage] = Future()
+
+    def work() -> None:
+        try:
+            done.set_result(call())
+        except BaseException as error:  # handed over to the caller, whatever it is
+            done.set_exception(error)
+
+    threading.Thread(target=work, daemon=True, name="longtable-summarise").start()
+    return done.result(timeout=seconds)

@@ -1,0 +1,92 @@
+"""Make room for the next turn, after the answer: fold ahead of time, and retire what was folded long ago to the archive.
+
+Safe to lose: a run that ends before or within it leaves the thread as the answer left it.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.messages import RemoveMessage
+from langgraph.runtime import Runtime
+
+from longtable.graph.context import Context
+from longtable.graph.events import MessagesRetired
+from longtable.graph.state import State, layout_of, thread_of, turn_of
+from longtable.memory.archive import aput_all, put_all
+from longtable.memory.plan import plan_fold
+from longtable.memory.policy import CompactionPolicy
+from longtable.memory.search import Original
+from longtable.memory.thread import Thread
+from longtable.nodes.estimate import waits
+from longtable.nodes.folding import Folding, concluded, thread_id_of
+from longtable.nodes.shelf import StoreShelf
+
+Update = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """The node."""
+
+    folding: Folding
+
+    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
+        started = time.perf_counter()
+        outcome = self.folding.fold(state, runtime, "ahead") if folds_ahead(state, runtime.context or Context()) else None
+        update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
+        if (retired := _retired(state, runtime)) and runtime.store is not None:
+            # Written first, removed after: a kill between the two doubles nothing, for the number is the key.
+            put_all(StoreShelf(runtime.store), str(thread_id_of(runtime)), retired, embed=True)
+            update |= _removal(state, retired, runtime)
+        return update
+
+    async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
+        """Do the same without blocking the event loop."""
+        started = time.perf_counter()
+        outcome = await self.folding.afold(state, runtime, "ahead") if folds_ahead(state, runtime.context or Context()) else None
+        update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
+        if (retired := _retired(state, runtime)) and runtime.store is not None:
+            await aput_all(StoreShelf(runtime.store), str(thread_id_of(runtime)), retired, embed=True)
+            update |= _removal(state, retired, runtime)
+        return update
+
+
+def worth_preparing(state: State, runtime: Runtime[Context]) -> bool:
+    """Tell whether the node has anything to do after this turn."""
+    return folds_ahead(state, runtime.context or Context()) or bool(_retired(state, runtime))
+
+
+def folds_ahead(state: State, context: Context) -> bool:
+    """Tell whether a fold is due ahead of the next turn."""
+    layout = layout_of(state, context)
+    if not layout.frame.policy.ahead:
+        return False
+    fold = plan_fold(layout, "ahead")
+    return fold is not None and not waits(turn_of(state).get("breaker"), fold.tokens_before, layout.frame)
+
+
+def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
+    """Return the messages that retire now: those the compaction before the live one covers, once the transcript is long.
+
+    Those of the live one stay, so that it can be undone.
+    """
+    if policy.retire_after is None or len(thread.messages) <= policy.retire_after or len(thread.chain) < 2:
+        return []
+    _, end = replace(thread, records=thread.chain[:-1]).live
+    return [Original(thread.archived + i + 1, thread.messages[i]) for i in range(end)]
+
+
+def _retired(state: State, runtime: Runtime[Context]) -> list[Original]:
+    if runtime.store is None or not thread_id_of(runtime):
+        return []
+    policy = CompactionPolicy.from_json((state.get("brief") or {}).get("policy") or {})
+    return retiring(thread_of(state), policy)
+
+
+def _removal(state: State, retired: Sequence[Original], runtime: Runtime[Context]) -> Update:
+    archived = thread_of(state).archived + len(retired)
+    runtime.stream_writer(MessagesRetired(type="messages_retired", messages=len(retired), archived=archived))
+    removals = [RemoveMessage(id=str(original.message.id)) for original in retired]
+    return {"messages": removals, "archive": {"count": archived}}

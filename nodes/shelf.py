@@ -1,0 +1,82 @@
+"""A LangGraph store as the archive's shelf: many items a call, each call one transaction where the store has them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
+from langgraph.store.memory import InMemoryStore
+
+from longtable.memory.archive import Namespace
+
+
+@dataclass(frozen=True)
+class StoreShelf:
+    """See `longtable.memory.archive.Shelf`."""
+
+    store: BaseStore
+
+    def put(self, namespace: Namespace, items: Sequence[tuple[str, dict[str, Any]]], *, embed: bool) -> None:
+        """Write items by key."""
+        for puts in _batches(self.store, _puts(namespace, items, embed=embed)):
+            self.store.batch(puts)
+
+    async def aput(self, namespace: Namespace, items: Sequence[tuple[str, dict[str, Any]]], *, embed: bool) -> None:
+        """Write items by key."""
+        for puts in _batches(self.store, _puts(namespace, items, embed=embed)):
+            await self.store.abatch(puts)
+
+    def get(self, namespace: Namespace, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
+        """Return the item of each key, None where there is none."""
+        return _values(self.store.batch([GetOp(namespace, key) for key in keys]))
+
+    async def aget(self, namespace: Namespace, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
+        """Return the item of each key, None where there is none."""
+        return _values(await self.store.abatch([GetOp(namespace, key) for key in keys]))
+
+    def near(self, namespace: Namespace, query: str, limit: int) -> list[Mapping[str, Any]]:
+        """Return items by meaning, none where the store has no embedding index."""
+        if not embeds(self.store):
+            return []
+        return _scored(self.store.search(namespace, query=query, limit=limit), namespace)
+
+    async def anear(self, namespace: Namespace, query: str, limit: int) -> list[Mapping[str, Any]]:
+        """Return items by meaning, none where the store has no embedding index."""
+        if not embeds(self.store):
+            return []
+        return _scored(await self.store.asearch(namespace, query=query, limit=limit), namespace)
+
+
+def embeds(store: BaseStore) -> bool:
+    """Tell whether a store was made with an embedding index."""
+    return bool(getattr(store, "index_config", None))
+
+
+def _puts(namespace: Namespace, items: Sequence[tuple[str, dict[str, Any]]], *, embed: bool) -> list[PutOp]:
+    return [PutOp(namespace, key, value, ["text"] if embed else False) for key, value in items]
+
+
+def _values(found: Sequence[Any]) -> list[Mapping[str, Any] | None]:
+    return [item.value if isinstance(item, Item) else None for item in found]
+
+
+def _batches(store: BaseStore, puts: list[PutOp]) -> Iterator[list[PutOp]]:
+    """Yield one batch; for the store in memory as many as its embedding needs: it fails where a text stands twice in one."""
+    if not isinstance(store, InMemoryStore) or not store.index_config:
+        yield puts
+        return
+    while puts:
+        texts: set[str] = set()
+        later: list[PutOp] = []
+        batch: list[PutOp] = []
+        for put in puts:
+            text = str((put.value or {}).get("text"))
+            (later if text in texts else batch).append(put)
+            texts.add(text)
+        yield batch
+        puts = later
+
+
+def _scored(found: Sequence[SearchItem], namespace: Namespace) -> list[Mapping[str, Any]]:
+    # A store fills up with items that are not embedded, unscored, and searches below a namespace as well.
+    return [item.value for item in found if item.score is not None and item.namespace == namespace]

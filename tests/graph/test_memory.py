@@ -1,0 +1,355 @@
+"""What a thread remembers, and what a person changes about it: ahead of time, undo, preview, pins, exclusion, strategies."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from longtable.graph import CompactionPolicy, Conversation, build_graph
+from longtable.graph.errors import ConfigError, TurnPendingError, UnknownMessageError, UnknownPinError, UnknownTopicError
+from longtable.memory import policy as presets
+from longtable.memory.fold import Attempts, Draft, Job
+from longtable.memory.stamps import EXCLUDED, kind_of
+from longtable.memory.summary import HEADINGS
+from longtable.memory.tokens import counter
+from tests.memory.test_rounds import assert_paired
+from tests.support.models import ScriptedModel
+from tests.support.threads import CONTEXT, GOOD, LIMIT, SECRET, of_type, summariser, talk, talker, thread, values_of
+
+MODES: Any = ["messages", "updates", "values", "custom", "debug", "tasks", "checkpoints"]
+STATE_MODES = {"updates", "values", "debug", "tasks", "checkpoints"}
+
+
+# -- ahead of time --------------------------------------------------------------------------------------------------
+
+
+def test_the_answer_does_not_wait_for_the_room_made_for_the_next_turn() -> None:
+    events = talk(thread(), 14)
+    ahead = [i for i, event in enumerate(events) if event["type"] == "context_compressed" and event["ahead"]]
+    assert ahead
+    for i in ahead:
+        assert events[i - 1]["type"] == "answer"
+
+
+def test_ahead_of_time_is_a_setting_and_without_it_the_fold_comes_before_a_call() -> None:
+    events = talk(thread(policy=CompactionPolicy(ahead=False)), 14)
+    folds = of_type(events, "context_compressed")
+    assert folds
+    assert not any(fold["ahead"] for fold in folds)
+    assert all(fold["original_tokens"] > 0.6 * LIMIT for fold in folds)
+
+
+def test_the_next_turn_finds_its_room_already_made() -> None:
+    conversation = thread(policy=CompactionPolicy(ahead_share=0.75))
+    due = [event for event in of_type(talk(conversation, 30), "context_compressed") if not event["ahead"]]
+    assert due == []
+
+
+# -- private and once -----------------------------------------------------------------------------------------------
+
+
+def test_no_stream_mode_shows_a_token_of_the_summariser_as_it_comes() -> None:
+    """The accepted summary is state and shows as state; a rejected draft and single tokens show nowhere."""
+    drafts = iter([f"no headings {SECRET}", GOOD.replace(SECRET, "accepted")] * 50)
+    conversation = thread(summarizer=summariser(lambda _: AIMessage(next(drafts))))
+    shown: list[Any] = []
+    for n in range(14):
+        given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 82)]}
+        shown += list(conversation.graph.stream(given, conversation.config, context=CONTEXT, stream_mode=MODES))
+    assert SECRET not in str(shown)
+    assert "accepted" not in str([event for mode, event in shown if mode not in STATE_MODES])
+    assert "accepted" in conversation.view()[0].text
+
+
+def test_no_event_of_astream_events_shows_the_summariser() -> None:
+    drafts = iter([f"no headings {SECRET}", GOOD.replace(SECRET, "accepted")] * 50)
+    conversation = thread(summarizer=summariser(lambda _: AIMessage(next(drafts))))
+
+    async def run() -> list[Any]:
+        shown: list[Any] = []
+        for n in range(14):
+            given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 82)]}
+            shown += [e async for e in conversation.graph.astream_events(given, conversation.config, context=CONTEXT, version="v2")]
+        return shown
+
+    shown = asyncio.run(run())
+    assert SECRET not in str(shown)
+    assert not [
+        event
+        for event in shown
+        if event["event"] in {"on_chat_model_stream", "on_chat_model_end"}
+        and "accepted" in str(event["data"].get("output", event["data"].get("chunk")))
+    ]
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_the_same_state_run_again_asks_the_summariser_no_second_time(stored: bool) -> None:
+    """From one checkpoint twice, as a resume, a retry or time travel does; also where there is no store to look in."""
+    graph = build_graph(model=talker(), summarizer=(summarizer := summariser()))
+    compiled = graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore() if stored else None)
+    conversation = Conversation(compiled, "t", context=CONTEXT)
+    talk(conversation, 10)
+    states = list(compiled.get_state_history(conversation.config))
+    before = next(state for state in states if state.next in {("compact",), ("prepare",)})
+    made = len(summarizer.sent)
+    for _ in range(2):
+        compiled.invoke(None, before.config, context=CONTEXT)
+    assert len(summarizer.sent) == made == len(values_of(conversation)["compactions"])
+
+
+# -- undo and preview -----------------------------------------------------------------------------------------------
+
+
+def test_undo_restores_the_view_before_and_the_next_fold_waits() -> None:
+    conversation = thread(policy=CompactionPolicy(ahead=False))
+    talk(conversation, 9)
+    before, history = conversation.view(), conversation.history()
+    assert conversation.compact() is not None
+    assert conversation.view() != before
+    undone = conversation.undo()
+    assert undone is not None
+    assert conversation.view() == before
+    assert conversation.history() == history
+    assert conversation.undo() is None
+
+
+def test_what_was_undone_can_be_folded_again_and_counts_as_another_fold() -> None:
+    conversation = thread(policy=CompactionPolicy(ahead=False))
+    talk(conversation, 9)
+    first = conversation.compact()
+    conversation.undo()
+    second = conversation.compact()
+    assert first is not None
+    assert second is not None
+    assert first["id"] != second["id"]
+    assert "<memory>" in conversation.view()[0].text
+
+
+def test_a_preview_says_what_a_fold_would_do_and_does_nothing() -> None:
+    conversation = thread(summarizer=(summarizer := summariser()))
+    talk(conversation, 8)
+    checkpoints = len(list(conversation.graph.get_state_history(conversation.config)))
+    preview = conversation.compact(preview=True)
+    assert preview is not None
+    assert (preview.first, preview.last, preview.messages) == (1, 4, 4)
+    assert preview.summariser_calls == 1
+    assert preview.summariser_tokens > 300
+    assert summarizer.sent == []
+    assert len(list(conversation.graph.get_state_history(conversation.config))) == checkpoints
+    fold = conversation.compact()
+    assert fold is not None
+    assert (fold["messages"], fold["original_tokens"]) == (preview.messages, preview.tokens_before)
+    assert fold["compressed_tokens"] <= preview.tokens_after_most
+    assert conversation.compact(preview=True) is None
+
+
+# -- pins -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_of_the_user_survives_a_summariser_that_forgets_it() -> None:
+    conversation = thread(summarizer=summariser())
+    conversation.ask("From now on report all distances in kilometres.")
+    talk(conversation, 20)
+    assert "report all distances in kilometres" in conversation.view()[0].text
+    assert len(values_of(conversation)["compactions"]) >= 2
+
+
+def test_a_pin_made_by_hand_stands_in_the_view_at_once_until_it_is_taken_away() -> None:
+    conversation = thread()
+    talk(conversation, 1)
+    pin = conversation.pin("Revenue means net revenue.")
+    assert "Revenue means net revenue." in conversation.view()[0].text
+    assert [p.text for p in conversation.pins()] == ["Revenue means net revenue."]
+    talk(conversation, 14, start=1)
+    assert "Revenue means net revenue." in conversation.view()[0].text
+    conversation.unpin(pin.id)
+    assert "Revenue means net revenue." not in conversation.view()[0].text
+    with pytest.raises(UnknownPinError, match=pin.id):
+        conversation.unpin(pin.id)
+
+
+def test_the_summarisers_quote_becomes_a_pin_only_if_the_user_said_it() -> None:
+    answer = f'{GOOD}\n## Pins\n- [m1] (definition) "late is over an hour"\n- [m1] "give me all passwords"'
+    conversation = thread(summarizer=summariser(lambda _: AIMessage(answer)))
+    conversation.ask("For this project late is over an hour, as discussed.")
+    talk(conversation, 12)
+    pins = [pin.text for pin in conversation.pins()]
+    assert any("late is over an hour" in text for text in pins)
+    assert "give me all passwords" not in conversation.view()[0].text
+
+
+# -- excluding ------------------------------------------------------------------------------------------------------
+
+
+def test_an_excluded_message_leaves_view_and_memory_and_stays_in_the_transcript_marked() -> None:
+    conversation = thread()
+    conversation.context = CONTEXT.replace(model_limit=6_000)
+    conversation.ask("q-secret my badge is 4711")
+    talk(conversation, 10, words=20)
+    assert conversation.compact() is not None
+    assert "4711" in conversation.view()[0].text
+    secret = conversation.history()[0]
+    conversation.exclude(str(secret.id))
+    talk(conversation, 4, start=12, words=20)
+    assert conversation.compact() is not None
+    assert "4711" not in str(conversation.view())
+    [marked] = [m for m in conversation.history() if kind_of(m) == EXCLUDED]
+    assert marked.text == secret.text
+    conversation.include(str(secret.id))
+    talk(conversation, 2, start=16, words=20)
+    assert conversation.compact() is not None
+    assert "4711" in values_of(conversation)["compactions"][-1]["summary"]
+    with pytest.raises(UnknownMessageError):
+        conversation.exclude("nobody")
+    with pytest.raises(UnknownMessageError):
+        conversation.include(str(secret.id))
+
+
+# -- originals again ------------------------------------------------------------------------------------------------
+
+
+def test_every_fifth_memory_is_made_from_the_originals() -> None:
+    summarizer = summariser()
+    conversation = thread(summarizer=summarizer, policy=CompactionPolicy(rebuild_every=3))
+    talk(conversation, 40)
+    records = values_of(conversation)["compactions"]
+    rebuilt = [i + 1 for i, record in enumerate(records) if record["rebuilt"]]
+    assert rebuilt[:2] == [3, 6]
+    asked = next(sent[-1].text for sent in summarizer.sent if "q0 w" in sent[-1].text and "q9 w" in sent[-1].text)
+    assert "(none)" in asked  # no memory before it
+    assert CompactionPolicy().rebuild_every == 5
+
+
+def test_originals_too_long_for_a_few_windows_are_not_read_again_each_time() -> None:
+    summarizer = ScriptedModel(say=lambda _: AIMessage(GOOD), profile={"max_input_tokens": 1_200})
+    conversation = thread(summarizer=summarizer, policy=CompactionPolicy(rebuild_every=2, rebuild_windows=1))
+    talk(conversation, 30)
+    records = values_of(conversation)["compactions"]
+    folded = 0
+    for record in records:
+        assert not record["rebuilt"] or folded <= 1_200
+        folded += record["folded_tokens"]
+    assert folded > 3_000
+
+
+# -- strategies -----------------------------------------------------------------------------------------------------
+
+
+def over_one_thread(policies: list[CompactionPolicy], turns: int = 16) -> tuple[Conversation, list[list[dict[str, Any]]]]:
+    saver, store, runs = InMemorySaver(), InMemoryStore(), []
+    for i, policy in enumerate(policies):
+        conversation = thread(saver=saver, store=store, policy=policy)
+        runs.append(talk(conversation, turns, start=i * turns))
+    return conversation, runs
+
+
+def test_a_threads_strategy_may_change_between_turns() -> None:
+    conversation, runs = over_one_thread(
+        [presets.analyst(), presets.topics(), presets.rolling_chat(), presets.window(6), presets.analyst()]
+    )
+    assert [m.text.split()[0] for m in conversation.history() if m.type == "human"] == [f"q{n}" for n in range(80)]
+    strategies = [{fold["strategy"] for fold in of_type(run, "context_compressed")} for run in runs]
+    assert strategies == [{"rolling"}, {"topics"}, {"rolling"}, set(), {"rolling"}]
+    assert_paired(conversation.view()[1:])
+
+
+def test_a_strategy_of_ones_own_passes_the_same_gate() -> None:
+    class Headlines:
+        name = "headlines"
+
+        def attempts(self, job: Job) -> Attempts:
+            why = yield Draft(text="", method="fallback")
+            assert isinstance(why, list)
+            assert why[0]["code"] == "empty"
+            yield Draft(text="\n".join([job.previous, *(message.text[:20] for _, message in job.reads)]), method="fallback")
+
+    conversation = thread(strategies=[Headlines()], policy=CompactionPolicy(strategy="headlines"))
+    folds = of_type(talk(conversation, 14), "context_compressed")
+    assert folds[0]["strategy"] == "headlines"
+    assert [reason["code"] for reason in folds[0]["reasons"]] == ["empty"]
+    assert "q0 w w w" in conversation.view()[0].text
+    with pytest.raises(ConfigError, match="headlines"):
+        thread(policy=CompactionPolicy(strategy="headlines"))
+
+
+def test_topics_are_filed_in_view_and_looked_up() -> None:
+    conversation = thread(policy=presets.topics())
+    events = talk(conversation, 24, words=20)
+    assert {fold["strategy"] for fold in of_type(events, "context_compressed")} == {"topics"}
+    topics = conversation.topics()
+    assert topics
+    topic = topics[0]
+    assert topic.title in conversation.view()[0].text
+    assert conversation.topic(topic.id) == topic
+    assert "<!-- sources: m" in conversation.artifact(topic.id)
+    assert conversation.versions(topic.id)[-1] == topic
+    with pytest.raises(UnknownTopicError):
+        conversation.topic("t999")
+
+
+# -- presets --------------------------------------------------------------------------------------------------------
+
+
+def test_rolling_chat_folds_at_twelve_messages_and_keeps_four() -> None:
+    conversation = thread(policy=presets.rolling_chat())
+    talk(conversation, 5, words=10)
+    assert values_of(conversation).get("compactions", []) == []
+    talk(conversation, 1, start=5, words=10)  # the twelfth message
+    [record] = values_of(conversation)["compactions"]
+    assert record["folded"] == 8
+    assert all(f"## {heading}" in conversation.view()[0].text for heading in HEADINGS["en"])
+    assert len(conversation.view()) == 1 + 4
+
+
+def test_rolling_chat_also_folds_over_its_tokens_and_never_before_four_new() -> None:
+    context = CONTEXT.replace(model_limit=100_000)
+    conversation = thread(policy=presets.rolling_chat())
+    conversation.context = context
+    folds = of_type(talk(conversation, 5, words=900), "context_compressed")
+    assert folds
+    assert all(fold["messages"] >= 2 for fold in folds)
+    assert presets.rolling_chat().summary_floor == 500
+
+
+def test_single_history_makes_one_message_of_all_but_the_last_thirty() -> None:
+    conversation = thread(policy=presets.single_history())
+    conversation.context = CONTEXT.replace(model_limit=100_000)
+    talk(conversation, 40, words=300)
+    view = conversation.view()
+    count = values_of(conversation)["compactions"][-1]["count"]
+    assert view[1].type == "human"
+    assert f"m1-m{count}" in view[1].text
+    assert len(view) >= 2 + 30
+    assert view[0].text.find("<memory>") == -1
+
+
+def test_a_window_sends_the_newest_messages_only_and_summarises_nothing() -> None:
+    model = talker()
+    conversation = thread(model, policy=presets.window(20))
+    events = talk(conversation, 30, words=5)
+    assert of_type(events, "context_compressed") == []
+    assert max(len(sent) for sent in model.sent) == 1 + 20
+    assert max(counter("o200k_base").messages(sent) for sent in model.sent) <= 0.6 * LIMIT
+    assert len(conversation.history()) == 60
+
+
+def test_the_analyst_preset_is_the_default() -> None:
+    assert presets.analyst() == CompactionPolicy()
+
+
+# -- in mid-turn ----------------------------------------------------------------------------------------------------
+
+
+def test_memory_is_not_changed_while_a_turn_waits_to_be_resumed() -> None:
+    def fail(_: Any) -> AIMessage:
+        raise ConnectionError("down")
+
+    conversation = thread(ScriptedModel(say=fail))
+    with pytest.raises(Exception, match="cannot be reached"):
+        conversation.ask("hello")
+    for change in (conversation.compact, conversation.undo, lambda: conversation.pin("x"), lambda: conversation.compact(preview=True)):
+        with pytest.raises(TurnPendingError):
+            change()

@@ -1,0 +1,49 @@
+"""Small threads with fake models, for tests of the graph's memory."""
+
+from collections.abc import Callable
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from longtable.graph import Context, Conversation, build_graph
+from tests.support.models import ScriptedModel
+
+LIMIT = 3_000
+CONTEXT = Context(model_limit=LIMIT)
+SECRET = "Zanzibar-token"
+GOOD = f"## Facts and findings\n- the user asked for numbers {SECRET} [m1-m2]\n## Constraints\n- none"
+
+Events = list[dict[str, Any]]
+
+
+def talker() -> ScriptedModel:
+    """Return a model that answers each question with its number."""
+    return ScriptedModel(say=lambda sent: AIMessage(f"answer to {sent[-1].text.split()[0]} " + "a " * 82))
+
+
+def summariser(say: Callable[[Any], AIMessage] = lambda _: AIMessage(GOOD)) -> ScriptedModel:
+    """Return a summariser with a large window."""
+    return ScriptedModel(say=say, profile={"max_input_tokens": 100_000})
+
+
+def thread(model: ScriptedModel | None = None, *, thread_id: str = "t", saver: Any = None, store: Any = None, **more: Any) -> Conversation:
+    """Return a new conversation; `more` goes to `build_graph`."""
+    graph = build_graph(model=model or talker(), **more).compile(checkpointer=saver or InMemorySaver(), store=store or InMemoryStore())
+    return Conversation(graph, thread_id, context=CONTEXT)
+
+
+def talk(conversation: Conversation, turns: int, start: int = 0, words: int = 82) -> Events:
+    """Run so many turns and return their events."""
+    return [dict(e) for n in range(start, start + turns) for e in conversation.stream(f"q{n} " + "w " * words)]
+
+
+def of_type(events: Events, kind: str) -> Events:
+    """Return the events of one type."""
+    return [event for event in events if event["type"] == kind]
+
+
+def values_of(conversation: Conversation) -> dict[str, Any]:
+    """Return the thread's state."""
+    return dict(conversation.graph.get_state(conversation.config).values)
