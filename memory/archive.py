@@ -1,0 +1,150 @@
+"""Keep originals in a store: put, page, find by meaning. What comes back is the message that went in, exactly."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from longtable.graph.errors import ArchiveFormatError, ArchiveGapError
+from longtable.memory.codec import decode_message, encode_message
+from longtable.memory.search import Original, text_of
+from longtable.memory.stamps import marks_of
+
+NAMESPACE = ("longtable", "archive")
+BATCH = 1_000
+"""Items of one store call: SQLite binds 32,766 values a statement at most, PostgreSQL 65,535, and a put takes five."""
+DIGITS = 9
+"""Of a key, so that keys sort as their numbers do."""
+TEXT_CHARS = 4_000
+"""What is embedded of a message: embedding models take 8,192 tokens at most, and a Chinese character is up to two."""
+
+Namespace = tuple[str, ...]
+Item = dict[str, Any]
+"""One archived message: number, id, turn, time, text (what can be read and embedded), message (the whole, as `codec` writes it)."""
+
+
+class Shelf(Protocol):
+    """A store as the archive needs it. Each call is one transaction where the store has transactions."""
+
+    def put(self, namespace: Namespace, items: Sequence[tuple[str, Item]], *, embed: bool) -> None:
+        """Write items by key, over what was there. `embed`: index their "text" by meaning, where the store can."""
+
+    async def aput(self, namespace: Namespace, items: Sequence[tuple[str, Item]], *, embed: bool) -> None:
+        """Do the same without blocking."""
+
+    def get(self, namespace: Namespace, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
+        """Return the item of each key, None where there is none."""
+        ...
+
+    async def aget(self, namespace: Namespace, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
+        """Do the same without blocking."""
+        ...
+
+    def near(self, namespace: Namespace, query: str, limit: int) -> Sequence[Mapping[str, Any]]:
+        """Return items of exactly this namespace by meaning, the nearest first; none where the store cannot."""
+        ...
+
+    async def anear(self, namespace: Namespace, query: str, limit: int) -> Sequence[Mapping[str, Any]]:
+        """Do the same without blocking."""
+        ...
+
+
+def namespace_of(thread_id: str) -> Namespace:
+    """Return where a thread's originals are: one namespace a thread. A store takes no dot and no empty name in it."""
+    return (*NAMESPACE, thread_id.replace("%", "%25").replace(".", "%2E") or "%")
+
+
+def key_of(number: int) -> str:
+    """Return the key of a message's number."""
+    return f"{number:0{DIGITS}}"
+
+
+def to_item(original: Original) -> Item:
+    """Return a message as plain JSON that any store keeps. Raises `ArchiveFormatError` for what is no data."""
+    message, marks = original.message, marks_of(original.message)
+    return {
+        "number": original.number,
+        "id": _clean(message.id or ""),
+        "turn": original.turn,
+        "time": str(marks.get("time", "")),
+        "text": _clean(text_of(message)[:TEXT_CHARS]),
+        "message": encode_message(message),
+    }
+
+
+def from_item(item: Mapping[str, Any]) -> Original:
+    """Return the message of an item, exactly as it was. Raises `ArchiveFormatError` for one that is damaged."""
+    number, text = item.get("number"), item.get("message")
+    if not isinstance(number, int) or not isinstance(text, str):
+        raise ArchiveFormatError(f"an archived item lacks its number or message (keys {sorted(item)}): it was not written by this archive")
+    return Original(number, decode_message(text))
+
+
+def put_all(shelf: Shelf, thread_id: str, originals: Sequence[Original], *, embed: bool) -> None:
+    """Write originals by number; writing one again changes nothing. Raises before anything is written if one cannot be."""
+    for batch in _batches([to_item(original) for original in originals]):
+        for indexed, items in _by_embedding(batch, embed):
+            shelf.put(namespace_of(thread_id), items, embed=indexed)
+
+
+async def aput_all(shelf: Shelf, thread_id: str, originals: Sequence[Original], *, embed: bool) -> None:
+    """Write originals by number; writing one again changes nothing. Raises before anything is written if one cannot be."""
+    for batch in _batches([to_item(original) for original in originals]):
+        for indexed, items in _by_embedding(batch, embed):
+            await shelf.aput(namespace_of(thread_id), items, embed=indexed)
+
+
+def page(shelf: Shelf, thread_id: str, first: int, last: int) -> list[Original]:
+    """Return the originals from number `first` to `last`, both included, in order. Raises `ArchiveGapError` if any is missing."""
+    found = [shelf.get(namespace_of(thread_id), keys) for keys in _keys(first, last)]
+    return _whole(first, found)
+
+
+async def apage(shelf: Shelf, thread_id: str, first: int, last: int) -> list[Original]:
+    """Return the originals from number `first` to `last`, both included, in order. Raises `ArchiveGapError` if any is missing."""
+    found = [await shelf.aget(namespace_of(thread_id), keys) for keys in _keys(first, last)]
+    return _whole(first, found)
+
+
+def near(shelf: Shelf, thread_id: str, query: str, limit: int) -> list[Original]:
+    """Return a thread's originals nearest in meaning, the nearest first; none where the store has no embedding index."""
+    return [from_item(item) for item in shelf.near(namespace_of(thread_id), query, limit)] if query.strip() else []
+
+
+async def anear(shelf: Shelf, thread_id: str, query: str, limit: int) -> list[Original]:
+    """Return a thread's originals nearest in meaning, the nearest first; none where the store has no embedding index."""
+    return [from_item(item) for item in await shelf.anear(namespace_of(thread_id), query, limit)] if query.strip() else []
+
+
+def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), BATCH):
+        yield items[start : start + BATCH]
+
+
+def _by_embedding(items: Sequence[Item], embed: bool) -> Iterator[tuple[bool, list[tuple[str, Item]]]]:
+    """Split off the items without text: embedding servers refuse an empty one."""
+    for indexed in (False, True):
+        group = [(key_of(item["number"]), item) for item in items if (embed and bool(item["text"].strip())) is indexed]
+        if group:
+            yield indexed, group
+
+
+def _keys(first: int, last: int) -> Iterator[list[str]]:
+    for start in range(first, last + 1, BATCH):
+        yield [key_of(number) for number in range(start, min(start + BATCH, last + 1))]
+
+
+def _whole(first: int, found: Iterable[Sequence[Mapping[str, Any] | None]]) -> list[Original]:
+    items = [item for batch in found for item in batch]
+    missing: list[tuple[int, int]] = []
+    for number in (first + i for i, item in enumerate(items) if item is None):
+        if missing and missing[-1][1] == number - 1:
+            missing[-1] = (missing[-1][0], number)
+        else:
+            missing.append((number, number))
+    if missing:
+        raise ArchiveGapError(missing)
+    return [from_item(item) for item in items if item is not None]
+
+
+def _clean(text: str) -> str:
+    """Return text that every store takes: PostgreSQL refuses NUL, SQLite's store lone surrogates."""
+    return text.encode("utf-8", "replace").decode().replace("\x00", " ")
