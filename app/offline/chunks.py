@@ -323,8 +323,8 @@ def _values(tokens: list[Token], values: Values) -> list[_Span]:
 
 
 def _matches(part: list[Token], values: Values) -> tuple[Match, ...]:
-    if len(part) == 1 and part[0].word in GENDERS and part[0].kind == "word":
-        wanted = GENDERS[part[0].word]
+    if len(part) == 1 and lemma(part[0].word) in GENDERS and part[0].kind == "word":
+        wanted = GENDERS[lemma(part[0].word)]
         return tuple(
             match for word in wanted for match in values.get(word, ()) if match.how != "partial" and str(match.value).lower() in wanted
         )

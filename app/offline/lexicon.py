@@ -289,6 +289,7 @@ AGENTS: Final[dict[str, tuple[str, ...]]] = {
 PEOPLE: Final = frozenset(
     """person people employee staff customer client student pupil highschooler teacher instructor professor doctor physician nurse patient author writer artist singer musician actor
 director driver pilot player athlete member user manager owner visitor guest passenger employee worker candidate applicant voter subscriber buyer seller agent coach officer
+trainer keeper chef cook guard clerk cashier technician mechanic waiter volunteer donor referee curator editor journalist therapist dentist vet
 judge lawyer lecturer faculty researcher scientist engineer friend contact performer composer reader borrower tenant resident citizen soldier crew host reviewer borrower victim suspect""".split()
 )
 

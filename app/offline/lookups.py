@@ -41,11 +41,11 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
         _add_run(texts, tokens[start:end])
     for token in tokens:
         if (
-            token.word in GENDERS
+            (lemma(token.word) in GENDERS)
             and token.kind == "word"
             and any(_is_gender(column.name) for table in catalog.tables.values() for column in table.columns)
         ):
-            for word in GENDERS[token.word]:
+            for word in GENDERS[lemma(token.word)]:
                 texts.setdefault(word, 0.5)
     return sorted(texts, key=lambda text: -texts[text])[:MOST]
 

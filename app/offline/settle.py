@@ -53,6 +53,7 @@ class Settler(Subqueries):
         base = self.fixed or self.base()
         self.scope = replace(self.scope, base=base)
         self.flags(base)
+        self.done(base)
         shaped = self.shape(base)
         return self.finish(shaped)
 

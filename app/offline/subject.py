@@ -8,12 +8,16 @@ from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choos
 from longtable.app.offline.conditions import as_col, settle_filter
 from longtable.app.offline.draft import Draft, Filter, Superlative
 from longtable.app.offline.joins import distance, hints_of, path
-from longtable.app.offline.lexicon import EARNING, PEOPLE
+from longtable.app.offline.lexicon import EARNING, PARTICIPLES, PEOPLE
 from longtable.app.offline.logic import (
     Compare,
     Cond,
+    Null,
 )
-from longtable.app.offline.text import lemma
+from longtable.app.offline.text import lemma, stem
+
+
+_PERSONAL = frozenset(["birth", "dob", "birthdate", "birthday", "gender", "salary", "wage", "nationality", "hire", "hired"])
 
 
 class Subject:
@@ -160,11 +164,36 @@ class Subject:
         for chunk in [chunk for chunk in self.draft.targets if not entity(chunk)]:
             column = choose(self.scope, chunk)
             yes = column.truth if column is not None and column.table in (base, *self.scope.anchors) else None
+            if column is not None and column.table in (base, *self.scope.anchors) and yes is None and self.is_had(chunk):
+                self.draft.targets = [each for each in self.draft.targets if each is not chunk]
+                amount = column.is_number and not column.is_id
+                self.extra.append(Compare(as_col(column), ">", 0) if amount else Null(as_col(column), negated=True))
+                self.need(column.table)
+                continue
             if column is None or yes is None or not self.scope.anchors or not self.is_adjective(chunk):
                 continue
             self.draft.targets = [each for each in self.draft.targets if each is not chunk]
             self.extra.append(Compare(as_col(column), "=", yes))
             self.need(column.table)
+
+    def is_had(self, chunk: Chunk) -> bool:
+        """'who have an email', 'with a discount': to have one is the condition."""
+        before = self.draft.words[max(0, chunk.order - 2) : chunk.order]
+        return before[-1:] in (("a",), ("an",), ("any",)) and before[:1] in (("have",), ("has",), ("had",), ("with",))
+
+    def done(self, base: str) -> None:
+        """'members who have left', 'orders that have been shipped': the date of it is there."""
+        table = self.catalog.table(base)
+        words = self.draft.words
+        if table is None or any(item.kind == "time" for item in self.draft.filters) or self.draft.absent:
+            return
+        for before, verb in zip(words, words[1:], strict=False):
+            if before not in ("have", "has", "had", "been") or not (verb.endswith("ed") or verb in PARTICIPLES):
+                continue
+            stems = {stem(verb), verb}
+            found = [column for column in table.columns if column.is_date and stems & {*column.words, *map(stem, column.words)}]
+            if len(found) == 1:
+                self.extra.append(Null(as_col(found[0]), negated=True))
 
     def is_adjective(self, chunk: Chunk) -> bool:
         words = self.draft.words
@@ -176,4 +205,6 @@ class Subject:
 def _is_people(table: Table | None) -> bool:
     if table is None:
         return False
-    return any(lemma(word) in PEOPLE for word in table.words) or len(table.names) > 1
+    if any(lemma(word) in PEOPLE for word in table.words) or len(table.names) > 1:
+        return True
+    return bool(table.names) and any(_PERSONAL & set(column.words) for column in table.columns)

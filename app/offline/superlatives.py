@@ -10,6 +10,7 @@ from longtable.app.offline.draft import Superlative
 from longtable.app.offline.groups import Groups
 from longtable.app.offline.joins import distance, path
 from longtable.app.offline.lexicon import EARNING
+from longtable.app.offline.measures import identity
 from longtable.app.offline.logic import (
     Agg,
     Order,
@@ -59,9 +60,22 @@ class Superlatives(Groups):
             return Query(column.table if not self.draft.targets else base, select=(Agg("max" if desc else "min", col), *extra))
         if sup.kind == "most" and subjects and (rolled := self.rolled(column, subjects[0], desc)) is not None:
             return rolled
+        if not subjects and base != column.table and self.draft.which and {"who", "whom", "whose"} & set(self.draft.words):
+            return self.person(base, column, desc)
         listing = self.listing(base if self.fixed else self.subject_table(subjects, column), everything=False)
         items = listing.select if col in listing.select else (*listing.select, col)
         return replace(listing, select=items, order=(Order(col, desc),), limit=self.draft.limit or 1)
+
+    def person(self, people: str, column: Column, desc: bool) -> Query:
+        """'who got the best score': the row with the best, and the person it belongs to."""
+        table = self.catalog.table(people)
+        if table is None or path(self.catalog, (column.table,), people, self.hints, no_fan_out=True) is None:
+            raise CannotRead("nothing")
+        self.scope = replace(self.scope, base=column.table)
+        self.need(people)
+        col = as_number(column) if column.is_number else as_col(column)
+        select = (*map(as_col, identity(table)), col)
+        return Query(column.table, select=select, order=(Order(col, desc),), limit=self.draft.limit or 1)
 
     def subject(self, chunk: Chunk, column: Column) -> bool:
         return bool(chunk.hits) and (bool(entity(chunk)) or self.column(chunk) != column)

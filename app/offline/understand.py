@@ -39,6 +39,7 @@ def tokens_of(question: str, names: Iterable[str] = ()) -> list[Token]:
     """Return the tokens of a question in English or Chinese."""
     if is_chinese(question):
         return translate(question, names)
+    question = re.sub(r"\b(than|over|under|least|most) an? (?=(second|minute|hour|day|kilo|ton|mile|pound|million)\w*)", r"\1 1 ", question)
     return tokenize(
         re.sub(r"\b(first|last|family|given) and (first|last|family|given) (names?)\b", r"\1 \3 and \2 \3", question, flags=re.IGNORECASE)
     )
@@ -127,6 +128,8 @@ def leans(tokens: list[Token], draft: Draft) -> bool:
         return True
     if words[:2] in (["for", "each"], ["for", "every"]) and not draft.targets and not draft.counts:
         return True
+    if any(value.order and draft.words[value.order - 1] in ("how", "number") for item in draft.filters for value in item.values):
+        return False  # how many mats: the value itself is counted
     if draft.counts or draft.aggs or draft.sups or draft.percent:
         named = (
             [chunk for chunk in draft.counts if chunk]
