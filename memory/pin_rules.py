@@ -86,6 +86,8 @@ STRONG = _any(
     r"(?:further |future |following |later )?(?:answers?|repl(?:y|ies)|responses?|questions?|calculations?|analys[ei]s"
     r"|reports?|outputs?|queries)\b",
     r"\b(?:each|every) time\b",
+    r"\b(?:i'd|i would) (?:be (?:glad|happy|grateful|pleased)|appreciate)\b",
+    r"\bin (?:each|every|all) (?:lists?|charts?)\b",
     r"\bwhenever\b",
     r"\bas a rule\b",
     r"\bby default\b",
@@ -128,6 +130,7 @@ DEFINITION = _any(
     r"^(?:treat|regard|consider|count|take|interpret|read|handle|classify|see|think of) .{1,120}\bas\b",
     r"\b(?:is|are) (?:defined|counted|treated|regarded|considered|understood|taken) as\b",
     r"\b(?:means|refers? to|stands for|counts? as|is short for)\b",
+    r"^(?:someone|anyone|anything|everyone|everything|nobody|an? \w+ who) .{2,60}\b(?:is|are|counts?|should|may|must)\b",
     r"^an? [\w -]{2,40} (?:is|are) (?:one|someone|any|anyone|an?|when|where|if|the|those|everyone|each|every)\b",
     r"^[“\"「『'][^”\"」』']{1,40}[”\"」』'] (?:is|are|shall|will)\b",
     r"^.{1,30}(?:是指|指的是|的意思是|的定义是|就是指|指代|定义为|意思是)(?!什么)",
@@ -159,7 +162,7 @@ EXCLUDE = _any(
     r"|them)\b\W*$)",
     r"^leave .{1,50} out\b",
     r"^remove .{1,60} from (?:all|every|any|each|the)\b",
-    r"(?:^|时|里|中|请|要|都|须|先)(?:排除|剔除|忽略|去掉|除去|过滤掉|不含|不包[括含]|不计|不算|不考虑|不统计|跳过|撇开)",
+    r"(?:^|时|里|中|请|要|都|须|先)(?:排除|剔除|忽略|去掉(?!最后|这|那|第)|除去|过滤掉|不含|不包[括含]|不计|不算|不考虑|不统计|跳过|撇开)",
 )
 
 FILTER = _any(
@@ -167,6 +170,7 @@ FILTER = _any(
     r"^(?:consider|use|count|include|take|look at|keep|focus|work|stick|query|analy[sz]e)\b.*\b(?:only|just|solely"
     r"|exclusively)\b",
     r"^(?:restrict|confine|narrow)\b",
+    r"^[\w' -]{3,40} only$",
     r"^limit (?:all|every|everything|any|lists?|answers?|results?|further|the analysis|yourself|your)",
     r"^(?:let's |let us |we )?focus on\b",
     r"\b(?:i'm|i am|we're|we are|we|i) (?:only|just|solely) (?:interested|care|look|want|need|consider|concerned|work"
@@ -182,7 +186,8 @@ FILTER = _any(
 )
 
 UNIT = _any(
-    rf"\b(?:in|to|into|as|use|using|prefer|want) (?:the )?(?:nautical |us |full )?{_UNIT_EN_END}",
+    rf"\b(?:in|to|into|as|use|using|prefer|want) (?:the )?(?:nautical |us |full |swiss |british |hong kong |square "
+    rf"|cubic |whole )?{_UNIT_EN_END}",
     rf"^{_UNIT_EN_END}(?:\W*(?:only|instead|now|again)?\W*)$",
     rf"(?:用|以|按|换算成?|换成|转换?成|改成|改为|使用|采用|折算成?|单位[是为用]|成|为)\s?(?:{_UNIT})",
 )
@@ -197,7 +202,8 @@ ROUNDING = _any(
 )
 
 LANGUAGE = _any(
-    rf"\b(?:answer|reply|respond|write|speak|talk|explain|continue|switch|communicate|use|change)\b.{{0,40}}\b{_LANG}\b",
+    rf"\b(?:answer(?:ed)?|reply|replied|respond(?:ed)?|write|speak|talk|explain|continue|switch|communicate|use"
+    rf"|change)\b.{{0,40}}\b{_LANG}\b",
     rf"^(?:in )?{_LANG}(?: only| from now on| instead)?\W*$",
     rf"(?:用|说|讲|使用|改用|换成|切换到)(?:简体|繁体|纯)?{_LANG}(?:来)?(?:回[答复]|作答|答|说|写|交流|解释|输出|就好|吧|\W*$)",
 )
@@ -208,7 +214,7 @@ STYLE = _any(
     r"^be (?:more |very |as )?(?:brief|concise|short|precise|formal|polite|clear|direct|terse)\b",
     rf"^(?:short|brief|concise|shorter|longer|detailed|one[- ]line|plain) {_REPLY}",
     r"^no (?:more than|long|longer|emojis?|markdown|tables?|charts?|bullets?|bullet points|jargon|explanations?"
-    r"|preamble|intro\w*|apolog\w+|code|abbreviations?|headings?)\b",
+    r"|preamble|intro\w*|apolog\w+|code|abbreviations?|headings?|sentences?|text|words|comments?)\b",
     rf"\b{_REPLY} (?:to be |should be |must be )?(?:no longer|no more|under|at most|shorter|below|up to|within|short|brief|concise)\b",
     r"(?:回[答复]|说话|解释|语言|语气|答案|文字).{0,10}(?:简短|简洁|简单|简明|精简|详细|不超过|不要超过|控制在|正式"
     r"|口语|专业)",
@@ -291,6 +297,59 @@ REVOKE = _any(
     r"(?:规则|限制|要求|约定).{0,6}(?:作废|取消|不算)",
 )
 
+# What is left when no pattern above names a sentence, and it neither asks for data nor is a fragment: in talk about data a
+# plain statement or order of the user is a rule or a fact far more often than not (measured on 60 sentences made after the
+# patterns: without this 32 were found).
+_ORDER_TO_DO = re.compile(
+    r"(?:assume|speak|talk|translate|write|let (?:us|them|it)|let's (?!see|look|try|check|find|go on|start|begin"
+    r"|continue)|keep|make(?! (?:a|me|the|it a) (?:list|table"
+    r"|chart|plot))|put|add(?! .*\b(?:to|from) (?:the|this|that|it)\b)(?! (?:the|a) \w+$)|mention|do (?:all|every|any)"
+    r"|treat|stay|start|begin|end|finish"
+    r"|nothing (?!else|more)\w+|never\b(?! mind)|no (?!flights)\w+|none of|work|spell|capitali[sz]e|highlight|mark"
+    r"|label|format|separate|align"
+    r"|replace|merge|combine(?= all)"
+    r"|explain|justify|cite|warn|ask me|tell me when|check|it(?:'s| is) (?:important|essential|vital)|double-check"
+    r"|verify|guess|be|act|imagine|think|convert"
+    r"|measure|express|quote|abbreviate"
+    r"|leave|wait|always|consider|remove .* from (?:all|every|any)|mind|pay attention|take care|careful"
+    r"|take into account|allow|permit|trust|refuse|decline)\b"
+)
+_OWN = re.compile(r"(?:i'm|i am|we're|we are) (?!sorry|back|done|happy|sure|not sure|fine|ok|here|ready|going|interested in)\w")
+_CONDITION = re.compile(
+    r"(?:if|when|whenever|where|in case|once|as soon as|as long as|for)\b(?!.*\b(?:which|what|how"
+    r"|who)\b) .{2,80}, (?:then )?\w+"
+)
+_COLON = re.compile(r"[\w' -]{3,40}: \S+ \S+")
+_FINITE = re.compile(
+    r"\b(?:is|are|was|were|isn't|aren't|no longer|has|have|hasn't|haven't|had|does|do|doesn't|don't|must|should|shall|can|can't"
+    r"|cannot|may|might|will|won't|would|need|needs"
+    r"|means?|counts?|starts?|begins?|runs?|ends?|matters?|prefers?|wants?|hates?|stays?|belongs?"
+    r"|contains?|includes?|equals?|refers?|holds?"
+    r"|uses?|reports?|works?|comes?|goes|closed|opened|merged|changed|moved|became|stands?|applies|apply|cares?"
+    r"|expects?|(?<=we )(?:measure|ship|sell|operate|speak|have))\b"
+)
+_POINTING = re.compile(
+    r"(?:that|this|it(?!'s (?:important|essential|vital|worth)| is (?:important|essential|vital|worth))|these|those"
+    r"|there|here|they|he|she|such|which|same|yes|no,|nothing(?= (?:else|more)|\W*$)|nope|wrong|correct|right|ok|cool|nice"
+    r"|awesome|excellent|alright|sure|fine|much appreciated"
+    r"|i (?:mean\b(?! by)|see|think so|guess|know|understand|am seeing|do\b|did|don't (?:know|understand|see|think)"
+    r"|asked|said|meant|got|'ll)|i (?:will|have (?:a|an|another|one|some|no))|i'll|i am (?:asking|seeing|looking"
+    r"|trying|curious)|i'm (?:asking|seeing|looking"
+    r"|trying|curious)"
+    r"|you (?:said|told|are (?:right|wrong)|were|forgot|made|did|missed)|your (?:last|answer (?:is|was)|result (?:is"
+    r"|was))|unfortunately|for example|my apologies|sounds|looks|never mind|\|)\b"
+    r"|(?:这|那|它|不对|不是|错|明白|知道|对[，,。]|是的|可以|行|换[成个]|再[加查来看]|加[上个]|去掉(?:最后|这|那|第)"
+    r"|按|同样|结果(?:好像|不对|是错)|上面|刚才|前面|之前|你好|您好|再见|谢)"
+)
+_AGAIN = re.compile(r"(?:use|keep|take|make|do|with|and)? ?(?:the )?(?:same|previous|last|above)\b")
+_RELATIVE_WORD = re.compile(r"\b(?:who|which|that|whose|where)\b")
+_SAID_ZH = re.compile(
+    r"[是算要请都均只先用加留写讲按以需应指]|不[用想看管算要计]|最多|[取叫]|控制|全部|已经|免了?|一律|讨论|显示|允许|属于|等于|合并"
+    r"|不可靠|不完整|不准"
+)
+_SUM_ZH = re.compile(r"数量|总[数额量]|平均|最[高低少大小长短]|最多(?![\d一二两三四五六七八九十百])|排名|占比|人数|次数|个数|航班数|订单数")
+
+_CJK = re.compile(r"[\u3400-\u9fff]")
 _RELATIVE = re.compile(
     r"\b(?:who|which|whose|that (?:have|has|are|is|were|was|do|did|must|should)|with|where|having|of|for each|per"
     r"|between|total|average|mean|median|maximum|minimum|highest|lowest|longest|sum)\b"
@@ -336,7 +395,25 @@ def _kind(text: str) -> str:
     request = _DATA_EN.match(body) or _DATA_ZH.match(body)
     if request:
         return _of_request(body, wholes)
-    return next((kind for kind, pattern in _ORDER if any(pattern.search(whole) for whole in wholes)), "")
+    return next((kind for kind, pattern in _ORDER if any(pattern.search(whole) for whole in wholes)), "") or (
+        "" if polite else _statement(body)
+    )
+
+
+def _statement(body: str) -> str:
+    """Return "note" for a plain statement or order that asks for no data, "" for a fragment, a reply or small talk."""
+    if _POINTING.match(body) or _AGAIN.match(body):
+        return ""
+    if _CJK.search(body):
+        return "note" if len(body) > 3 and _SAID_ZH.search(body) and not _SUM_ZH.search(body) else ""
+    words = body.split()
+    if len(words) < 3:
+        return ""
+    if _ORDER_TO_DO.match(body) or _OWN.match(body) or _CONDITION.match(body) or _COLON.match(body):
+        return "note"
+    finite = _FINITE.search(body, len(words[0]))
+    relative = _RELATIVE_WORD.search(body)
+    return "note" if finite and not (relative and relative.start() < finite.start()) else ""
 
 
 def _core(text: str) -> tuple[str, bool]:

@@ -79,8 +79,8 @@ NOISE_ZH = (
 
 QUESTION_EN = (
     r"(?:how|which|what|what's|who|whose|whom|when(?! (?:i|we|you|giving|showing|reporting)\b)|where|why|is|are|was"
-    r"|were|do(?! not\b)|does|did|has|have|had"
-    r"|am|isn't|aren't|doesn't|didn't|should|shall|may|might|must)\b"
+    r"|were|do(?! (?:not|all|every|any)\b)|does|did|has|have|had"
+    r"|am|can i|may i|what's|whats|isn't|aren't|doesn't|didn't|should|shall|may|might|must)\b"
 )
 QUESTION_ZH = r"多少|哪|几[个家位条架次种天年月张]|什么|谁|吗[？?。]?$|呢[？?。]?$|是否|有没有|为什么|为何|怎么|如何"
 
@@ -88,7 +88,8 @@ DATA_EN = (
     r"(?:list|show|give|find|count|display|tell|return|compute|calculate|get|fetch|print|compare|plot|draw|select|sum"
     r"|rank|search|look up|name"
     r"|provide|retrieve|extract|summari[sz]e|group|sort|order|report|see|i (?:want|need|wish|would like|'d like)"
-    r"|i'd like|let me (?:see|know)|what about|how about)\b"
+    r"|i'd like|make (?:a|me|the) (?:list|table|chart|plot)|(?:update|filter|extend|change) (?:this|that|the"
+    r"|your) (?:list|table|result)|let me (?:see|know)|what about|how about)\b"
 )
 DATA_ZH = (
     r"(?:列出|列举|显示|查询|查找|查一?下|找|统计|计算|给我|给出|帮我|看看|求|告诉|对比|比较|返回|展示|输出"
@@ -98,7 +99,8 @@ DATA_ZH = (
 FILLERS = (
     r"(?:(?:ok(?:ay)?|thanks?(?: you)?|hi|hello|hey|well|so|also|and|but|please|then|actually|great|right|good"
     r"|by the way|btw|one more thing"
-    r"|first(?: of all)?|sorry|kindly|yes|oh|finally|again|because|since|just|now|i think|hint|reminder|another thing|important(?:ly)?)\b"
+    r"|first(?: of all)?|sorry|kindly|hmm+|yes|oh|finally|again|because|since|just|now|i think|hint|reminder"
+    r"|another thing|important(?:ly)?)\b"
     r"|好的|好(?=[，,。])|嗯|另外|还有|此外|对了|那么|请(?!勿)|麻烦你?|顺便说一下|首先|其次|谢谢|而且|同时|最后|但是?"
     r"|不过|然后|现在)[\s,，:：!！、-]*"
 )
