@@ -65,6 +65,7 @@ def test_the_latest_version_is_current_and_all_are_kept() -> None:
         ("JFK in February", "t1", "JFK in February"),
         ("jfk IN  february ", "t1", "JFK in February"),
         ("ＪＦＫ", "t1", "JFK in February"),
+        ("ｆｌｅｅ", "t3", "Age of the fleet"),
         ("fleet", "t3", "Age of the fleet"),
         ("delay", "t1", "Mean delay by carrier"),  # a title beats the text of a topic used later
         ("1956", "t3", "Age of the fleet"),
@@ -82,6 +83,17 @@ def test_a_keyword_finds_its_section(keyword: str, id: str, title: str) -> None:
     found = find_section(SHELF, keyword)
     assert found is not None
     assert (found.topic.id, found.section.title) == (id, title)
+
+
+def test_an_exact_title_comes_before_a_longer_one_and_a_topics_title_before_text_elsewhere() -> None:
+    shelf = [
+        topic(1, "Planes", Section("Delay", (1,), "x"), Section("Fares", (3,), "prices of planes"), Section("Seats", (9,), "y"), turn=1),
+        topic(2, "Other", Section("Delay by carrier", (5,), "z"), Section("Late", (6,), "planes"), turn=9),
+    ]
+    for keyword, title in (("delay", "Delay"), ("planes", "Fares"), ("delay by", "Delay by carrier"), ("plane", "Fares")):
+        found = find_section(shelf, keyword)
+        assert found is not None
+        assert found.section.title == title
 
 
 @pytest.mark.parametrize("keyword", ["", "  ", "quarterly revenue", "退款", "?"])
