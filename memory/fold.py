@@ -26,6 +26,8 @@ from longtable.memory.tokens import fingerprint
 from longtable.memory.view import Layout
 
 ROLLING = "rolling"
+BLOCK_TOKENS = 120
+"""Room for what stands around a memory's text: its introduction and headings."""
 Request = list[BaseMessage]
 
 
@@ -135,10 +137,17 @@ class Job:
         before = str(self.fold.previous["summary"]) if self.fold.previous else ""
         return self.fold.folded_tokens + self.frame.counter.text(before)
 
-    @property
+    @cached_property
+    def ledger(self) -> list[dict[str, Any]]:
+        """Return the queries of the folded messages, as the record keeps them."""
+        return [line.as_json() for line in ledger_lines([message for _, message in self.folded], dialect=self.frame.dialect)]
+
+    @cached_property
     def budget(self) -> int:
-        """Return the most tokens its text may have to pass the gate."""
-        return min(self.fold.summary_budget, int(self.replaced_tokens * (1 - self.frame.policy.margin)))
+        """Return the most tokens its text may have to pass the gate, 0 where no text could."""
+        empty = _layout(self, _record(self, Draft(text="", method="fallback")))
+        room = self.fold.tokens_before - empty.parts.total - BLOCK_TOKENS
+        return max(0, min(self.fold.summary_budget, int(self.replaced_tokens * (1 - self.frame.policy.margin)), room))
 
 
 def needs_originals(thread: Thread, frame: Frame) -> bool:
@@ -191,7 +200,7 @@ def fold_steps(job: Job, strategy: Strategy) -> Generator[Request, str | Excepti
 def judge(job: Job, draft: Draft) -> tuple[dict[str, Any] | None, list[Reason]]:
     """Return the record of a draft that passes the gate, or why it does not."""
     record = _record(job, draft)
-    layout = Layout(replace(job.thread, records=[*job.thread.records, record]), job.frame)
+    layout = _layout(job, record)
     after, block = layout.parts, layout.memory.render()
     pins, _ = fit_pins(live_pins(layout.thread.pins), job.frame.pin_tokens, job.frame.counter.text)
     why = objections(
@@ -213,10 +222,13 @@ def judge(job: Job, draft: Draft) -> tuple[dict[str, Any] | None, list[Reason]]:
     return (None, why) if why else ({**record, "tokens_after": after.total}, [])
 
 
+def _layout(job: Job, record: Record) -> Layout:
+    return Layout(replace(job.thread, records=[*job.thread.records, record]), job.frame)
+
+
 def _record(job: Job, draft: Draft) -> dict[str, Any]:
     fold, thread = job.fold, job.thread
     previous: Record | None = fold.previous
-    folded = [message for _, message in job.folded]
     return {
         "id": job.id,
         "previous": previous["id"] if previous else None,
@@ -227,7 +239,7 @@ def _record(job: Job, draft: Draft) -> dict[str, Any]:
         "folded": fold.end - fold.start,
         "summary": draft.text,
         "pins": [pin.as_json() for pin in _pins(job, draft)],
-        "ledger": [line.as_json() for line in ledger_lines(folded, dialect=job.frame.dialect)],
+        "ledger": job.ledger,
         "excluded": covered_exclusions(thread.excluded, job.count),
         "rebuilt": job.rebuilt,
         "language": job.language,

@@ -23,7 +23,7 @@ from longtable.graph.errors import (
     ProviderUnavailableError,
     WrongRoleError,
 )
-from longtable.graph.threads import Graph
+from longtable.graph.running import Graph
 from longtable.memory.rounds import INTERRUPTED
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call, script

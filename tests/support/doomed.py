@@ -17,7 +17,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.threads import Graph
+from longtable.graph.running import Graph
 from tests.support.models import ScriptedModel, call
 
 CONTEXT = Context(model_limit=8_000)
