@@ -8,6 +8,9 @@ from longtable.app.offline.reading_shape import Shape
 from longtable.app.offline.text import lemma, split_name
 
 
+_TAILS = frozenset(["address", "amount", "value", "number", "date", "figure", "level", "data"])
+
+
 def parse(chunks: list[Chunk]) -> Draft:
     """Return the draft of a question's chunks."""
     return Reader(chunks).read()
@@ -45,6 +48,12 @@ class Reader(Shape):
 
     def names(self) -> None:
         """Take 'total' and the like for the name of a column where they stand like one: 'average total', 'a total above 5'."""
+        for each, following in zip(self.cs, self.cs[1:], strict=False):
+            if each.is_op("first") and each.word == "last" and following.is_op("cmp"):
+                each.kind = "filler"  # courses that last less than an hour
+            elif each.kind == "mention" and following.kind == "word" and following.word in _TAILS and not each.hits[0].is_table:
+                following.kind = "filler"  # the email address, the freight amount
+        self.cs = [each for each in self.cs if each.kind != "filler"]
         for index, each in enumerate(self.cs):
             if not (each.is_op("agg") and each.hits):
                 continue

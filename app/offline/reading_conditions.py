@@ -50,8 +50,7 @@ class Conditions(Reading):
     def _scope_end(self, index: int) -> int:
         for place in range(index + 1, len(self.cs)):
             each = self.cs[place]
-            agent = each.is_op("by") and place + 1 < len(self.cs) and self.cs[place + 1].kind == "value"
-            if agent:
+            if each.is_op("by") and self._is_agent(place):
                 continue
             if each.kind == "comma" or each.is_op(*_BREAKS) or (each.is_op("neg") and place > index + 1):
                 return place
@@ -64,6 +63,13 @@ class Conditions(Reading):
                 if before.kind == "prep" and before.word == "and":
                     return place
         return len(self.cs)
+
+    def _is_agent(self, place: int) -> bool:
+        """'not written by Todd Casey', 'never checked by a vet': who did it belongs to what is denied."""
+        following = self.cs[place + 1] if place + 1 < len(self.cs) else None
+        before = next((each for each in reversed(self.all) if each.place < self.cs[place].place), None)
+        verb = before is not None and before.kind == "filler" and is_participle(before.word)
+        return following is not None and (following.kind == "value" or (verb and following.kind == "mention"))
 
     def missing(self) -> None:
         for index, each in enumerate(self.cs):

@@ -130,7 +130,11 @@ class Shape(Ordering):
             chunk = None
             if place is not None and (self.cs[place].kind == "mention" or self.cs[place].hits):
                 chunk = self._take(place)
-            self.draft.aggs.extend((func, chunk) for func in pending)
+            for func in pending:
+                if chunk is None:
+                    self._trailing(func)
+                else:
+                    self.draft.aggs.append((func, chunk))
             pending = []
             while chunk is not None and place is not None:
                 joined = self.after(place, "mention", skip=("comma", "prep"))

@@ -8,7 +8,7 @@ from longtable.app.offline.conditions import as_col, as_number, settle_filter
 from longtable.app.offline.decompile import NotReadable, negate
 from longtable.app.offline.draft import Draft, Having
 from longtable.app.offline.joins import Step, path, plan, rivals
-from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, TO_COLUMNS, TO_WORDS
+from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, TO_COLUMNS, TO_WORDS, VERB_TABLES
 from longtable.app.offline.logic import (
     Agg,
     AnyOf,
@@ -117,7 +117,13 @@ class Subqueries(Superlatives):
                 return each
             return [self.absent(query.base, target, settled)]
         columns = [self.column(chunk) for chunk in inner.targets if not entity(chunk)]
-        conds: list[Cond] = [self.none_of(column) for column in columns]
+        apart = [column for column in columns if column.table != query.base and self.fans(query.base, column.table)]
+        conds: list[Cond] = [self.absent(query.base, name, []) for name in dict.fromkeys(column.table for column in apart)]
+        for column in apart:
+            if column.table in self.join_only:
+                self.join_only.remove(column.table)
+        columns = [column for column in columns if column not in apart]
+        conds += [self.none_of(column) for column in columns]
         for column in columns:
             self.need(column.table)
         for table, denied in settled:
@@ -152,7 +158,7 @@ class Subqueries(Superlatives):
     def child_by_verb(self, base: str, verbs: tuple[str, ...]) -> str:
         """Return the table that records what 'never used', 'never prescribed' speaks of: named by the verb, or the only one."""
         children = list(dict.fromkeys(link.many for link in self.catalog.links if link.one == base))
-        stems = {stem(verb) for verb in verbs}
+        stems = {stem(verb) for verb in verbs} | {stem(VERB_TABLES[verb]) for verb in verbs if verb in VERB_TABLES}
         named = [name for name in children if (table := self.catalog.table(name)) and stems & {stem(word) for word in table.words}]
         if len(named) == 1 or len(children) == 1:
             return (named or children)[0]

@@ -101,10 +101,16 @@ def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
         if first.kind == second.kind == "mention" and (table := entity(second)) and not entity(first) and points_at(catalog, first, table):
             second.kind = "filler"  # 'origin airport': the key says it all
     for each in chunks:
-        verb = each.kind == "mention" and " " not in each.text and each.best < 0.9 and each.hits[0].dated
-        if verb and (each.word.endswith("ed") or each.word in PARTICIPLES):
+        weak = each.kind == "mention" and " " not in each.text and each.best < 0.9 and not each.hits[0].is_table
+        if weak and (each.hits[0].dated or catalog_key(catalog, each)) and (each.word.endswith("ed") or each.word in PARTICIPLES):
             each.kind = "filler"  # 'were fed', 'was sold': the verb, which a time may need
     return parse(chunks)
+
+
+def catalog_key(catalog: Catalog, mention: Chunk) -> bool:
+    """Say whether a mention's best column is a key."""
+    column = catalog.column(mention.hits[0].table, mention.hits[0].column)
+    return column is not None and column.is_id
 
 
 def points_at(catalog: Catalog, mention: Chunk, table: str) -> bool:
