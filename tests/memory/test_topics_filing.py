@@ -236,7 +236,7 @@ def test_a_model_that_fails_is_not_asked_again() -> None:
     assert (filed.method, filed.reasons) == ("fallback", ["the summariser failed: TimeoutError"])
     assert len(filed.topics) == 2
     for place in range(3):  # in the analysis, in finding the topic, in the merge
-        answers = [analysis(("Delays", [("Mean", list(range(11, 19)), "0.5")])), '{"topic": "t2"}', "unread"]
+        answers: list[Answer | dict[str, Any]] = [analysis(("Delays", [("Mean", list(range(11, 19)), "0.5")])), '{"topic": "t2"}', "unread"]
         answers[place] = TimeoutError()
         filed, asked = run(job(DELAYS, known(), start=11), scripted(*answers))
         assert len(asked) == place + 1
