@@ -28,6 +28,7 @@ from longtable.nodes.folding import Folding
 from longtable.nodes.ingest import Ingest
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.prompts import system_prompt
+from longtable.nodes.providers import with_usage
 from longtable.nodes.respond import Respond
 from longtable.nodes.route import after_estimate, after_ingest, after_respond, after_settle
 from longtable.nodes.run_tools import RunTools
@@ -66,7 +67,8 @@ def build_graph(
     if len(by_name) != len(toolset):
         raise ConfigError(f"two tools share a name: {', '.join(sorted(tool.name for tool in toolset))}")
     policy = policy or CompactionPolicy()
-    known = {strategy.name: strategy for strategy in (Rolling(), Topics(), *strategies)}
+    built_in: list[Strategy] = [Rolling(), Topics()]
+    known = {strategy.name: strategy for strategy in [*built_in, *strategies]}
     if policy.strategy not in {*known, WINDOW}:
         raise ConfigError(
             f"the policy asks for strategy {policy.strategy!r}, known are {', '.join(sorted({*known, WINDOW}))}: add it to strategies"
@@ -74,7 +76,7 @@ def build_graph(
     brief = _briefing(model, summarizer, database, toolset, policy)
     folding = Folding(summarizer, known, clock, summary_seconds)
     compact, prepare = Compact(folding), Prepare(folding)
-    respond = Respond(_with_tools(model, toolset), clock)
+    respond = Respond(_with_tools(with_usage(model), toolset), clock)
     run_tools = RunTools(by_name, clock)
 
     graph = StateGraph(State, context_schema=Context, input_schema=Input)

@@ -34,10 +34,9 @@ class Memory:
 
     def smaller(self) -> "Memory":
         """Return the block without the next part that may give way: the ledger, then the text, then the pins."""
-        for part in ("ledger", "text", "pins"):
-            if getattr(self, part):
-                return replace(self, **{part: ""})
-        return self
+        if self.ledger:
+            return replace(self, ledger="")
+        return replace(self, text="") if self.text else replace(self, pins="")
 
 
 def memory_of(thread: Thread, frame: Frame) -> Memory:

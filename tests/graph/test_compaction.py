@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.store.memory import InMemoryStore
 
-from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, next_view
+from longtable.graph import CompactionPolicy, Conversation, build_graph, next_view
 from longtable.memory.summary import findings_in
 from longtable.memory.tokens import counter
 from tests.memory.test_rounds import assert_paired
