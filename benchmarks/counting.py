@@ -1,15 +1,19 @@
 """What counting costs: one long message, a long history, and one new message in it; beside tiktoken and LangChain.
 
+Then each tokenizer: the time to load it, its speed, and its tokens for four kinds of text against o200k_base.
+
 python -m benchmarks.counting
 """
 
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from longtable.memory.tokenizers import PACKAGES
 from longtable.memory.tokens import TokenCounter, counter, load_encoding
 
 REPEATS = 7
@@ -59,6 +63,28 @@ def main() -> None:
     for name, milliseconds in rows:
         print(f"  {name:<55} {milliseconds:9.2f}")
     print(f"  ratio first time / one new message: {rows[2][1] / rows[4][1]:.0f}")
+    tokenizers()
+
+
+TEXTS = {
+    "prose": "How many flights left in May, and what was their average delay? ",
+    "Chinese": "每个航空公司的平均出发延误是多少？金额默认用人民币，保留两位小数。",
+    "JSON": '["UA",5,517,2013,"EWR",1400.25,"2013-01-01T05:00:00"],',
+    "table": "| 2013-01-01 | UA | 1545 | 227.00 | 1400 |\n",
+}
+
+
+def tokenizers() -> None:
+    """Print each tokenizer's time to load, its speed in characters, and its counts as ratios."""
+    base = counter("o200k_base")
+    print(f"\n  {'tokenizer':<12}{'load ms':>9}{'M chars/s':>11}" + "".join(f"{name:>9}" for name in TEXTS))
+    for encoding in ("o200k_base", "cl100k_base", *PACKAGES):
+        load = best_of(partial(TokenCounter, encoding))
+        ours = counter(encoding)
+        long = "".join(text * 500 for text in TEXTS.values())
+        speed = len(long) / best_of(partial(ours.text, long)) / 1000
+        ratios = "".join(f"{ours.text(text * 100) / base.text(text * 100):>9.2f}" for text in TEXTS.values())
+        print(f"  {encoding:<12}{load:>9.0f}{speed:>11.1f}{ratios}" + ("  (not installed: estimated)" if ours.estimated else ""))
 
 
 if __name__ == "__main__":
