@@ -147,7 +147,17 @@ class Table:
         best = sorted(
             found, key=lambda column: (len({lemma(word) for word in column.words} - own - set(NAME_WORDS)), self.columns.index(column))
         )
-        return tuple(best[:1])
+        return tuple(best[:1] or self.namesakes)
+
+    @cached_property
+    def namesakes(self) -> tuple[Column, ...]:
+        """Return the texts called like the table itself: the maker of the makers."""
+        own = {lemma(word) for word in self.words}
+        return tuple(
+            column
+            for column in self.columns
+            if column.type and {lemma(word) for word in column.words} <= own and not (column.is_id or column.is_number or column.is_date)
+        )
 
 
 @dataclass(frozen=True)

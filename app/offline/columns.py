@@ -77,6 +77,13 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
             and lemma(chunk.word) in ("id", "code", "number")
         ):
             score += 0.05
+        if any(
+            other.score >= hit.score - 0.01
+            and any((link.many, link.many_columns, link.one, link.one_columns) == (other.table, (other.column,), hit.table, (hit.column,)) for link in scope.catalog.links)
+            for other in chunk.hits
+            if other.column
+        ):
+            score += 0.03  # what others point at stands for itself
         score += 0.015 if table is not None and table.names else 0.0
         score += 0.004 * min(3, sum(link.many == hit.table for link in scope.catalog.links))  # of equals, the table that joins most
         if best is None or score > best[0] + 1e-9:

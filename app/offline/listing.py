@@ -86,7 +86,7 @@ class Listing(Measures):
             home = self.named(chunk, column)
             exact = column is not None and home is not None and column.table == home.name and _best(chunk, column) >= 0.98
             if home is not None and home.names and not exact:
-                return list(home.names)
+                return list(dict.fromkeys((*home.names, *home.namesakes)))
         if column is None:
             raise CannotRead("column", chunk.text)
         return [column]

@@ -26,7 +26,9 @@ class Subject:
     def __init__(self, draft: Draft, catalog: Catalog, base: str = "") -> None:
         self.draft, self.catalog = draft, catalog
         anchors = [table for chunk in draft.mentions if (table := entity(chunk))]
-        self.scope = Scope(catalog, base, tuple(dict.fromkeys(anchors)), tuple((entity(c), c.place) for c in draft.mentions if entity(c)))
+        places = [(entity(c), c.place) for c in draft.mentions if entity(c)]
+        places += [(c.hits[0].table, c.place) for c in draft.mentions if not entity(c) and " of " in c.text and c.best >= 0.9]
+        self.scope = Scope(catalog, base, tuple(dict.fromkeys(anchors)), tuple(places))
         self.hints = hints_of(draft)
         self.fixed = base
         self.extra: list[Cond] = []

@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from longtable.app.offline.audit import audit
 from longtable.app.offline.catalog import Catalog
@@ -18,7 +18,7 @@ from longtable.app.offline.logic import Query
 from longtable.app.offline.parse import parse
 from longtable.app.offline.reference import alone, keeps
 from longtable.app.offline.settle import settle
-from longtable.app.offline.text import Token, is_chinese, tokenize
+from longtable.app.offline.text import Token, is_chinese, lemma, tokenize
 
 _OPENERS = {
     "and", "also", "but", "only", "just", "same", "now", "then", "instead", "what about", "how about", "or", "again", "except", "excluding",
@@ -100,11 +100,49 @@ def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
     for first, second in itertools.pairwise(chunks):
         if first.kind == second.kind == "mention" and (table := entity(second)) and not entity(first) and points_at(catalog, first, table):
             second.kind = "filler"  # 'origin airport': the key says it all
+    as_entities(chunks, catalog)
+    own_keys(chunks, catalog)
     for each in chunks:
         weak = each.kind == "mention" and " " not in each.text and each.best < 0.9 and not each.hits[0].is_table
         if weak and (each.hits[0].dated or catalog_key(catalog, each)) and (each.word.endswith("ed") or each.word in PARTICIPLES):
             each.kind = "filler"  # 'were fed', 'was sold': the verb, which a time may need
     return parse(chunks)
+
+
+def as_entities(chunks: list[Chunk], catalog: Catalog) -> None:
+    """Let a key stand for the table it points at, where a column of that table is asked for: 'the package of all channels'."""
+    for before, each in itertools.pairwise([each for each in chunks if each.kind == "mention"]):
+        if entity(each) or entity(before) or each.hits[0].is_table:
+            continue
+        hit = each.hits[0]
+        target = next((link.one for link in catalog.links if link.many == hit.table and link.many_columns == (hit.column,)), "")
+        own = [other for other in before.hits if not other.is_table and other.score >= before.best - 0.05]
+        if target and target != hit.table and own and all(other.table == target for other in own) and each.word not in ("id", "ids", "code"):
+            tables = tuple(other for other in each.hits if other.is_table and other.table == target)
+            if tables:
+                each.hits = (replace(tables[0], score=1.0), *(other for other in each.hits if other is not tables[0]))
+
+
+def own_keys(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'the student with id 14', 'student IDs': the key is that of the thing just named."""
+    named = ""
+    for before, each in itertools.pairwise(chunks):
+        if before.kind == "mention" and lemma(before.word) == "id" and lemma(each.word) in ("number", "no"):
+            each.kind = "filler"  # the id number is the id
+        if before.kind == "mention":
+            named = entity(before)
+        elif before.kind not in ("prep", "filler"):
+            named = ""
+        if each.kind != "mention" or lemma(each.word) != "id":
+            continue
+        alone = " " not in each.text
+        tables = [hit.table for hit in each.hits if hit.is_table]
+        home = catalog.table(named) if alone and named else None
+        if home is None or len(home.key) != 1 or tables:
+            continue
+        own = [hit for hit in each.hits if (hit.table, hit.column) == (home.name, home.key[0].name)]
+        if own:
+            each.hits = (replace(own[0], score=1.1), *(hit for hit in each.hits if hit is not own[0]))
 
 
 def catalog_key(catalog: Catalog, mention: Chunk) -> bool:
