@@ -6,7 +6,7 @@ and "unit:length" are two matters. Whatever is not understood narrows, so that i
 
 import re
 
-from longtable.memory.pin_rules import LANGUAGE, ROUNDING, UNIT
+from longtable.memory.pin_rules import LANGUAGE, ROUNDING, UNIT, core_of, fold
 from longtable.memory.pin_words import GENERIC, LANGUAGES, NOISE, NOISE_ZH, NUMBERS, UNITS
 
 SEPARATOR = " & "
@@ -34,8 +34,13 @@ _STYLE_LENGTH = re.compile(
     r"\b(?:brief|briefly|short|shorter|concise|long|longer|detailed|detail|terse|verbose|sentences?|words|paragraphs?"
     r"|explanations?)\b|简短|简洁|简明|精简|详细|句话|言简意赅|字以内"
 )
-_ROWS = re.compile(r"\b(?:rows|lines|records)\b|[行条]")
+_ROW_LIMIT = re.compile(
+    r"^(?:(?:always|never|please) )?(?:list|show|limit|return|display|give|print)\b.*\b(?:rows|lines|records)\b"
+    r"|最多.*[行条]"
+)
 _AMOUNT = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twenty|fifty|hundred)\b|[一二两三四五六七八九十百]")
+_AMOUNT_ZH = re.compile(r"[零一二两三四五六七八九十百]")
+# "Treat X as Y" is left out: two such rules may both add to Y.
 _DEFINED = tuple(
     re.compile(pattern)
     for pattern in (
@@ -44,9 +49,7 @@ _DEFINED = tuple(
         r"^(?:.*\b(?:let's|we|i|please) )?(?:define|call) (.{1,60}?) (?:as|to be|\")",
         r"^(?:.*, )?(.{1,60}?) (?:means|refers? to|stands? for|counts? as|is short for|(?:is|are) (?:defined|counted"
         r"|treated|regarded|considered|understood|taken) as)\b",
-        r"^(?:treat|regard|consider|count|take|interpret|read|handle|classify|see|think of) .{1,120}? as (.{1,60}?)[.!]?$",
         r"^(.{1,60}?) (?:is|are) (?:one|someone|any|anyone|an?|when|where|if|the|those|everyone|each|every)\b",
-        r"把.{1,40}(?:算作|视为|当作|看作|看成|当成|叫做?|称为|定义为|归为|算成|算为)(.{1,20}?)[。.！]?$",
         r"(?:我们?说的|所谓的?)?(.{1,20}?)(?:是指|指的是|的意思是|的定义是|就是指|指代|定义为|意思是|指|是|表示)",
     )
 )
@@ -55,13 +58,13 @@ _EDGES = re.compile(r"^(?:an?|the|our|any|every|all)\s+|[\"'“”「」『』�
 
 def matter_of(text: str, kind: str) -> str:
     """Return the key of what a statement is about; several joined by `SEPARATOR`."""
-    folded = " ".join(text.replace("’", "'").split()).casefold()
+    folded = core_of(text) or fold(text)
     if kind == "definition" and (term := _term(folded)):
         return f"definition|{term}"
     if kind == "revocation" and _ALL_RULES.search(folded):
         return EVERYTHING
-    if kind == "filter":
-        return _filter(folded)
+    if kind == "filter" and not _ROW_LIMIT.search(folded):
+        return _filter(folded, instead=bool(_INSTEAD.search(fold(text))))
     bases = _bases(folded, kind)
     about = _about(folded, bases)
     if not bases:
@@ -85,17 +88,19 @@ def _term(folded: str) -> str:
     return ""
 
 
-def _filter(folded: str) -> str:
+def _filter(folded: str, *, instead: bool) -> str:
     if match := _COLUMN.search(folded):
         return f"filter|{match[1] or match[2]}"
     about = _about(folded, [])
-    return f"{REPLACES} {about}" if _INSTEAD.search(folded) else f"about|{about}" if about else f"text|{folded}"
+    return f"{REPLACES} {about}" if instead else f"about|{about}" if about else f"text|{folded}"
 
 
 def _bases(folded: str, kind: str) -> list[str]:
     loose = kind == "revocation"
-    if kind in ("definition", "exclusion", "format") and not loose:
-        return ["rows"] if _ROWS.search(folded) and _AMOUNT.search(folded) else []
+    if _ROW_LIMIT.search(folded) and _AMOUNT.search(folded):
+        return ["rows"]
+    if kind in ("exclusion", "format"):
+        return []
     bases = []
     if ROUNDING.search(folded) or (loose and re.search(r"\bround|小数|取整", folded)):
         bases.append("rounding")
@@ -105,8 +110,6 @@ def _bases(folded: str, kind: str) -> list[str]:
         bases += [f"unit:{dimension}" for dimension, pattern in _UNITS.items() if pattern.search(folded)]
     if not bases and kind in ("style", "constraint", "preference", "rule") and _STYLE_LENGTH.search(folded):
         bases.append("style:length")
-    if not bases and kind in ("constraint", "rule") and _ROWS.search(folded) and _AMOUNT.search(folded):
-        bases.append("rows")
     return bases
 
 
@@ -128,6 +131,8 @@ def _about(folded: str, bases: list[str]) -> str:
     if bases:
         known |= NUMBERS
     words = [word for word in _words(folded, known) if not (bases and word.isdigit())]
+    if bases:
+        words = [word for said in words if (word := _AMOUNT_ZH.sub("", said))]
     return " ".join(sorted(set(words)))
 
 
@@ -135,7 +140,7 @@ def _words(folded: str, known: set[str] | frozenset[str] = frozenset()) -> list[
     words = []
     for word in _WORD.findall(folded):
         if word[0] >= "\u3400":
-            for said in known:
+            for said in sorted(known):
                 if said[0] >= "\u3400":
                     word = word.replace(said, " ")
             words += _CJK_NOISE.sub(" ", word).split()

@@ -12,6 +12,9 @@ from longtable.memory.pin_words import DATA_EN, DATA_ZH, FILLERS, LANGUAGES, QUE
 LONG = 400
 """Characters past which a sentence is read clause by clause: pasted text has few full stops."""
 
+WRAPPED = 60
+"""Characters from which a line that goes on in lower case is taken for a wrapped one."""
+
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|approx|mr|mrs|ms|dr|no|st|fig|cf|u\.s)|\b[a-z])\.$", re.IGNORECASE)
 _STOP = re.compile(r"[。！？；;\n]+[”’」』\"'）)]*|[.!?]+[\"'”’)\]]*(?=\s|$)")
@@ -36,11 +39,19 @@ def _sentences(text: str) -> Iterator[str]:
     start = 0
     for stop in _STOP.finditer(text):
         # The word before the stop alone: an abbreviation is short, and the whole text before it need not be read again.
+        if stop[0] == "\n" and _wrapped(text, start, stop):
+            continue
         if stop[0] == "." and _ABBREVIATION.search(text[max(start, stop.start() - 8) : stop.end()]):
             continue
         yield from _pieces(text[start : stop.end()])
         start = stop.end()
     yield from _pieces(text[start:])
+
+
+def _wrapped(text: str, start: int, stop: re.Match[str]) -> bool:
+    """Tell a line end that only wraps a long sentence from one that ends it."""
+    line = stop.start() - max(start, text.rfind("\n", start, stop.start()) + 1)
+    return line >= WRAPPED and text[stop.end() : stop.end() + 1].islower()
 
 
 def _pieces(sentence: str) -> Iterator[str]:
@@ -57,7 +68,17 @@ def _pieces(sentence: str) -> Iterator[str]:
 
 def kind_of(sentence: str) -> str:
     """Return the kind of standing rule that one sentence states, "" for none."""
-    return _kind(" ".join(sentence.replace("’", "'").split()).casefold())
+    return _kind(fold(sentence))
+
+
+def fold(text: str) -> str:
+    """Return a text on one line, in lower case, with plain apostrophes."""
+    return " ".join(text.replace("’", "'").split()).casefold()
+
+
+def core_of(sentence: str) -> str:
+    """Return a folded sentence without greetings, thanks and polite wrapping."""
+    return _core(fold(sentence))[0]
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -71,6 +92,11 @@ _REPLY = r"(?:answers?|repl(?:y|ies)|responses?|explanations?|summar(?:y|ies)|te
 _RULE_WORD = (
     r"(?:rule|restriction|filter|instruction|preference|limit|constraint|condition|requirement|format|request"
     r"|definition|exclusion|rounding|unit|currency)s?"
+)
+
+_FROM_NOW = re.compile(
+    r"^(?:from (?:now|here|this point|today) on(?:wards)?|henceforth|(?:going|moving) forward|in future)\b\s*|^(?:以后"
+    r"|今后|往后|从现在(?:起|开始)|接下来|后[面续])[的都就请]*"
 )
 
 STRONG = _any(
@@ -135,7 +161,7 @@ DEFINITION = _any(
     r"^[“\"「『'][^”\"」』']{1,40}[”\"」』'] (?:is|are|shall|will)\b",
     r"^.{1,30}(?:是指|指的是|的意思是|的定义是|就是指|指代|定义为|意思是)(?!什么)",
     r"^[“\"「『][^”\"」』]{1,30}[”\"」』](?:指|是|就是|表示|即)",
-    r"把.{1,40}(?:算作|视为|当作|看作|看成|当成|叫做?|称为|定义为|归为|算成|算为|算)",
+    r"把.{1,40}(?:算作|视为|当作|看作|看成|当成|叫做?|称为|定义为|归为|(?<![换折])算成|算为|(?<![换计估统])算(?![进入上了成]))",
     r"我们?说的.{1,30}(?:是|指)",
     r"所谓.{1,30}(?:是|指)",
     r"(?:视为|视作|当作|算作)",
@@ -211,7 +237,8 @@ LANGUAGE = _any(
 STYLE = _any(
     rf"^(?:keep|make) (?:it|them|your|the|all|every|each|{_REPLY})\b.*\b(?:short|brief|concise|simple|clear|formal"
     rf"|under|below|within|at most|to|less|long|longer|detailed)\b",
-    r"^be (?:more |very |as )?(?:brief|concise|short|precise|formal|polite|clear|direct|terse)\b",
+    r"^be (?:more |very |as )?(?:brief|concise|short|detailed|thorough|specific|honest|accurate|precise|formal|polite"
+    r"|clear|direct|terse)\b",
     rf"^(?:short|brief|concise|shorter|longer|detailed|one[- ]line|plain) {_REPLY}",
     r"^no (?:more than|long|longer|emojis?|markdown|tables?|charts?|bullets?|bullet points|jargon|explanations?"
     r"|preamble|intro\w*|apolog\w+|code|abbreviations?|headings?|sentences?|text|words|comments?)\b",
@@ -383,12 +410,13 @@ _FOR_REQUESTS = ("revocation", "constraint", "style", "preference", "format", "n
 @lru_cache(maxsize=4096)
 def _kind(text: str) -> str:
     body, polite = _core(text)
-    if not body:
-        return ""
+    if not body or (" " not in body and not _CJK.search(body)):
+        return ""  # one word alone says nothing that lasts
     clauses = [
         _FILLER.sub("", clause.strip(), count=1) if _FILLER.match(clause.strip()) else clause.strip() for clause in _CLAUSE.split(body)
     ]
     clauses = [clause for clause in clauses if clause]
+    clauses += [bare for clause in (body, *clauses) if (bare := _FROM_NOW.sub("", clause)) and bare != clause]
     if not polite and _asks(text, body):
         return ""
     wholes = [body, *clauses]
@@ -418,7 +446,9 @@ def _statement(body: str) -> str:
 
 def _core(text: str) -> tuple[str, bool]:
     """Return a sentence without fillers and polite wrapping, and whether it was a request put as a question."""
-    body = text.strip(" \t\"'“”")
+    body = text.strip()
+    if len(body) > 1 and body[0] + body[-1] in ('""', "''", "“”", "「」"):
+        body = body[1:-1].strip()
     while match := _FILLER.match(body):
         if not match[0]:
             break

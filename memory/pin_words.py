@@ -52,7 +52,8 @@ NOISE = frozenset(
     unit units speak talk explain write continue have has had really still them there where when henceforth exclude
     excluded ignore omit skip disregard leave out drop discard filter hide mask include included remove reveal contain
     appear consider count limit restrict focus look take rows row data records forget rule rules restriction instruction
-    longer anymore stop allowed off limits avoid touch
+    longer anymore about excluding using showing rounding answering counting including hiding ignoring skipping replying
+    reporting more stop allowed off limits avoid touch
     """.split()  # noqa: SIM905 - a list of this many words reads better as text
 )
 """English words that do not tell what a rule is about."""
@@ -74,7 +75,7 @@ NOISE_ZH = (
     r"|保留|取整|四舍五入|精确|小数点?后?|位数?|小数|整数|有效数字|到|排除|剔除|忽略|去掉|除去|过滤掉?|包括|包含|统计"
     r"|计算|分析|查询|看|算|考虑|出现"
     r"|取消|恢复|可以|重新|规则|限制|要求|这?一?列|字段|表|这张|的|了|吧|把|在|里|中|是|为|成|时|和|与|并|且|请?注意"
-    r"|记住|好吗|[一二两三四五六零]"
+    r"|记住|好吗|尽量|一?点儿?|说?话|超过|控制|以内"
 )
 
 QUESTION_EN = (

@@ -133,7 +133,7 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 
 def _proposal(line: str) -> Proposal | None:
-    body = line.strip().lstrip("-*•· ").strip()
+    body = re.sub(r"(?<=[\]］】]) ?[.。]$", "", line.strip().lstrip("-*•· ").strip())
     # The citation and the kind stand at either end, outside the quote; brackets inside the quote are the user's.
     cited = _CITED.match(body) or next(
         (m for m in reversed(list(_CITED.finditer(body))) if not body[m.end() :].strip(" .。") or _KIND.fullmatch(body[m.end() :])), None
