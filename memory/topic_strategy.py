@@ -1,7 +1,7 @@
 """The strategy `topics`: folded rounds are filed into documents by subject, each section with its source messages."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from longtable.memory.filing import Filed, Filing, file_steps
@@ -30,7 +30,7 @@ class Topics:
                 text=text,
                 method="model" if filed.method == "model" else "fallback",
                 note="; ".join(filed.reasons),
-                kept={"topics": [topic.as_json() for topic in filed.topics]},
+                kept={"topics": _changes(filed.topics, before)},
             )
 
 
@@ -40,8 +40,24 @@ def topics_of(thread: Thread) -> list[Topic]:
     for record in thread.chain:
         if record.get("rebuilt"):
             found = []  # made from the originals: what was before is the same messages, filed once more
-        found += [Topic.from_json(topic) for topic in (record.get("kept") or {}).get("topics", ())]
+        for change in (record.get("kept") or {}).get("topics", ()):
+            topic = Topic.from_json(change)
+            known = _ids(found, topic.id)
+            found.append(replace(topic, message_ids=(*known, *(id_ for id_ in topic.message_ids if id_ not in known))))
     return found
+
+
+def _changes(filed: Sequence[Topic], before: Sequence[Topic]) -> list[dict[str, Any]]:
+    """Return new versions as a record keeps them: with the ids of newly filed messages only, for records to stay small."""
+    changes = []
+    for topic in filed:
+        known = set(_ids(before, topic.id))
+        changes.append(replace(topic, message_ids=tuple(id_ for id_ in topic.message_ids if id_ not in known)).as_json())
+    return changes
+
+
+def _ids(topics: Sequence[Topic], topic_id: str) -> tuple[str, ...]:
+    return next((topic.message_ids for topic in reversed(topics) if topic.id == topic_id), ())
 
 
 def _file(job: Job, before: Sequence[Topic], window: int | None) -> Generator[Any, Any, Filed]:

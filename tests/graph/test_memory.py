@@ -277,7 +277,7 @@ def test_a_strategy_of_ones_own_passes_the_same_gate() -> None:
 
 def test_topics_are_filed_in_view_and_looked_up() -> None:
     conversation = thread(policy=presets.topics())
-    events = talk(conversation, 24, words=20)
+    events = talk(conversation, 70, words=20)
     assert {fold["strategy"] for fold in of_type(events, "context_compressed")} == {"topics"}
     topics = conversation.topics()
     assert topics
@@ -286,6 +286,10 @@ def test_topics_are_filed_in_view_and_looked_up() -> None:
     assert conversation.topic(topic.id) == topic
     assert "<!-- sources: m" in conversation.artifact(topic.id)
     assert conversation.versions(topic.id)[-1] == topic
+    filed = values_of(conversation)["compactions"][-1]["count"]
+    assert {id_ for each in topics for id_ in each.message_ids} == {m.id for m in conversation.history(limit=filed)}
+    kept = [len(change["message_ids"]) for record in values_of(conversation)["compactions"] for change in record["kept"]["topics"]]
+    assert sum(kept) == filed  # each id is written once, however many versions follow
     with pytest.raises(UnknownTopicError):
         conversation.topic("t999")
 
