@@ -6,7 +6,8 @@ and "unit:length" are two matters. Whatever is not understood narrows, so that i
 
 import re
 
-from longtable.memory.pin_rules import LANGUAGE, ROUNDING, UNIT, core_of, fold
+from longtable.memory.pin_patterns import LANGUAGE, ROUNDING, UNIT
+from longtable.memory.pin_rules import core_of, fold
 from longtable.memory.pin_words import GENERIC, LANGUAGES, NOISE, NOISE_ZH, NUMBERS, UNITS
 
 SEPARATOR = " & "

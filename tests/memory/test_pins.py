@@ -51,9 +51,7 @@ def test_a_standing_rule_is_pinned_word_for_word(sentence: str) -> None:
     assert all(pin.text in sentence for pin in pins)
 
 
-@pytest.mark.parametrize(
-    "sentence", [*tuned_on(QUESTIONS), *FRAGMENTS, *(turn.question for turn in TALK if turn.question != "only those from EWR")]
-)
+@pytest.mark.parametrize("sentence", [*tuned_on(QUESTIONS), *FRAGMENTS, *(turn.question for turn in TALK)])
 def test_a_question_is_not_pinned(sentence: str) -> None:
     assert heuristic_pins(say(sentence)) == []
 
@@ -77,6 +75,11 @@ def test_the_third_kept_aside_holds_the_recall_and_the_precision_that_are_publis
         ("二月有多少航班？以后只看JFK。谢谢！", ["以后只看JFK。"]),
         ("Why does this fail?\n```\nAlways use miles. Never do x.\n```\nAnswer in German.", ["Answer in German."]),
         ("List the carriers, but never show the tailnum column.", ["List the carriers, but never show the tailnum column."]),
+        ("Use miles from now on, how long is the longest flight?", ["Use miles from now on, how long is the longest flight?"]),
+        ("How many were late, by late I mean over an hour?", ["How many were late, by late I mean over an hour?"]),
+        ("距离用公里，最长的航班有多远？", ["距离用公里，最长的航班有多远？"]),
+        ("不管我问什么，都用英文回答。", ["不管我问什么，都用英文回答。"]),
+        ("Excluding cancelled ones, how many flights are there?", []),
         ("From now on, can you answer in French?", ["From now on, can you answer in French?"]),
         (
             "When I ask for the mean of any of these columns then always give me\nthe median of that column as well. Why?",
