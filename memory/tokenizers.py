@@ -77,7 +77,7 @@ _BYTES = _byte_signs()
 
 # DeepSeek cuts a text in three passes: digits, then Chinese and Japanese, then the rest. One expression does the same
 # when each later class leaves out what an earlier pass took, and a passed-over run of control characters is a piece.
-# Checked against the official tokenizer on 120,000 generated texts and 200 files: no difference.
+# Checked against the official tokenizer on 80,000 generated texts and 200 files: no difference.
 _HAN = "一-龥぀-ゟ゠-ヿ"
 _SIGNED_WORD = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
 _DEEPSEEK_PASSES = [
