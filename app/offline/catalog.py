@@ -60,7 +60,9 @@ class Column:
     def is_name(self) -> bool:
         """Say whether it names its row."""
         return (
-            any(lemma(word) in NAME_WORDS for word in self.words) or self.name in NAME_WORDS or self.name.lower().endswith(("name", "名称", "姓名", "名"))
+            any(lemma(word) in NAME_WORDS for word in self.words)
+            or self.name in NAME_WORDS
+            or self.name.lower().endswith(("name", "名称", "姓名", "名"))
         )
 
     @cached_property

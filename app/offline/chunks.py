@@ -119,7 +119,11 @@ def _with_links(span: _Span, tokens: list[Token], catalog: Catalog) -> Chunk:
     if found.is_op("agg") and span.end - span.start > 1:  # "total of": the name of a column too, maybe
         words = [token for token in tokens[span.start : span.end] if token.word not in ("of", "the", "number", "in")]
         found.hits = tuple(hit for hit in hits(tuple(t.word for t in words), _text(words), catalog) if hit.score >= 0.9) if words else ()
-    if lemma(found.word) in REVENUE and found.kind in ("word", "mention") and not any(hit.numeric and hit.score >= 0.85 for hit in found.hits):
+    if (
+        lemma(found.word) in REVENUE
+        and found.kind in ("word", "mention")
+        and not any(hit.numeric and hit.score >= 0.85 for hit in found.hits)
+    ):
         measured = [hit for hit in _measured("revenue", catalog) if _TURNOVER & set(map(lemma, split_name(hit.column)))]
         if not measured and (products := _products(catalog)) and not (found.hits and found.hits[0].is_table and found.best >= 0.95):
             found.kind, found.arg, found.hits = "mention", PRODUCT, products
@@ -218,6 +222,8 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[_Span]:
             last = part[-1]
             alone = len(part) == 1
             if not (last.kind == "word" or (last.kind == "number" and not alone) or (last.kind == "quoted" and alone)):
+                break
+            if last.word in ("those", "these", "their", "that", "this"):
                 break
             if last.text == "的":
                 break  # in Chinese what follows 的 is another noun

@@ -79,7 +79,10 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
             score += 0.05
         if any(
             other.score >= hit.score - 0.01
-            and any((link.many, link.many_columns, link.one, link.one_columns) == (other.table, (other.column,), hit.table, (hit.column,)) for link in scope.catalog.links)
+            and any(
+                (link.many, link.many_columns, link.one, link.one_columns) == (other.table, (other.column,), hit.table, (hit.column,))
+                for link in scope.catalog.links
+            )
             for other in chunk.hits
             if other.column
         ):

@@ -17,6 +17,7 @@ from longtable.app.offline.lexicon import (
     VERB_DIMENSIONS,
     VERB_TABLES,
 )
+from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
     Agg,
     Among,
@@ -120,6 +121,12 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
             column = measured[0]
     if column is None:
         raise CannotRead("number", item.mention.text if item.mention else "", label)
+    best = item.mention is not None and any(
+        (hit.table, hit.column) == (column.table, column.name) and hit.score >= item.mention.best - 0.01 for hit in item.mention.hits
+    )
+    own = best and column.primary and column.table == scope.base
+    if column.is_id and item.mention is not None and scope.base and not own and not scope.anchors and len(_equals(item.mention)) > 1:
+        raise CannotRead("keys", *(f"{hit.table}.{hit.column}" for hit in _equals(item.mention)))
     if item.dimension and item.mention is None and (measured := by_dimension(scope, item.dimension, _tables(scope))) and measured[1]:
         raise CannotRead("number", item.dimension, label)
     if item.op == "=" and item.kind != "between":
@@ -132,6 +139,11 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
         low, high = sorted(numbers)
         return column.table, Between(col, low, high)
     return column.table, Compare(col, item.op, numbers[0])
+
+
+def _equals(mention: Chunk) -> list[Hit]:
+    """Return the columns a bare 'id' may be, when nothing tells one from the others."""
+    return [hit for hit in mention.hits if hit.column and hit.score >= mention.best - 0.06] if " " not in mention.text else []
 
 
 def _by_verbs(scope: Scope, verbs: tuple[str, ...]) -> Column | None:

@@ -177,6 +177,8 @@ class _Editor:
                     raise CannotRead("words", chunk.text)
                 continue
             for column in self.settler.expanded(chunk):
+                if chunk.text.lower() in ("name", "names") and column.table != query.base and self.draft.pron:
+                    raise CannotRead("column", chunk.text)
                 columns.append(as_col(column))
                 measures.append(as_number(column))
         for dimension in self.draft.asks:

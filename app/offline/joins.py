@@ -44,7 +44,7 @@ class Hints:
         for column in link.many_columns:
             if (link.many.casefold(), column.casefold()) in self.columns:
                 return cost - 0.4
-            if any(len(word) > 2 and stem(word) in self.stems for word in split_name(column)):
+            if any(len(word) > 2 and stem(word) in self.stems - (own - other) for word in split_name(column)):
                 cost -= 0.1
         return cost
 
@@ -53,7 +53,10 @@ def hints_of(draft: Draft) -> Hints:
     """Return what the words and mentions of a question say of keys."""
     stems = frozenset(stem(word) for word in draft.words if len(word) > 2)
     columns = frozenset(
-        (hit.table.casefold(), hit.column.casefold()) for c in draft.mentions for hit in c.hits if hit.column and hit.score >= 0.75
+        (hit.table.casefold(), hit.column.casefold())
+        for c in draft.mentions
+        for hit in c.hits
+        if hit.column and hit.score >= 0.75 and not (c.hits[0].is_table and c.hits[0].table == hit.table)
     )
     return Hints(stems, columns)
 

@@ -97,5 +97,3 @@ def _taken(draft: Draft, catalog: Catalog, link: Link, named: list[Filter], *, u
     if not draft.targets and not draft.computes:
         draft.listing = True
     return Within(asked, Query(link.many, select=(shown,), where=tuple(conds)))
-
-

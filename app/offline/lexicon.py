@@ -309,5 +309,7 @@ UNIT_DIMENSIONS: Final[dict[str, str]] = {
     "kilogram": "weight", "pound": "weight", "ton": "weight", "dollar": "price", "euro": "price", "usd": "price", "eur": "price", "yuan": "price", "rmb": "price",
 }  # fmt: skip
 REVENUE: Final = frozenset(["sale", "revenue", "turnover", "income", "earning"])
-PARTICIPLES: Final = frozenset("fed sold bought born paid sent held made left built begun written given taken seen done lent met drawn won lost".split())
+PARTICIPLES: Final = frozenset(
+    "fed sold bought born paid sent held made left built begun written given taken seen done lent met drawn won lost".split()
+)
 EARNING: Final = frozenset(["earn", "earns", "earned", "earning"])

@@ -78,6 +78,9 @@ class Listing(Measures):
         before = self.draft.words[max(0, chunk.order - 3) : chunk.order]
         return bool({"with", "and"} & set(before)) and bool({"their", "its", "and"} & set(before))
 
+    def shown(self, chunk: Chunk) -> Column:
+        return self.expanded(chunk)[0]
+
     def expanded(self, chunk: Chunk) -> list[Column]:
         """Return the columns of a mention; 'names' of people may be first and last name."""
         column = choose(self.scope, chunk)

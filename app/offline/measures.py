@@ -86,6 +86,9 @@ class Measures(Subject):
             self.need(table)
             return Agg("count", as_col(home.key[0]), distinct=True)
         column = self.column(chunk)
+        if column.truth is not None and column.table == base and not self.draft.distinct:
+            self.extra.append(Compare(as_col(column), "=", column.truth))  # how many male singers
+            return Agg("count")
         if column.is_number and not column.is_id and not self.draft.distinct and _is_amount(column):
             return Agg("sum", as_number(column))
         home = self.catalog.table(column.table)

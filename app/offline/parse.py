@@ -84,13 +84,18 @@ class Reader(Shape):
 
     def spoken_of(self, pronoun: Chunk) -> bool:
         """Say whether a pronoun stands for something named before it in the same question: 'albums and their artists'."""
-        before = [each for each in self.all if each.place < pronoun.place]
+        before, word = [each for each in self.all if each.place < pronoun.place], pronoun.text.lower().split()[-1]
+        following = next((each for each in self.all if each.place > pronoun.place), None)
+        if word in ("those", "these") and following is not None and following.kind == "mention":
+            return False
+        if word in ("it", "he", "she", "they") and before and before[-1].word in ("do", "does", "did", "is", "was", "were", "has", "have"):
+            return False
         if any(each.kind == "value" for each in before):
             return True
         tables = [each.hits[0] for each in before if each.kind == "mention" and each.hits[0].score >= 0.72 and entity(each)]
-        if pronoun.word in ("he", "him", "his", "she", "her"):
+        if word in ("he", "him", "his", "she", "her"):
             return any(lemma(word) in PEOPLE for hit in tables for word in split_name(hit.table))
-        if pronoun.word in ("their", "its", "theirs", "they"):
+        if word in ("their", "its", "theirs", "they"):
             return any(each.kind == "mention" for each in before)
         return bool(tables)
 

@@ -210,6 +210,8 @@ class Numbers(Conditions):
         for index, each in enumerate(self.cs):
             if each.kind != "number" or each.used:
                 continue
+            if each.word == "one" and index and self.cs[index - 1].word == "in":
+                continue  # 'in one semester': of each one, which no condition here says
             before = self.before(index, "mention", skip=(), ops=("wh", "pron")) if index else None
             joined = index
             numbers: list[Chunk] = [each]

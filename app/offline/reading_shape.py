@@ -13,7 +13,7 @@ class Shape(Ordering):
             if each.used or not each.is_op("each", "by"):
                 continue
             start = each.op
-            place = self.after(index, "mention", "unit", "op", skip=("prep", "used") if start == "each" else ("used",), ops=("each",))
+            place = self.after(index, "mention", "unit", "op", skip=("prep",) if start == "each" else (), ops=("each", "pron"))
             if place is None or (self.cs[place].kind == "op" and not (self.cs[place].hits or self.cs[place].is_op("count", "agg"))):
                 each.used = start == "by"
                 continue
@@ -84,9 +84,14 @@ class Shape(Ordering):
                 if place is not None and not self.cs[place].hits[0].is_table:
                     self.draft.aggs.append(("sum", self._take(place)))
                 continue
+            following = next((c for c in self.all if c.order == each.order + 1), None)
+            if following is not None and following.kind == "filler" and following.word in ("spent", "paid", "earned", "cost", "spend"):
+                self.draft.leftover.append(f"{each.text} {following.text}")  # how much was meant
             between = self.cs[index + 1 : place or index + 1]
             for c in between:
                 c.used = True
+            if place is not None and self._qualifies(place):
+                place += 1
             if place is not None and self.cs[place].kind == "mention" and any(self._stands_alone(c) for c in between):
                 place = None  # how many of them have rentals: they are counted, not the rentals
             if place is not None and self.cs[place].kind == "unit":
@@ -102,6 +107,17 @@ class Shape(Ordering):
             ):
                 place += 2
                 self.draft.counts.append(self._take(place))
+
+    def _qualifies(self, place: int) -> bool:
+        """'how many male singers': a column right before an entity says which of them."""
+        first, second = self.cs[place], self.cs[place + 1] if place + 1 < len(self.cs) else None
+        return (
+            second is not None
+            and first.kind == second.kind == "mention"
+            and not first.hits[0].is_table
+            and second.hits[0].is_table
+            and second.order == first.order + 1
+        )
 
     def _stands_alone(self, chunk: Chunk) -> bool:
         """Say whether a pronoun stands for the rows before by itself: 'of them', but not 'those students'."""

@@ -20,11 +20,17 @@ def alone(query: Query, draft: Draft, catalog: Catalog) -> Query:
     raise CannotRead("which", *(chunk.text for chunk in draft.targets))
 
 
+def is_yes_or_no(draft: Draft) -> bool:
+    """Say whether a question about earlier rows wants yes or no ('are those still open?'): their columns are no answer."""
+    asks = draft.words[:1] in (("are",), ("is",), ("was",), ("were",), ("do",), ("does",), ("did",), ("has",), ("have",))
+    return asks and draft.back and "there" not in draft.words[:3] and not (draft.filters or draft.absent or draft.havings or draft.computes)
+
+
 def speaks_of_one(draft: Draft) -> bool:
     """Say whether a question asks for single attributes: 'what is the production code', not 'what are the names'."""
     words = draft.words
     asked = next((words[place : place + 2] for place, word in enumerate(words) if word in ("what", "what's", "whats", "tell")), ())
-    if not draft.targets or any(entity(chunk) for chunk in draft.targets) or _ALL & set(words):
+    if not draft.targets or all(entity(chunk) for chunk in draft.targets) or _ALL & set(words):
         return False
     if not asked or not (asked[0] in ("what's", "whats") or {"is", "was", "'s", "me"} & set(words[: words.index(asked[0]) + 3])):
         return False

@@ -103,6 +103,11 @@ class Settler(Subqueries):
         settled = self.filters()
         settled = self.either_or(settled)
         settled = self.both(query, settled)
+        if self.apart:  # rows of each are looked for by themselves: none of their columns can be shown
+            kept = tuple(item for item in query.select if not self.apart & set(tables_of_scalar(item)))
+            if query.select and not kept:
+                raise CannotRead("words", "both")
+            query = replace(query, select=kept)
         conds: list[Cond] = []
         joins = list(query.joins)
         summing = any((isinstance(item, Agg) and item.func in ("sum", "avg")) or isinstance(item, Share) for item in query.select)
@@ -158,6 +163,7 @@ class Settler(Subqueries):
             if table == query.base or not self.fans(query.base, table):
                 kept.append((table, conds))
                 continue
+            self.apart.add(table)
             if table in self.join_only:
                 self.join_only.remove(table)
             for cond in conds:

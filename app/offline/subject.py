@@ -28,17 +28,25 @@ class Subject:
         anchors = [table for chunk in draft.mentions if (table := entity(chunk))]
         places = [(entity(c), c.place) for c in draft.mentions if entity(c)]
         places += [(c.hits[0].table, c.place) for c in draft.mentions if not entity(c) and " of " in c.text and c.best >= 0.9]
+        for value in (value for item in draft.filters for value in item.values):
+            homes = {match.table for match in value.matches}
+            places += [(home, value.place) for home in homes if len(homes) == 1]
         self.scope = Scope(catalog, base, tuple(dict.fromkeys(anchors)), tuple(places))
         self.hints = hints_of(draft)
         self.fixed = base
         self.extra: list[Cond] = []
         self.join_only: list[str] = []
+        self.apart: set[str] = set()  # tables asked of in queries of their own
 
     def column(self, chunk: Chunk, *, number: bool = False) -> Column:
         found = choose(self.scope, chunk, (lambda column: column.is_number) if number else None)
         if found is None:
             raise CannotRead("measure" if number else "column", chunk.text)
         return found
+
+    def shown(self, chunk: Chunk) -> Column:
+        """Return the column that a mention to be shown stands for."""
+        return self.column(chunk)
 
     def need(self, table: str) -> None:
         if table not in self.join_only:
@@ -73,7 +81,7 @@ class Subject:
                 return entity(chunk) or self.column(chunk, number=func in ("avg", "sum", "spread")).table
         for chunk in (*draft.targets, *draft.groups):
             if chunk.hits and chunk.kind != "unit":
-                return entity(chunk) or self.column(chunk).table
+                return entity(chunk) or self.shown(chunk).table
         for sup in draft.sups:
             if sup.chunk is not None and sup.chunk.hits:
                 return entity(sup.chunk) or self.column(sup.chunk).table

@@ -139,7 +139,10 @@ _REASONS = {
         "这接着一个我没有回答的问题，不知道指的是什么",
     ),
     "contradiction": ("No row can meet these conditions at once: {words}", "没有行能同时满足这些条件：{words}"),
-    "keys": ("More than one key connects these tables, and I could not tell which is meant: {words}", "有多个键连接这些表，不知道指哪一个：{words}"),
+    "keys": (
+        "More than one key connects these tables, and I could not tell which is meant: {words}",
+        "有多个键连接这些表，不知道指哪一个：{words}",
+    ),
     "which": ("I could not tell which one is meant: there are many {words}", "不知道指的是哪一个：{words}有很多"),
     "recall": ("I find nothing about this in the conversation so far", "在目前的会话中没有找到相关内容"),
     "unknown_table": ("There is no table {words}", "没有这个表：{words}"),

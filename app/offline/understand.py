@@ -14,9 +14,10 @@ from longtable.app.offline.draft import Draft
 from longtable.app.offline.followup import follow
 from longtable.app.offline.joins import hints_of
 from longtable.app.offline.lexicon import PARTICIPLES
+from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import Query
 from longtable.app.offline.parse import parse
-from longtable.app.offline.reference import alone, keeps
+from longtable.app.offline.reference import alone, is_yes_or_no, keeps
 from longtable.app.offline.settle import settle
 from longtable.app.offline.text import Token, is_chinese, lemma, tokenize
 
@@ -77,6 +78,8 @@ def understand(question: str, catalog: Catalog, values: Values, previous: Query 
     tokens = tokens_of(question, chinese_names(catalog, values))
     draft = draft_again(tokens, catalog, values)
     leaning = leans(tokens, draft)
+    if is_yes_or_no(draft):
+        raise CannotRead("words", *(chunk.text for chunk in draft.targets))
     if draft.back and (previous is None or lost):
         raise CannotRead("lost_thread" if lost else "before")
     if previous is None or lost or not leaning:
@@ -117,7 +120,13 @@ def as_entities(chunks: list[Chunk], catalog: Catalog) -> None:
         hit = each.hits[0]
         target = next((link.one for link in catalog.links if link.many == hit.table and link.many_columns == (hit.column,)), "")
         own = [other for other in before.hits if not other.is_table and other.score >= before.best - 0.05]
-        if target and target != hit.table and own and all(other.table == target for other in own) and each.word not in ("id", "ids", "code"):
+        if (
+            target
+            and target != hit.table
+            and own
+            and all(other.table == target for other in own)
+            and each.word not in ("id", "ids", "code")
+        ):
             tables = tuple(other for other in each.hits if other.is_table and other.table == target)
             if tables:
                 each.hits = (replace(tables[0], score=1.0), *(other for other in each.hits if other is not tables[0]))
@@ -129,12 +138,19 @@ def own_keys(chunks: list[Chunk], catalog: Catalog) -> None:
     for before, each in itertools.pairwise(chunks):
         if before.kind == "mention" and lemma(before.word) == "id" and lemma(each.word) in ("number", "no"):
             each.kind = "filler"  # the id number is the id
+        if before.kind == "mention" and each.kind == "mention" and each.text.lower() == "number" and each.best < 0.8:
+            home = catalog.table(entity(before) or before.hits[0].table)
+            if home is not None and len(home.key) == 1 and home.key[0].is_id:
+                each.hits = (Hit(home.name, home.key[0].name, 1.0),)  # transcript number 5
+                continue
         if before.kind == "mention":
             named = entity(before)
         elif before.kind not in ("prep", "filler"):
             named = ""
         if each.kind != "mention" or lemma(each.word) != "id":
             continue
+        if not any(entity(other) for other in chunks if other.kind == "mention" and other is not each):
+            pointed_at(each, catalog)
         alone = " " not in each.text
         tables = [hit.table for hit in each.hits if hit.is_table]
         home = catalog.table(named) if alone and named else None
@@ -143,6 +159,18 @@ def own_keys(chunks: list[Chunk], catalog: Catalog) -> None:
         own = [hit for hit in each.hits if (hit.table, hit.column) == (home.name, home.key[0].name)]
         if own:
             each.hits = (replace(own[0], score=1.1), *(hit for hit in each.hits if hit is not own[0]))
+
+
+def pointed_at(mention: Chunk, catalog: Catalog) -> None:
+    """Let 'student IDs' be the key of the students before the keys that point there."""
+    first = mention.hits[0]
+    for link in catalog.links:
+        if (link.many, link.many_columns) != (first.table, (first.column,)):
+            continue
+        own = [hit for hit in mention.hits if (hit.table, hit.column) == (link.one, link.one_columns[0]) and hit.score >= 0.85]
+        if own:
+            mention.hits = (replace(own[0], score=1.1), *(hit for hit in mention.hits if hit is not own[0]))
+            return
 
 
 def catalog_key(catalog: Catalog, mention: Chunk) -> bool:
@@ -162,7 +190,8 @@ def leans(tokens: list[Token], draft: Draft) -> bool:
     words = [token.word for token in tokens]
     opener = next((opener for size in (2, 1) if (opener := " ".join(words[:size])) in _OPENERS), "")
     tables = [mention for mention in draft.mentions if entity(mention)]
-    if draft.rest or draft.pron:
+    asked = draft.targets or [chunk for chunk in draft.counts if chunk]
+    if draft.rest or draft.back or (draft.pron and not (tables and asked)):
         return True
     if "same" in words:
         return True
