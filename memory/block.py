@@ -64,10 +64,10 @@ def ledger_of(thread: Thread) -> list[LedgerLine]:
 def pins_text(pins: list[Pin], frame: Frame, language: str) -> str:
     """Return the pins within their budget."""
     kept, gone = fit_pins(pins, frame.pin_tokens, frame.counter.text)
-    return render_pins(kept, language, gone)
+    return render_pins(kept, language, gone) if kept else ""
 
 
 def ledger_text(lines: list[LedgerLine], frame: Frame, language: str) -> str:
     """Return the ledger within its budget, newest queries first to stay."""
     kept, gone = fit_ledger(lines, frame.ledger_tokens, frame.counter.text, language)
-    return render_ledger(kept, language, gone)
+    return render_ledger(kept, language, gone) if kept else ""
