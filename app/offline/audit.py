@@ -57,6 +57,13 @@ def computed(query: Query) -> Iterator[Scalar]:
             yield from cond.query.aggregates
 
 
+def casts(query: Query) -> list[Col]:
+    """Return the columns of texts that the query orders or compares as numbers."""
+    scalars: list[object] = [*(each.by for each in query.order), *(item.arg for item in computed(query) if isinstance(item, Agg))]
+    scalars += [getattr(cond, "left", None) for cond in conditions(query)]
+    return [item for item in dict.fromkeys(scalars) if isinstance(item, Col) and item.cast]
+
+
 def _no_contradiction(query: Query) -> None:
     """One column cannot equal two values at once, nor a count."""
     equal = [cond for cond in (*query.where, *query.having) if isinstance(cond, Compare) and cond.op == "="]
@@ -131,7 +138,9 @@ def _says_all(query: Query, draft: Draft) -> None:
         ordered = func in ("min", "max") and any(each.limit is not None for each in (query, *inner))
         if func != "spread" and not ordered and not any(isinstance(item, Agg) and item.func == func for item in aggregates):
             raise CannotRead("words", chunk.text if chunk is not None else {"avg": "average", "sum": "total"}.get(func, func))
-    if draft.counts and not any(isinstance(item, Agg) and item.func in ("count", "sum") or isinstance(item, Share) for item in aggregates):
+    if draft.counts and not any(
+        (isinstance(item, Agg) and item.func in ("count", "sum")) or isinstance(item, Share) for item in aggregates
+    ):
         raise CannotRead("count", *(chunk.text for chunk in draft.counts if chunk is not None))
     several = any(isinstance(cond, Among | Between | Like) for cond in conditions(query)) or any(
         isinstance(cond, AnyOf) for each in (query, *inner) for cond in each.where

@@ -125,7 +125,7 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
         (hit.table, hit.column) == (column.table, column.name) and hit.score >= item.mention.best - 0.01 for hit in item.mention.hits
     )
     own = best and column.primary and column.table == scope.base
-    if column.is_id and item.mention is not None and scope.base and not own and not scope.anchors and len(_equals(item.mention)) > 1:
+    if column.is_id and item.mention is not None and scope.base and not own and not scope.places and len(_equals(item.mention)) > 1:
         raise CannotRead("keys", *(f"{hit.table}.{hit.column}" for hit in _equals(item.mention)))
     if item.dimension and item.mention is None and (measured := by_dimension(scope, item.dimension, _tables(scope))) and measured[1]:
         raise CannotRead("number", item.dimension, label)

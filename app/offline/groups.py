@@ -106,12 +106,17 @@ class Groups(Listing):
                 self.need(table)
                 continue
             near = replace(self.scope, base=next((t for t in own if t != base), base))
-            found_column = choose(near, chunk)
-            if found_column is None:
+            if chunk.text.lower() in ("name", "names"):
+                named = [home.names for name in own if (home := self.catalog.table(name)) is not None and home.names]
+                columns = list(named[0]) if named else self.expanded(chunk)
+            else:
+                found_column = choose(near, chunk)
+                columns = [found_column] if found_column is not None else []
+            if not columns:
                 raise CannotRead("column", chunk.text)
-            key = as_col(found_column)
-            self.need(key.table)
-            keys += [key] if key not in keys else []
+            self.need(columns[0].table)
+            keys += [key for key in map(as_col, columns) if key not in keys]
+        keys = self.told_apart(base, keys)
         order = self.sorts(base, aggregates)
         measured = [chunk for chunk in self.draft.targets if not entity(chunk) and chunk.hits and chunk.hits[0].numeric]
         if measured and aggregates == [Agg("count")] and not self.draft.counts and not self.draft.sups and not self.draft.havings:
@@ -125,6 +130,17 @@ class Groups(Listing):
         having = tuple(self.group_having(item) for item in self.draft.havings)
         self.draft.havings = []
         return Query(base, joins, (*keys, *aggregates), group=tuple(keys), having=having, order=order, limit=self.draft.limit)
+
+    def told_apart(self, base: str, keys: list[Scalar]) -> list[Scalar]:
+        """Group things by their key beside their name: two of one name are two."""
+        for key in keys:
+            home = self.catalog.table(key.table) if isinstance(key, Col) else None
+            if home is None or home.name == base or home.name not in self.scope.anchors or len(home.key) != 1:
+                continue
+            own = as_col(home.key[0])
+            if any(as_col(name) == key for name in home.names) and own not in keys:
+                return [own, *keys]
+        return keys
 
     def ranked_groups(self, base: str, agg: Scalar, desc: bool) -> Query:
         if not self.draft.groups:

@@ -9,7 +9,6 @@ from longtable.app.offline.draft import Draft
 from longtable.app.offline.logic import Col, Join
 from longtable.app.offline.text import split_name, stem
 
-
 _USUAL = frozenset(["current", "main", "primary", "default", "present"])  # of several keys, the one meant when nothing is said
 
 

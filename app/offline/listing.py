@@ -10,6 +10,7 @@ from longtable.app.offline.logic import (
     Scalar,
 )
 from longtable.app.offline.measures import MANY_COLUMNS, Measures, identity
+from longtable.app.offline.subject import is_people
 from longtable.app.offline.text import lemma, likeness
 
 
@@ -19,6 +20,8 @@ class Listing(Measures):
     def listing(self, base: str, *, everything: bool = True) -> Query:
         table = self.catalog.table(base)
         if table is None:
+            raise CannotRead("nothing")
+        if self.draft.words[:1] in (("who",), ("whom",)) and not self.fixed and not is_people(table) and len(self.people_tables()) > 0:
             raise CannotRead("nothing")
         items: list[Scalar] = []
         columns = [chunk for chunk in self.draft.targets if not entity(chunk)]

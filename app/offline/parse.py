@@ -7,7 +7,6 @@ from longtable.app.offline.lexicon import PEOPLE
 from longtable.app.offline.reading_shape import Shape
 from longtable.app.offline.text import lemma, split_name
 
-
 _TAILS = frozenset(["address", "amount", "value", "number", "date", "figure", "level", "data"])
 
 

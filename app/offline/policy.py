@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from longtable.app.offline import talk
+from longtable.app.offline.audit import casts
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Values, chunk
 from longtable.app.offline.columns import CannotRead, entity
@@ -26,6 +27,7 @@ _PEEKED = {
     "en": f"The whole result is too large to fetch: these are only {_PEEK} of its rows. Filter or count to see all.",
     "zh": f"完整结果太大，无法全部取出：以上只是其中 {_PEEK} 行。可以筛选或计数。",
 }
+_NO_NUMBER = "null"  # what exports of text write for a number that is missing
 _DESCRIBE_ALL = 12
 _DESCRIBE_AT_ONCE = 10
 
@@ -230,7 +232,21 @@ def _answer(view: View, catalog: Catalog) -> Decision:
             if more is not None:
                 return more
         raise
+    if (unsure := _texts_as_numbers(query, view, values)) is not None:
+        return unsure
     return Decision((Call("run_sql", {"sql": render(query, catalog.dialect)}),))
+
+
+def _texts_as_numbers(query: Query, view: View, values: Values) -> Decision | None:
+    """Before a column of texts is ordered as numbers, look whether it holds what is none: 'null' would be the lowest of all."""
+    for col in casts(query):
+        asked = {"text": _NO_NUMBER, "table": col.table, "column": col.name}
+        if not any(result.name == "find_values" and result.args == asked for result in view.results):
+            return Decision((Call("find_values", asked),))
+        place = (col.table.casefold(), col.name.casefold())
+        if any((match.table.casefold(), match.column.casefold()) == place for match in values.get(_NO_NUMBER, ())):
+            raise CannotRead("texts", col.name)
+    return None
 
 
 def _query(view: View, catalog: Catalog, values: Values) -> Query:

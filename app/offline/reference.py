@@ -23,7 +23,12 @@ def alone(query: Query, draft: Draft, catalog: Catalog) -> Query:
 def is_yes_or_no(draft: Draft) -> bool:
     """Say whether a question about earlier rows wants yes or no ('are those still open?'): their columns are no answer."""
     asks = draft.words[:1] in (("are",), ("is",), ("was",), ("were",), ("do",), ("does",), ("did",), ("has",), ("have",))
-    return asks and draft.back and "there" not in draft.words[:3] and not (draft.filters or draft.absent or draft.havings or draft.computes)
+    return (
+        asks
+        and draft.back
+        and "there" not in draft.words[:3]
+        and not ((draft.filters and draft.words[1] not in ("he", "she", "it")) or draft.absent or draft.havings or draft.computes)
+    )
 
 
 def speaks_of_one(draft: Draft) -> bool:
@@ -35,6 +40,20 @@ def speaks_of_one(draft: Draft) -> bool:
     if not asked or not (asked[0] in ("what's", "whats") or {"is", "was", "'s", "me"} & set(words[: words.index(asked[0]) + 3])):
         return False
     return all(lemma(word) == word for chunk in draft.targets for word in chunk.text.lower().split())
+
+
+def speaks_of_many(draft: Draft, previous: Query, catalog: Catalog) -> bool:
+    """Say whether 'his' or 'her' speaks of one where the query before did not single one out."""
+    if not {"he", "him", "his", "she", "her"} & set(draft.words) or previous.limit == 1:
+        return False
+    wheres = [cond for each in (previous, *(cond.query for cond in previous.where if isinstance(cond, Within))) for cond in each.where]
+    for cond in wheres:
+        left = getattr(cond, "left", None)
+        column = catalog.column(left.table, left.name) if isinstance(left, Col) else None
+        table = catalog.table(left.table) if isinstance(left, Col) else None
+        if column is not None and table is not None and (column in table.names or not column.is_number):
+            return False
+    return not any(each.limit == 1 for each in (cond.query for cond in previous.where if isinstance(cond, Within)))
 
 
 def keeps(previous: Query, query: Query) -> bool:

@@ -16,7 +16,6 @@ from longtable.app.offline.logic import (
 )
 from longtable.app.offline.text import lemma, stem
 
-
 _PERSONAL = frozenset(["birth", "dob", "birthdate", "birthday", "gender", "salary", "wage", "nationality", "hire", "hired"])
 
 
@@ -66,7 +65,7 @@ class Subject:
             {"who", "whom"} & set(draft.words)
             and not draft.computes
             and not draft.targets
-            and not any(_is_people(self.catalog.table(name)) for name in self.scope.anchors)
+            and not any(is_people(self.catalog.table(name)) for name in self.scope.anchors)
         ):
             return self.people()
         self.vote()
@@ -130,9 +129,12 @@ class Subject:
         if len(winners) == 1 and (len(self.draft.mentions) > 1 or any(item.values for item in self.draft.filters)):
             self.scope = replace(self.scope, anchors=(winners[0],))
 
+    def people_tables(self) -> list[str]:
+        return [table.name for table in self.catalog.tables.values() if is_people(table) and table.kind == "table"]
+
     def people(self) -> str:
         """Return the table of people that an open 'who' asks for: the only one, or the one the conditions are on."""
-        tables = [table.name for table in self.catalog.tables.values() if _is_people(table) and table.kind == "table"]
+        tables = self.people_tables()
         measured = ["pay"] if EARNING & set(self.draft.words) else []
         measured += [sup.dimension for sup in self.draft.sups if sup.dimension] + [
             item.dimension for item in self.draft.filters if item.dimension
@@ -212,7 +214,8 @@ class Subject:
         return bool({"are", "is", "was", "were", "be", "have", "has", "with", "had"} & set(before)) or any(entity(c) for c in following)
 
 
-def _is_people(table: Table | None) -> bool:
+def is_people(table: Table | None) -> bool:
+    """Say whether a table holds people: by its name, or by what it knows of them."""
     if table is None:
         return False
     if any(lemma(word) in PEOPLE for word in table.words) or len(table.names) > 1:

@@ -142,6 +142,8 @@ class Subqueries(Superlatives):
             return Compare(as_col(column), "<>", column.truth)
         if column.truth == 1 or (column.is_number and not column.is_id and {lemma(word) for word in column.words} & _QUANTITIES):
             return Compare(as_number(column), "=", 0) if column.truth is not True else Compare(as_col(column), "=", False)
+        if column.primary:
+            raise CannotRead("negation")
         return Null(as_col(column))
 
     def absent_by_all_keys(self, base: str, target: str) -> list[Cond]:

@@ -10,12 +10,12 @@ from longtable.app.offline.draft import Superlative
 from longtable.app.offline.groups import Groups
 from longtable.app.offline.joins import distance, path
 from longtable.app.offline.lexicon import EARNING
-from longtable.app.offline.measures import identity
 from longtable.app.offline.logic import (
     Agg,
     Order,
     Query,
 )
+from longtable.app.offline.measures import identity
 
 
 class Superlatives(Groups):

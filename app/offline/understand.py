@@ -17,7 +17,7 @@ from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import Query
 from longtable.app.offline.parse import parse
-from longtable.app.offline.reference import alone, is_yes_or_no, keeps
+from longtable.app.offline.reference import alone, is_yes_or_no, keeps, speaks_of_many
 from longtable.app.offline.settle import settle
 from longtable.app.offline.text import Token, is_chinese, lemma, tokenize
 
@@ -90,6 +90,8 @@ def understand(question: str, catalog: Catalog, values: Values, previous: Query 
         except CannotRead as error:
             if previous is None or lost or error.reason not in ("nothing", "group", "which"):
                 raise
+    if draft.back and speaks_of_many(draft, previous, catalog):
+        raise CannotRead("which", *(chunk.text for chunk in draft.targets))
     query = follow(previous, draft_again(tokens, catalog, values), catalog)
     if draft.back and not keeps(previous, query):
         raise CannotRead("rows")
