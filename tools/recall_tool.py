@@ -43,6 +43,10 @@ class Hit:
     text: str
 
 
+Place = tuple[Hit, int | None]
+"""A hit, and the character to read it from; None: around the words that were searched."""
+
+
 @runtime_checkable
 class Recall(Protocol):
     """The thread's earlier messages, as the running turn may see them. Methods may block: they are called off the event loop."""
@@ -100,14 +104,10 @@ def recall(originals: Recall, query: str, from_turn: int | None = None, to_turn:
     if from_turn is not None and to_turn is not None and from_turn > to_turn:
         raise RecallRefusedError(f"from_turn {from_turn} comes after to_turn {to_turn}: swap them, or leave one out")
     asked = _numbers_in(query)
-    hits = [(hit, asked[hit.number]) for hit in originals.numbered(list(asked))] if asked else []
+    hits: list[Place] = [(hit, asked[hit.number]) for hit in originals.numbered(list(asked))] if asked else []
     if not hits:
         hits = [(hit, None) for hit in originals.search(query, from_turn, to_turn, MOST_FOUND)]
     return _answer(hits, words_of(query), budget=originals.budget_chars, limit=min(max(1, limit), MOST_SHOWN))
-
-
-Place = tuple[Hit, int | None]
-"""A hit, and the character to read it from; None: around the words that were searched."""
 
 
 def _numbers_in(query: str) -> dict[int, int]:
