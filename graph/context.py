@@ -14,6 +14,15 @@ def _setting(default: Any, description: str, **extra: Any) -> Any:
     return field(default=default, metadata=metadata)
 
 
+BOUNDS: dict[str, tuple[int, int]] = {
+    "model_limit": (1, 100_000_000),
+    "max_model_calls": (1, 1_000),
+    "max_overflow_retries": (0, 100),
+    "max_message_chars": (1, 100_000_000),
+}
+"""Least and most of each whole number. The most is far beyond use: a checkpoint takes no integer past 64 bits, LangGraph 10,007 steps."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Context:
     """Per-run settings, checked when built; a wrong value raises `ConfigError` naming field, value and what is allowed."""
@@ -39,13 +48,12 @@ class Context:
     max_message_chars: int = _setting(8_000, "Characters allowed in one message of the user.")
 
     def __post_init__(self) -> None:
-        bounds = {"max_model_calls": 1, "max_overflow_retries": 0, "max_message_chars": 1}
-        if self.model_limit is not None:
-            bounds["model_limit"] = 1
-        for name, least in bounds.items():
+        for name, (least, most) in BOUNDS.items():
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ConfigError(f"Context.{name} must be a whole number of at least {least}, found {value!r}")
+            if value is None and name == "model_limit":
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+                raise ConfigError(f"Context.{name} must be a whole number from {least:,} to {most:,}, found {_shown(value)}")
         if self.language not in (None, "en", "zh"):
             raise ConfigError(f"Context.language must be 'en', 'zh' or None, found {self.language!r}")
         for name in ("system_prompt", "memory_prompt"):
@@ -56,3 +64,11 @@ class Context:
     def replace(self, **changes: Any) -> "Context":
         """Return a copy with these fields changed, checked anew."""
         return dataclasses.replace(self, **changes)
+
+
+def _shown(value: object) -> str:
+    """Return a value as a message shows it, clipped: Python refuses to write out an integer of thousands of digits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}" if -(10**30) < value < 10**30 else f"one of {value.bit_length():,} bits"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
