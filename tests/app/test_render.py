@@ -39,10 +39,14 @@ def usage(total: int, limit: int = 1000) -> ContextUsage:
     return ContextUsage(
         type="context_usage",
         total=total,
+        calibrated=total,
+        ratio=1.0,
         limit=limit,
         fraction=total / limit,
         threshold=0.6,
         parts={"system": 10, "tools": 20, "memory": 1200, "messages": total - 30},
+        shrunk=0,
+        left_out=0,
         estimated=False,
     )
 
@@ -157,7 +161,11 @@ def test_compaction_is_told_in_numbers() -> None:
                 "original_tokens": 12345,
                 "compressed_tokens": 3210,
                 "messages": 14,
+                "strategy": "rolling",
                 "method": "fallback",
+                "coverage": 1.0,
+                "rebuilt": False,
+                "ahead": False,
                 "reasons": [],
                 "ms": 3,
             },
