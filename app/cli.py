@@ -152,12 +152,15 @@ def threads(
 
         from longtable.app import render
         from longtable.app.clean import json_line
-        from longtable.app.settings import store_url
+        from longtable.app.session import database_url
+        from longtable.app.settings import check_apart, store_url
         from longtable.graph.errors import ThreadNotFoundError
         from longtable.graph.persistence import open_persistence
         from longtable.graph.threads import list_threads
 
-        with open_persistence(store_url(settings.store)) as persistence:
+        store = store_url(settings.store)
+        check_apart(database=database_url(settings), store=store)
+        with open_persistence(store) as persistence:
             infos = [info for info in list_threads(persistence) if settings.thread in (None, info.thread_id)]
         if settings.thread and not infos:
             raise ThreadNotFoundError(settings.thread)

@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from longtable.app.settings import key_for
+from longtable.app.settings import check_base_url, key_for
 from longtable.graph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 def open_model(name: str | None, *, base_url: str | None = None) -> "BaseChatModel":
     """Return the chat model; None for both is the built-in analyst. Raises `ConfigError` that says what to install or set."""
     if base_url:
+        check_base_url(base_url)
         return _endpoint(name, base_url)
     if not name:
         from longtable.app.offline.model import BuiltInAnalyst

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from longtable.app.demo import OnStep, demo_path, ensure_demo
 from longtable.app.models import model_label, open_model
-from longtable.app.settings import Settings, cache_folder, new_thread_id, store_url
+from longtable.app.settings import Settings, cache_folder, check_apart, new_thread_id, store_url
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,16 +48,24 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
 
     context = Context(model_limit=settings.model_limit)
     model = open_model(settings.model, base_url=settings.base_url)
-    opening = open_persistence(store_url(settings.store))
-    url = settings.database or f"duckdb:///{demo_database(progress)}"
+    store = store_url(settings.store)
+    opening = open_persistence(store)
+    check_apart(database=database_url(settings), store=store)
+    if not settings.database:
+        demo_database(progress)
     async with AsyncExitStack() as stack:
-        database = stack.enter_context(contextlib.closing(Database.open(url)))
+        database = stack.enter_context(contextlib.closing(Database.open(database_url(settings))))
         persistence = await stack.enter_async_context(opening)
         graph = build_graph(model=model, database=database).compile(checkpointer=persistence.checkpointer, store=persistence.store)
         conversation = Conversation(graph, settings.thread or new_thread_id(), context=context)
         state = await graph.aget_state(conversation.config)
         label = model_label(settings.model, settings.base_url)
         yield Session(conversation=conversation, database=database, persistence=persistence, label=label, new=state.created_at is None)
+
+
+def database_url(settings: Settings) -> str:
+    """Return the URL of the database that is asked: as given, else the demo's, which may not be built yet."""
+    return settings.database or f"duckdb:///{demo_path(cache_folder())}"
 
 
 def demo_database(progress: Progress, *, force: bool = False) -> "Path":

@@ -4,6 +4,7 @@ import os
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from longtable.graph.errors import ConfigError, InputError
 
@@ -26,8 +27,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.thread is not None:
             check_thread_id(self.thread)
-        if self.base_url is not None and not self.base_url.startswith(("http://", "https://")):
-            raise ConfigError("--base-url must begin with http:// or https://, as in http://127.0.0.1:8000/v1")
+        if self.base_url is not None:
+            check_base_url(self.base_url)
 
 
 def check_thread_id(thread: str) -> None:
@@ -47,6 +48,49 @@ def check_text(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(f"the message is not valid UTF-8 at character {error.start + 1}: send it as UTF-8") from error
+
+
+def check_base_url(url: str) -> None:
+    """Raise `ConfigError` unless a client can connect to the URL. It is not repeated: it may hold a password."""
+    example = "as in http://127.0.0.1:8000/v1"
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"--base-url must begin with http:// or https://, {example}")
+    if not url.isprintable() or " " in url:
+        raise ConfigError(f"--base-url must hold neither blanks nor control characters, {example}")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+        host.encode("idna")
+    except ValueError:  # a bracket left open, a port that is no number or past 65,535, a label too long
+        host, port = "", None
+    if not host or port == 0:
+        raise ConfigError(f"--base-url must name a host, an IPv6 address in brackets, and a port from 1 to 65,535 if any, {example}")
+
+
+def check_apart(*, database: str, store: str) -> None:
+    """Raise `ConfigError` when database and store are one file: threads would be written into the user's data."""
+    from longtable.graph.persistence import open_persistence
+    from longtable.tools.url import parse_url
+
+    kept = open_persistence(store).path
+    try:
+        asked = parse_url(database).path
+    except ConfigError:  # whoever opens it says what is wrong with it
+        return
+    if kept is not None and _same_file(kept, asked):
+        raise ConfigError(
+            f"--store and --database are the same file, {str(asked)!r}: threads are never kept in the database that is asked; "
+            "name another file for --store, or leave it out"
+        )
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    if os.path.realpath(one) == os.path.realpath(other):
+        return True
+    try:
+        return one.samefile(other)  # hard links, and names that differ in case alone where that is the same
+    except OSError:  # one of them is not there
+        return False
 
 
 def new_thread_id() -> str:

@@ -176,7 +176,10 @@ def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> No
         (["--base-url", "http://127.0.0.1:9/v1"], "add --model NAME"),
         (["--base-url", "http://127.0.0.1:9/v1", "--model", "gpt-4o"], "not reachable"),
         (["--base-url", "http://127.0.0.1:9/v1", "--model", "mystery"], "--model-limit N"),
+        (["--base-url", "http://[bad", "--model", "m"], "must name a host"),
+        (["--base-url", "http://127.0.0.1:99999/v1", "--model", "m"], "a port from 1 to 65,535"),
         (["--model-limit", "0"], "model_limit"),
+        (["--model-limit", "99999999999999999999"], "model_limit must be a whole number from 1 to 100,000,000"),
         (["--model-limit", "50"], "limit is too small"),
         (["--store", "redis://x"], "store URL"),
         (["--store", "sqlite:///{folder}/notes.txt"], "not a SQLite database"),
@@ -192,6 +195,18 @@ def test_wrong_settings_are_one_sentence_and_exit_code_one(home: Home, args: lis
     assert said in done.stderr
     assert done.stderr.startswith("Error: ") or done.stderr.startswith("Note: ")
     assert len(done.stderr.splitlines()) <= 3
+
+
+@pytest.mark.parametrize("command", [["ask", "How many orders?"], ["chat"], ["threads"]])
+@pytest.mark.parametrize("store", ["sqlite:///{folder}/shop.db", "sqlite:///{folder}/link.db"])
+def test_threads_are_never_kept_in_the_database_that_is_asked(home: Home, command: list[str], store: str) -> None:
+    (home.folder / "link.db").symlink_to("shop.db")
+    before = (home.folder / "shop.db").read_bytes()
+    done = home.run(*command, "--store", store.format(folder=home.folder))
+    assert done.returncode == 1
+    assert "--store and --database are the same file" in done.stderr
+    assert (home.folder / "shop.db").read_bytes() == before
+    assert {path.name for path in home.folder.iterdir() if path.is_file()} == {"shop.db", "link.db"}
 
 
 def test_error_of_a_chinese_question_is_in_chinese(home: Home) -> None:
