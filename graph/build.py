@@ -34,6 +34,7 @@ from longtable.nodes.route import after_estimate, after_ingest, after_respond, a
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Settle
 from longtable.tools.database import Database
+from longtable.tools.recall_tool import recall_tool
 from longtable.tools.toolset import database_tools
 
 Update = dict[str, Any]
@@ -52,17 +53,19 @@ def build_graph(
     tools: Sequence[BaseTool] = (),
     policy: CompactionPolicy | None = None,
     strategies: Sequence[Strategy] = (),
+    recall: bool = True,
     summary_seconds: float = 120.0,
     clock: Callable[[], datetime] = _now,
 ) -> ConversationGraph:
     """Return the uncompiled graph; `graph.compile(checkpointer=..., store=...)` is the caller's.
 
-    `database` brings its four tools; `tools` are further ones (a name given twice raises `ConfigError`). `summarizer`
+    `database` brings its four tools, `recall` one that searches what was folded (or, for a model that calls no tools, a
+    marker that asks for it); `tools` are further ones (a name given twice raises `ConfigError`). `summarizer`
     writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that
     cannot bind tools answers without them. The model's limit is looked up when a run starts: `Context.model_limit` may still set it.
     """
-    toolset = [*(database_tools(database) if database else []), *tools]
+    toolset = [*(database_tools(database) if database else []), *([recall_tool()] if recall else []), *tools]
     by_name = {tool.name: tool for tool in toolset}
     if len(by_name) != len(toolset):
         raise ConfigError(f"two tools share a name: {', '.join(sorted(tool.name for tool in toolset))}")

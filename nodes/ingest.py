@@ -20,7 +20,7 @@ from longtable.graph.errors import (
 )
 from longtable.graph.state import State, frame_of, thread_of, turn_of
 from longtable.memory.frame import Frame
-from longtable.memory.stamps import STAMP
+from longtable.memory.stamps import STAMP, marks_of
 from longtable.memory.tokens import PRIMING
 
 THREADS = ("longtable", "threads")
@@ -97,7 +97,7 @@ def unstamped(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 def stamp(message: Accepted, *, turn: int, time: str) -> Accepted:
     """Return the message marked as accepted in this turn, its texts fit to be stored."""
-    changes: Update = {"additional_kwargs": {**message.additional_kwargs, STAMP: {"turn": turn, "time": time}}}
+    changes: Update = {"additional_kwargs": {**message.additional_kwargs, STAMP: {**marks_of(message), "turn": turn, "time": time}}}
     for name in ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "name"):
         value = changes.get(name, getattr(message, name, None))
         if (clean := storable(value)) != value:

@@ -3,10 +3,11 @@
 import asyncio
 import contextvars
 import difflib
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -22,8 +23,10 @@ from longtable.graph.errors import LongtableError
 from longtable.graph.events import QueryFinished, QueryStarted, ToolStarted
 from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.rounds import MALFORMED, all_calls
+from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import compact_json
 from longtable.nodes.ingest import stamp
+from longtable.nodes.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.route import open_calls
 from longtable.tools.cells import json_value
 from longtable.tools.database import QueryResult
@@ -37,33 +40,36 @@ class RunTools:
 
     tools: Mapping[str, BaseTool]
     clock: Callable[[], datetime]
+    indexes: Indexes = field(default_factory=Indexes)
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         calls = _calls(state)
+        originals = originals_of(state, runtime, self.indexes)
         with ThreadPoolExecutor(max_workers=min(MAX_PARALLEL, max(1, len(calls)))) as pool:
             # Each worker gets the run's context variables, so that a tool's own model calls and interrupts work.
-            jobs = [pool.submit(contextvars.copy_context().run, self._run, call, runtime.stream_writer) for call in calls]
+            jobs = [pool.submit(contextvars.copy_context().run, self._run, call, runtime.stream_writer, originals) for call in calls]
             answers = [job.result() for job in jobs]
         return self._update(answers, state)
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         """Do the same without blocking the event loop; cancelling the run cancels the tools."""
-        answers = await asyncio.gather(*(self._arun(call, runtime.stream_writer) for call in _calls(state)))
+        originals = originals_of(state, runtime, self.indexes)
+        answers = await asyncio.gather(*(self._arun(call, runtime.stream_writer, originals) for call in _calls(state)))
         return self._update(answers, state)
 
-    def _run(self, call: ToolCall, emit: StreamWriter) -> ToolMessage:
+    def _run(self, call: ToolCall, emit: StreamWriter, originals: Originals) -> ToolMessage:
         report = _Report(call, self.tools, emit)
         try:
-            return report.done(report.checked().invoke({**call, "type": "tool_call"}))
+            return report.done(report.checked().invoke(report.given(originals)))
         except GraphBubbleUp:
             raise
         except Exception as error:  # whatever a tool raises is an answer to the model
             return report.failed(error)
 
-    async def _arun(self, call: ToolCall, emit: StreamWriter) -> ToolMessage:
+    async def _arun(self, call: ToolCall, emit: StreamWriter, originals: Originals) -> ToolMessage:
         report = _Report(call, self.tools, emit)
         try:
-            return report.done(await report.checked().ainvoke({**call, "type": "tool_call"}))
+            return report.done(await report.checked().ainvoke(report.given(originals)))
         except GraphBubbleUp:
             raise
         except Exception as error:  # as above
@@ -95,7 +101,8 @@ class _Report:
         self.call, self.tools, self.emit = call, tools, emit
         self.id, self.name = call["id"] or "", call["name"]
         tool = tools.get(self.name)
-        self.is_query = tool is not None and (tool.metadata or {}).get("kind") == "query"
+        kind = (tool.metadata or {}).get("kind") if tool else None
+        self.is_query, self.recalls = kind == "query", kind == "recall"
         self.started = time.perf_counter()
         if self.is_query:
             emit(QueryStarted(type="query_started", call_id=self.id, name=self.name, sql=self._sql()))
@@ -112,7 +119,15 @@ class _Report:
             raise BadArgumentsError(f"the arguments of {self.name} are not valid JSON: send one JSON object")
         return self.tools[self.name]
 
+    def given(self, originals: Originals) -> ToolCall:
+        """Return the call as the tool gets it: a tool that recalls is handed the thread's originals, unseen by the model."""
+        more = {"originals": originals} if self.recalls else {}
+        return {**self.call, "args": {**self.call["args"], **more}, "type": "tool_call"}
+
     def done(self, answer: ToolMessage) -> ToolMessage:
+        if self.recalls:
+            answer = marked(answer, kind=RECALLED)
+            self.emit(recall_event(str(self.call["args"].get("query", "")), json.loads(answer.text), via="tool"))
         if isinstance(answer.artifact, QueryResult):
             self.emit(_query_finished(self.id, self.name, self._ms(), answer.artifact))
         else:

@@ -65,13 +65,13 @@ def test_what_was_learned_survives_a_restart_and_not_another_model() -> None:
     conversation = thread(reporting(1.5))
     invoked(conversation, 6)
     saver: Any = conversation.graph.checkpointer
-    again = Conversation(build_graph(model=reporting(1.5)).compile(checkpointer=saver), "t", context=CONTEXT)
+    again = Conversation(build_graph(model=reporting(1.5), recall=False).compile(checkpointer=saver), "t", context=CONTEXT)
     assert invoked(again, 1)[0]["ratio"] > 1.3
 
     class Other(ScriptedModel):
         model_name: str = "other"
 
-    other = Conversation(build_graph(model=Other(say=reporting(0).say)).compile(checkpointer=saver), "t", context=CONTEXT)
+    other = Conversation(build_graph(model=Other(say=reporting(0).say), recall=False).compile(checkpointer=saver), "t", context=CONTEXT)
     assert invoked(other, 1)[0]["ratio"] == 1
 
 

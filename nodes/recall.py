@@ -1,0 +1,142 @@
+"""Bring originals back: what a thread folded or retired, searched by words and, where the store can, by meaning."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+
+from longtable.graph.context import Context
+from longtable.graph.events import Recall
+from longtable.graph.state import State, layout_of
+from longtable.memory.archive import near, page
+from longtable.memory.frame import Frame
+from longtable.memory.search import Index, Original, in_turns
+from longtable.memory.stamps import is_recalled, marks_of
+from longtable.memory.thread import Thread
+from longtable.nodes.folding import thread_id_of
+from longtable.nodes.shelf import StoreShelf, embeds
+from longtable.tools.recall_tool import Hit
+
+KEPT_INDEXES = 8
+"""Indexes a process keeps: one a thread, made again when more was folded."""
+RANK = 60
+"""Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
+BUDGET_SHARE = 0.1
+"""Most a recalled block may take, as a share of the threshold."""
+CHARS_A_TOKEN = 2
+"""Characters counted as one token when a budget in tokens bounds a text: on the safe side for English, about right for Chinese."""
+
+Key = tuple[str, int, int, str, frozenset[str]]
+
+
+@dataclass(frozen=True)
+class Originals:
+    """The folded and retired messages of one thread, for one run. Blocking: call it from a worker thread."""
+
+    thread: Thread = field(repr=False)
+    frame: Frame = field(repr=False)
+    store: BaseStore | None = field(repr=False)
+    thread_id: str | None
+    indexes: "Indexes" = field(repr=False)
+
+    @property
+    def budget_chars(self) -> int:
+        """Return the most characters a recalled block may have."""
+        return max(400, int(self.frame.threshold_tokens * BUDGET_SHARE) * CHARS_A_TOKEN)
+
+    def search(self, query: str, from_turn: int | None, to_turn: int | None, limit: int) -> list[Hit]:
+        """Return what answers the query best, the best first; never a message of another thread, nor an excluded one."""
+        index = self.index
+        most = limit if from_turn is None and to_turn is None else len(index.originals)
+        by_words = [original for original, _ in index.search(query, most)]
+        found = in_turns(_fused([by_words, self._by_meaning(query, limit)]), from_turn, to_turn)
+        return [_hit(original) for original in found[:limit]]
+
+    def numbered(self, numbers: Sequence[int]) -> list[Hit]:
+        """Return the folded messages with these numbers, in the order asked."""
+        by_number = {original.number: original for original in self.index.originals}
+        return [_hit(by_number[number]) for number in numbers if number in by_number]
+
+    @property
+    def index(self) -> Index:
+        """Return the index over them, made once until more is folded."""
+        thread, end = self.thread, self.thread.live[1]
+        last = thread.messages[end - 1].id if end else ""
+        key = (self.thread_id or "-", thread.archived, end, last or "", frozenset(thread.excluded))
+        return self.indexes.get(key) or self.indexes.put(key, Index.build(self._all()))
+
+    def _all(self) -> list[Original]:
+        thread = self.thread
+        there = thread.archived and self.store is not None and self.thread_id
+        retired = page(StoreShelf(self.store), str(self.thread_id), 1, thread.archived) if there and self.store else []
+        live = [Original(number, message) for number, message in thread.numbered(0, thread.live[1])]
+        return [original for original in [*retired, *live] if original.message.id not in thread.excluded]
+
+    def _by_meaning(self, query: str, limit: int) -> list[Original]:
+        if self.store is None or self.thread_id is None or not embeds(self.store):
+            return []
+        found = near(StoreShelf(self.store), self.thread_id, query, limit)
+        excluded, length = self.thread.excluded, self.thread.length
+        return [o for o in found if o.message.id not in excluded and o.number <= length and not is_recalled(o.message)]
+
+
+@dataclass(frozen=True)
+class Indexes:
+    """The newest indexes of a process, shared by its runs."""
+
+    made: "OrderedDict[Key, Index]" = field(default_factory=OrderedDict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, key: Key) -> Index | None:
+        """Return an index made before, None when it is not here."""
+        with self.lock:
+            return self.made.get(key)
+
+    def put(self, key: Key, index: Index) -> Index:
+        """Keep an index, in place of older ones of its thread."""
+        with self.lock:
+            for old in [old for old in self.made if old[0] == key[0]]:
+                del self.made[old]
+            self.made[key] = index
+            while len(self.made) > KEPT_INDEXES:
+                self.made.popitem(last=False)
+        return index
+
+
+def originals_of(state: State, runtime: Runtime[Context], indexes: Indexes) -> Originals:
+    """Return what a run may recall."""
+    layout = layout_of(state, runtime.context or Context())
+    return Originals(layout.thread, layout.frame, runtime.store, thread_id_of(runtime), indexes)
+
+
+def recall_event(query: str, found: Mapping[str, Any], *, via: Literal["marker", "tool"]) -> Recall:
+    """Return the event that tells what was brought back. `found`: the answer of recall_history."""
+    turns = sorted({int(message["turn"]) for message in found["messages"]})
+    return Recall(type="recall", query=query, found=found["found"], turns=turns, via=via)
+
+
+def _fused(rankings: Sequence[Sequence[Original]]) -> list[Original]:
+    """Merge rankings by reciprocal rank fusion; of equals the newer first."""
+    scores: dict[int, float] = {}
+    by_number: dict[int, Original] = {}
+    for ranking in rankings:
+        for rank, original in enumerate(ranking):
+            by_number[original.number] = original
+            scores[original.number] = scores.get(original.number, 0.0) + 1 / (RANK + rank)
+    return [by_number[number] for number in sorted(scores, key=lambda number: (-scores[number], -number))]
+
+
+def _hit(original: Original) -> Hit:
+    message = original.message
+    return Hit(
+        number=original.number,
+        id=str(message.id),
+        turn=original.turn,
+        time=str(marks_of(message).get("time", "")),
+        role=message.type,
+        text=str(message.text),
+    )

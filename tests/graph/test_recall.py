@@ -1,0 +1,134 @@
+"""Recall by tool: what was folded or retired comes back word for word, from this thread alone."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
+from longtable.memory.stamps import RECALLED, kind_of
+from tests.support.models import ScriptedModel, call
+from tests.support.threads import of_type, talk, thread, values_of
+
+
+def recaller(**args: Any) -> ScriptedModel:
+    """Return a model that recalls when asked to, then answers with what it read; other questions it just answers."""
+
+    def say(sent: Any) -> AIMessage:
+        if isinstance(sent[-1], ToolMessage):
+            texts = [message["text"] for message in json.loads(sent[-1].text).get("messages", ())]
+            return AIMessage(f"read: {' | '.join(texts)}" if texts else f"nothing: {sent[-1].text}")
+        if sent[-1].text.startswith("recall"):
+            return call("recall_history", "c1", **(args or {"query": sent[-1].text.removeprefix("recall ")}))
+        return AIMessage("noted " + "a " * 40)
+
+    return ScriptedModel(say=say)
+
+
+def long_thread(model: ScriptedModel | None = None, **more: Any) -> Conversation:
+    conversation = thread(model or recaller(), recall=True, **more)
+    conversation.ask("The project is called Kingfisher and its budget is 48,250 euros.")
+    conversation.ask("代号翠鸟的预算是四万八千欧元。")
+    talk(conversation, 24, start=2)
+    assert "48,250 euros" not in str(conversation.view()[1:])
+    return conversation
+
+
+@pytest.mark.parametrize("retire_after", [None, 10])
+@pytest.mark.parametrize(("query", "words"), [("Kingfisher budget", "48,250 euros"), ("翠鸟 预算", "四万八千欧元"), ("m1", "48,250 euros")])
+def test_what_was_folded_or_retired_comes_back_word_for_word(retire_after: int | None, query: str, words: str) -> None:
+    conversation = long_thread(policy=CompactionPolicy(retire_after=retire_after))
+    assert bool(values_of(conversation).get("archive")) == (retire_after is not None)
+    answer = conversation.ask(f"recall {query}")
+    assert words in answer.text
+    assert answer.recalls == 1
+
+
+def test_what_is_still_in_view_is_not_recalled() -> None:
+    conversation = long_thread()
+    answer = conversation.ask("recall noted q25")
+    assert "q25 " not in answer.text
+
+
+def test_turns_bound_the_search_and_the_event_says_where_it_found() -> None:
+    conversation = long_thread(recaller(query="noted", from_turn=3, to_turn=4, limit=3))
+    events = [dict(event) for event in conversation.stream("recall it")]
+    [event] = of_type(events, "recall")
+    assert event["via"] == "tool"
+    assert set(event["turns"]) <= {3, 4}
+    assert event["found"] >= 1
+
+
+def test_a_thread_never_sees_the_words_of_another() -> None:
+    saver, store = InMemorySaver(), InMemoryStore()
+    other = long_thread(saver=saver, store=store, thread_id="other", policy=CompactionPolicy(retire_after=10))
+    assert "48,250" in other.ask("recall Kingfisher").text
+    mine = thread(recaller(), recall=True, saver=saver, store=store, thread_id="mine")
+    talk(mine, 24)
+    assert "48,250" not in mine.ask("recall Kingfisher").text
+
+
+def test_an_excluded_message_is_not_recalled() -> None:
+    conversation = long_thread()
+    conversation.exclude(str(conversation.history()[0].id))
+    assert "48,250" not in conversation.ask("recall Kingfisher budget").text
+
+
+def test_what_was_recalled_is_marked_and_never_folded_as_if_new() -> None:
+    read: list[str] = []
+
+    def summarise(sent: Any) -> AIMessage:
+        read.append(sent[-1].text)
+        return AIMessage("## Facts and findings\n- numbers [m1]")
+
+    conversation = long_thread(summarizer=ScriptedModel(say=summarise, profile={"max_input_tokens": 100_000}))
+    conversation.ask("recall Kingfisher budget")
+    assert [kind_of(m) for m in conversation.history() if m.type == "tool"] == [RECALLED]
+    read.clear()
+    talk(conversation, 20, start=40)
+    assert read
+    assert not any("] tool:" in text for text in read)
+
+
+def test_wrong_arguments_are_told_to_the_model() -> None:
+    conversation = long_thread(recaller(query="x", from_turn=9, to_turn=3))
+    assert "swap them" in conversation.ask("recall it").text
+
+
+def test_meaning_finds_what_words_do_not_where_the_store_embeds() -> None:
+    store = InMemoryStore(index={"dims": 32, "embed": DeterministicFakeEmbedding(size=32), "fields": ["text"]})
+    conversation = long_thread(store=store, policy=CompactionPolicy(retire_after=10))
+    # No word in common: only the embedding index can have found what comes back.
+    assert conversation.ask("recall zzzz").text.startswith("read: ")
+
+
+def test_recall_works_async_on_real_files_after_a_restart(tmp_path: Path) -> None:
+    async def session(questions: list[str]) -> str:
+        async with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as kept:
+            graph = build_graph(model=recaller(), policy=CompactionPolicy(retire_after=10))
+            compiled = graph.compile(checkpointer=kept.checkpointer, store=kept.store)
+            conversation = Conversation(compiled, "t", context=Context(model_limit=3_000))
+            for question in questions:
+                answer = await conversation.aask(question)
+            return answer.text
+
+    asyncio.run(session(["The project is called Kingfisher.", *(f"q{n} " + "w " * 82 for n in range(24))]))
+    assert "called Kingfisher" in asyncio.run(session(["recall project Kingfisher"]))
+
+
+def test_no_stream_shows_the_originals_that_the_tool_is_handed() -> None:
+    conversation = long_thread()
+
+    async def run() -> list[Any]:
+        given: Any = {"messages": [("user", "recall nothing-like-this")]}
+        return [e async for e in conversation.graph.astream_events(given, conversation.config, context=conversation.context, version="v2")]
+
+    starts = [event for event in asyncio.run(run()) if event["event"] == "on_tool_start"]
+    assert starts
+    assert "48,250" not in str(starts)
