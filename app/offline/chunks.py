@@ -24,6 +24,8 @@ from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.text import Token, lemma, split_name, stem
 
 PRODUCT = "product"  # the arg of a mention that stands for price times quantity
+AGENT = "agent"  # the arg of a verb that stands for who does it
+_DOERS = ("er", "or", "ist", "ant", "ian")
 _TURNOVER = frozenset(["revenue", "sale", "turnover", "total", "amount", "income"])
 _SKIPPED = frozenset({"of", "the", "a", "an", "s"})
 
@@ -110,6 +112,15 @@ def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
             if linked and linked[0].is_table:
                 each.kind, each.hits = "mention", linked
                 return chunks
+        root = lemma(each.word).rstrip("e")
+        doers = [
+            table.name
+            for table in catalog.tables.values()
+            if len(root) > 3 and any(word.startswith(root) and word.endswith(_DOERS) for word in map(lemma, table.words))
+        ]
+        if len(doers) == 1:
+            each.kind, each.arg, each.hits = "mention", AGENT, (Hit(doers[0], "", 0.9),)
+            return chunks
     return chunks
 
 

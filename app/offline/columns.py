@@ -146,6 +146,7 @@ def date_column(scope: Scope, unit: str, tables: tuple[str, ...], verbs: tuple[s
         for place, column in enumerate(table.columns):
             words = {lemma(word) for word in column.words}
             plain = unit in words and not column.is_id and (column.is_number or unit == "year")
+            plain |= unit == "year" and bool(stems & {stem(word) for word in words}) and holds_years(column)
             if (
                 not plain
                 and not (column.is_date and unit != "hour")
@@ -158,6 +159,13 @@ def date_column(scope: Scope, unit: str, tables: tuple[str, ...], verbs: tuple[s
             if best is None or score > best[0]:
                 best = (score, column, plain)
     return (best[1], best[2]) if best else None
+
+
+def holds_years(column: Column) -> bool:
+    """Say whether a column of numbers holds years, as far as its samples tell."""
+    seen = [value for value in column.samples if value is not None]
+    years = bool(seen) and all(isinstance(each, int) and 1000 <= each <= 2100 for each in seen)
+    return years and column.has_number_type and not column.is_id
 
 
 _BORN = {

@@ -79,6 +79,7 @@ class Draft:
     distinct: bool = False
     percent: bool = False
     spread: bool = False
+    spent: bool = False  # 'how much': money, or an amount that is yet to be found
     rest: bool = False
     pron: bool = False
     back: bool = False  # 'those', 'that shop': speaks of rows that an earlier question found
@@ -92,4 +93,4 @@ class Draft:
     @property
     def computes(self) -> bool:
         """Say whether it asks for a number over rows."""
-        return bool(self.counts or self.aggs or self.percent or self.spread)
+        return bool(self.counts or self.aggs or self.percent or self.spread or self.spent)

@@ -182,6 +182,9 @@ def _phrases() -> dict[tuple[str, ...], tuple[str, str]]:
         table.setdefault((word, "than"), ("cmp", f"{'>' if sign == 'max' else '<'}:{dimension}"))
         table.setdefault((word,), ("cmp", f"{'>' if sign == 'max' else '<'}:{dimension}"))
     table[("most", "recently")] = table[("the", "latest")] = ("sup", "max:date")
+    for sign, words in (("max", "best highest top most"), ("min", "worst lowest least")):
+        for word in words.split():
+            table[(word, "paid")] = ("sup", f"{sign}:pay")
     for word in ("top", "best"):
         table[(word,)] = ("top", "max")
     for word in ("bottom", "worst"):

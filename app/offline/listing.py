@@ -1,7 +1,7 @@
 """Make the query that lists rows: which columns stand for what was asked."""
 
 from longtable.app.offline.catalog import Column, Table
-from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.chunks import AGENT, Chunk
 from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, entity
 from longtable.app.offline.conditions import as_col
 from longtable.app.offline.logic import (
@@ -21,7 +21,9 @@ class Listing(Measures):
         table = self.catalog.table(base)
         if table is None:
             raise CannotRead("nothing")
-        if self.draft.words[:1] in (("who",), ("whom",)) and not self.fixed and not is_people(table) and len(self.people_tables()) > 0:
+        agents = any(chunk.arg == AGENT for chunk in self.draft.targets)
+        who = self.draft.words[:1] in (("who",), ("whom",)) and not agents and not self.fixed
+        if who and not is_people(table) and self.people_tables():
             raise CannotRead("nothing")
         items: list[Scalar] = []
         columns = [chunk for chunk in self.draft.targets if not entity(chunk)]

@@ -2,7 +2,7 @@
 
 from longtable.app.offline.catalog import Column, Table
 from longtable.app.offline.chunks import PRODUCT, Chunk, priced_quantity
-from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, entity
+from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, entity, holds_years
 from longtable.app.offline.conditions import as_col, as_number
 from longtable.app.offline.draft import Having, Sorting
 from longtable.app.offline.logic import (
@@ -217,7 +217,13 @@ class Measures(Subject):
         for sorting in self.draft.sorts:
             desc = sorting.desc if sorting.desc is not None else self.draft.desc
             key = self.sort_key(base, sorting, aggregates)
-            born = isinstance(key, Col) and (column := self.catalog.column(key.table, key.name)) is not None and not column.is_number
+            column = self.catalog.column(key.table, key.name) if isinstance(key, Col) else None
+            born = column is not None and (not column.is_number or "year" in column.words or holds_years(column))
+            if sorting.dimension and sorting.chunk is None and desc is not None:
+                measured = by_dimension(self.scope, sorting.dimension, (base,))
+                if measured is not None and measured[1]:
+                    found.append(Order(key, not desc))
+                    continue
             if desc is not None and born and {"oldest", "youngest"} & set(" ".join(self.draft.words).split()):
                 desc = "youngest" in self.draft.words  # the oldest was born first
             found.append(Order(key, bool(desc if desc is not None else self.draft.limit_desc)))
@@ -241,7 +247,7 @@ class Measures(Subject):
             matching = [each for each in aggregates if isinstance(each, Agg) and each.arg in (as_col(column), as_number(column))]
             return matching[0] if matching else as_number(column) if column.is_number else as_col(column)
         if sorting.dimension and (found := by_dimension(self.scope, sorting.dimension, (base,))):
-            return as_number(found[0])
+            return as_number(found[0]) if found[0].is_number else as_col(found[0])
         if aggregates:
             return aggregates[0]
         table_ = self.catalog.table(base)

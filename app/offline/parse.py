@@ -1,5 +1,7 @@
 """Read chunks into a draft: who is counted, grouped, filtered, ordered. Rules run in order; each takes up its chunks."""
 
+import itertools
+
 from longtable.app.offline.chunks import PRODUCT, Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.draft import Draft
@@ -103,7 +105,8 @@ class Reader(Shape):
         for first, second, third in zip(self.cs, self.cs[1:], self.cs[2:], strict=False):
             if first.is_op("pron") and second.kind == "number" and third.kind == "mention" and entity(third):
                 second.used = True
-        for before, each, following in zip((None, *self.all), self.all, self.all[1:], strict=False):
+        for place, (each, following) in enumerate(itertools.pairwise(self.all)):
+            before = self.all[place - 1] if place else None
             if each.kind != "filler" or each.word not in ("that", "this") or (before is not None and before.kind in ("mention", "value")):
                 continue
             if following.kind == "mention" and lemma(following.word) == following.word:

@@ -1,12 +1,14 @@
 """Hold the chunks of a question while the rules of the parser take them up one by one."""
 
+from abc import ABC, abstractmethod
+
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.lexicon import DIMENSIONS
 from longtable.app.offline.text import lemma, split_name
 
 
-class Reading:
+class Reading(ABC):
     """The chunks, and what lies before and after each."""
 
     def __init__(self, chunks: list[Chunk]) -> None:
@@ -14,9 +16,9 @@ class Reading:
         self.cs = [each for each in chunks if each.kind != "filler"]
         self.draft = Draft(mentions=[each for each in chunks if each.kind == "mention"], words=tuple(each.word for each in chunks))
 
+    @abstractmethod
     def read(self) -> Draft:
         """Run all rules; the last class of the chain has them."""
-        raise NotImplementedError
 
     def after(self, index: int, *kinds: str, skip: tuple[str, ...] = ("prep",), ops: tuple[str, ...] = ()) -> int | None:
         """Return the place of the next unused chunk of `kinds`, passing only over `skip` kinds and `ops`."""

@@ -136,7 +136,7 @@ class Conditions(Reading):
                 earlier.used = True
             if mention is None and (place := self.before(index, "mention", ops=("time", "cmp"))) is not None:
                 dated = self.cs[place]
-                if not dated.used and dated.hits[0].dated:
+                if not dated.used and (dated.hits[0].dated or (is_participle(dated.word) and dated.hits[0].numeric)):
                     mention, dated.used = dated, True
             both = any(c.is_op("both") for c in self.cs)
             self.draft.filters.append(
@@ -171,7 +171,7 @@ class Conditions(Reading):
 
     def _beside(self, first: int, last: int, value: Chunk) -> Chunk | None:
         columns = {(m.table, m.column) for m in value.matches}
-        before = self.before(first, "mention", ops=("wh", "cmp", "pron", "neg"))
+        before = self.before(first, "mention", ops=("wh", "cmp", "pron", "neg", "by"))
         after = self.after(last, "mention", skip=())
         trailing = self.after(last, "mention", skip=("prep",))
         if trailing is not None and self.cs[trailing - 1].word != "as":

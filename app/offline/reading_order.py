@@ -1,7 +1,7 @@
 """Read order, limits and superlatives off the chunks."""
 
 from longtable.app.offline.draft import Sorting, Superlative
-from longtable.app.offline.lexicon import ADJECTIVES, DIMENSIONS, MORE_IS_BETTER, MORE_IS_WORSE
+from longtable.app.offline.lexicon import ADJECTIVES, DIMENSIONS, MORE_IS_BETTER, MORE_IS_WORSE, SUPERLATIVES
 from longtable.app.offline.reading import measurable, of_dimension
 from longtable.app.offline.reading_numbers import Numbers
 from longtable.app.offline.text import lemma, split_name
@@ -15,6 +15,10 @@ class Ordering(Numbers):
             if each.is_op("dir"):
                 each.used = True
                 self.draft.desc = each.arg == "desc"
+                adjective = next((word for word in each.text.lower().split() if word in SUPERLATIVES), "")
+                if adjective and not any(c.is_op("order", "by") for c in self.cs):
+                    dimension, sign = SUPERLATIVES[adjective]
+                    self.draft.sorts.append(Sorting(None, "", dimension, sign == "max"))
             if not each.is_op("order") or each.used:
                 continue
             each.used = True

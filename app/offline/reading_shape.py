@@ -83,6 +83,8 @@ class Shape(Ordering):
             if each.op == "howmuch":
                 if place is not None and not self.cs[place].hits[0].is_table:
                     self.draft.aggs.append(("sum", self._take(place)))
+                else:
+                    self.draft.spent = True
                 continue
             following = next((c for c in self.all if c.order == each.order + 1), None)
             if following is not None and following.kind == "filler" and following.word in ("spent", "paid", "earned", "cost", "spend"):

@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.chunks import PRODUCT, Chunk, priced_quantity
 from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.conditions import as_col
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import plan
 from longtable.app.offline.kin import kin
 from longtable.app.offline.lexicon import REVENUE
+from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
     Agg,
     Among,
@@ -45,11 +47,16 @@ def unused(draft: Draft, catalog: Catalog) -> list[str]:
     return [word for word in draft.leftover if not (word.endswith("ly") and stem(word) in keys)]
 
 
+_MONEY = frozenset(["amount", "total", "cost", "paid", "payment", "price", "spent", "fee"])
+
+
 class Settler(Subqueries):
     """Settle one draft; `start` may hold an earlier query whose rows it goes on from."""
 
     def query(self) -> Query:
         self.revenue()
+        if self.draft.spent:
+            self.spending()
         base = self.fixed or self.base()
         self.scope = replace(self.scope, base=base)
         self.flags(base)
@@ -63,6 +70,22 @@ class Settler(Subqueries):
         if found and not self.draft.computes and not self.draft.sups:
             self.draft.aggs.append(("sum", found[0]))
             self.draft.targets = [chunk for chunk in self.draft.targets if chunk is not found[0]]
+
+    def spending(self) -> None:
+        """'how much did Ana spend on orders': the one sum of money of the tables named; a column asked for is enough of an answer."""
+        self.draft.spent = False
+        if self.draft.aggs or self.draft.sups or any(not entity(chunk) for chunk in self.draft.targets):
+            return
+        for name in self.scope.anchors:
+            table = self.catalog.table(name)
+            pair = priced_quantity(table) if table is not None else None
+            sums = [c for c in (table.columns if table else ()) if c.is_number and not c.is_id and _MONEY & set(map(lemma, c.words))]
+            if pair is not None or len(sums) == 1:
+                column = pair[0] if pair is not None else sums[0]
+                hit = Hit(name, column.name, 1.0, numeric=True)
+                self.draft.aggs.append(("sum", Chunk("mention", column.name, arg=PRODUCT if pair else "", hits=(hit,))))
+                return
+        raise CannotRead("measure", "how much")
 
     def shape(self, base: str) -> Query:
         draft = self.draft

@@ -1,5 +1,6 @@
 """Choose what a question is about: the base table, and the columns its mentions stand for."""
 
+import itertools
 from dataclasses import replace
 
 from longtable.app.offline.catalog import Catalog, Column, Table
@@ -182,6 +183,11 @@ class Subject:
                 self.extra.append(Compare(as_col(column), ">", 0) if amount else Null(as_col(column), negated=True))
                 self.need(column.table)
                 continue
+            if column is not None and column.is_date and column.table in (base, *self.scope.anchors) and self.is_past(chunk):
+                self.draft.targets = [each for each in self.draft.targets if each is not chunk]
+                self.extra.append(Null(as_col(column), negated=True))
+                self.need(column.table)
+                continue
             if column is None or yes is None or not self.scope.anchors or not self.is_adjective(chunk):
                 continue
             self.draft.targets = [each for each in self.draft.targets if each is not chunk]
@@ -193,13 +199,18 @@ class Subject:
         before = self.draft.words[max(0, chunk.order - 2) : chunk.order]
         return before[-1:] in (("a",), ("an",), ("any",)) and before[:1] in (("have",), ("has",), ("had",), ("with",))
 
+    def is_past(self, chunk: Chunk) -> bool:
+        """'which plants have been retired': the column is the participle."""
+        word, before = chunk.text.lower(), self.draft.words[chunk.order - 1] if chunk.order else ""
+        return (word.endswith("ed") or word in PARTICIPLES) and before in ("been", "have", "has", "had", "are", "were", "is", "was")
+
     def done(self, base: str) -> None:
         """'members who have left', 'orders that have been shipped': the date of it is there."""
         table = self.catalog.table(base)
         words = self.draft.words
         if table is None or any(item.kind == "time" for item in self.draft.filters) or self.draft.absent:
             return
-        for before, verb in zip(words, words[1:], strict=False):
+        for before, verb in itertools.pairwise(words):
             if before not in ("have", "has", "had", "been") or not (verb.endswith("ed") or verb in PARTICIPLES):
                 continue
             stems = {stem(verb), verb}
