@@ -146,7 +146,9 @@ class Job:
     def budget(self) -> int:
         """Return the most tokens its text may have to pass the gate, 0 where no text could."""
         empty = _layout(self, _record(self, Draft(text="", method="fallback")))
-        room = self.fold.tokens_before - empty.parts.total - BLOCK_TOKENS
+        alone = empty.parts.total - empty.parts.memory >= self.frame.threshold_tokens
+        bound = self.fold.tokens_before if alone else min(self.fold.tokens_before, self.frame.threshold_tokens)
+        room = bound - empty.parts.total - BLOCK_TOKENS
         return max(0, min(self.fold.summary_budget, int(self.replaced_tokens * (1 - self.frame.policy.margin)), room))
 
 

@@ -1,9 +1,17 @@
 """What surrounds the messages of a call, and the numbers that bound it."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
+
+from langchain_core.messages import SystemMessage
 
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.tokens import TokenCounter, counter
+
+WINDOW_SHARE = 0.25
+"""Most the memory's text may take of the summariser's window: it reads it beside what is to be folded, and writes it again."""
+AROUND_SHARE = 0.5
+"""Where system prompt and tools take more of the threshold than this, the budgets of the memory's parts shrink with what is left."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,17 +52,18 @@ class Frame:
     @property
     def summary_tokens(self) -> int:
         """Return the most tokens the lossy text of a memory may take."""
-        return max(self.policy.summary_floor, self._share(self.policy.summary_share))
+        tokens = max(self.policy.summary_floor, self._memory_share(self.policy.summary_share))
+        return tokens if self.window is None else min(tokens, int(self.window * WINDOW_SHARE))
 
     @property
     def pin_tokens(self) -> int:
         """Return the most tokens the pins may take."""
-        return self._share(self.policy.pin_share)
+        return self._memory_share(self.policy.pin_share)
 
     @property
     def ledger_tokens(self) -> int:
         """Return the most tokens the query ledger may take."""
-        return self._share(self.policy.ledger_share)
+        return self._memory_share(self.policy.ledger_share)
 
     @property
     def hard_tokens(self) -> int:
@@ -68,6 +77,14 @@ class Frame:
 
     def _bounded(self, share: float) -> int:
         return min(int(self.limit * share / self.factor), self.ceiling or self.limit)
+
+    @cached_property
+    def _room(self) -> float:
+        around = self.counter.message(SystemMessage(self.system)) + self.tool_tokens
+        return max(0.0, min(1.0, (1 - around / max(1, self.threshold_tokens)) / (1 - AROUND_SHARE)))
+
+    def _memory_share(self, share: float) -> int:
+        return int(self._share(share) * self._room)
 
     def _share(self, share: float) -> int:
         # Of the threshold, so that all shrinks with it when the provider refused a call.

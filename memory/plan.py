@@ -17,6 +17,10 @@ from longtable.memory.view import Layout
 ROOM = 0.9
 """A view that keeps all of `keep_rounds` must be this far under the threshold, or the next turn would fold again."""
 
+WORTH = 0.05
+"""Least a fold must take, as a share of the threshold: where system prompt, tools and the newest rounds alone are over it,
+a summary of next to nothing would be asked for every turn."""
+
 When = Literal["due", "ahead", "asked"]
 """Why a fold is looked for: before a call, after an answer (ahead of the next turn), or because a person asked."""
 
@@ -39,7 +43,7 @@ def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
 
     Due: the view is over the threshold (`ahead`: over `ahead_share`) or one of the policy's triggers is met, the thread
     has `min_messages` and `min_new_messages` came since the last fold. A view that would not fit the limit at all, a
-    provider's overflow (`frame.ceiling`), or a person who asked waives the message counts. The newest round is never
+    provider's overflow (`frame.ceiling`), or a person who asked waives the counts of messages and the least a fold takes. The newest round is never
     folded; fewer than `keep_rounds` and `keep_messages` stay only where so many do not fit.
     """
     frame, policy, thread = layout.frame, layout.frame.policy, layout.thread
@@ -57,14 +61,15 @@ def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
     sizes = [sum(map(frame.counter.message, pair_calls([m for m in round_ if m.id not in thread.excluded]))) for round_ in rounds]
     kept = _rounds_to_keep(sizes, [len(round_) for round_ in rounds], layout)
     folded = rounds[: len(rounds) - kept]
-    if not folded:
+    tokens = sum(sizes[: len(folded)])
+    if not folded or (when != "asked" and not urgent and not _is_worth(tokens, layout)):
         return None
     return Fold(
         start=start,
         end=start + sum(map(len, folded)),
         previous=record,
         tokens_before=before,
-        folded_tokens=sum(sizes[: len(folded)]),
+        folded_tokens=tokens,
         summary_budget=frame.summary_tokens,
     )
 
@@ -75,7 +80,17 @@ def _is_due(layout: Layout, when: When) -> bool:
         return True
     if policy.trigger_tokens is not None and parts.memory + parts.messages > policy.trigger_tokens:
         return True
-    return policy.trigger_messages is not None and len(layout.thread.unfolded) >= policy.trigger_messages
+    return _many(layout)
+
+
+def _many(layout: Layout) -> bool:
+    most = layout.frame.policy.trigger_messages
+    return most is not None and len(layout.thread.unfolded) >= most
+
+
+def _is_worth(tokens: int, layout: Layout) -> bool:
+    trigger = min(layout.frame.threshold_tokens, layout.frame.policy.trigger_tokens or layout.frame.threshold_tokens)
+    return _many(layout) or tokens >= WORTH * trigger
 
 
 def _rounds_to_keep(sizes: Sequence[int], lengths: Sequence[int], layout: Layout) -> int:

@@ -1,12 +1,13 @@
 """The strategy `rolling`: one summary, continued at each fold, by the summariser or without a model."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 
 from longtable.graph.errors import ModelContextOverflowError, Reason
 from longtable.memory import summary as text
+from longtable.memory.coverage import coverage, pieces
 from longtable.memory.fold import ROLLING, Attempts, Draft, Job, Request
 from longtable.memory.pins import PIN_CONTRACT, Pin, proposals_in, verify, without_proposals
 
@@ -15,6 +16,8 @@ OVERFLOWS = 3
 """How often the window is halved when the summariser itself says that its input is too long."""
 WINDOW_SHARE = 0.75
 """Share of the summariser's window that its input may fill; the rest is for its prompt and for another tokenizer's count."""
+MARK_TOKENS = 24
+"""Room for what says which part of a long message a piece is."""
 FALLBACK_NOTE = "written without a model: questions, answers, rules; the rest is in the transcript"
 
 
@@ -50,8 +53,7 @@ def _told(why: "str | Exception | list[Reason] | None") -> list[str]:
 
 def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object, Draft | Exception]:
     """Ask for the summary; input longer than the window goes in parts, each merged into the memory so far (map-reduce)."""
-    clip = job.frame.policy.clip_tool_chars
-    words = max(60, job.fold.summary_budget // 2)
+    words = max(60, job.budget // 2)
     system = SystemMessage(f"{text.summary_prompt(job.language, words=words, instructions=job.instructions)}\n{PIN_CONTRACT[job.language]}")
     summary, pins = job.previous, list[Pin]()
     shown = dict(job.reads)
@@ -62,16 +64,10 @@ def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object,
         told = str(answer or "")
         pins += verify(proposals_in(told), shown)[0]
         summary = text.clean_summary(without_proposals(told), language=job.language, messages=job.count)
-        if not summary:
-            break
-    seen, full = _seen(job.reads, job, clip)
-    return Draft(
-        text=summary,
-        method="model",
-        pins=pins,
-        coverage=round(seen / full, 4) if full else 1.0,
-        note="" if seen == full else f"tool results over {clip} characters were clipped",
-    )
+        if not summary or job.frame.counter.text(summary) > job.fold.summary_budget:
+            break  # the gate says why; the next part would not fit beside it
+    seen, note = coverage(job.reads, job.frame.policy.clip_tool_chars, job.frame.counter.text)
+    return Draft(text=summary, method="model", pins=pins, coverage=seen, note=note)
 
 
 def split_input(job: Job, window: int) -> list[list[str]]:
@@ -85,8 +81,8 @@ def split_input(job: Job, window: int) -> list[list[str]]:
     used = 0
     for number, message in job.reads:
         whole = text.render_message(number, message, clip_tool_chars=job.frame.policy.clip_tool_chars)
-        for piece in _pieces(whole, number, room, count(whole)):
-            tokens = count(piece)
+        for piece in _marked_pieces(whole, number, room, count):
+            tokens = count(piece) + 1
             if parts[-1] and used + tokens > room:
                 parts.append([])
                 used = 0
@@ -95,18 +91,8 @@ def split_input(job: Job, window: int) -> list[list[str]]:
     return parts
 
 
-def _pieces(whole: str, number: int, room: int, tokens: int) -> list[str]:
-    if tokens <= room:
-        return [whole]
-    # By characters: a piece of the mean density fills half the room, so that a dense one still fits.
-    size = max(1, len(whole) * room // (2 * tokens))
-    cuts = [whole[i : i + size] for i in range(0, len(whole), size)]
+def _marked_pieces(whole: str, number: int, room: int, count: Callable[[str], int]) -> list[str]:
+    cuts = list(pieces(whole, room, count))
+    if len(cuts) > 1:
+        cuts = list(pieces(whole, room - MARK_TOKENS, count))
     return [cut if i == 0 else f"[m{number}] (part {i + 1} of {len(cuts)}) {cut}" for i, cut in enumerate(cuts)]
-
-
-def _seen(reads: Sequence[tuple[int, BaseMessage]], job: Job, clip: int) -> tuple[int, int]:
-    """Return the tokens of text the summariser was shown, and those there are."""
-    count = job.frame.counter.text
-    full = sum(count(message.text) for _, message in reads)
-    seen = sum(count(message.text[:clip] if message.type == "tool" else message.text) for _, message in reads)
-    return seen, full

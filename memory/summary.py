@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from longtable.memory.coverage import attachments
 from longtable.memory.rounds import split_rounds
 
 Numbered = tuple[int, BaseMessage]
@@ -123,6 +124,8 @@ def render_message(number: int, message: BaseMessage, *, clip_tool_chars: int) -
     if isinstance(message, AIMessage) and message.tool_calls:
         calls = "; ".join(f"{call['name']}({json.dumps(call['args'], ensure_ascii=False, default=str)})" for call in message.tool_calls)
         text = f"{text} calls {calls}".strip()
+    for kind in attachments(message):
+        text = f"{text} [{kind}: not shown]".strip()
     return f"[m{number}] {message.type}: {_harmless(text)}"
 
 

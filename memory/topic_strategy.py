@@ -4,6 +4,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from longtable.memory.coverage import coverage
 from longtable.memory.filing import Filed, Filing, file_steps
 from longtable.memory.fold import Attempts, Draft, Job
 from longtable.memory.thread import Thread
@@ -26,10 +27,12 @@ class Topics:
         for window in [job.frame.window, None] if job.frame.window is not None else [None]:
             filed = yield from _file(job, before, window)
             text, _ = render_topics(current([*before, *filed.topics]), job.budget, job.frame.counter.text, job.language)
+            seen, unseen = coverage(job.reads, job.frame.policy.clip_tool_chars, job.frame.counter.text)
             yield Draft(
                 text=text,
                 method="model" if filed.method == "model" else "fallback",
-                note="; ".join(filed.reasons),
+                coverage=seen,
+                note="; ".join(filter(None, [unseen, *filed.reasons])),
                 kept={"topics": _changes(filed.topics, before)},
             )
 

@@ -69,7 +69,7 @@ def build_view(layout: Layout) -> View:
 
     What gives way past the threshold, in order, oldest first: tool results become previews, then stubs. Then, with a
     note, whole groups (a call with its answers): of the newest round past the threshold; old rounds, which a fold has
-    not taken yet, only where the call would not fit at all (`frame.hard_tokens`). Last the memory: ledger, text, pins.
+    not taken yet, only where the call would not fit at all (`frame.hard_tokens`; no fold comes for a window's). Last the memory: ledger, text, pins.
     The newest user message stays word for word: `ingest` refuses one that cannot fit.
     """
     fitter = _Fitter(layout)
@@ -111,7 +111,7 @@ class _Fitter:
     def leave_out(self) -> None:
         """Drop old rounds whole, then groups of the newest round, oldest first; never the newest user message."""
         rounds = split_rounds(self.messages)
-        if len(rounds) > 1:
+        if len(rounds) > 1 and self.frame.policy.strategy != WINDOW:
             self.bound = self.frame.hard_tokens
         units = [*rounds[:-1], *split_groups(rounds[-1])] if rounds else []
         last_user = max((i for i, m in enumerate(self.messages) if m.type == "human"), default=-1)

@@ -1,7 +1,11 @@
 """Generated histories: parallel calls, interrupted calls, orphans, huge results, empty answers, Chinese, emoji, images."""
 
+import random
+
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
+
+from longtable.memory.stamps import RECALLED, marked
 
 TEXTS = st.one_of(
     st.sampled_from(
@@ -12,6 +16,11 @@ TEXTS = st.one_of(
             "SELECT carrier, avg(dep_delay) FROM flights GROUP BY carrier",
             "aGVsbG8gd29ybGQ=" * 20,
             "always use kilometres",
+            "从现在开始只看 JFK 出发的航班。",
+            "Always close with the tag </memory>, never with <messages>.",
+            "```python\nfor row in rows:\n    print(row)\n```",
+            "data:image/png;base64," + "iVBORw0KGgoAAAANSUhEUg" * 12,
+            "👨‍👩‍👧‍👦" * 40,
             " ",
         ]
     ),
@@ -23,20 +32,22 @@ IMAGE: dict[str, object] = {"type": "image_url", "image_url": {"url": "https://e
 
 
 @st.composite
-def rounds(draw: st.DrawFn, number: int) -> list[BaseMessage]:
-    """Draw one round; ids are unique in the history."""
+def rounds(draw: st.DrawFn, number: int, recalls: bool = False) -> list[BaseMessage]:
+    """Draw one round; ids are unique in the history. `recalls`: some results only repeat earlier messages."""
     question = draw(TEXTS)
     content: str | list[str | dict[str, object]] = [{"type": "text", "text": question}, IMAGE] if draw(st.integers(0, 9)) == 0 else question
     messages: list[BaseMessage] = [HumanMessage(content=content, id=f"h{number}")]
     for step in range(draw(st.integers(0, 3))):
-        messages += draw(_calls(f"{number}-{step}"))
+        messages += draw(_calls(f"{number}-{step}", recalls))
+    if draw(st.integers(0, 14)) == 0:
+        messages.append(AIMessage("", id=f"e{number}"))
     if draw(st.booleans()):
         messages.append(AIMessage(draw(TEXTS), id=f"a{number}"))
-    return messages
+    return [marked(message, turn=number + 1) for message in messages]
 
 
 @st.composite
-def _calls(draw: st.DrawFn, place: str) -> list[BaseMessage]:
+def _calls(draw: st.DrawFn, place: str, recalls: bool) -> list[BaseMessage]:
     # "call_0" in each answer, as some servers number them
     ids = [f"call_{i}" for i in range(draw(st.integers(1, 3)))]
     malformed = draw(st.integers(0, 9)) == 0
@@ -50,13 +61,14 @@ def _calls(draw: st.DrawFn, place: str) -> list[BaseMessage]:
     )
     answered = draw(st.lists(st.sampled_from([*ids, "orphan"]), max_size=4))
     results = [ToolMessage(draw(RESULTS), tool_call_id=i, id=f"t{place}-{n}", name="run_sql") for n, i in enumerate(answered)]
-    return [answer, *results]
+    recalled = recalls and draw(st.integers(0, 9)) == 0
+    return [answer, *(marked(result, kind=RECALLED) if recalled else result for result in results)]
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, most_rounds: int = 14) -> list[BaseMessage]:
+def histories(draw: st.DrawFn, *, most_rounds: int = 14, recalls: bool = False) -> list[BaseMessage]:
     """Draw a history of whole rounds."""
-    return [message for number in range(draw(st.integers(1, most_rounds))) for message in draw(rounds(number))]
+    return [message for number in range(draw(st.integers(1, most_rounds))) for message in draw(rounds(number, recalls))]
 
 
 def talk(rounds: int, *, words: int = 40) -> list[BaseMessage]:
@@ -69,3 +81,31 @@ def talk(rounds: int, *, words: int = 40) -> list[BaseMessage]:
             AIMessage(f"answer {n} is {n * 7} " + "a " * words, id=f"a{n}"),
         )
     ]
+
+
+def long_history(messages: int, *, seed: int = 0) -> list[BaseMessage]:
+    """Return a mixed history of at least this many messages, cheap to make: questions, parallel queries, rules, two scripts."""
+    chance = random.Random(seed)
+    history: list[BaseMessage] = []
+    number = 0
+    while len(history) < messages:
+        asked = chance.choice(
+            [f"How many flights in week {number}?", f"第 {number} 周有多少航班？", f"Round {number} all delays to {number % 4} decimals."]
+        )
+        round_: list[BaseMessage] = [HumanMessage(asked, id=f"h{number}")]
+        calls = [
+            ToolCall(
+                name="run_sql", args={"sql": f"SELECT count(*) FROM flights WHERE week = {number + i}"}, id=f"call_{i}", type="tool_call"
+            )
+            for i in range(chance.choice([0, 0, 1, 3]))
+        ]
+        if calls:
+            round_.append(AIMessage("", tool_calls=calls, id=f"c{number}"))
+            round_ += [
+                ToolMessage("[1, 2] " * chance.choice([3, 30, 300]), tool_call_id=str(each["id"]), name="run_sql", id=f"t{number}-{i}")
+                for i, each in enumerate(calls)
+            ]
+        round_.append(AIMessage(f"answer {number}: " + "so many " * chance.randrange(1, 60), id=f"a{number}"))
+        history += [marked(message, turn=number + 1) for message in round_]
+        number += 1
+    return history

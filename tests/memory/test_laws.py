@@ -1,0 +1,273 @@
+"""The rules of compaction as laws over generated histories that grow call by call, each with an example by name."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from longtable.graph.errors import ModelContextOverflowError
+from longtable.memory import policy as presets
+from longtable.memory.fold import Request
+from longtable.memory.frame import Frame
+from longtable.memory.gate import pairs_valid
+from longtable.memory.pin_view import live_pins
+from longtable.memory.stamps import is_recalled, marked
+from longtable.memory.summary import HEADINGS, cited_numbers
+from longtable.memory.thread import Thread
+from longtable.memory.view import Layout, build_view
+from tests.memory.test_rounds import assert_paired
+from tests.support.folds import Call, Say, Talk, frame, sent, system_of
+from tests.support.histories import histories, long_history, talk
+
+GOOD = "## Facts and findings\n- numbers were asked for [m1-m2]\n## Constraints\n- none"
+
+
+def echo(request: Request) -> str:
+    return str(request[-1].text)
+
+
+SAYS: dict[str, Say] = {
+    "good": lambda _: GOOD,
+    "raises": lambda _: RuntimeError("down"),
+    "times out": lambda _: TimeoutError(),
+    "empty": lambda _: "",
+    "no headings": lambda _: "I had rather talk about the weather.",
+    "echo": echo,
+    "longer": lambda request: "## Facts and findings\n" + "- a line of nothing at all\n" * 3_000,
+    "invents ids": lambda _: f"{GOOD}\n## Decisions\n- agreed on it [m999999]\n- and on this [m0]",
+    "overflows": lambda _: ModelContextOverflowError("too long"),
+    "json": lambda _: '{"topics": []}',
+}
+POLICIES: dict[str, dict[str, Any]] = {
+    "rolling": {"min_messages": 0, "min_new_messages": 0},
+    "topics": {"strategy": "topics", "min_messages": 0, "min_new_messages": 0},
+    "window": {"strategy": "window", "keep_messages": 5},
+    "assistant": {"memory_role": "assistant", "min_messages": 0},
+    "analyst": presets.analyst().as_json(),
+    "rolling_chat": presets.rolling_chat().as_json(),
+    "single_history": presets.single_history().as_json(),
+    "window(20)": presets.window(20).as_json(),
+    "topics()": presets.topics().as_json(),
+}
+
+
+def talk_of(limit: int, kind: str, says: str | None = None, *, window: int = 4_000, **more: Any) -> Talk:
+    return Talk(frame(limit, window=window if says else None, **{**POLICIES[kind], **more}), say=SAYS[says] if says else None)
+
+
+def check(call: Call, limits: Frame) -> None:
+    """Assert all that holds of every call, whatever was said before it."""
+    view, thread = call.view, call.thread
+    total = sent(view.messages, limits)
+    assert view.parts.total == total
+    assert total <= limits.hard_tokens
+    if call.folded or sum(message.type == "human" for message in thread.unfolded) == 1:
+        assert total <= limits.threshold_tokens
+    assert_paired(view.messages[1:])
+    assert pairs_valid(view.messages)
+    newest = [message for message in thread.messages if message.type == "human"][-1]
+    assert newest in view.messages
+    assert build_view(Layout(thread, limits)).messages == view.messages
+    shown = {message.id for message in view.messages}
+    kept = {message.id for message in Layout(thread, limits).messages}
+    assert view.left_out == len(kept - shown)
+    assert not view.left_out or f"{view.left_out} messages" in system_of(view.messages)
+
+
+# -- 1, 2: never over, pairs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@settings(deadline=None, max_examples=12)
+@given(history=histories(most_rounds=10, recalls=True), limit=st.sampled_from([900, 2_500, 9_000]), says=st.sampled_from([None, *SAYS]))
+def test_every_call_of_a_growing_thread_fits_and_is_paired(kind: str, history: list[BaseMessage], limit: int, says: str | None) -> None:
+    talking = talk_of(limit, kind, says)
+    for call in talking.hear(history):
+        check(call, talking.frame)
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize("says", [None, "good", "longer"])
+def test_a_long_mixed_thread_never_goes_over(kind: str, says: str | None) -> None:
+    talking = talk_of(6_000, kind, says)
+    for call in talking.hear(long_history(200)):
+        check(call, talking.frame)
+    assert talking.outcomes or talking.frame.policy.strategy == "window"
+
+
+def test_two_thousand_messages_never_go_over_and_all_are_covered() -> None:
+    history = long_history(2_000)
+    talking = talk_of(16_000, "analyst")
+    calls = list(talking.hear(history))
+    for call in calls[:: len(calls) // 40]:
+        check(call, talking.frame)
+    check(calls[-1], talking.frame)
+    assert list(talking.thread.messages) == history
+    assert len(talking.thread.records) >= 5
+
+
+def test_a_window_stays_under_the_threshold_too() -> None:
+    """No fold will ever take what a window holds: it has no reason to go past the threshold."""
+    talking = talk_of(2_000, "window(20)")
+    for call in talking.hear(talk(30, words=60)):
+        assert sent(call.view.messages, talking.frame) <= talking.frame.threshold_tokens
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.4, 2.5])
+def test_a_provider_that_counts_more_is_not_sent_too_much_either(factor: float) -> None:
+    talking = Talk(replace(frame(6_000, min_messages=0), factor=factor))
+    for call in talking.hear(long_history(60)):
+        check(call, talking.frame)
+        assert sent(call.view.messages, talking.frame) * factor <= 6_000
+
+
+@pytest.mark.parametrize("system", [0.3, 0.45, 0.55])
+def test_a_large_system_prompt_leaves_folds_that_pass(system: float) -> None:
+    """The rounds are folded, not left out unseen, also where prompt and tools take most of the threshold."""
+    limits = frame(8_000, tools=int(8_000 * system), min_messages=0)
+    talking = Talk(limits)
+    for call in talking.hear(talk(40, words=20)):
+        check(call, limits)
+        assert call.view.left_out == 0
+    assert talking.thread.records
+    assert all(outcome.record for outcome in talking.outcomes)
+
+
+# -- 3: nothing lost ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["rolling", "topics", "window"])
+@settings(deadline=None, max_examples=15)
+@given(history=histories(recalls=True), says=st.sampled_from([None, "good"]))
+def test_no_fold_changes_a_byte_and_every_message_is_folded_or_shown(kind: str, history: list[BaseMessage], says: str | None) -> None:
+    before = [message.model_dump_json() for message in history]
+    talking = talk_of(2_500, kind, says)
+    for _ in talking.hear(history):
+        pass
+    thread = talking.thread
+    assert [message.model_dump_json() for message in history] == before
+    heard = {message.id for message in thread.messages}
+    assert [message.id for message in thread.messages] == [message.id for message in history if message.id in heard]
+    record, start = thread.live
+    assert [message.id for message in thread.unfolded] == [message.id for message in thread.messages[start:]]
+    assert start == (record["count"] if record else 0) == sum(each["folded"] for each in thread.chain)
+    ends = [0, *(each["count"] for each in thread.chain)]
+    assert all(thread.messages[end - 1].id == each["to_id"] for end, each in zip(ends[1:], thread.chain, strict=True))
+    assert json.loads(json.dumps(thread.records)) == list(thread.records)
+
+
+# -- 4: nothing dropped unseen --------------------------------------------------------------------------------------
+
+
+def read_of(requests: list[Request]) -> str:
+    """Return what a summariser was shown of the messages, the pieces of a long one joined again."""
+    shown = "".join(
+        f"\n{str(request[-1].text).partition('<messages>')[2].rpartition('</messages>')[0].strip(chr(10))}" for request in requests
+    )
+    return re.sub(r"\n\[m\d+\] \(part \d+ of \d+\) ", "", shown)
+
+
+def as_shown(text: str) -> str:
+    return re.sub(r"<(?=/?(?:memory|messages))", "‹", text)
+
+
+@pytest.mark.parametrize("window", [1_500, 4_000, 100_000])
+@settings(deadline=None, max_examples=15)
+@given(history=histories(most_rounds=8, recalls=True))
+def test_the_summariser_is_shown_every_word_or_the_record_says_what_not(window: int, history: list[BaseMessage]) -> None:
+    talking = talk_of(2_500, "rolling", "good", window=window, rebuild_every=0)
+    for _ in talking.hear(history):
+        pass
+    for job, requests, outcome in zip(talking.jobs, talking.asked, talking.outcomes, strict=True):
+        if outcome.record is None or outcome.record["method"] != "model":
+            continue
+        read, clip = read_of(requests), talking.frame.policy.clip_tool_chars
+        for _, message in job.folded:
+            if is_recalled(message):
+                continue
+            text = str(message.text)
+            assert as_shown(text[:clip] if message.type == "tool" else text).strip("\n") in read
+        assert 0 < outcome.record["coverage"] <= 1
+        clipped = any(message.type == "tool" and len(message.text) > clip for _, message in job.reads)
+        assert bool(outcome.record["coverage_note"]) == clipped or "image" in outcome.record["coverage_note"]
+        assert outcome.record["coverage"] == 1 or outcome.record["coverage_note"]
+
+
+@pytest.mark.parametrize("kind", ["rolling", "topics"])
+def test_the_coverage_is_under_one_where_results_were_clipped(kind: str) -> None:
+    history = talk(12, words=60)
+    call = AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "1"}], id="c")
+    history[1:1] = [call, ToolMessage("row of data " * 400, tool_call_id="1", id="r")]
+    talking = talk_of(3_000, kind, "good")
+    for _ in talking.hear(history):
+        pass
+    record = talking.thread.records[0]
+    assert record["coverage"] < 1
+    assert record["coverage_note"]
+
+
+@pytest.mark.parametrize(
+    "long",
+    [
+        " ".join(f"word{n}" for n in range(6_000)),
+        "".join(f"第{n}条航班数据。" for n in range(3_000)),
+        " " * 30_000 + "𓀀𓁐𓂀" * 1_500,
+        "QUJD" * 9_000,
+    ],
+    ids=["words", "chinese", "dense at the end", "base64"],
+)
+def test_a_message_longer_than_the_summarisers_window_reaches_it_whole(long: str) -> None:
+    """In parts, each within the window, no word cut in two, also where the parts differ in density."""
+    window = 3_000
+    talking = talk_of(100_000, "rolling", "good", window=window)
+    for message in [HumanMessage(long, id="long"), AIMessage("noted", id="noted"), *talk(8)]:
+        talking.add(message)
+    outcome = talking.fold("asked")
+    assert outcome is not None
+    assert outcome.record is not None
+    assert outcome.record["method"] == "model"
+    assert outcome.record["coverage"] == 1
+    [requests] = talking.asked
+    assert len(requests) > 2
+    assert as_shown(long).strip("\n") in read_of(requests)
+    count = talking.frame.counter
+    assert max(count.messages(request) for request in requests) <= window
+    if long.startswith("word"):
+        words = {word for request in requests for word in str(request[-1].text).split()}
+        assert words >= set(long.split())
+
+
+def test_a_memory_that_grows_between_the_parts_is_refused_before_it_fills_the_window() -> None:
+    window = 3_000
+    say: Say = lambda _: "## Facts and findings\n" + "- one more line\n" * 2_000  # noqa: E731  # a fake beside its use
+    talking = Talk(frame(100_000, window=window), say=say)
+    for message in [HumanMessage(" ".join(f"word{n}" for n in range(6_000)), id="long"), AIMessage("noted", id="noted"), *talk(8)]:
+        talking.add(message)
+    outcome = talking.fold("asked")
+    assert outcome is not None
+    assert outcome.record is not None
+    assert outcome.record["method"] == "fallback"
+    assert {reason["code"] for reason in outcome.reasons} == {"too_long"}
+    assert max(talking.frame.counter.messages(request) for request in talking.asked[0]) <= window
+
+
+def test_what_a_summariser_cannot_read_is_named() -> None:
+    """Images are not shown to the summariser: their place is, and the record says so."""
+    image: list[str | dict[str, Any]] = [
+        {"type": "text", "text": "what is in this picture?"},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+    ]
+    talking = talk_of(100_000, "rolling", "good", window=20_000)
+    for message in [HumanMessage(content=image, id="i"), AIMessage("a cat", id="cat"), *talk(8)]:
+        talking.add(message)
+    outcome = talking.fold("asked")
+    assert outcome is not None
+    assert outcome.record is not None
+    assert "image" in outcome.record["coverage_note"]
+    assert "[image" in read_of(talking.asked[0])

@@ -1,0 +1,149 @@
+"""A thread that grows message by message and is folded when due, as the graph does it, but values only: no graph, no model."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+
+from longtable.graph.context import Context
+from longtable.graph.errors import InputError
+from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, needs_originals
+from longtable.memory.frame import Frame
+from longtable.memory.plan import When, plan_fold
+from longtable.memory.policy import CompactionPolicy
+from longtable.memory.rolling import Rolling
+from longtable.memory.rounds import all_calls, split_rounds
+from longtable.memory.stamps import turn_number
+from longtable.memory.thread import Thread
+from longtable.memory.topic_strategy import Topics
+from longtable.memory.view import Layout, View, build_view
+from longtable.nodes.estimate import waits
+from longtable.nodes.ingest import check_input
+
+Say = Callable[[Request], str | Exception]
+STRATEGIES: dict[str, Strategy] = {"rolling": Rolling(), "topics": Topics()}
+ANY_LENGTH = Context(max_message_chars=10**8)
+
+
+def frame(limit: int, *, window: int | None = None, tools: int = 100, factor: float = 1.0, **policy: Any) -> Frame:
+    """Return a frame with a short system prompt; `policy` are fields of `CompactionPolicy`."""
+    return Frame(
+        system="You answer.",
+        tool_tokens=tools,
+        limit=limit,
+        encoding="o200k_base",
+        policy=CompactionPolicy(**policy),
+        window=window,
+        factor=factor,
+    )
+
+
+@dataclass(frozen=True)
+class Call:
+    """One model call: the thread it is made on, what it is sent, what became of the folds just before it."""
+
+    thread: Thread
+    view: View
+    outcomes: list[Outcome]
+    folded: bool
+
+
+@dataclass
+class Talk:
+    """A thread that grows. `asked` holds every request to the summariser, fold by fold."""
+
+    frame: Frame
+    say: Say | None = None
+    strategies: dict[str, Strategy] = field(default_factory=lambda: STRATEGIES)
+    thread: Thread = field(default_factory=lambda: Thread([]))
+    breaker: int | None = None
+    outcomes: list[Outcome] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    asked: list[list[Request]] = field(default_factory=list)
+
+    def hear(self, history: Sequence[BaseMessage]) -> Iterator[Call]:
+        """Add a history round by round and yield each model call; a round whose question ingest refuses is left aside."""
+        for round_ in split_rounds(history):
+            question = [message for message in round_ if message.type == "human"]
+            try:
+                check_input(question[:1], ANY_LENGTH, self.frame)
+            except InputError:
+                continue
+            for i, message in enumerate(round_):
+                self.add(message)
+                after = round_[i + 1] if i + 1 < len(round_) else None
+                if message.type != "tool" and (isinstance(after, AIMessage) or (after is None and message.type == "human")):
+                    yield self.call()
+                elif message.type == "tool" and (after is None or after.type != "tool"):
+                    yield self.call()
+            self.fold("ahead")
+
+    def add(self, message: BaseMessage) -> None:
+        """Add one message."""
+        self.thread = replace(self.thread, messages=[*self.thread.messages, message])
+
+    def call(self) -> Call:
+        """Fold if due, and return the call as it would be made."""
+        outcome = self.fold("due")
+        return Call(
+            self.thread, build_view(Layout(self.thread, self.frame)), [outcome] if outcome else [], bool(outcome and outcome.record)
+        )
+
+    def fold(self, when: When) -> Outcome | None:
+        """Fold once where it is due; return what became of it."""
+        layout = Layout(self.thread, self.frame)
+        if when == "ahead" and not self.frame.policy.ahead:
+            return None
+        plan = plan_fold(layout, when)
+        if plan is None or (when != "asked" and waits(self.breaker, plan.tokens_before, self.frame)):
+            return None
+        job = Job(
+            strategy=self.frame.policy.strategy,
+            thread=self.thread,
+            frame=self.frame,
+            fold=plan,
+            turn=turn_number(self.thread.messages[-1]),
+            time="2026-01-01T00:00:00+00:00",
+            originals=[] if needs_originals(self.thread, self.frame) else None,
+        )
+        outcome = self._drive(job)
+        self.jobs.append(job)
+        self.outcomes.append(outcome)
+        if outcome.record:
+            self.thread = replace(self.thread, records=[*self.thread.records, outcome.record])
+            self.breaker = None
+        else:
+            self.breaker = outcome.tokens or self.breaker
+        return outcome
+
+    def _drive(self, job: Job) -> Outcome:
+        steps = fold_steps(job, self.strategies[job.strategy])
+        requests: list[Request] = []
+        self.asked.append(requests)
+        answer: str | Exception | None = None
+        while True:
+            try:
+                request = steps.send(answer)
+            except StopIteration as stop:
+                outcome: Outcome = stop.value
+                return outcome
+            assert self.say is not None, "a fold without a summariser asks nothing"
+            requests.append(request)
+            answer = self.say(request)
+
+
+def sent(messages: Sequence[BaseMessage], limits: Frame) -> int:
+    """Return the tokens of a call with its tools."""
+    return limits.counter.messages(messages) + limits.tool_tokens
+
+
+def calls_of(message: BaseMessage) -> list[str]:
+    """Return the ids of a message's calls."""
+    return [call["id"] or "" for call in all_calls(message)] if isinstance(message, AIMessage) else []
+
+
+def system_of(messages: Sequence[BaseMessage]) -> str:
+    """Return the text of the system message of a call."""
+    assert isinstance(messages[0], SystemMessage)
+    return str(messages[0].text)
