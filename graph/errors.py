@@ -356,6 +356,16 @@ class ProviderRefusedError(ProviderError):
     short: ClassVar[dict[str, str]] = {"en": "The model's provider refused the request.", "zh": "模型服务拒绝了请求。"}
 
 
+class ProviderProtocolError(ProviderError):
+    """The server answered, but not in the protocol its client speaks: no model server, or a wrong URL."""
+
+    code = "provider_protocol"
+    short: ClassVar[dict[str, str]] = {
+        "en": "The model's server gave an answer that cannot be read: check its URL.",
+        "zh": "模型服务的回答无法解读：请检查其地址。",
+    }
+
+
 class ModelContextOverflowError(ProviderError):
     """The provider says the request is over its context, and folding harder did not help."""
 

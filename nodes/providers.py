@@ -1,6 +1,8 @@
 """What a provider's exception means, read off its status, code, type and words; no provider's package is imported."""
 
 import re
+from collections.abc import Iterator
+from types import TracebackType
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -9,6 +11,7 @@ from longtable.graph.errors import (
     ModelContextOverflowError,
     ProviderAuthError,
     ProviderError,
+    ProviderProtocolError,
     ProviderRateLimitedError,
     ProviderRefusedError,
     ProviderUnavailableError,
@@ -17,13 +20,35 @@ from longtable.nodes.overflow import is_overflow, learned_limit, read
 
 __all__ = ["broke_off", "is_overflow", "learned_limit", "provider_error", "with_usage"]
 
-_NETWORK = re.compile(r"connect|timeout|timedout|protocolerror|readerror|incomplete|apierror", re.IGNORECASE)
+_NETWORK = re.compile(r"connect|timeout|timedout|protocolerror|readerror|incomplete|apierror|invalidurl", re.IGNORECASE)
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
+"""What reading an answer raises that is not as expected: JSON, UTF-8 and pydantic's errors are ValueErrors."""
+_READING = {
+    "openai._streaming": {"__stream__"},
+    "openai._response": {"_parse"},
+    "openai._legacy_response": {"_parse"},
+    "langchain_openai.chat_models.base": {
+        "_create_chat_result",
+        "_convert_dict_to_message",
+        "_convert_chunk_to_generation_chunk",
+        "_convert_delta_to_message_chunk",
+    },
+    "langchain_core.language_models.chat_models": {"generate_from_stream"},  # a stream that held no event
+}
+_RAISED_IN = {
+    ("langchain_openai.chat_models.base", "_stream"),  # an event that is no object
+    ("langchain_openai.chat_models.base", "_astream"),
+    ("langchain_core.language_models.chat_models", "invoke"),  # an answer without choices
+    ("langchain_core.language_models.chat_models", "ainvoke"),
+}
 
 
 def provider_error(error: Exception) -> ProviderError | None:
     """Return the typed error a provider's exception stands for, or None when it is no provider's (a bug: raise it)."""
     if isinstance(error, ProviderError):
         return error
+    if isinstance(error, ExceptionGroup):  # anyio's, of the addresses it tried
+        return next((known for each in error.exceptions if (known := provider_error(each))), None)
     status = read(error).status
     if is_overflow(error):
         return ModelContextOverflowError(f"the provider says the context is too long: {_told(error)}")
@@ -34,10 +59,48 @@ def provider_error(error: Exception) -> ProviderError | None:
     if status is not None and status >= 500:
         return ProviderUnavailableError(f"the provider failed (HTTP {status})")
     if status is not None and status >= 400:
-        return ProviderRefusedError(f"the provider refused the request (HTTP {status}): {_told(error)}")
-    if any(_NETWORK.search(cls.__name__) for cls in type(error).__mro__) or isinstance(error, OSError):
+        hint = "; is the model's name right, and is /v1 missing at the end of the base URL?" if status in (404, 405) else ""
+        return ProviderRefusedError(f"the provider refused the request (HTTP {status}): {_told(error)}{hint}")
+    if said := _error_in_answer(error):
+        return ProviderRefusedError(f"the provider answered with an error: {said}")
+    if _unreadable(error):
+        return ProviderProtocolError(
+            f"the server's answer is not of the OpenAI protocol ({type(error).__name__}): is /v1 missing at the end of the base URL?"
+        )
+    if any(_NETWORK.search(cls.__name__) for cls in type(error).__mro__) or isinstance(error, OSError) or _connecting(error):
         return ProviderUnavailableError(f"the provider cannot be reached or broke off ({type(error).__name__})")
     return None
+
+
+def _unreadable(error: Exception) -> bool:
+    """Tell whether reading the answer failed. Where an exception came up tells it from a bug, and from a request never sent."""
+    if not isinstance(error, _UNREADABLE):
+        return False
+    places = list(_places(error.__traceback__))
+    return bool(places) and (places[-1] in _RAISED_IN or any(function in _READING.get(module, ()) for module, function in places))
+
+
+def _connecting(error: Exception) -> bool:
+    """Tell whether a port or host that cannot be met the socket: asyncio raises what it finds there as it is."""
+    wrong = isinstance(error, OverflowError | UnicodeError)
+    return wrong and any(
+        module.partition(".")[0] in {"anyio", "asyncio", "httpcore", "httpcore2"} for module, _ in _places(error.__traceback__)
+    )
+
+
+def _error_in_answer(error: Exception) -> str:
+    """Return the provider's words for an error sent with status 200, which langchain-openai raises as they are; else ""."""
+    places = list(_places(error.__traceback__))
+    if type(error) is not ValueError or not places or places[-1][1] != "_create_chat_result":
+        return ""
+    return "" if str(error).startswith("Unexpected response type") else _told(error)
+
+
+def _places(trace: TracebackType | None) -> Iterator[tuple[str, str]]:
+    """Yield module and function of each frame, the raising one last."""
+    while trace:
+        yield str(trace.tb_frame.f_globals.get("__name__", "")), trace.tb_frame.f_code.co_name
+        trace = trace.tb_next
 
 
 def broke_off(answer: BaseMessage) -> bool:
@@ -70,5 +133,8 @@ def _retry_after(error: Exception) -> float | None:
 
 
 def _told(error: Exception) -> str:
-    """Return the provider's words, clipped, without anything that looks like a key."""
-    return re.sub(r"\b(sk|key|bearer)[-_ ][\w\-]{6,}", "[key]", " ".join(read(error).words.split())[:300], flags=re.IGNORECASE)
+    """Return the provider's words, clipped, without anything that looks like a key; of a page for browsers, only that it is one."""
+    words = read(error).words
+    if re.search(r"<(?:!doctype|html)\b", words, re.IGNORECASE):
+        return "it sent an HTML page"
+    return re.sub(r"\b(sk|key|bearer)[-_ ][\w\-]{6,}", "[key]", " ".join(words.split())[:300], flags=re.IGNORECASE)

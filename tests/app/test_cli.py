@@ -263,6 +263,14 @@ def test_provider_fault_is_one_sentence_and_the_thread_lives(
     assert "back again" in home.run("ask", "and now?", "--thread", "t", *using(server)).stdout
 
 
+def test_a_forgotten_v1_is_one_sentence(home: Home, server: ModelServer) -> None:
+    server._http.expect_request("/chat/completions").respond_with_data("<html>Welcome</html>", content_type="text/html")
+    done = home.run("ask", "hello", "--model", "gpt-4o-mini", "--base-url", server.base_url.removesuffix("/v1"))
+    assert done.returncode == 1
+    assert "gave an answer that cannot be read" in done.stderr
+    assert "is /v1 missing" in done.stderr
+
+
 @pytest.mark.parametrize(
     "first",
     [

@@ -1,6 +1,7 @@
 """What a provider's exception means, by table."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -129,3 +130,36 @@ def test_a_request_that_is_not_streamed_is_not_changed(server: ModelServer) -> N
 def test_a_model_without_the_field_is_returned_as_it_is() -> None:
     model = FakeListChatModel(responses=["x"])
     assert with_usage(model) is model
+
+
+class Broken(FakeListChatModel):
+    """A model with a bug of its own."""
+
+    def _call(self, *args: Any, **kwargs: Any) -> str:
+        return str(dict[str, str]()["missing"])
+
+
+class Unsayable(FakeListChatModel):
+    """A model that cannot read the answer it got."""
+
+    def _call(self, *args: Any, **kwargs: Any) -> str:
+        return str(json.loads("<html>"))
+
+
+@pytest.mark.parametrize("model", [Broken(responses=[]), Unsayable(responses=[])])
+def test_a_bug_inside_a_model_is_no_fault_of_its_server(model: BaseChatModel) -> None:
+    with pytest.raises((KeyError, ValueError)) as caught:
+        model.invoke("hi")
+    assert provider_error(caught.value) is None
+
+
+def test_a_request_that_cannot_be_made_is_no_fault_of_the_server(server: ModelServer) -> None:
+    with pytest.raises(TypeError) as caught:
+        server.chat_model(extra_body={"when": object()}).invoke("hi")
+    assert provider_error(caught.value) is None
+    assert server.requests == []
+
+
+def test_of_a_group_the_error_of_the_provider_counts() -> None:
+    assert isinstance(provider_error(ExceptionGroup("two addresses", [KeyError("x"), OSError("refused")])), ProviderUnavailableError)
+    assert provider_error(ExceptionGroup("bugs", [KeyError("x"), ZeroDivisionError()])) is None
