@@ -19,6 +19,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from longtable.nodes.held_back import Held, HeldBack, held_answers, needed_context
+from longtable.nodes.providers import broke_off
+from tests.support.model_server import Reply, open_model_server
 from tests.support.models import ScriptedModel, script
 
 pytestmark = pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
@@ -304,3 +306,23 @@ def test_an_error_of_the_inner_model_is_the_caller_s() -> None:
         HeldBack(inner=ScriptedModel(say=fail)).invoke("?")
     with pytest.raises(ConnectionError, match="gone"):
         list(HeldBack(inner=ScriptedModel(say=fail)).stream("?"))
+
+
+def test_over_real_http_usage_and_the_reason_to_finish_pass_and_a_broken_stream_is_still_known() -> None:
+    text = f"{FLOWING}Done."
+    with open_model_server() as server:
+        server.script(Reply(text=text, pieces=20), Reply(text=f"{DRAFT} {MARKER}", pieces=9), Reply(text=text, pieces=9, breaks="truncate"))
+        model = HeldBack(inner=server.chat_model(stream_usage=True))
+        held: list[Held] = []
+        graph = graph_of(model, held)
+        stream(graph)
+        whole = graph.get_state(CONFIG).values["messages"][-1]
+        assert (whole.text, whole.usage_metadata["input_tokens"]) == (text, 100)
+        assert whole.response_metadata["finish_reason"] == "stop"
+        assert not broke_off(whole)
+        assert "secretdraft" not in seen(astream(graph_of(model, held)))
+        chunks = list(model.stream("?"))
+        total = chunks[0]
+        for chunk in chunks[1:]:
+            total = total + chunk
+        assert broke_off(total)
