@@ -2,33 +2,31 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.tools import BaseTool
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime, get_runtime
 
+from longtable.graph.briefing import briefing
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError
 from longtable.graph.state import Input, State
 from longtable.memory.fold import Strategy
-from longtable.memory.limits import encoding_name, model_limit
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
-from longtable.memory.tokens import counter
 from longtable.memory.topic_strategy import Topics
 from longtable.nodes.compact import Compact
 from longtable.nodes.estimate import Estimate
 from longtable.nodes.folding import Folding
+from longtable.nodes.held_back import HeldBack
 from longtable.nodes.ingest import Ingest
 from longtable.nodes.prepare import Prepare
-from longtable.nodes.prompts import system_prompt
 from longtable.nodes.providers import with_usage
+from longtable.nodes.recall import Indexes
 from longtable.nodes.respond import Respond
 from longtable.nodes.route import after_estimate, after_ingest, after_respond, after_settle
 from longtable.nodes.run_tools import RunTools
@@ -65,6 +63,7 @@ def build_graph(
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that
     cannot bind tools answers without them. The model's limit is looked up when a run starts: `Context.model_limit` may still set it.
     """
+    indexes = Indexes()
     toolset = [*(database_tools(database) if database else []), *([recall_tool()] if recall else []), *tools]
     by_name = {tool.name: tool for tool in toolset}
     if len(by_name) != len(toolset):
@@ -76,20 +75,29 @@ def build_graph(
         raise ConfigError(
             f"the policy asks for strategy {policy.strategy!r}, known are {', '.join(sorted({*known, WINDOW}))}: add it to strategies"
         )
-    brief = _briefing(model, summarizer, database, toolset, policy)
+    bound, tooled = _with_tools(with_usage(model), toolset)
+    marker = recall and not tooled
+    brief = briefing(model, summarizer, database, toolset if tooled else [], policy, marker=marker)
     folding = Folding(summarizer, known, clock, summary_seconds)
     compact, prepare = Compact(folding), Prepare(folding)
-    respond = Respond(_with_tools(with_usage(model), toolset), clock)
-    run_tools = RunTools(by_name, clock)
+    respond = Respond(HeldBack(inner=bound) if marker else bound, clock, indexes)
+    run_tools = RunTools(by_name, clock, indexes)
 
+    return _wired(
+        ingest=Ingest(brief, clock),
+        estimate=Estimate(),
+        compact=_either(compact, compact.acall),
+        respond=_either(respond, respond.acall),
+        run_tools=_either(run_tools, run_tools.acall),
+        settle=Settle(clock),
+        prepare=_either(prepare, prepare.acall),
+    )
+
+
+def _wired(**nodes: Any) -> ConversationGraph:
     graph = StateGraph(State, context_schema=Context, input_schema=Input)
-    graph.add_node("ingest", Ingest(brief, clock))
-    graph.add_node("estimate", Estimate())
-    graph.add_node("compact", _either(compact, compact.acall))
-    graph.add_node("respond", _either(respond, respond.acall))
-    graph.add_node("run_tools", _either(run_tools, run_tools.acall))
-    graph.add_node("settle", Settle(clock))
-    graph.add_node("prepare", _either(prepare, prepare.acall))
+    for name, node in nodes.items():
+        graph.add_node(name, node)
     graph.add_edge(START, "ingest")
     graph.add_conditional_edges("ingest", after_ingest)
     graph.add_conditional_edges("estimate", after_estimate)
@@ -117,61 +125,9 @@ def _runtime() -> Runtime[Context]:
     return get_runtime(Context)
 
 
-def _briefing(
-    model: BaseChatModel, summarizer: BaseChatModel | None, database: Database | None, tools: Sequence[BaseTool], policy: CompactionPolicy
-) -> Callable[[Context], Update]:
-    """Return a function that says what surrounds each call of a run; tool definitions are counted once a process."""
-    name = model_name(model)
-
-    @cache
-    def counted() -> tuple[str, int]:
-        encoding = encoding_name(name) if not model_encoding(model) else model_encoding(model)
-        return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in tools])
-
-    def brief(context: Context) -> Update:
-        encoding, tool_tokens = counted()
-        limit = model_limit(name, setting=context.model_limit, profile=model.profile)
-        return {
-            "system": system_prompt(name=database.name if database else "", dialect=database.dialect if database else ""),
-            "tool_tokens": tool_tokens,
-            "model": name,
-            "dialect": database.dialect if database else "",
-            "limit": limit,
-            "window": _window(summarizer, limit) if summarizer else None,
-            "encoding": encoding,
-            "policy": policy.as_json(),
-        }
-
-    return brief
-
-
-def model_name(model: BaseChatModel) -> str:
-    """Return the name a model goes by at its provider, "" when it does not say."""
-    for attribute in ("model_name", "model"):
-        name = getattr(model, attribute, None)
-        if isinstance(name, str):
-            return name
-    return ""
-
-
-def model_encoding(model: BaseChatModel) -> str:
-    """Return the tiktoken encoding a model itself declares (attribute `encoding`), "" when it declares none."""
-    encoding = getattr(model, "encoding", "")
-    return encoding if isinstance(encoding, str) else ""
-
-
-def _with_tools(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[LanguageModelInput, BaseMessage]:
-    if not tools:
-        return model
+def _with_tools(model: BaseChatModel, tools: Sequence[BaseTool]) -> tuple[Runnable[LanguageModelInput, BaseMessage], bool]:
+    """Return the model with its tools, and whether it takes tools at all."""
     try:
-        return model.bind_tools(list(tools))
+        return (model.bind_tools(list(tools)) if tools else model), True
     except NotImplementedError:
-        return model
-
-
-def _window(summarizer: BaseChatModel, limit: int) -> int:
-    """Return the summariser's input limit in tokens: its own where it is known, else that of the conversation's model."""
-    try:
-        return model_limit(model_name(summarizer), profile=summarizer.profile)
-    except ConfigError:
-        return limit
+        return model, False

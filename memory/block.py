@@ -23,20 +23,24 @@ class Memory:
     language: str = "en"
     count: int = 0
     """Messages of the transcript the text stands for."""
+    recalled: str = ""
+    """Originals brought back for this call, word for word."""
 
     def render(self) -> str:
         """Return the block, "" when nothing is remembered."""
-        parts = [part for part in (self.pins, self.text, self.ledger) if part]
+        parts = [part for part in (self.pins, self.text, self.ledger, self.recalled) if part]
         if not parts:
             return ""
         source = [_RANGE[self.language].format(count=self.count)] if self.count else []
         return render_memory("\n\n".join([*source, *parts]), self.language)
 
     def smaller(self) -> "Memory":
-        """Return the block without the next part that may give way: the ledger, then the text, then the pins."""
+        """Return the block without the next part that may give way: ledger, text, what was recalled, last the pins."""
         if self.ledger:
             return replace(self, ledger="")
-        return replace(self, text="") if self.text else replace(self, pins="")
+        if self.text:
+            return replace(self, text="")
+        return replace(self, recalled="") if self.recalled else replace(self, pins="")
 
 
 def memory_of(thread: Thread, frame: Frame) -> Memory:

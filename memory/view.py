@@ -1,7 +1,7 @@
 """Thread + frame -> the messages of the next call. Pure: same input, same view."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -33,11 +33,13 @@ class Layout:
 
     thread: Thread
     frame: Frame
+    recalled: str = ""
+    """Originals brought back for this call."""
 
     @cached_property
     def memory(self) -> Memory:
         """Return the memory block."""
-        return memory_of(self.thread, self.frame)
+        return replace(memory_of(self.thread, self.frame), recalled=self.recalled)
 
     @cached_property
     def messages(self) -> list[BaseMessage]:
@@ -69,7 +71,8 @@ def build_view(layout: Layout) -> View:
 
     What gives way past the threshold, in order, oldest first: tool results become previews, then stubs. Then, with a
     note, whole groups (a call with its answers): of the newest round past the threshold; old rounds, which a fold has
-    not taken yet, only where the call would not fit at all (`frame.hard_tokens`; no fold comes for a window's). Last the memory: ledger, text, pins.
+    not taken yet, only where the call would not fit at all (`frame.hard_tokens`; no fold comes for a window's). Last the
+    memory: ledger, text, pins.
     The newest user message stays word for word: `ingest` refuses one that cannot fit.
     """
     fitter = _Fitter(layout)

@@ -12,17 +12,18 @@ from langchain_core.runnables import Runnable
 from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
-from longtable.graph.errors import ModelContextOverflowError, ProviderUnavailableError
+from longtable.graph.errors import ModelContextOverflowError
 from longtable.graph.state import State, calibration_of, layout_of, thread_of, turn_of
 from longtable.memory.calibration import Calibration
 from longtable.memory.rounds import all_calls
-from longtable.memory.view import View, build_view
+from longtable.memory.view import View
+from longtable.nodes.asking import Asking, is_empty
+from longtable.nodes.held_back import held_answers
 from longtable.nodes.ingest import stamp
-from longtable.nodes.providers import broke_off, learned_limit, provider_error
+from longtable.nodes.providers import learned_limit, provider_error
+from longtable.nodes.recall import Indexes, originals_of
 
 Update = dict[str, Any]
-TRIES = 2
-"""An empty answer is asked for once more."""
 
 
 @dataclass(frozen=True)
@@ -31,56 +32,54 @@ class Respond:
 
     model: Runnable[Any, BaseMessage]
     clock: Callable[[], datetime]
+    indexes: Indexes
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        context, view = _view(state, runtime)
+        asking = self._asking(state, runtime)
+        view = asking.view()
         try:
-            for _ in range(TRIES):
-                answer = _whole(self.model.invoke(view.messages))
-                if not is_empty(answer):
-                    break
+            with held_answers() as held:
+                while (answer := asking.take(self.model.invoke(view.messages), held)) is None:
+                    view = asking.view()
         except Exception as error:
-            return _failed(error, state, context, view)
-        return self._answered(answer, state, view)
+            return _failed(error, state, runtime.context or Context(), view)
+        return self._answered(answer, state, asking, view)
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Do the same without blocking the event loop."""
-        context, view = await asyncio.to_thread(_view, state, runtime)
+        asking = await asyncio.to_thread(self._asking, state, runtime)
+        view = await asyncio.to_thread(asking.view)
         try:
-            for _ in range(TRIES):
-                answer = _whole(await self.model.ainvoke(view.messages))
-                if not is_empty(answer):
-                    break
+            with held_answers() as held:
+                while (answer := await asyncio.to_thread(asking.take, await self.model.ainvoke(view.messages), held)) is None:
+                    view = await asyncio.to_thread(asking.view)
         except Exception as error:
-            return _failed(error, state, context, view)
-        return self._answered(answer, state, view)
+            return _failed(error, state, runtime.context or Context(), view)
+        return self._answered(answer, state, asking, view)
 
-    def _answered(self, answer: BaseMessage, state: State, view: View) -> Update:
+    def _asking(self, state: State, runtime: Runtime[Context]) -> Asking:
+        return Asking(layout_of(state, runtime.context or Context()), originals_of(state, runtime, self.indexes), runtime.stream_writer)
+
+    def _answered(self, answer: BaseMessage, state: State, asking: Asking, view: View) -> Update:
         turn = turn_of(state)
-        status = "empty_answer" if is_empty(answer) else "running"
-        update: Update = {"turn": {**turn, "calls": turn.get("calls", 0) + 1, "status": status}}
+        status = _status(answer)
+        calls, recalls = turn.get("calls", 0) + max(1, asking.recalls), turn.get("recalls", 0) + asking.recalls
+        update: Update = {"turn": {**turn, "calls": calls, "recalls": recalls, "status": status}}
         reported = answer.usage_metadata if isinstance(answer, AIMessage) else None
         update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
-        if status == "running":
+        if not is_empty(answer):
             stamped = stamp(answer, turn=turn.get("number", 0), time=self.clock().isoformat(timespec="seconds"))
             update["messages"] = [_with_call_ids(_with_fresh_id(stamped, thread_of(state).messages))]
         return update
 
 
-def _whole(answer: BaseMessage) -> BaseMessage:
-    if broke_off(answer):
-        raise ProviderUnavailableError("the provider's stream ended before its answer was complete")
-    return answer
-
-
-def is_empty(answer: BaseMessage) -> bool:
-    """Tell whether an answer holds neither text nor tool calls."""
-    return not answer.text.strip() and not (isinstance(answer, AIMessage) and all_calls(answer))
-
-
-def _view(state: State, runtime: Runtime[Context]) -> tuple[Context, View]:
-    context = runtime.context or Context()
-    return context, build_view(layout_of(state, context))
+def _status(answer: BaseMessage) -> str:
+    """Return "running", or why an answer is none or not a whole one, as its provider says."""
+    ended = str(answer.response_metadata.get("finish_reason") or answer.response_metadata.get("stop_reason") or "")
+    if is_empty(answer):
+        return "content_filter" if ended == "content_filter" else "empty_answer"
+    cut = ended in {"length", "max_tokens"} and not (isinstance(answer, AIMessage) and all_calls(answer))
+    return "cut_off" if cut else "running"
 
 
 def _failed(error: Exception, state: State, context: Context, view: View) -> Update:

@@ -3,11 +3,10 @@
 import asyncio
 import contextvars
 import difflib
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +29,7 @@ from longtable.nodes.recall import Indexes, Originals, originals_of, recall_even
 from longtable.nodes.route import open_calls
 from longtable.tools.cells import json_value
 from longtable.tools.database import QueryResult
+from longtable.tools.recall_tool import answered
 
 MAX_PARALLEL = 8
 
@@ -40,7 +40,7 @@ class RunTools:
 
     tools: Mapping[str, BaseTool]
     clock: Callable[[], datetime]
-    indexes: Indexes = field(default_factory=Indexes)
+    indexes: Indexes
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         calls = _calls(state)
@@ -127,7 +127,7 @@ class _Report:
     def done(self, answer: ToolMessage) -> ToolMessage:
         if self.recalls:
             answer = marked(answer, kind=RECALLED)
-            self.emit(recall_event(str(self.call["args"].get("query", "")), json.loads(answer.text), via="tool"))
+            self.emit(recall_event(str(self.call["args"].get("query", "")), answered(answer.text), via="tool"))
         if isinstance(answer.artifact, QueryResult):
             self.emit(_query_finished(self.id, self.name, self._ms(), answer.artifact))
         else:

@@ -1,6 +1,7 @@
 """recall_history: what was said earlier in the conversation, word for word, within a budget."""
 
 import asyncio
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +42,12 @@ class Hit:
     time: str
     role: str
     text: str
+
+
+def answered(text: str) -> dict[str, Any]:
+    """Return what an answer of `recall` holds."""
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 Place = tuple[Hit, int | None]

@@ -1,0 +1,76 @@
+"""What surrounds each call of a graph, as a thread keeps it: `brief`."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from longtable.graph.context import Context
+from longtable.graph.errors import ConfigError
+from longtable.memory.limits import encoding_name, model_limit
+from longtable.memory.policy import CompactionPolicy
+from longtable.memory.tokens import counter
+from longtable.nodes.prompts import system_prompt
+from longtable.tools.database import Database
+
+Brief = dict[str, Any]
+
+
+def briefing(
+    model: BaseChatModel,
+    summarizer: BaseChatModel | None,
+    database: Database | None,
+    tools: Sequence[BaseTool],
+    policy: CompactionPolicy,
+    *,
+    marker: bool,
+) -> Callable[[Context], Brief]:
+    """Return a function that says what surrounds each call of a run; tool definitions are counted once a process."""
+    name = model_name(model)
+
+    @cache
+    def counted() -> tuple[str, int]:
+        encoding = encoding_name(name) if not model_encoding(model) else model_encoding(model)
+        return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in tools])
+
+    def brief(context: Context) -> Brief:
+        encoding, tool_tokens = counted()
+        limit = model_limit(name, setting=context.model_limit, profile=model.profile)
+        return {
+            "system": system_prompt(name=database.name if database else "", dialect=database.dialect if database else "", marker=marker),
+            "tool_tokens": tool_tokens,
+            "model": name,
+            "dialect": database.dialect if database else "",
+            "limit": limit,
+            "window": _window(summarizer, limit) if summarizer else None,
+            "encoding": encoding,
+            "policy": policy.as_json(),
+        }
+
+    return brief
+
+
+def model_name(model: BaseChatModel) -> str:
+    """Return the name a model goes by at its provider, "" when it does not say."""
+    for attribute in ("model_name", "model"):
+        name = getattr(model, attribute, None)
+        if isinstance(name, str):
+            return name
+    return ""
+
+
+def model_encoding(model: BaseChatModel) -> str:
+    """Return the tiktoken encoding a model itself declares (attribute `encoding`), "" when it declares none."""
+    encoding = getattr(model, "encoding", "")
+    return encoding if isinstance(encoding, str) else ""
+
+
+def _window(summarizer: BaseChatModel, limit: int) -> int:
+    """Return the summariser's input limit in tokens: its own where it is known, else that of the conversation's model."""
+    try:
+        return model_limit(model_name(summarizer), profile=summarizer.profile)
+    except ConfigError:
+        return limit
