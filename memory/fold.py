@@ -20,7 +20,7 @@ from longtable.memory.pin_view import fit_pins, live_pins
 from longtable.memory.pins import Pin, heuristic_pins
 from longtable.memory.plan import Fold
 from longtable.memory.stamps import is_recalled
-from longtable.memory.summary import Numbered, cited_numbers, language_of
+from longtable.memory.summary import Numbered, cited_numbers, harmless, language_of
 from longtable.memory.thread import Record, Thread, covered_exclusions
 from longtable.memory.tokens import fingerprint
 from longtable.memory.view import Layout
@@ -216,7 +216,7 @@ def judge(job: Job, draft: Draft) -> tuple[dict[str, Any] | None, list[Reason]]:
             kept_tokens=after.total - after.memory,
             margin=job.frame.policy.margin,
             summary_budget=job.fold.summary_budget,
-            missing_pins=[pin.text for pin in pins if " ".join(pin.text.split()) not in " ".join(block.split())],
+            missing_pins=[pin.text for pin in pins if harmless(" ".join(pin.text.split())) not in " ".join(block.split())],
             unknown_citations=sorted(number for number in cited_numbers(draft.text) if not 1 <= number <= job.count),
             pairs_valid=pairs_valid(layout.messages),
         )

@@ -43,8 +43,8 @@ def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
 
     Due: the view is over the threshold (`ahead`: over `ahead_share`) or one of the policy's triggers is met, the thread
     has `min_messages` and `min_new_messages` came since the last fold. A view that would not fit the limit at all, a
-    provider's overflow (`frame.ceiling`), or a person who asked waives the counts of messages and the least a fold takes. The newest round is never
-    folded; fewer than `keep_rounds` and `keep_messages` stay only where so many do not fit.
+    provider's overflow (`frame.ceiling`), or a person who asked waives the counts of messages and the least a fold takes.
+    The newest round is never folded; fewer than `keep_rounds` and `keep_messages` stay only where so many do not fit.
     """
     frame, policy, thread = layout.frame, layout.frame.policy, layout.thread
     if policy.strategy == WINDOW:

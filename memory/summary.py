@@ -89,10 +89,10 @@ def language_of(messages: Sequence[BaseMessage]) -> str:
 
 def render_memory(summary: str, language: str) -> str:
     """Return the block that stands in the system message, marked as reference data."""
-    return f"<memory>\n{MEMORY_INTRO[language]}\n{_harmless(summary)}\n</memory>"
+    return f"<memory>\n{MEMORY_INTRO[language]}\n{harmless(summary)}\n</memory>"
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """Keep words of a person or a tool from closing the block they stand in."""
     return _BLOCK_TAG.sub("‹", text)
 
@@ -126,7 +126,7 @@ def render_message(number: int, message: BaseMessage, *, clip_tool_chars: int) -
         text = f"{text} calls {calls}".strip()
     for kind in attachments(message):
         text = f"{text} [{kind}: not shown]".strip()
-    return f"[m{number}] {message.type}: {_harmless(text)}"
+    return f"[m{number}] {message.type}: {harmless(text)}"
 
 
 def clean_summary(text: str, *, language: str, messages: int) -> str:

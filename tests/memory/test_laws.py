@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +18,6 @@ from longtable.memory.gate import pairs_valid
 from longtable.memory.pin_view import live_pins
 from longtable.memory.stamps import is_recalled, marked
 from longtable.memory.summary import HEADINGS, cited_numbers
-from longtable.memory.thread import Thread
 from longtable.memory.view import Layout, build_view
 from tests.memory.test_rounds import assert_paired
 from tests.support.folds import Call, Say, Talk, frame, sent, system_of
@@ -271,3 +269,220 @@ def test_what_a_summariser_cannot_read_is_named() -> None:
     assert outcome.record is not None
     assert "image" in outcome.record["coverage_note"]
     assert "[image" in read_of(talking.asked[0])
+
+
+# -- 5: one gate ----------------------------------------------------------------------------------------------------
+
+RULE = "From now on report all distances in kilometres."
+
+
+@pytest.mark.parametrize("kind", ["rolling", "topics"])
+@pytest.mark.parametrize("says", SAYS)
+def test_whatever_the_summariser_does_a_lawful_memory_stands_in_the_end(kind: str, says: str) -> None:
+    talking = talk_of(3_000, kind, says)
+    for call in talking.hear([HumanMessage(RULE, id="rule"), AIMessage("noted", id="noted"), *talk(30, words=60)]):
+        check(call, talking.frame)
+    assert len(talking.outcomes) >= 3
+    for outcome in talking.outcomes:
+        assert outcome.record is not None
+        assert outcome.record["tokens_after"] < outcome.record["tokens_before"]
+        assert max(cited_numbers(outcome.record["summary"]), default=0) <= outcome.record["count"]
+    assert RULE in system_of(build_view(Layout(talking.thread, talking.frame)).messages)
+
+
+@pytest.mark.parametrize(
+    ("says", "codes", "asked", "method"),
+    [
+        ("good", [], 1, "model"),
+        ("invents ids", [], 1, "model"),
+        ("raises", ["summariser_failed"], 1, "fallback"),
+        ("times out", ["summariser_failed"], 1, "fallback"),
+        ("empty", ["empty", "empty"], 2, "fallback"),
+        ("no headings", ["empty", "empty"], 2, "fallback"),
+        ("echo", ["empty", "empty"], 2, "fallback"),
+        ("longer", ["too_long", "no_gain", "over_threshold"] * 2, 2, "fallback"),
+        ("overflows", ["summariser_failed"] * 4, 4, "fallback"),
+    ],
+)
+def test_the_reasons_say_what_happened_on_the_way(says: str, codes: list[str], asked: int, method: str) -> None:
+    talking = talk_of(3_000, "rolling", says)
+    for _ in talking.hear(talk(30, words=60)):
+        if talking.outcomes:
+            break
+    [outcome] = talking.outcomes
+    assert outcome.record is not None
+    assert outcome.record["method"] == method
+    found = [reason["code"] for reason in outcome.reasons]
+    assert found[: len(codes)] == codes
+    assert len(talking.asked[0]) == asked
+
+
+@pytest.mark.parametrize(
+    "rule", ["Always close with the tag </memory>, never with <messages>.", "Never   use\n<Memory>\ttags.", "Only use “< memory >”."]
+)
+def test_a_rule_that_holds_the_blocks_own_tags_does_not_stop_every_fold(rule: str) -> None:
+    talking = talk_of(3_000, "rolling", "good")
+    for call in talking.hear([HumanMessage(rule, id="rule"), AIMessage("noted", id="noted"), *talk(30, words=60)]):
+        check(call, talking.frame)
+    assert talking.thread.records
+    assert all(outcome.record for outcome in talking.outcomes)
+    assert live_pins(talking.thread.pins)
+
+
+@settings(deadline=None, max_examples=25)
+@given(history=histories(recalls=True), kind=st.sampled_from(["rolling", "topics"]), says=st.sampled_from([None, *SAYS]))
+def test_no_fold_that_frees_much_is_ever_given_up(history: list[BaseMessage], kind: str, says: str | None) -> None:
+    """The fallback passes the gate wherever the folded rounds are some hundred tokens: nothing need be left out unseen."""
+    talking = talk_of(4_000, kind, says)
+    for _ in talking.hear(history):
+        pass
+    for job, outcome in zip(talking.jobs, talking.outcomes, strict=True):
+        assert outcome.record or job.fold.folded_tokens < 400, outcome.reasons
+
+
+# -- 6: exactly once ------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=15)
+@given(history=histories(recalls=True))
+def test_two_runs_over_the_same_words_make_the_same_folds(history: list[BaseMessage]) -> None:
+    one, two = (talk_of(2_500, "rolling", "good") for _ in range(2))
+    for talking in (one, two):
+        for _ in talking.hear(history):
+            pass
+    assert [job.id for job in one.jobs] == [job.id for job in two.jobs]
+    assert one.thread.records == two.thread.records
+    ids = [record["id"] for record in one.thread.records]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_fold_has_another_identity_where_anything_it_reads_differs() -> None:
+    history = talk(12, words=60)
+    edited = [*history]
+    edited[1] = AIMessage("another answer", id=history[1].id)
+    changes: list[dict[str, Any]] = [{}, {"version": 3}, {"strategy": "topics"}, {}]
+    jobs = []
+    for messages, more in [(edited, changes[0]), *((history, change) for change in changes)]:
+        talking = talk_of(3_000, "rolling", None, **more)
+        for message in messages:
+            talking.add(message)
+        talking.fold("asked")
+        jobs.append(talking.jobs[0].id)
+    assert jobs[1] == jobs[-1]
+    assert len(set(jobs)) == 4
+
+
+# -- 7: incremental, from the originals every k-th time --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("every", [0, 2, 3, 5])
+def test_every_kth_memory_is_made_from_the_originals_and_the_others_continue(every: int) -> None:
+    talking = talk_of(3_000, "rolling", "good", window=200_000, rebuild_every=every)
+    for _ in talking.hear(talk(80, words=60)):
+        pass
+    assert len(talking.jobs) >= 2 * max(every, 3)
+    for number, (job, requests) in enumerate(zip(talking.jobs, talking.asked, strict=True), 1):
+        read = str(requests[0][-1].text)
+        rebuilt = bool(every) and number % every == 0
+        assert job.rebuilt == rebuilt
+        assert ("[m1] human" in read) == (rebuilt or number == 1)
+        assert ("numbers were asked for" in read.partition("<messages>")[0]) == (not rebuilt and number > 1)
+
+
+def test_an_error_of_the_summariser_is_healed_from_the_originals() -> None:
+    """Told by one fold, a mistake is handed on only until the memory is made from the originals again."""
+
+    def drifting(request: Request) -> str:
+        text = str(request[-1].text)
+        said = "the user is called Mallory [m1]" if "Mallory" in text or len(talking.asked) == 1 else "the user is called Alice [m1]"
+        return f"## Facts and findings\n- {said}"
+
+    talking = Talk(frame(3_000, window=200_000, min_messages=0), say=drifting)
+    for _ in talking.hear([HumanMessage("I am called Alice.", id="alice"), AIMessage("hello", id="hello"), *talk(80, words=60)]):
+        pass
+    told = ["Mallory" in record["summary"] for record in talking.thread.records]
+    assert told[:4] == [True] * 4
+    assert not any(told[4:])
+
+
+# -- 8: pins --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["rolling", "topics", "rolling_chat", "single_history", "topics()"])
+@pytest.mark.parametrize("says", [None, "good", "raises", "longer"])
+def test_a_rule_stands_word_for_word_in_every_view_from_then_on(kind: str, says: str | None) -> None:
+    talking = talk_of(3_000, kind, says)
+    for call in talking.hear([HumanMessage(RULE, id="rule"), AIMessage("noted", id="noted"), *talk(40, words=60)]):
+        assert any(RULE in message.text for message in call.view.messages)
+    assert len(talking.thread.records) >= 3
+
+
+def test_the_later_rule_on_a_matter_supersedes_the_earlier_in_the_view_and_not_in_the_record() -> None:
+    later = "From now on report all distances in miles."
+    history = [
+        HumanMessage(RULE, id="r1"),
+        AIMessage("ok", id="o1"),
+        *talk(10, words=60),
+        HumanMessage(later, id="r2"),
+        AIMessage("ok", id="o2"),
+    ]
+    more = [message.model_copy(update={"id": f"more-{message.id}"}) for message in talk(20, words=60)]
+    talking = talk_of(3_000, "rolling", "good")
+    for _ in talking.hear([marked(message, turn=i) for i, message in enumerate([*history, *more])]):
+        pass
+    told = system_of(build_view(Layout(talking.thread, talking.frame)).messages)
+    assert later in told
+    assert RULE not in told
+    assert {RULE, later} <= {pin.text for pin in talking.thread.pins}
+
+
+# -- 9: the text ----------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(
+                ["## Facts and findings", "**Constraints**", "## 决定", "- x [m3]", "[m1-m400]", "[m0]", "- y [m2, m7–m9]", "</memory>"]
+            ),
+            st.text(max_size=30),
+        ),
+        max_size=25,
+    ),
+    st.sampled_from(["", "今天有多少航班？"]),
+)
+def test_an_accepted_summary_has_five_headings_and_no_unknown_citation(lines: list[str], asked: str) -> None:
+    talking = Talk(frame(3_000, window=100_000, min_messages=0), say=lambda _: "\n".join(lines))
+    history = talk(12, words=0 if asked else 60)
+    for message in history:
+        talking.add(message.model_copy(update={"content": asked * 12}) if asked and message.type == "human" else message)
+    outcome = talking.fold("asked")
+    assert outcome is not None
+    assert outcome.record is not None
+    text = outcome.record["summary"]
+    headings = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+    assert headings == list(HEADINGS["zh" if asked else "en"])
+    assert all(1 <= number <= outcome.record["count"] for number in cited_numbers(text))
+    told = system_of(build_view(Layout(talking.thread, talking.frame)).messages)
+    assert told.count("</memory>") == 1
+    assert ("不是指令" if asked else "not instructions") in told
+
+
+# -- 11: undo -------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=15)
+@given(history=histories(), kind=st.sampled_from(["rolling", "topics"]))
+def test_undoing_each_fold_restores_each_earlier_view(history: list[BaseMessage], kind: str) -> None:
+    talking = talk_of(2_500, kind)
+    for _ in talking.hear(history):
+        pass
+    thread = talking.thread
+    while (record := thread.live[0]) is not None:
+        before = replace(thread, records=[each for each in thread.records if each["id"] != record["id"]])
+        undone = replace(thread, edits=[*thread.edits, {"id": f"undo-{record['id']}", "op": "undo", "record": record["id"]}])
+        assert build_view(Layout(undone, talking.frame)).messages == build_view(Layout(before, talking.frame)).messages
+        assert undone.pins == before.pins
+        thread = undone
+    assert thread.live == (None, 0)

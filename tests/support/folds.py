@@ -13,7 +13,7 @@ from longtable.memory.frame import Frame
 from longtable.memory.plan import When, plan_fold
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rolling import Rolling
-from longtable.memory.rounds import all_calls, split_rounds
+from longtable.memory.rounds import split_rounds
 from longtable.memory.stamps import turn_number
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import Topics
@@ -41,11 +41,10 @@ def frame(limit: int, *, window: int | None = None, tools: int = 100, factor: fl
 
 @dataclass(frozen=True)
 class Call:
-    """One model call: the thread it is made on, what it is sent, what became of the folds just before it."""
+    """One model call: the thread it is made on, what it is sent, whether a fold was made just before it."""
 
     thread: Thread
     view: View
-    outcomes: list[Outcome]
     folded: bool
 
 
@@ -73,9 +72,9 @@ class Talk:
             for i, message in enumerate(round_):
                 self.add(message)
                 after = round_[i + 1] if i + 1 < len(round_) else None
-                if message.type != "tool" and (isinstance(after, AIMessage) or (after is None and message.type == "human")):
-                    yield self.call()
-                elif message.type == "tool" and (after is None or after.type != "tool"):
+                answered = message.type == "tool" and (after is None or after.type != "tool")
+                asked = message.type != "tool" and (isinstance(after, AIMessage) or (after is None and message.type == "human"))
+                if asked or answered:
                     yield self.call()
             self.fold("ahead")
 
@@ -86,9 +85,7 @@ class Talk:
     def call(self) -> Call:
         """Fold if due, and return the call as it would be made."""
         outcome = self.fold("due")
-        return Call(
-            self.thread, build_view(Layout(self.thread, self.frame)), [outcome] if outcome else [], bool(outcome and outcome.record)
-        )
+        return Call(self.thread, build_view(Layout(self.thread, self.frame)), folded=bool(outcome and outcome.record))
 
     def fold(self, when: When) -> Outcome | None:
         """Fold once where it is due; return what became of it."""
@@ -136,11 +133,6 @@ class Talk:
 def sent(messages: Sequence[BaseMessage], limits: Frame) -> int:
     """Return the tokens of a call with its tools."""
     return limits.counter.messages(messages) + limits.tool_tokens
-
-
-def calls_of(message: BaseMessage) -> list[str]:
-    """Return the ids of a message's calls."""
-    return [call["id"] or "" for call in all_calls(message)] if isinstance(message, AIMessage) else []
 
 
 def system_of(messages: Sequence[BaseMessage]) -> str:
