@@ -59,9 +59,9 @@ class Reader(Shape):
             if not (each.is_op("agg") and each.hits):
                 continue
             before = self.cs[index - 1] if index else None
-            following = next((c for c in self.cs[index + 1 :] if c.kind != "prep" and not c.is_op("each", "by", "pron")), None)
+            then = next((c for c in self.cs[index + 1 :] if c.kind != "prep" and not c.is_op("each", "by", "pron")), None)
             named = before is not None and (before.is_op("agg", "sup") or (before.kind == "mention" and before.hits[0].is_table))
-            if named or following is None or following.is_op("cmp", "between", "post") or following.kind in ("comma", "number", "time"):
+            if named or then is None or then.is_op("cmp", "between", "post") or then.kind in ("comma", "number", "time"):
                 each.kind = "mention"
 
     def flags(self) -> None:

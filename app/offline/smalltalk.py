@@ -34,6 +34,17 @@ _RECALL = re.compile(
     r"|(?<![年月日号\d])之前|刚才问|问过|你(刚才|之前)?说|还记得|记得|提醒我|先前|早先|前面问", re.IGNORECASE)  # fmt: skip
 
 
+_RULE = re.compile(
+    r"\b(from now on|from here on|henceforth|going forward|for the rest of (this|the|our) (conversation|chat|talk)|in all (further|later|future) (answers|questions))\b|从现在(起|开始)|今后|以后都",
+    re.IGNORECASE,
+)
+
+
+def is_rule(question: str) -> bool:
+    """Say whether the user lays down a rule for the questions to come."""
+    return bool(_RULE.search(question))
+
+
 def kind_of(question: str) -> str:
     """Return what sort of talk a question is: greeting, thanks, help, tables, describe, write, sql, recall, or "" for a question of the data."""
     for name, pattern in (

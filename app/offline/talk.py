@@ -144,6 +144,10 @@ _REASONS = {
         "有多个键连接这些表，不知道指哪一个：{words}",
     ),
     "texts": ("{words} holds texts such as “null” among its numbers", "{words} 中混有文本（如“null”），无法按数字比较"),
+    "rule": (
+        "I do not carry a rule from one question to the next: name the condition in each question",
+        "我不能把规则带到后面的问题：请在每个问题中写明条件",
+    ),
     "which": ("I could not tell which one is meant: there are many {words}", "不知道指的是哪一个：{words}有很多"),
     "recall": ("I find nothing about this in the conversation so far", "在目前的会话中没有找到相关内容"),
     "unknown_table": ("There is no table {words}", "没有这个表：{words}"),

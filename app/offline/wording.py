@@ -31,6 +31,7 @@ _FUNCS = {
     "en": {"avg": "average", "sum": "total", "min": "lowest", "max": "highest", "count": "number of"},
     "zh": {"avg": "平均", "sum": "总", "min": "最小", "max": "最大", "count": "数量"},
 }
+_TIES = {"en": " Others may share this value: ask for the top 5 to see them.", "zh": "可能有并列：可以问前 5 个。"}
 _MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
 _OPS = {
     "en": {"=": "is", "<>": "is not", ">": ">", "<": "<", ">=": "≥", "<=": "≤"},
@@ -79,9 +80,10 @@ def _one(query: Query | None, heads: list[str], row: list[Any], language: str) -
         return f"{heads[0]}：{cell(row[0])}{_zh(filters)}。" if language == "zh" else f"The {heads[0]} is {cell(row[0])}{filters}."
     pairs = [f"{head}: {cell(value)}" for head, value in zip(heads, row, strict=False)]
     ranked = _ranked(query, language)
+    tie = _TIES[language] if ranked else ""
     if language == "zh":
-        return f"{ranked}{'，'.join(pairs)}{_zh(filters)}。"
-    return f"{ranked}{', '.join(pairs)}{filters}."
+        return f"{ranked}{'，'.join(pairs)}{_zh(filters)}。{tie}"
+    return f"{ranked}{', '.join(pairs)}{filters}.{tie}"
 
 
 def _ranked(query: Query | None, language: str) -> str:
