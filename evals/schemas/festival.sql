@@ -1,0 +1,14 @@
+CREATE TABLE Venue (VenueCode TEXT PRIMARY KEY, VenueTitle TEXT, District TEXT, Seats INTEGER, OpenAir INTEGER);
+CREATE TABLE Film (FilmID INTEGER PRIMARY KEY, Title TEXT, OriginCountry TEXT, ReleaseYear INTEGER, RuntimeMinutes INTEGER, DirectorID INTEGER REFERENCES Director(DirectorID), Budget REAL);
+CREATE TABLE Director (DirectorID INTEGER PRIMARY KEY, FirstName TEXT, LastName TEXT, BirthDate DATE, Nationality TEXT, MentorID INTEGER REFERENCES Director(DirectorID));
+CREATE TABLE Screening (ScreeningID INTEGER PRIMARY KEY, FilmID INTEGER REFERENCES Film(FilmID), VenueCode TEXT REFERENCES Venue(VenueCode), StartTime TIMESTAMP, TicketPrice REAL, TicketsSold INTEGER);
+CREATE TABLE Award (AwardID INTEGER PRIMARY KEY, AwardName TEXT, FilmID INTEGER REFERENCES Film(FilmID), AwardedOn DATE, PrizeMoney REAL);
+CREATE TABLE Critic (CriticID INTEGER PRIMARY KEY, CriticName TEXT, Newspaper TEXT);
+CREATE TABLE Rating (RatingID INTEGER PRIMARY KEY, FilmID INTEGER REFERENCES Film(FilmID), CriticID INTEGER REFERENCES Critic(CriticID), Stars INTEGER, Comment TEXT);
+INSERT INTO Venue VALUES ('ROX','Roxy','Old Town',240,0),('LIDO','Lido','Harbour',520,0),('PARK','Park Stage','Green Hill',900,1),('STUD','Studio 3','Harbour',80,0);
+INSERT INTO Director VALUES (1,'Agnes','Moreau','1951-05-14','French',NULL),(2,'Takeshi','Ito','1968-09-02','Japanese',1),(3,'Lena','Fischer','1983-11-21','German',1),(4,'Carlos','Vega','1990-01-30','Spanish',2),(5,'Nora','Dahl','1975-07-07','Norwegian',NULL);
+INSERT INTO Film VALUES (1,'Silent Tide','France',1999,118,1,3200000),(2,'Paper Lanterns','Japan',2015,97,2,1500000),(3,'Winter Line','Germany',2021,134,3,5400000),(4,'Dust and Salt','Spain',2022,88,4,800000),(5,'The Long Field','France',2010,151,1,4100000),(6,'Night Bakery','Germany',2023,102,3,2600000),(7,'Echoes','Japan',2023,75,2,NULL);
+INSERT INTO Screening VALUES (1,1,'ROX','2023-05-12 18:00:00',9.5,200),(2,2,'LIDO','2023-05-12 20:30:00',12,410),(3,3,'PARK','2023-05-13 21:30:00',8,870),(4,4,'STUD','2023-05-13 17:00:00',7.5,64),(5,3,'LIDO','2023-05-14 20:00:00',12,515),(6,6,'ROX','2024-05-10 19:00:00',10,180),(7,6,'PARK','2024-05-11 21:30:00',9,640),(8,5,'STUD','2024-05-11 16:00:00',7.5,70),(9,2,'ROX','2024-05-12 18:00:00',10,95);
+INSERT INTO Award VALUES (1,'Golden Reel',3,'2023-05-15',20000),(2,'Audience Prize',2,'2023-05-15',5000),(3,'Best Debut',4,'2023-05-15',7500),(4,'Golden Reel',6,'2024-05-13',22000),(5,'Jury Prize',3,'2023-05-15',10000);
+INSERT INTO Critic VALUES (1,'Paul Adler','Daily Post'),(2,'Ines Rocha','Film Weekly'),(3,'Greg Shaw','Daily Post'),(4,'Mei Lin','Star Tribune');
+INSERT INTO Rating VALUES (1,1,1,4,'calm'),(2,2,1,5,'glowing'),(3,3,2,5,'huge'),(4,3,3,3,NULL),(5,4,2,2,'dry'),(6,6,1,4,NULL),(7,6,2,4,'warm'),(8,5,3,3,'long'),(9,2,2,4,NULL);
