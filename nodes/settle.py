@@ -18,7 +18,7 @@ from longtable.graph.errors import (
     MessageTooLongError,
     WrongRoleError,
 )
-from longtable.graph.state import State, thread_of, turn_of
+from longtable.graph.state import State, refreshed, thread_of, turn_of
 from longtable.memory.summary import language_of
 from longtable.nodes.ingest import stamp
 from longtable.nodes.prepare import worth_preparing
@@ -46,13 +46,15 @@ class Settle:
             refusal = turn["refusal"]
             raise _REFUSALS[refusal["code"]](**refusal["numbers"])
         prepare = status != "compacting" and worth_preparing(state, runtime)
+        again = refreshed(state, turn.get("number", 0))
         if status not in NOTICES:
-            return {"turn": {**turn, "status": "answered", "prepare": prepare}}
+            kept = status if status == "cut_off" else "answered"
+            return {**again, "turn": {**turn, "status": kept, "prepare": prepare}}
         context = runtime.context or Context()
         language = context.language or newest_language(thread_of(state).messages)
         notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0)), id=str(uuid.uuid4()))
         stamped = stamp(notice, turn=turn["number"], time=self.clock().isoformat(timespec="seconds"))
-        return {"messages": [stamped], "turn": {**turn, "prepare": prepare}}
+        return {**again, "messages": [stamped], "turn": {**turn, "prepare": prepare}}
 
 
 def newest_language(messages: Sequence[BaseMessage]) -> str:
