@@ -28,9 +28,9 @@ def clean_line(text: str, most: int = 500) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def json_line(data: Mapping[str, Any]) -> str:
-    """Return one line of JSON in which every unsafe character is escaped."""
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(data, ensure_ascii=False))
+def json_line(data: Mapping[str, Any], *, ascii_only: bool = False) -> str:
+    """Return one line of JSON in which every unsafe character is escaped, with `ascii_only` every one beyond ASCII."""
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(data, ensure_ascii=ascii_only))
 
 
 def language_of(text: str) -> str:

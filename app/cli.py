@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
 
 import typer
 
+from longtable.app.streams import OutputFailedError, drop_output, open_streams, takes_unicode, writing
+
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
     from longtable.app.settings import Settings
@@ -165,8 +167,9 @@ def threads(
         if settings.thread and not infos:
             raise ThreadNotFoundError(settings.thread)
         if settings.json:
-            for info in infos:
-                print(json_line(asdict(info)))
+            with writing():
+                for info in infos:
+                    print(json_line(asdict(info), ascii_only=not takes_unicode()))
         elif infos:
             screen.show("threads", render.threads(infos))
         else:
@@ -194,7 +197,9 @@ def demo(
         from longtable.app.session import demo_database
 
         path = demo_database(demo_progress, force=force)
-        print(json_line({"type": "demo", "path": str(path), "url": f"duckdb:///{path}"}) if settings.json else path)
+        with writing():
+            found = {"type": "demo", "path": str(path), "url": f"duckdb:///{path}"}
+            print(json_line(found, ascii_only=not takes_unicode()) if settings.json else path)
 
     _run(run, {"json": json, "debug": debug})
 
@@ -212,15 +217,15 @@ def _run(command: "Callable[[Settings, Screen], None]", given: "Given") -> None:
     except KeyboardInterrupt:
         screen.note("cancelled_ask")
         raise typer.Exit(CANCELLED) from None
-    except (BrokenPipeError, typer.Exit):
-        raise  # the reader of a pipe went away: click ends quietly
+    except (BrokenPipeError, OutputFailedError, typer.Exit):
+        raise  # `main` ends these
     except Exception as error:
         _report(error, screen, debug=given["debug"])
         raise typer.Exit(1) from None
 
 
 def _report(error: Exception, screen: "Screen", *, debug: bool) -> None:
-    if isinstance(error, BrokenPipeError):
+    if isinstance(error, BrokenPipeError | OutputFailedError):
         raise error
     if debug:
         import traceback
@@ -245,8 +250,27 @@ def _quiet_warnings() -> None:
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line. Whatever ends it, the output is written out first, or it is said that it cannot be."""
+    open_streams()
+    code: int | str | None = 0
+    try:
+        with writing():
+            try:
+                app()
+            except SystemExit as end:
+                code = end.code
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader of a pipe went away, as `head` does: no fault of anybody
+        drop_output()
+        code = code or 1
+    except OutputFailedError as error:
+        from longtable.app.words import say, system_language
+
+        drop_output()
+        language = system_language()
+        print(f"{say('error', language)}: {say('output_failed', language, reason=error)}", file=sys.stderr)
+        code = 1
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from rich.text import Text
 from longtable.app import render
 from longtable.app.clean import clean, json_line
 from longtable.app.demo import OnStep, Step
+from longtable.app.streams import takes_unicode, writing
 from longtable.app.words import say, system_language
 from longtable.graph.events import AnswerEvent, ContextUsage, Event, QueryFinished
 
@@ -113,23 +114,25 @@ class ConsoleScreen:
 
     def _grow(self, text: str) -> None:
         self._text += text
-        if not self.console.is_terminal:
-            self.console.file.write(clean(text))
-            self.console.file.flush()
-        elif self._live:
-            self._live.update(render.answer(self._text))
-        else:
-            self._live = Live(render.answer(self._text), console=self.console, refresh_per_second=8, vertical_overflow="ellipsis")
-            self._live.start()
+        with writing():
+            if not self.console.is_terminal:
+                self.console.file.write(clean(text))
+                self.console.file.flush()
+            elif self._live:
+                self._live.update(render.answer(self._text))
+            else:
+                self._live = Live(render.answer(self._text), console=self.console, refresh_per_second=8, vertical_overflow="ellipsis")
+                self._live.start()
 
     def end(self) -> str:
         """Finish the text that was growing and return it."""
         text, self._text = self._text, ""
-        if self._live:
-            self._live.stop()
-            self._live = None
-        elif text:
-            self.console.file.write("\n")
+        live, self._live = self._live, None
+        with writing():
+            if live:
+                live.stop()
+            elif text:
+                self.console.file.write("\n")
         return text
 
     def error(self, error: Exception) -> None:
@@ -147,7 +150,8 @@ class ConsoleScreen:
         self._print(drawn)
 
     def _print(self, drawn: RenderableType) -> None:
-        self.console.print(drawn, soft_wrap=isinstance(drawn, Text))
+        with writing():
+            self.console.print(drawn, soft_wrap=isinstance(drawn, Text))
 
 
 class JsonScreen:
@@ -195,7 +199,8 @@ class JsonScreen:
 
 
 def _emit(**fields: object) -> None:
-    print(json_line(fields), flush=True)
+    with writing():
+        print(json_line(fields, ascii_only=not takes_unicode()), flush=True)
 
 
 def make_console(*, stderr: bool = False, plain: bool = False) -> Console:

@@ -23,6 +23,7 @@ WORDS: dict[str, dict[str, str]] = {
     "hint": {"en": "Hint", "zh": "提示"},
     "bug": {"en": "Something went wrong inside longtable.", "zh": "longtable 内部出错。"},
     "bug_hint": {"en": "{kind}; run again with --debug for the details", "zh": "{kind}；加 --debug 重试可看详情"},
+    "output_failed": {"en": "The output cannot be written: {reason}.", "zh": "无法写出结果：{reason}。"},
     "line": {"en": "line {number}: {reason}; it is skipped", "zh": "第 {number} 行：{reason}；已跳过"},
     "not_utf8": {"en": "not valid UTF-8 at byte {place}", "zh": "第 {place} 字节不是有效的 UTF-8"},
     "nul": {"en": "it holds a NUL character", "zh": "含有 NUL 字符"},
