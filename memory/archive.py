@@ -49,7 +49,12 @@ class Shelf(Protocol):
 
 def namespace_of(thread_id: str) -> Namespace:
     """Return where a thread's originals are: one namespace a thread. A store takes no dot and no empty name in it."""
-    return (*NAMESPACE, thread_id.replace("%", "%25").replace(".", "%2E") or "%")
+    return (*NAMESPACE, label(thread_id))
+
+
+def label(thread_id: str) -> str:
+    """Return a thread's id as a store takes it in a namespace."""
+    return thread_id.replace("%", "%25").replace(".", "%2E") or "%"
 
 
 def key_of(number: int) -> str:

@@ -18,7 +18,7 @@ from langgraph.runtime import Runtime
 from longtable.graph.context import Context
 from longtable.graph.events import ContextCompactionSkipped, ContextCompressed
 from longtable.graph.state import State, layout_of, turn_of
-from longtable.memory.archive import apage, page
+from longtable.memory.archive import apage, label, page
 from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, needs_originals
 from longtable.memory.plan import Fold, When, plan_fold
 from longtable.memory.summary import Numbered
@@ -66,12 +66,12 @@ class Folding:
         if plan is None:
             return None
         job = self._job(plan, _originals(plan, runtime))
-        found = self._remembered(job, plan) or (runtime.store.get((*NAMESPACE, plan.thread_id), job.id) if runtime.store else None)
+        found = self._remembered(job, plan) or (runtime.store.get((*NAMESPACE, label(plan.thread_id)), job.id) if runtime.store else None)
         if found:
             return Outcome(dict(found if isinstance(found, dict) else found.value), [])
         outcome = self._drive(job)
         if outcome.record and runtime.store:
-            runtime.store.put((*NAMESPACE, plan.thread_id), job.id, outcome.record, index=False)
+            runtime.store.put((*NAMESPACE, label(plan.thread_id)), job.id, outcome.record, index=False)
         return self._remember(job, plan, outcome)
 
     async def afold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
@@ -82,12 +82,14 @@ class Folding:
         job = self._job(plan, await _aoriginals(plan, runtime))
         # The identity hashes all that is folded: off the event loop.
         await asyncio.to_thread(lambda: job.id)
-        found = self._remembered(job, plan) or (await runtime.store.aget((*NAMESPACE, plan.thread_id), job.id) if runtime.store else None)
+        found = self._remembered(job, plan) or (
+            await runtime.store.aget((*NAMESPACE, label(plan.thread_id)), job.id) if runtime.store else None
+        )
         if found:
             return Outcome(dict(found if isinstance(found, dict) else found.value), [])
         outcome = await self._adrive(job)
         if outcome.record and runtime.store:
-            await runtime.store.aput((*NAMESPACE, plan.thread_id), job.id, outcome.record, index=False)
+            await runtime.store.aput((*NAMESPACE, label(plan.thread_id)), job.id, outcome.record, index=False)
         return self._remember(job, plan, outcome)
 
     # -- inside -----------------------------------------------------------------------------------------------------

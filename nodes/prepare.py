@@ -38,7 +38,11 @@ class Prepare:
         update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
         if (retired := _retired(state, runtime)) and runtime.store is not None:
             # Written first, removed after: a kill between the two doubles nothing, for the number is the key.
-            put_all(StoreShelf(runtime.store), str(thread_id_of(runtime)), retired, embed=True)
+            shelf, thread_id = StoreShelf(runtime.store), str(thread_id_of(runtime))
+            try:
+                put_all(shelf, thread_id, retired, embed=True)
+            except Exception:  # an embedding server that is down: found by words alone, but kept
+                put_all(shelf, thread_id, retired, embed=False)
             update |= _removal(state, retired, runtime)
         return update
 
@@ -48,7 +52,11 @@ class Prepare:
         outcome = await self.folding.afold(state, runtime, "ahead") if folds_ahead(state, runtime.context or Context()) else None
         update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
         if (retired := _retired(state, runtime)) and runtime.store is not None:
-            await aput_all(StoreShelf(runtime.store), str(thread_id_of(runtime)), retired, embed=True)
+            shelf, thread_id = StoreShelf(runtime.store), str(thread_id_of(runtime))
+            try:
+                await aput_all(shelf, thread_id, retired, embed=True)
+            except Exception:  # as above
+                await aput_all(shelf, thread_id, retired, embed=False)
             update |= _removal(state, retired, runtime)
         return update
 

@@ -14,7 +14,7 @@ from longtable.graph.events import Recall
 from longtable.graph.state import State, layout_of
 from longtable.memory.archive import near, page
 from longtable.memory.frame import Frame
-from longtable.memory.search import Index, Original, in_turns
+from longtable.memory.search import Index, Original, in_turns, text_of
 from longtable.memory.stamps import is_recalled, marks_of
 from longtable.memory.thread import Thread
 from longtable.nodes.folding import thread_id_of
@@ -138,5 +138,5 @@ def _hit(original: Original) -> Hit:
         turn=original.turn,
         time=str(marks_of(message).get("time", "")),
         role=message.type,
-        text=str(message.text),
+        text=text_of(message),
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
@@ -144,3 +145,22 @@ def test_a_real_file_async_keeps_the_whole_transcript_over_a_restart(tmp_path: P
 
     assert asyncio.run(session(0, 20)) == [f"q{n}" for n in range(20)]
     assert asyncio.run(session(20, 20)) == [f"q{n}" for n in range(40)]
+
+
+def test_an_embedding_server_that_is_down_keeps_nothing_from_retiring() -> None:
+    class Down(DeterministicFakeEmbedding):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            raise ConnectionError("no embeddings today")
+
+    store = InMemoryStore(index={"dims": 8, "embed": Down(size=8), "fields": ["text"]})
+    conversation = thread(store=store, policy=SHORT)
+    talk(conversation, 40)
+    assert values_of(conversation)["archive"]["count"] > 0
+    assert asked(conversation) == [f"q{n}" for n in range(40)]
+
+
+def test_any_thread_id_can_fold_and_retire() -> None:
+    conversation = thread(policy=SHORT, thread_id="ann.lee@example.com/50%")
+    assert of_type(talk(conversation, 30), "context_compressed")
+    assert values_of(conversation)["archive"]["count"] > 0
+    assert asked(conversation) == [f"q{n}" for n in range(30)]
