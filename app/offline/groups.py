@@ -17,6 +17,7 @@ from longtable.app.offline.logic import (
     Scalar,
     Share,
 )
+from longtable.app.offline.measures import tables_of_scalar
 
 
 class Groups(Listing):
@@ -117,6 +118,9 @@ class Groups(Listing):
             self.need(columns[0].table)
             keys += [key for key in map(as_col, columns) if key not in keys]
         keys = self.told_apart(base, keys)
+        averaged = bool(aggregates) and all(isinstance(item, Agg) and item.func == "avg" for item in aggregates)
+        if averaged and self.is_each_row(base, keys, aggregates):
+            return Query(base, select=tuple(aggregates))  # 'the average number of seats per venue': each venue has one
         order = self.sorts(base, aggregates)
         measured = [chunk for chunk in self.draft.targets if not entity(chunk) and chunk.hits and chunk.hits[0].numeric]
         if measured and aggregates == [Agg("count")] and not self.draft.counts and not self.draft.sups and not self.draft.havings:
@@ -130,6 +134,13 @@ class Groups(Listing):
         having = tuple(self.group_having(item) for item in self.draft.havings)
         self.draft.havings = []
         return Query(base, joins, (*keys, *aggregates), group=tuple(keys), having=having, order=order, limit=self.draft.limit)
+
+    def is_each_row(self, base: str, keys: list[Scalar], aggregates: list[Scalar]) -> bool:
+        """Say whether every group is one row of the base, with its own numbers."""
+        table = self.catalog.table(base)
+        key = [as_col(column) for column in table.columns if column.primary] if table is not None else []
+        own = all(tables_of_scalar(item) in ((), (base,)) for item in (*keys, *aggregates))
+        return bool(key) and own and all(each in keys for each in key) and not [name for name in self.join_only if name != base]
 
     def told_apart(self, base: str, keys: list[Scalar]) -> list[Scalar]:
         """Group things by their key beside their name: two of one name are two."""

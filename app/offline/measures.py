@@ -34,6 +34,7 @@ _UNITS: dict[str, Unit] = {
 }
 
 MANY_COLUMNS = 15
+_PRICES = frozenset(["price", "cost", "fee", "rate", "salary", "wage", "amount"])
 _TRADED = frozenset(["sold", "bought", "ordered", "purchased", "shipped", "delivered"])
 
 
@@ -85,7 +86,10 @@ class Measures(Subject):
                 raise CannotRead("count", chunk.text)
             self.need(table)
             return Agg("count", as_col(home.key[0]), distinct=True)
-        column = self.column(chunk)
+        counted = choose(self.scope, chunk, lambda column: not _PRICES & {lemma(word) for word in column.words})
+        if counted is None:
+            raise CannotRead("count", chunk.text)  # how many never asks for a price
+        column = counted
         if column.truth is not None and column.table == base and not self.draft.distinct:
             self.extra.append(Compare(as_col(column), "=", column.truth))  # how many male singers
             return Agg("count")

@@ -33,7 +33,13 @@ class Ordering(Numbers):
         """'heaviest first': a direction, and the key too where none is named."""
         for each, following in zip(self.cs, self.cs[1:], strict=False):
             sign, _, dimension = each.arg.partition(":")
-            if not (each.is_op("sup") and dimension and following.is_op("first") and following.arg == "asc") or each.used:
+            if each.used or not (following.is_op("first") and following.arg == "asc"):
+                continue
+            if each.is_op("top") and any(c.is_op("agg", "count") for c in self.cs):
+                each.used = following.used = True
+                self.draft.desc = sign == "max"  # the average stars, best first
+                continue
+            if not (each.is_op("sup") and dimension):
                 continue
             each.used = following.used = True
             named = bool(self.draft.sorts) or any(c.is_op("by") for c in self.cs[: each.order])

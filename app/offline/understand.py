@@ -13,13 +13,13 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.followup import follow
 from longtable.app.offline.joins import hints_of
-from longtable.app.offline.lexicon import PARTICIPLES
+from longtable.app.offline.lexicon import ADJECTIVES, PARTICIPLES, UNIT_WORDS
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import Query
 from longtable.app.offline.parse import parse
 from longtable.app.offline.reference import alone, is_yes_or_no, keeps, speaks_of_many
 from longtable.app.offline.settle import settle
-from longtable.app.offline.text import Token, is_chinese, lemma, tokenize
+from longtable.app.offline.text import Token, is_chinese, lemma, stem, tokenize
 
 _OPENERS = {
     "and", "also", "but", "only", "just", "same", "now", "then", "instead", "what about", "how about", "or", "again", "except", "excluding",
@@ -111,6 +111,13 @@ def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
         weak = each.kind == "mention" and " " not in each.text and each.best < 0.9 and not each.hits[0].is_table
         if weak and (each.hits[0].dated or catalog_key(catalog, each)) and (each.word.endswith("ed") or each.word in PARTICIPLES):
             each.kind = "filler"  # 'were fed', 'was sold': the verb, which a time may need
+        named = each.kind == "word" and each.word.endswith("ed") and not each.name
+        if named and any(stem(each.word) == stem(word) for table in catalog.tables.values() for word in table.words):
+            each.kind = "filler"  # 'never rated': the verb of a table
+    for before, each in itertools.pairwise(chunks):
+        measured = before.unit or lemma(before.word) in UNIT_WORDS
+        if measured and each.kind in ("word", "value") and each.word in ADJECTIVES:
+            each.kind = "filler"  # 120 minutes long
     return parse(chunks)
 
 
