@@ -35,9 +35,14 @@ class Terminal:
     def __init__(self, home: Home, *args: str) -> None:
         self.end, inside = pty.openpty()
         env = home.environment(TERM="xterm-256color", COLUMNS="120", LINES="40")
-        self.process = subprocess.Popen(
-            [PROGRAM, "chat", *args], stdin=inside, stdout=inside, stderr=inside, env=env, start_new_session=True
-        )
+        # A suite started in the background of a shell has SIGINT ignored, and so would its children; no handler is inherited.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            self.process = subprocess.Popen(
+                [PROGRAM, "chat", *args], stdin=inside, stdout=inside, stderr=inside, env=env, start_new_session=True
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
         os.close(inside)
         self.seen = ""
         self._mark = 0
@@ -123,6 +128,19 @@ def test_ctrl_c_stops_a_running_query(home: Home, server: ModelServer) -> None:
         chat.type("/quit\n")
         assert chat.close() == 0
     assert server.requests[1].roles == ["system", "user", "assistant", "tool", "user"]
+
+
+def test_ctrl_c_reaches_the_chat_of_a_suite_that_ignores_it(home: Home) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        chat = Terminal(home)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with chat:
+        chat.expect("Ctrl-D leaves")
+        chat.expect("> ")
+        chat.interrupt()
+        chat.expect("Ctrl-C again")
 
 
 def test_second_ctrl_c_at_the_prompt_leaves(home: Home) -> None:
