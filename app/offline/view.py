@@ -9,6 +9,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.chunks import Match
+from longtable.memory.ledger import LedgerLine
+from longtable.memory.ledger_view import ledger_in
 from longtable.memory.summary import Finding, findings_in
 
 _MEMORY = "<memory>"
@@ -51,6 +53,8 @@ class View:
 
     turns: tuple[Turn, ...]
     findings: tuple[Finding, ...] = ()
+    queries: tuple[LedgerLine, ...] = ()
+    """Folded queries that ran, oldest first, as the memory's ledger has them."""
     folded: bool = False
 
     @property
@@ -93,7 +97,8 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
             elif text.strip():
                 turns[-1].answer = text.strip()
     joined = "\n".join(memory)
-    return View(tuple(turn.close() for turn in turns) or (Turn(""),), tuple(findings_in(joined)), _MEMORY in joined)
+    closed = tuple(turn.close() for turn in turns) or (Turn(""),)
+    return View(closed, findings=tuple(findings_in(joined)), queries=tuple(ledger_in(joined)), folded=_MEMORY in joined)
 
 
 def _result(name: str, args: dict[str, Any], answer: ToolMessage | None) -> ToolResult:
@@ -187,4 +192,4 @@ def last_sql(view: View) -> str:
         for result in reversed(turn.of("run_sql")):
             if not result.error and isinstance(sql := result.args.get("sql"), str):
                 return sql
-    return next((finding.sql for finding in reversed(view.findings) if finding.sql), "")
+    return view.queries[-1].sql if view.queries else ""

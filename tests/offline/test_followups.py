@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
+from longtable.memory.ledger import LedgerLine
+from longtable.memory.ledger_view import render_ledger
 from longtable.memory.summary import Finding
 from tests.offline.conftest import Chat
 
@@ -64,17 +66,21 @@ def test_a_follow_up_costs_few_calls_because_the_catalogue_is_in_view(shop: Chat
     assert shop.calls() == ["run_sql"]
 
 
-def folded(*findings: Finding) -> SystemMessage:
-    lines = "\n".join(finding.line("en") for finding in findings)
-    return SystemMessage(f"You answer questions.\n<memory>\nMemory.\n## Facts and findings\n{lines}\n</memory>")
+Folded = tuple[Finding, str]
 
 
-RENTALS = Finding(
-    "How many rentals were made in 2021?",
-    "There are 3 rentals.",
+def folded(*rounds: Folded) -> SystemMessage:
+    """Return a system message with the memory of these rounds: what was found, and the query that found it."""
+    found = "\n".join(finding.line("en") for finding, _ in rounds)
+    ran = render_ledger([LedgerLine(turn=n, question=finding.question, sql=sql) for n, (finding, sql) in enumerate(rounds, 1)], "en")
+    return SystemMessage(f"You answer questions.\n<memory>\nMemory.\n## Facts and findings\n{found}\n\n{ran}\n</memory>")
+
+
+RENTALS = (
+    Finding("How many rentals were made in 2021?", "There are 3 rentals."),
     "SELECT COUNT(*) FROM rental WHERE CAST(STRFTIME('%Y', rental_date) AS INTEGER) = 2021",
 )
-PRICE = Finding("What is the average price of bikes?", "The average price is 1,900.", "SELECT AVG(price) FROM bike")
+PRICE = (Finding("What is the average price of bikes?", "The average price is 1,900."), "SELECT AVG(price) FROM bike")
 
 
 @pytest.mark.parametrize(
