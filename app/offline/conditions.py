@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from longtable.app.offline.catalog import Column
 from longtable.app.offline.chunks import Chunk, Match
-from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, date_column, entity
+from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, entity
+from longtable.app.offline.conditions_time import near_tables, time_filter
 from longtable.app.offline.draft import Filter
-from longtable.app.offline.joins import distance
 from longtable.app.offline.lexicon import (
     FROM_COLUMNS,
     FROM_WORDS,
@@ -15,7 +15,6 @@ from longtable.app.offline.lexicon import (
     TO_WORDS,
     UNIT_DIMENSIONS,
     VERB_DIMENSIONS,
-    VERB_TABLES,
 )
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
@@ -24,15 +23,12 @@ from longtable.app.offline.logic import (
     AnyOf,
     Beats,
     Between,
-    Bucket,
     Col,
     ColumnsCompare,
     Compare,
     Cond,
     Like,
     Null,
-    Scalar,
-    Unit,
     Value,
 )
 from longtable.app.offline.text import lemma, stem
@@ -41,7 +37,7 @@ from longtable.app.offline.text import lemma, stem
 def settle_filter(scope: Scope, item: Filter) -> tuple[str, tuple[Cond, ...]]:
     """Return the table a filter bears on and its conditions, all to hold; `CannotRead` when it has no column."""
     if item.kind == "time":
-        return _time(scope, item)
+        return time_filter(scope, item)
     table, cond = _single(scope, item)
     return table, (cond,)
 
@@ -91,7 +87,7 @@ def _column(scope: Scope, item: Filter, test: object = None) -> Column | None:
     check = test if callable(test) else None
     if item.mention is not None and (found := choose(scope, item.mention, check)):
         return found
-    if item.dimension and (measured := by_dimension(scope, item.dimension, _tables(scope))):
+    if item.dimension and (measured := by_dimension(scope, item.dimension, near_tables(scope))):
         return measured[0]
     return None
 
@@ -99,10 +95,6 @@ def _column(scope: Scope, item: Filter, test: object = None) -> Column | None:
 def _text_column(scope: Scope) -> Column | None:
     table = scope.catalog.table(scope.base) if scope.base else None
     return table.names[0] if table and table.names else None
-
-
-def _tables(scope: Scope) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(([scope.base] if scope.base else []) + list(scope.anchors)))
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------
@@ -117,7 +109,7 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
         column = home.key[0] if home and len(home.key) == 1 and item.op == "=" else None
     if column is None and item.mention is None and not item.dimension:
         column = _by_verbs(scope, item.verbs)
-        if column is None and (measured := by_dimension(scope, UNIT_DIMENSIONS.get(lemma(item.unit), ""), _tables(scope))):
+        if column is None and (measured := by_dimension(scope, UNIT_DIMENSIONS.get(lemma(item.unit), ""), near_tables(scope))):
             column = measured[0]
     if column is None:
         raise CannotRead("number", item.mention.text if item.mention else "", label)
@@ -127,7 +119,7 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
     own = best and column.primary and column.table == scope.base
     if column.is_id and item.mention is not None and scope.base and not own and not scope.places and len(_equals(item.mention)) > 1:
         raise CannotRead("keys", *(f"{hit.table}.{hit.column}" for hit in _equals(item.mention)))
-    if item.dimension and item.mention is None and (measured := by_dimension(scope, item.dimension, _tables(scope))) and measured[1]:
+    if item.dimension and item.mention is None and (measured := by_dimension(scope, item.dimension, near_tables(scope))) and measured[1]:
         raise CannotRead("number", item.dimension, label)
     if item.op == "=" and item.kind != "between":
         values: tuple[Value, ...] = tuple(number if column.has_number_type else str(number) for number in item.numbers)
@@ -148,13 +140,13 @@ def _equals(mention: Chunk) -> list[Hit]:
 
 def _by_verbs(scope: Scope, verbs: tuple[str, ...]) -> Column | None:
     stems = {stem(verb) for verb in verbs if len(verb) > 3}
-    for name in _tables(scope):
+    for name in near_tables(scope):
         table = scope.catalog.table(name)
         for column in table.columns if table else ():
             if column.is_number and not column.is_id and stems & {stem(word) for word in column.words}:
                 return column
     for verb in verbs:
-        if verb in VERB_DIMENSIONS and (found := by_dimension(scope, VERB_DIMENSIONS[verb], _tables(scope))):
+        if verb in VERB_DIMENSIONS and (found := by_dimension(scope, VERB_DIMENSIONS[verb], near_tables(scope))):
             return found[0]
     return None
 
@@ -250,125 +242,3 @@ def _match_score(scope: Scope, item: Filter, match: Match) -> float:
     elif column.is_id and column.references:
         score -= 0.02
     return score - (0.1 if len(str(match.value)) > 60 else 0.0)
-
-
-# -- times ------------------------------------------------------------------------------------------------------------
-
-
-def _time(scope: Scope, item: Filter) -> tuple[str, tuple[Cond, ...]]:
-    conds = time_conditions(scope, item)
-    return _home(conds[0]), tuple(conds)
-
-
-def _home(cond: Cond) -> str:
-    left = cond.conds[0] if isinstance(cond, AnyOf) else cond
-    scalar: object = getattr(left, "left", None)
-    return scalar.col.table if isinstance(scalar, Bucket) else scalar.table if isinstance(scalar, Col) else ""
-
-
-def time_conditions(scope: Scope, item: Filter) -> list[Cond]:
-    """Return the conditions of a time: one for each unit, or one for a whole date."""
-    units: dict[str, list[Chunk]] = {}
-    for chunk in item.times:
-        units.setdefault(chunk.unit, []).append(chunk)
-    if item.op == "between":
-        return [_time_between(scope, item)]
-    if "date" in units or {"year", "month", "day"} <= units.keys():
-        return [_whole_date(scope, item, units)] if not _split(scope, item, units) else _parts(scope, item, units)
-    if item.op != "=" and len(units) > 1:
-        left, plain = _time_scalar(scope, item, "month")
-        if plain or "month" not in units or "year" not in units:
-            raise CannotRead("time", *(chunk.text for chunk in item.times))
-        return [Compare(left, item.op, f"{units['year'][0].number:04d}-{units['month'][0].number:02d}")]
-    return _parts(scope, item, units)
-
-
-def _split(scope: Scope, item: Filter, units: dict[str, list[Chunk]]) -> bool:
-    """Say whether year, month and day are columns of their own."""
-    return "date" not in units and item.op == "=" and _time_scalar(scope, item, "day")[1]
-
-
-def _parts(scope: Scope, item: Filter, units: dict[str, list[Chunk]]) -> list[Cond]:
-    conds: list[Cond] = []
-    home = ""
-    for unit, chunks in units.items():
-        left, plain = _time_scalar(scope, item, unit, home)
-        home = home or (left.col.table if isinstance(left, Bucket) else left.table if isinstance(left, Col) else "")
-        numbers = [int(chunk.number) for chunk in chunks]
-        if unit == "decade":
-            conds.append(Between(left, numbers[0], numbers[0] + 9))
-            continue
-        text = plain and isinstance(left, Col) and not left.cast and not _number_typed(scope, left)
-        values: list[Value] = [str(number) if text else number for number in numbers]
-        conds.append(Compare(left, item.op, values[0]) if len(values) == 1 else Among(left, tuple(values)))
-    return conds
-
-
-def _number_typed(scope: Scope, col: Col) -> bool:
-    column = scope.catalog.column(col.table, col.name)
-    return column is not None and column.has_number_type
-
-
-def _whole_date(scope: Scope, item: Filter, units: dict[str, list[Chunk]]) -> Cond:
-    left, plain = _time_scalar(scope, item, "day")
-    if plain:
-        raise CannotRead("time", *(chunk.text for chunk in item.times))
-    if "date" in units:
-        day = units["date"][0].arg
-    else:
-        day = f"{units['year'][0].number:04d}-{units['month'][0].number:02d}-{units['day'][0].number:02d}"
-    return Compare(left, item.op, day)
-
-
-def _time_between(scope: Scope, item: Filter) -> Cond:
-    low, high = item.times
-    unit = low.unit
-    if low.kind == "number" or high.kind == "number" or low.unit != high.unit:
-        if high.unit == "year" or low.unit == "year":
-            unit = "year"
-        else:
-            raise CannotRead("time", low.text, high.text)
-    if unit == "date":
-        left, _ = _time_scalar(scope, item, "day")
-        return Between(left, low.arg, high.arg)
-    left, plain = _time_scalar(scope, item, unit)
-    if plain and isinstance(left, Col) and not _number_typed(scope, left):
-        left = replace(left, cast=True)
-    return Between(left, int(low.number), int(high.number))
-
-
-def _time_scalar(scope: Scope, item: Filter, unit: str, home: str = "") -> tuple[Scalar, bool]:
-    wanted = "year" if unit == "decade" else unit
-    if item.mention is not None:
-        column = choose(
-            scope, item.mention, lambda column: column.is_date or (wanted in column.words) or (column.is_number and wanted == "year")
-        )
-        if column is not None:
-            return _scalar(column, unit, not column.is_date, item)
-    tables = (home,) if home else (*_verb_tables(scope, item.verbs), *_tables(scope))
-    found = date_column(scope, wanted, tables, item.verbs)
-    if found is None:
-        raise CannotRead("time", *(chunk.text for chunk in item.times))
-    return _scalar(found[0], unit, found[1], item)
-
-
-def _verb_tables(scope: Scope, verbs: tuple[str, ...]) -> tuple[str, ...]:
-    """Return tables that the verb before a time speaks of and that link to the base: 'planes that flew in 2013' are of flights."""
-    nouns = {VERB_TABLES[verb] for verb in verbs if verb in VERB_TABLES} | {verb for verb in verbs if verb.endswith("ed")}
-    if not nouns or not scope.base:
-        return ()
-    home = scope.catalog.table(scope.base)
-    stems = {stem(noun) for noun in nouns}
-    if home is None or stems & {stem(word) for column in home.columns for word in column.words}:
-        return ()
-    found = [table.name for table in scope.catalog.tables.values() if table.described and stems & {stem(word) for word in table.words}]
-    return tuple(name for name in found if name != scope.base and distance(scope.catalog, scope.base, name) is not None)
-
-
-def _scalar(column: Column, unit: str, plain: bool, item: Filter) -> tuple[Scalar, bool]:
-    if plain:
-        return Col(column.table, column.name, cast=item.op not in ("=", "between") and not column.has_number_type), True
-    kinds: dict[str, Unit] = {"month": "month_of_year", "decade": "year"}
-    if unit == "month" and item.op != "=" and len({chunk.unit for chunk in item.times}) > 1:
-        return Bucket(Col(column.table, column.name), "month"), False
-    return Bucket(Col(column.table, column.name), kinds.get(unit, unit)), False  # type: ignore[arg-type]  # unit is one of Unit

@@ -1,7 +1,7 @@
 """Say which words of a question may be values of the database, to be looked up before it is read."""
 
 from longtable.app.offline.catalog import Catalog
-from longtable.app.offline.chunks import chunk
+from longtable.app.offline.cut import chunk
 from longtable.app.offline.lexicon import FILLERS, GENDERS, PREPOSITIONS
 from longtable.app.offline.text import Token, lemma
 

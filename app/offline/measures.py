@@ -1,8 +1,8 @@
 """Make what is computed, grouped and sorted by out of a draft."""
 
 from longtable.app.offline.catalog import Column, Table
-from longtable.app.offline.chunks import PRODUCT, Chunk, priced_quantity
-from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, entity, holds_years
+from longtable.app.offline.chunks import PRODUCT, Chunk
+from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, entity, holds_years, priced_quantity
 from longtable.app.offline.conditions import as_col, as_number
 from longtable.app.offline.draft import Having, Sorting
 from longtable.app.offline.logic import (

@@ -6,11 +6,13 @@ from typing import Any
 from longtable.app.offline import talk
 from longtable.app.offline.audit import casts
 from longtable.app.offline.catalog import Catalog
-from longtable.app.offline.chunks import Values, chunk
+from longtable.app.offline.chunks import Values
 from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.compose import render
+from longtable.app.offline.cut import chunk
 from longtable.app.offline.decompile import read_sql
 from longtable.app.offline.followup import follow
+from longtable.app.offline.labels import condition
 from longtable.app.offline.logic import Query
 from longtable.app.offline.lookups import value_texts
 from longtable.app.offline.recall import best_match, content_words, recall
@@ -18,7 +20,7 @@ from longtable.app.offline.smalltalk import described_name, is_rule, kind_of
 from longtable.app.offline.text import stem
 from longtable.app.offline.understand import chinese_names, draft_again, tokens_of, understand
 from longtable.app.offline.view import ToolResult, View, catalog_in, last_sql, values_in
-from longtable.app.offline.wording import condition, word_result
+from longtable.app.offline.wording import word_result
 
 MOST_CALLS = 9
 """Rounds of tool calls in one turn before giving up; the graph allows 12 model calls."""
@@ -269,7 +271,7 @@ def _declined(view: View) -> bool:
 def _again(view: View, catalog: Catalog, values: Values) -> Query:
     """Take up the query of an earlier question, with the change that this one names."""
     question = view.now.question
-    earlier = [(finding.question, finding.sql) for finding in view.findings if finding.sql]
+    earlier = [(line.question, line.sql) for line in view.queries]
     earlier += [(turn.question, str(turn.of("run_sql")[-1].args.get("sql", ""))) for turn in view.turns[:-1] if turn.of("run_sql")]
     old, _, change = question.partition(" but ")
     if not change:

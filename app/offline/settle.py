@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from longtable.app.offline.catalog import Catalog
-from longtable.app.offline.chunks import PRODUCT, Chunk, priced_quantity
-from longtable.app.offline.columns import CannotRead, entity
+from longtable.app.offline.chunks import PRODUCT, Chunk
+from longtable.app.offline.columns import CannotRead, entity, priced_quantity
 from longtable.app.offline.conditions import as_col
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import plan

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from longtable.app.offline.catalog import Catalog, Table
 from longtable.app.offline.columns import CannotRead
+from longtable.app.offline.labels import plural_of
 from longtable.app.offline.text import is_chinese
 from longtable.app.offline.view import View
-from longtable.app.offline.wording import plural_of
 
 NAME = "built-in analyst"
 _INTRO = {

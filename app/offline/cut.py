@@ -1,0 +1,101 @@
+"""Cut a question into chunks, each with its links to the schema."""
+
+from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.chunks import AGENT, PRODUCT, Chunk, Values
+from longtable.app.offline.columns import priced_quantity
+from longtable.app.offline.lexicon import (
+    AGENTS,
+    DIMENSIONS,
+    REVENUE,
+)
+from longtable.app.offline.linking import Hit, hits
+from longtable.app.offline.spans import Span, all_spans, text_of
+from longtable.app.offline.text import Token, lemma, split_name, stem
+
+_DOERS = ("er", "or", "ist", "ant", "ian")
+_TURNOVER = frozenset(["revenue", "sale", "turnover", "total", "amount", "income"])
+
+
+def chunk(tokens: list[Token], catalog: Catalog, values: Values) -> list[Chunk]:
+    """Return the chunks of a question in order; the heaviest spans win where they overlap."""
+    taken: set[int] = set()
+    chosen: list[Span] = []
+    for span in all_spans(tokens, catalog, values):
+        places = set(range(span.start, span.end))
+        if not places & taken:
+            taken |= places
+            chosen.append(span)
+    chosen.sort(key=lambda span: span.start)
+    chunks = [_with_links(span, tokens, catalog) for span in chosen]
+    for order, each in enumerate(chunks):
+        each.order = order
+    return _with_agent(chunks, catalog)
+
+
+def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
+    """Let 'who wrote' ask for an author: the verb's agent stands for the table that was not named."""
+    who = next((place for place, each in enumerate(chunks) if each.word in ("who", "whom")), None)
+    if who is None or any(each.kind == "mention" and each.hits[0].is_table for each in chunks[:who]):
+        return chunks
+    for each in chunks[who + 1 : who + 4]:
+        if each.kind != "filler":
+            return chunks
+        for agent in AGENTS.get(stem(each.word), ()) + AGENTS.get(each.word, ()):
+            linked = tuple(hit for hit in hits((agent,), agent, catalog) if hit.score >= 0.86)
+            if linked and linked[0].is_table:
+                each.kind, each.hits = "mention", linked
+                return chunks
+        root = lemma(each.word).rstrip("e")
+        doers = [
+            table.name
+            for table in catalog.tables.values()
+            if len(root) > 3 and any(word.startswith(root) and word.endswith(_DOERS) for word in map(lemma, table.words))
+        ]
+        if len(doers) == 1:
+            each.kind, each.arg, each.hits = "mention", AGENT, (Hit(doers[0], "", 0.9),)
+            return chunks
+    return chunks
+
+
+def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:
+    found = span.chunk
+    found.place = span.start
+    if found.is_op("agg") and span.end - span.start > 1:  # "total of": the name of a column too, maybe
+        words = [token for token in tokens[span.start : span.end] if token.word not in ("of", "the", "number", "in")]
+        found.hits = tuple(hit for hit in hits(tuple(t.word for t in words), text_of(words), catalog) if hit.score >= 0.9) if words else ()
+    if (
+        lemma(found.word) in REVENUE
+        and found.kind in ("word", "mention")
+        and not any(hit.numeric and hit.score >= 0.85 for hit in found.hits)
+    ):
+        measured = [hit for hit in _measured("revenue", catalog) if _TURNOVER & set(map(lemma, split_name(hit.column)))]
+        if not measured and (products := _products(catalog)) and not (found.hits and found.hits[0].is_table and found.best >= 0.95):
+            found.kind, found.arg, found.hits = "mention", PRODUCT, products
+    if found.kind == "word" and not found.hits and lemma(found.word) in DIMENSIONS:
+        found.kind, found.hits = "mention", _measured(lemma(found.word), catalog)
+        found.kind = "mention" if found.hits else "word"
+    if found.kind in ("op", "value", "unit", "time") and span.end - span.start == 1 and not found.hits:
+        token = tokens[span.start]
+        found.hits = tuple(hit for hit in hits((token.word,), token.text, catalog) if hit.score >= 0.9)
+    return found
+
+
+def _products(catalog: Catalog) -> tuple[Hit, ...]:
+    """Return the prices that stand beside a quantity: their product is what 'revenue' adds up."""
+    return tuple(
+        Hit(table.name, priced[0].name, 0.8, numeric=True)
+        for table in catalog.tables.values()
+        if table.kind == "table" and (priced := priced_quantity(table))
+    )
+
+
+def _measured(dimension: str, catalog: Catalog) -> tuple[Hit, ...]:
+    """Return the columns that measure a dimension named by its noun ('length' for milliseconds)."""
+    names = [word for word in DIMENSIONS[dimension] if not word.startswith("-")]
+    found: list[Hit] = []
+    for table in catalog.tables.values():
+        for column in table.columns:
+            places = [names.index(word) for word in map(lemma, column.words) if word in names]
+            if places and column.is_number and not column.is_id and table.kind == "table":
+                found.append(Hit(table.name, column.name, 0.8 - 0.01 * min(places), numeric=True))
+    return tuple(sorted(found, key=lambda hit: -hit.score))

@@ -1,0 +1,286 @@
+"""Find what the words of a question may be, as spans that compete: the heaviest win."""
+
+from dataclasses import dataclass
+
+from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.chunks import Chunk, Match, Values
+from longtable.app.offline.lexicon import (
+    FILLERS,
+    GENDERS,
+    GREETINGS,
+    LONGEST_PHRASE,
+    MONTHS,
+    NUMBERS,
+    PHRASES,
+    PREPOSITIONS,
+    UNIT_WORDS,
+    UNITS,
+    WEEKDAYS,
+)
+from longtable.app.offline.linking import Hit, hits
+from longtable.app.offline.text import Token, lemma
+
+_SKIPPED = frozenset({"of", "the", "a", "an", "s"})
+
+
+@dataclass(frozen=True)
+class Span:
+    """Words from `start` to `end` with what they may be, and how much speaks for it."""
+
+    start: int
+    end: int
+    weight: float
+    chunk: Chunk
+
+
+def all_spans(tokens: list[Token], catalog: Catalog, values: Values) -> list[Span]:
+    """Return every span of a question, heaviest first."""
+    spans = [*_ops(tokens), *_mentions(tokens, catalog), *_values(tokens, values), *_singles(tokens)]
+    return sorted(spans, key=lambda span: (-span.weight, span.start))
+
+
+def text_of(tokens: list[Token]) -> str:
+    """Return tokens as typed, a blank between them."""
+    return " ".join(token.text for token in tokens)
+
+
+def _ops(tokens: list[Token]) -> list[Span]:
+    found: list[Span] = []
+    for start in range(len(tokens)):
+        for size in range(min(LONGEST_PHRASE, len(tokens) - start), 0, -1):
+            part = tokens[start : start + size]
+            if any(token.kind not in ("word", "code") for token in part):
+                continue
+            entry = PHRASES.get(tuple(token.word for token in part))
+            if entry is not None:
+                found.append(
+                    Span(start, start + size, size * 10 + 1.5, Chunk("op", text_of(part), part[0].word, op=entry[0], arg=entry[1]))
+                )
+    for start in range(len(tokens) - 2):
+        words = [token.word for token in tokens[start : start + 4]]
+        if lemma(words[0]) == "day" and words[1] == "of" and words[-1 if words[2] == "the" else 2] in ("week", "weeks"):
+            size = 4 if words[2] == "the" else 3
+            found.append(Span(start, start + size, size * 10 + 3, Chunk("unit", "day of the week", "weekday", unit="weekday")))
+    for start, token in enumerate(tokens):
+        quarter = _quarter(token, tokens[start - 1] if start else None)
+        if quarter:
+            size = 2 if token.word == "quarter" else 1
+            found.append(Span(start + 1 - size, start + 1, 25, Chunk("time", token.text, token.word, unit="quarter", number=quarter)))
+        if token.kind == "symbol":
+            op = {"≥": ">=", "≤": "<=", "!=": "<>"}.get(token.text, token.text)
+            found.append(Span(start, start + 1, 20, Chunk("op", token.text, token.text, op="cmp", arg=op)))
+    return found
+
+
+def _quarter(token: Token, before: Token | None) -> int:
+    """Return which quarter is named: 'q1', 'the first quarter', '2nd quarter'; 0 for none."""
+    if len(token.word) == 2 and token.word[0] == "q" and token.word[1] in "1234":
+        return int(token.word[1])
+    if token.word != "quarter" or before is None:
+        return 0
+    ordinals = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": 4}
+    return ordinals.get(before.word, int(before.word) if before.kind == "ordinal" and before.word in ("1", "2", "3", "4") else 0)
+
+
+def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
+    found: list[Span] = []
+    asked = any(token.word in ("do", "does", "did") for token in tokens)
+    for start, first in enumerate(tokens):
+        if (
+            first.kind not in ("word", "quoted")
+            or first.word in _SKIPPED
+            or (first.word in PREPOSITIONS and first.text.islower())
+            or first.word in _ASKING
+        ):
+            continue
+        for end in range(start + 1, min(start + 6, len(tokens)) + 1):
+            part = tokens[start:end]
+            last = part[-1]
+            alone = len(part) == 1
+            if not (last.kind == "word" or (last.kind == "number" and not alone) or (last.kind == "quoted" and alone)):
+                break
+            if last.word in ("those", "these", "their", "that", "this"):
+                break
+            if last.text == "的":
+                break  # in Chinese what follows 的 is another noun
+            if last.word in _SKIPPED:
+                continue
+            words = tuple(token.word for token in part if token.word not in _SKIPPED)
+            linked = tuple(hit for hit in hits(words, text_of(part), catalog) if _fits(hit, part, words, catalog))
+            if linked and not _verb(tokens, start, end, linked[0].score, asked):
+                chunk_ = Chunk("mention", text_of(part), last.word, hits=linked, name=first.is_name and start > 0)
+                found.append(Span(start, end, _mention_weight(len(part), len(words), linked[0].score), chunk_))
+    return found
+
+
+def _mention_weight(size: int, words: int, score: float) -> float:
+    """Weigh a mention; a column's whole name of several words ('number of products') is more than the operation it looks like."""
+    if words > 1 and score >= 0.99:
+        return size * 10 + 2
+    return words * 10 * min(score, 1.0) + (1 if score >= 0.9 else 0)
+
+
+_COMMANDS = frozenset(["list", "show", "give", "find", "display", "get", "tell", "count"])
+_ASKING = frozenset([
+    "what", "which", "who", "whose", "whom", "where", "when", "how", "is", "are", "was", "were", "do", "does", "did", "has", "have",
+    "had",
+])  # fmt: skip
+
+
+def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog) -> bool:
+    """Refuse 'drivers hired' as a column and 'trucks of brand' as one name: the table's own word must not lead there."""
+    if part[-1].word in PREPOSITIONS and part[-1].text.islower():
+        return hit.own == len(words) and hit.score >= 0.97  # "directed by" as a column's whole name
+    if len(words) > 1 and words[-1] in FILLERS and hit.score < 0.97:
+        return False
+    if hit.is_table or len(words) < 2 or hit.own == len(words):
+        return True
+    if any(word.endswith("ed") and len(word) > 4 for word in words) or words[-1] in FILLERS:
+        return False
+    places = [place for place, token in enumerate(part) if token.word == "of"]
+    if not places:
+        return True
+    head = tuple(token.word for token in part[: places[0]] if token.word not in _SKIPPED)
+    if any(other.is_table and other.score >= 0.95 for other in hits(head, text_of(part[: places[0]]), catalog)):
+        return False
+    return any((other.table, other.column) == (hit.table, hit.column) for other in hits(head, text_of(part[: places[0]]), catalog))
+
+
+def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) -> bool:
+    """Say whether a lone word is a verb of the question and not a name: 'make' in 'how many cars does he make'."""
+    if end - start > 1:
+        content = [token.word for token in tokens[start:end] if token.word not in _SKIPPED]
+        return score < 0.99 and all(word in FILLERS for word in content)
+    word = tokens[start].word
+    if word not in FILLERS:
+        return False
+    if score < 0.95 or word in (
+        "list",
+        "show",
+        "name",
+        "data",
+        "table",
+        "record",
+        "is",
+        "has",
+        "have",
+        "value",
+        "what",
+        "who",
+        "are",
+        "no",
+        "in",
+    ):
+        return True
+    before = next((token.word for token in reversed(tokens[:start])), "")
+    return (
+        (asked and start == len(tokens) - 1)
+        or before in ("to", "who", "that", "which", "they", "was", "were", "been")
+        or word.endswith("ed")
+    )
+
+
+def _values(tokens: list[Token], values: Values) -> list[Span]:
+    found: list[Span] = []
+    for start in range(len(tokens)):
+        for end in range(start + 1, min(start + 9, len(tokens)) + 1):
+            part = tokens[start:end]
+            matches = _matches(part, values) or _scattered(part, values)
+            if matches and end - start == 1 and matches[0].how == "partial" and _in_longer_name(tokens, start):
+                continue
+            if not matches:
+                continue
+            quoted = any(token.kind == "quoted" for token in part)
+            name = part[0].is_name or quoted
+            exact = matches[0].how != "partial"
+            weight = (
+                (end - start) * (10.2 if exact and name else 9.2 if exact else 8.0)
+                + (5 if quoted else 0)
+                + (2 if end - start > 1 and exact else 0)
+            )
+            if end - start == 1 and part[0].text.isupper() and exact and len(part[0].text) >= 2:
+                weight += 2
+            found.append(Span(start, end, weight, Chunk("value", text_of(part), part[-1].word, matches=matches, quoted=quoted, name=name)))
+    return found
+
+
+def _matches(part: list[Token], values: Values) -> tuple[Match, ...]:
+    if len(part) == 1 and lemma(part[0].word) in GENDERS and part[0].kind == "word":
+        wanted = GENDERS[lemma(part[0].word)]
+        return tuple(
+            match for word in wanted for match in values.get(word, ()) if match.how != "partial" and str(match.value).lower() in wanted
+        )
+    if all(token.kind == "word" and (token.word in FILLERS or token.word in PREPOSITIONS) for token in part):
+        return ()
+    if part[0].kind == "word" and part[0].word in _SKIPPED and part[0].text.islower():
+        return ()
+    text = " ".join(token.word for token in part)
+    for form in (text, " ".join([*(token.word for token in part[:-1]), lemma(part[-1].word)])):
+        if matches := values.get(form, ()):
+            exact = tuple(match for match in matches if match.how != "partial")
+            if exact:
+                return exact
+            whole = {str(match.value).lower() for match in matches}
+            if any(token.is_name for token in part) or (len(whole) == 1 and next(iter(whole)).startswith(form + " ")):
+                return matches
+    return ()
+
+
+def _scattered(part: list[Token], values: Values) -> tuple[Match, ...]:
+    """Find a name that the data writes together: North Carolina as NorthCarolina."""
+    if len(part) < 2 or not all(token.kind == "word" and token.is_name for token in part):
+        return ()
+    wanted = "".join(token.word for token in part)
+    return tuple(match for token in part for match in values.get(token.word, ()) if "".join(str(match.value).lower().split()) == wanted)
+
+
+def _in_longer_name(tokens: list[Token], place: int) -> bool:
+    """Say whether a capitalised word is only part of a name of several words, so that a partial match means little."""
+    if not tokens[place].is_name or tokens[place].kind == "quoted":
+        return False
+    beside = [tokens[other] for other in (place - 1, place + 1) if 0 < other < len(tokens)]
+    return any(token.kind == "word" and token.is_name for token in beside)
+
+
+def _singles(tokens: list[Token]) -> list[Span]:
+    return [Span(index, index + 1, *_single(token, tokens[index - 1] if index else None)) for index, token in enumerate(tokens)]
+
+
+def _single(token: Token, before: Token | None) -> tuple[float, Chunk]:
+    text, word = token.text, token.word
+    if token.kind in ("number", "ordinal"):
+        return 10.0, Chunk("number", text, word, number=float(word) if "." in word else int(word))
+    if token.kind == "date":
+        return 10.0, Chunk("time", text, word, unit="date", arg="-".join(part.zfill(2) for part in word.split("-")))
+    if token.kind == "decade":
+        return 10.0, Chunk("time", text, word, unit="decade", number=int(word))
+    if token.kind in ("comma", "stop"):
+        return 1.0, Chunk("comma", text, text)
+    if token.kind in ("quoted", "code"):
+        return 9.0, Chunk("word", text, word, quoted=token.kind == "quoted", name=True)
+    return _plain(token, before)
+
+
+def _plain(token: Token, before: Token | None) -> tuple[float, Chunk]:
+    text, word = token.text, token.word
+    if word in MONTHS and not (
+        word in ("may", "mar", "jan", "sep", "dec", "march")
+        and text.islower()
+        and (before is None or before.word not in ("in", "of", "since", "for"))
+    ):
+        return 10.3, Chunk("time", text, word, unit="month", number=MONTHS[word])
+    if lemma(word) in WEEKDAYS:
+        return 10.3, Chunk("time", text, word, unit="weekday", number=WEEKDAYS[lemma(word)])
+    if word in NUMBERS:
+        return 5.0, Chunk("number", text, word, number=NUMBERS[word])
+    if lemma(word) in UNITS:
+        return 5.0, Chunk("unit", text, word, unit=UNITS[lemma(word)])
+    if word in PREPOSITIONS:
+        return 3.0, Chunk("prep", text, word)
+    if text == "US":
+        return 1.0, Chunk("word", text, word, name=True)
+    if word in GREETINGS or word in FILLERS or lemma(word) in FILLERS:
+        return 2.0, Chunk("filler", text, word)
+    if word in UNIT_WORDS:
+        return 1.5, Chunk("filler", text, word, unit=lemma(word))
+    return 1.0, Chunk("word", text, word, name=token.is_name)
