@@ -22,7 +22,7 @@ from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
-from longtable.memory.topics import Topic, current, versions
+from longtable.memory.topics import Found, Topic, current, find_section, versions
 from longtable.memory.view import Layout
 from longtable.nodes.shelf import StoreShelf
 
@@ -180,6 +180,14 @@ class ThreadMemory(Runner):
     async def aversions(self, topic_id: str) -> list[Topic]:
         """Return all versions of a topic, oldest first. Raises `UnknownTopicError`."""
         return _versions(self._values(await self._astate()), topic_id)
+
+    def find_section(self, keyword: str) -> Found | None:
+        """Return the topic section that answers a keyword, titles before contents; its sources are message numbers."""
+        return find_section(topics_of(thread_of(self._values(self._state()))), keyword)
+
+    async def afind_section(self, keyword: str) -> Found | None:
+        """Return the topic section that answers a keyword: see `find_section`."""
+        return find_section(topics_of(thread_of(self._values(await self._astate()))), keyword)
 
     # -- inside -----------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ from longtable.memory.frame import Frame
 from longtable.memory.search import Index, Original, in_turns, text_of
 from longtable.memory.stamps import is_recalled, marks_of
 from longtable.memory.thread import Thread
+from longtable.memory.topic_strategy import topics_of
+from longtable.memory.topics import find_section
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.shelf import StoreShelf, embeds
 from longtable.tools.recall_tool import Hit
@@ -53,8 +55,8 @@ class Originals:
         index = self.index
         most = limit if from_turn is None and to_turn is None else len(index.originals)
         by_words = [original for original, _ in index.search(query, most)]
-        found = in_turns(_fused([by_words, self._by_meaning(query, limit)]), from_turn, to_turn)
-        return [_hit(original) for original in found[:limit]]
+        found = in_turns([*self._of_section(query), *_fused([by_words, self._by_meaning(query, limit)])], from_turn, to_turn)
+        return [_hit(original) for original in {original.number: original for original in found}.values()][:limit]
 
     def numbered(self, numbers: Sequence[int]) -> list[Hit]:
         """Return the folded messages with these numbers, in the order asked."""
@@ -75,6 +77,12 @@ class Originals:
         retired = page(StoreShelf(self.store), str(self.thread_id), 1, thread.archived) if there and self.store else []
         live = [Original(number, message) for number, message in thread.numbered(0, thread.live[1])]
         return [original for original in [*retired, *live] if original.message.id not in thread.excluded]
+
+    def _of_section(self, query: str) -> list[Original]:
+        """Return the source messages of the topic section that answers a query, where the memory is kept in topics."""
+        section = find_section(topics_of(self.thread), query)
+        sources = set(section.section.sources) if section else set()
+        return [original for original in self.index.originals if original.number in sources]
 
     def _by_meaning(self, query: str, limit: int) -> list[Original]:
         if self.store is None or self.thread_id is None or not embeds(self.store):

@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
+from longtable.memory.policy import topics
 from longtable.memory.stamps import RECALLED, kind_of
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import of_type, talk, thread, values_of
@@ -94,6 +95,17 @@ def test_what_was_recalled_is_marked_and_never_folded_as_if_new() -> None:
     talk(conversation, 20, start=40)
     assert read
     assert not any("] tool:" in text for text in read)
+
+
+def test_with_topics_a_sections_sources_are_what_comes_back() -> None:
+    conversation = thread(recaller(), recall=True, policy=topics())
+    conversation.ask("How does the Kingfisher budget of 48,250 euros split?")
+    talk(conversation, 24, start=1, words=10)
+    found = conversation.find_section("Kingfisher")
+    assert found is not None
+    assert 1 in found.section.sources
+    assert "48,250 euros" in conversation.ask("recall Kingfisher").text
+    assert conversation.find_section("xylophone") is None
 
 
 def test_wrong_arguments_are_told_to_the_model() -> None:
