@@ -180,7 +180,7 @@ def _cosql_scores() -> Iterator[Score]:
 def main(arguments: list[str] | None = None) -> None:
     """Print the table; with --misses also each miss."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("datasets", nargs="*", help="chinook northwind hospital library logistics cosql; all if none is named")
+    parser.add_argument("datasets", nargs="*", help="chinook, northwind, cosql or a schema of evals/schemas; all if none is named")
     parser.add_argument("--misses", action="store_true", help="print each wrong or declined question")
     options = parser.parse_args(arguments)
     print("| data set | questions | right | strictly | wrong | declined | right % | first turns % | model calls |")

@@ -23,11 +23,21 @@ class Ordering(Numbers):
                 continue
             each.used = True
             self._order_keys(index)
+        self._end_named()
         self._end_first()
         if self.draft.desc is not None and not self.draft.sorts:
             place = next((i for i, each in enumerate(self.cs) if each.is_op("dir")), 0)
             target = self.after(place, "mention") if self.cs[place].text.endswith("of") else None
             self.draft.sorts.append(Sorting(self._take(target) if target is not None else None))
+
+    def _end_named(self) -> None:
+        """'highest salary first': the column is between."""
+        for first, second, third in zip(self.cs, self.cs[1:], self.cs[2:], strict=False):
+            ends = first.is_op("sup", "most", "top") and second.kind == "mention" and third.is_op("first") and third.arg == "asc"
+            if ends and not first.used and not second.hits[0].is_table:
+                first.used = second.used = third.used = True
+                self.draft.sorts = [each for each in self.draft.sorts if each.chunk is not None or each.func or each.dimension]
+                self.draft.sorts.append(Sorting(second, "", "", first.arg.partition(":")[0] == "max"))
 
     def _end_first(self) -> None:
         """'heaviest first': a direction, and the key too where none is named."""
