@@ -2,17 +2,19 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from longtable.app import render
-from longtable.app.clean import language_of
+from longtable.app.clean import clean_line, language_of
+from longtable.app.counting import limit_for, limit_needed, usage_now
 from longtable.app.screen import Screen, make_console
 from longtable.app.session import Progress, Session, open_session
 from longtable.app.settings import Settings, check_text
-from longtable.app.words import say
+from longtable.app.words import counted, say
+from longtable.graph.errors import SYSTEM_AND_TOOLS, ContextTooLargeError
 from longtable.graph.events import Event
 
 MOST_LINE = 1_000_000
@@ -36,6 +38,24 @@ class BadLine:
     def sentence(self, language: str) -> str:
         """Return what is wrong with it."""
         return say("line", language, number=self.number, reason=say(self.key, language, **self.values))
+
+
+@dataclass
+class Course:
+    """How a turn went: whether it called tools, whether a query gave a result, whether it ended in an answer and no notice."""
+
+    called: bool = False
+    queried: bool = False
+    answered: bool = False
+
+    def note(self, event: Event) -> None:
+        """Take one event of the turn in."""
+        if event["type"] in {"tool_started", "query_started"}:
+            self.called = True
+        if event["type"] == "query_finished":
+            self.queried |= event["status"] == "success"
+        if event["type"] == "answer":
+            self.answered = event["status"] == "answered"
 
 
 class Chat:
@@ -77,23 +97,42 @@ class Chat:
         except Exception as error:
             failed(error)
 
-    def turn(self, text: str) -> None:
-        """Run one turn. Raises its typed error, or KeyboardInterrupt when it was cancelled."""
+    def turn(self, text: str) -> bool:
+        """Run one turn and tell whether it came to an answer. Raises its typed error, or KeyboardInterrupt when it was cancelled."""
         self.screen.language = language_of(text)
         check_text(text)
-        self.screen.results.clear()
         self.screen.asked(text)
-        self._play(self.session.conversation.astream(text))
+        try:
+            course = self._play(self.session.conversation.astream(text))
+        except ContextTooLargeError as error:
+            if error.what != SYSTEM_AND_TOOLS:
+                raise
+            self._limit_too_small("limit_below_tools", limit_for(error.need))
+            return False
+        if course.answered and (course.queried or not course.called):
+            return True
+        # What tools returned was cut for the call to fit, and no query came of it: nobody can answer from that.
+        need = limit_needed(self._values(), self.session.conversation.context)
+        if need is not None:
+            self._limit_too_small("limit_too_small", need)
+        return course.answered and need is None
 
-    def _play(self, events: AsyncIterator[Event]) -> None:
+    def _limit_too_small(self, key: str, need: int) -> None:
+        self.screen.complain(say(key, self.screen.language, need=f"{need:,}", number=need), code="limit_too_small")
+
+    def _play(self, events: AsyncIterator[Event]) -> "Course":
+        course = Course()
+
         async def play() -> None:
             async for event in events:
                 self.screen.event(event)
+                course.note(event)
 
         try:
             self.runner.run(play())  # Ctrl-C cancels the task, hence model call and query, and raises KeyboardInterrupt
         finally:
             self.screen.end()
+        return course
 
     def line(self, text: str) -> None:
         """Take one line of the user: a command or a message. Raises `Leave`, `KeyboardInterrupt`, or a typed error."""
@@ -147,15 +186,22 @@ class Chat:
             self.screen.note("nothing_to_compact")
 
     def _begun(self) -> bool:
-        async def begun() -> bool:
-            state = await self.session.conversation.graph.aget_state(self.session.conversation.config)
-            return state.created_at is not None
+        return bool(self._values())
 
-        return self.runner.run(begun())
+    def _values(self) -> Mapping[str, Any]:
+        """Return the thread's values, empty before its first turn."""
+
+        async def values() -> Mapping[str, Any]:
+            state = await self.session.conversation.graph.aget_state(self.session.conversation.config)
+            return state.values if state.created_at is not None else {}
+
+        return self.runner.run(values())
 
     def _usage(self, _: str) -> None:
-        if self.screen.usage:
-            self.screen.show("usage", render.gauge(self.screen.usage, self.screen.language))
+        # Counted anew: since the gauge of the last call the answer came, and the thread may have been changed.
+        usage = usage_now(self._values(), self.session.conversation.context)
+        if usage:
+            self.screen.show("usage", render.gauge(usage, self.screen.language))
         else:
             self.screen.note("no_usage")
 
@@ -176,9 +222,11 @@ class Chat:
         if not results:
             self.screen.note("no_table")
             return
-        number = int(argument) if argument.isdecimal() else len(results)
+        given = argument[:9]  # Python refuses to read a number of thousands of digits
+        number = int(given) if given.isdecimal() else 0 if given else len(results)
         if not 1 <= number <= len(results):
-            self.screen.complain(say("no_such_table", self.screen.language, number=number, count=len(results)))
+            asked = clean_line(argument, 20)
+            self.screen.complain(counted("no_such_table", self.screen.language, len(results), number=asked))
             return
         self.screen.show("table", render.whole_result(results[number - 1], make_console().width))
 

@@ -87,7 +87,8 @@ def ask(
         with Chat(settings, screen, demo_progress) as chat:
             screen.opened(chat.session)
             chat.resume()
-            chat.turn(question)
+            if not chat.turn(question):
+                raise typer.Exit(1)
 
     _run(
         run,

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from longtable.app.clean import clean, clean_line
-from longtable.app.words import say
+from longtable.app.words import counted, say
 from longtable.graph.errors import InputError, LongtableError
 from longtable.graph.events import ContextCompactionSkipped, ContextCompressed, ContextUsage, QueryFinished, ToolFinished
 
@@ -59,7 +59,7 @@ def query_finished(event: QueryFinished, width: int, language: Language) -> Rend
     if event["status"] == "error":
         return Text(f"  {clean_line(event['name'])}: {clean_line(event.get('error', ''))}", "red")
     count = event.get("row_count", 0)
-    size = say("row" if count == 1 else "rows", language, count=f"{count:,}", ms=event["ms"])
+    size = counted("rows", language, count, ms=event["ms"])
     head = Text(f"  {size}", "dim")
     return Group(head, first_rows(event, width, language)) if count else head
 
@@ -72,9 +72,9 @@ def first_rows(event: QueryFinished, width: int, language: Language) -> Renderab
     parts: list[RenderableType] = [_table(columns[:fit], [row[:fit] for row in cells], _numeric(rows, len(columns)))]
     if len(columns) > fit:
         names = clean_line(", ".join(columns[fit:]), 200)
-        parts.append(Text(say("more_columns", language, count=len(columns) - fit, names=names), "dim"))
+        parts.append(Text(counted("more_columns", language, len(columns) - fit, names=names), "dim"))
     if (more := event.get("row_count", len(rows)) - len(cells)) > 0:
-        parts.append(Text(say("more_rows", language, count=f"{more:,}"), "dim"))
+        parts.append(Text(counted("more_rows", language, more), "dim"))
     return Group(*parts)
 
 
@@ -156,12 +156,12 @@ def _parts(usage: ContextUsage) -> list[tuple[str, int]]:
 
 def compressed(event: ContextCompressed, language: Language) -> Text:
     """Return the line of a compaction."""
-    line = say(
+    line = counted(
         "compacted",
         language,
+        event["messages"],
         before=f"{event['original_tokens']:,}",
         after=f"{event['compressed_tokens']:,}",
-        messages=event["messages"],
         method=say(event["method"], language),
         ms=event["ms"],
     )
@@ -170,7 +170,9 @@ def compressed(event: ContextCompressed, language: Language) -> Text:
 
 def skipped(event: ContextCompactionSkipped, language: Language) -> Text:
     """Return the line of a compaction that was due and did not happen."""
-    return Text(say("not_compacted", language, reasons=clean_line("; ".join(reason["message"] for reason in event["reasons"]), 200)), "yellow")
+    return Text(
+        say("not_compacted", language, reasons=clean_line("; ".join(reason["message"] for reason in event["reasons"]), 200)), "yellow"
+    )
 
 
 def error_texts(error: Exception, language: Language) -> tuple[str, str]:

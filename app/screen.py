@@ -24,12 +24,38 @@ PIPE_WIDTH = 140
 """Columns assumed where the output is no terminal; COLUMNS overrides it."""
 
 
+class Results:
+    """The results of the newest turn that had any: what /table shows."""
+
+    def __init__(self) -> None:
+        self._kept: list[QueryFinished] = []
+        self._old = False
+
+    def next_turn(self) -> None:
+        """Begin a turn: its first result takes the place of those kept."""
+        self._old = True
+
+    def add(self, event: QueryFinished) -> None:
+        """Keep a query's result; an error is none."""
+        if event["status"] != "success":
+            return
+        if self._old:
+            self._kept, self._old = [], False
+        self._kept.append(event)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __getitem__(self, place: int) -> QueryFinished:
+        return self._kept[place]
+
+
 class Screen(Protocol):
     """What a run tells."""
 
     language: str
     usage: ContextUsage | None
-    results: list[QueryFinished]
+    results: "Results"
 
     def opened(self, session: "Session") -> None:
         """Say which thread this is."""
@@ -47,8 +73,8 @@ class Screen(Protocol):
     def error(self, error: Exception) -> None:
         """Show an error in one sentence and a hint."""
 
-    def complain(self, sentence: str) -> None:
-        """Say what is wrong with the input."""
+    def complain(self, sentence: str, code: str = "input") -> None:
+        """Say what is wrong with the input, or with what became of it."""
 
     def note(self, key: str, **values: object) -> None:
         """Say one sentence of the table of words."""
@@ -65,7 +91,7 @@ class ConsoleScreen:
         self.errors = errors or make_console(stderr=True)
         self.language = system_language()
         self.usage: ContextUsage | None = None
-        self.results: list[QueryFinished] = []
+        self.results = Results()
         self._text = ""
         self._live: Live | None = None
 
@@ -73,6 +99,7 @@ class ConsoleScreen:
         self.note("new_thread" if session.new else "old_thread", id=session.thread_id)
 
     def asked(self, text: str) -> None:
+        self.results.next_turn()
         if not self.console.is_terminal:  # in a terminal it stands there already, typed
             self._print(Text(f"> {clean(text)}", "bold"))
 
@@ -101,8 +128,7 @@ class ConsoleScreen:
                 self._answer(event, text)
 
     def _query(self, event: QueryFinished) -> None:
-        if event["status"] == "success":
-            self.results.append(event)
+        self.results.add(event)
         self._print(render.query_finished(event, self.console.width, self.language))
 
     def _answer(self, event: AnswerEvent, streamed: str) -> None:
@@ -139,7 +165,8 @@ class ConsoleScreen:
         self.end()
         self.errors.print(render.error(error, self.language), soft_wrap=True)
 
-    def complain(self, sentence: str) -> None:
+    def complain(self, sentence: str, code: str = "input") -> None:  # noqa: ARG002  # the protocol's; JSON prints it
+        self.end()
         self.errors.print(Text(f"{say('error', self.language)}: {clean(sentence)}", "red"), soft_wrap=True)
 
     def note(self, key: str, **values: object) -> None:
@@ -160,20 +187,21 @@ class JsonScreen:
     def __init__(self) -> None:
         self.language = system_language()
         self.usage: ContextUsage | None = None
-        self.results: list[QueryFinished] = []
+        self.results = Results()
         self._errors = ConsoleScreen()
 
     def opened(self, session: "Session") -> None:
         _emit(type="thread", thread_id=session.thread_id, new=session.new)
 
     def asked(self, text: str) -> None:
+        self.results.next_turn()
         _emit(type="question", text=text)
 
     def event(self, event: Event) -> None:
         if event["type"] == "context_usage":
             self.usage = event
-        if event["type"] == "query_finished" and event["status"] == "success":
-            self.results.append(event)
+        if event["type"] == "query_finished":
+            self.results.add(event)
         _emit(**event)
 
     def end(self) -> str:
@@ -185,8 +213,8 @@ class JsonScreen:
         self._errors.language = self.language
         self._errors.error(error)
 
-    def complain(self, sentence: str) -> None:
-        _emit(type="error", code="input", message=sentence, hint="")
+    def complain(self, sentence: str, code: str = "input") -> None:
+        _emit(type="error", code=code, message=sentence, hint="")
         self._errors.complain(sentence)
 
     def note(self, key: str, **values: object) -> None:

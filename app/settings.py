@@ -77,7 +77,7 @@ def check_apart(*, database: str, store: str) -> None:
         asked = parse_url(database).path
     except ConfigError:  # whoever opens it says what is wrong with it
         return
-    if kept is not None and _same_file(kept, asked):
+    if kept is not None and asked is not None and _same_file(kept, asked):
         raise ConfigError(
             f"--store and --database are the same file, {str(asked)!r}: threads are never kept in the database that is asked; "
             "name another file for --store, or leave it out"

@@ -36,19 +36,39 @@ WORDS: dict[str, dict[str, str]] = {
     "messages": {"en": "messages", "zh": "消息"},
     "estimated": {"en": "estimated", "zh": "估计"},
     "compacted": {
-        "en": "compacted {before} -> {after} tokens ({messages} messages, {method}, {ms} ms)",
-        "zh": "已压缩 {before} -> {after} 个词元（{messages} 条消息，{method}，{ms} 毫秒）",
+        "en": "compacted {before} -> {after} tokens ({count} messages, {method}, {ms} ms)",
+        "zh": "已压缩 {before} -> {after} 个词元（{count} 条消息，{method}，{ms} 毫秒）",
+    },
+    "compacted_1": {
+        "en": "compacted {before} -> {after} tokens ({count} message, {method}, {ms} ms)",
+        "zh": "已压缩 {before} -> {after} 个词元（{count} 条消息，{method}，{ms} 毫秒）",
     },
     "not_compacted": {"en": "not compacted: {reasons}", "zh": "未压缩：{reasons}"},
     "nothing_to_compact": {"en": "There is nothing to compact yet.", "zh": "目前没有可压缩的内容。"},
     "model": {"en": "model", "zh": "模型"},
     "fallback": {"en": "fallback", "zh": "后备"},
     "rows": {"en": "{count} rows, {ms} ms", "zh": "{count} 行，{ms} 毫秒"},
-    "row": {"en": "1 row, {ms} ms", "zh": "1 行，{ms} 毫秒"},
+    "rows_1": {"en": "{count} row, {ms} ms", "zh": "{count} 行，{ms} 毫秒"},
     "more_rows": {"en": "... {count} more rows (/table shows all)", "zh": "... 还有 {count} 行（/table 显示全部）"},
+    "more_rows_1": {"en": "... {count} more row (/table shows all)", "zh": "... 还有 {count} 行（/table 显示全部）"},
     "more_columns": {"en": "... {count} more columns: {names} (/table shows all)", "zh": "... 还有 {count} 列：{names}（/table 显示全部）"},
-    "no_table": {"en": "There is no result table yet.", "zh": "还没有结果表。"},
-    "no_such_table": {"en": "There is no table {number}: this turn has {count}.", "zh": "没有第 {number} 个表：本轮有 {count} 个。"},
+    "more_columns_1": {
+        "en": "... {count} more column: {names} (/table shows all)",
+        "zh": "... 还有 {count} 列：{names}（/table 显示全部）",
+    },
+    "no_table": {"en": "No result was shown in this chat yet.", "zh": "本次聊天还没有显示过结果。"},
+    "no_such_table": {"en": "There is no table {number}: there are {count}.", "zh": "没有第 {number} 个表：共有 {count} 个。"},
+    "no_such_table_1": {"en": "There is no table {number}: there is {count}.", "zh": "没有第 {number} 个表：共有 {count} 个。"},
+    "limit_too_small": {
+        "en": "The model's limit is too small for this: what the tools returned needs one of {need} tokens at least "
+        "(--model-limit {number}, or a model that takes more).",
+        "zh": "模型上限太小：工具返回的内容至少需要 {need} 个词元的上限（--model-limit {number}，或换上限更大的模型）。",
+    },
+    "limit_below_tools": {
+        "en": "The model's limit is too small: instructions and tools alone need one of {need} tokens at least "
+        "(--model-limit {number}, or a model that takes more).",
+        "zh": "模型上限太小：仅指令和工具就至少需要 {need} 个词元的上限（--model-limit {number}，或换上限更大的模型）。",
+    },
     "no_usage": {"en": "Nothing was counted yet: ask something first.", "zh": "还没有计数：请先提问。"},
     "no_history": {"en": "The thread is empty so far.", "zh": "会话还是空的。"},
     "no_threads": {"en": "There are no threads yet.", "zh": "还没有会话。"},
@@ -63,8 +83,8 @@ WORDS: dict[str, dict[str, str]] = {
     "help_threads": {"en": "list the threads of this store", "zh": "列出所有会话"},
     "help_tables": {"en": "list the tables of the database", "zh": "列出数据库中的表"},
     "help_table": {
-        "en": "show the last result in full (/table 2: the second of this turn)",
-        "zh": "完整显示最近的结果（/table 2：本轮第二个）",
+        "en": "show the last result in full (/table 2: the second of its turn)",
+        "zh": "完整显示最近的结果（/table 2：同一轮的第二个）",
     },
     "help_quit": {"en": "leave", "zh": "离开"},
 }
@@ -74,6 +94,11 @@ def say(key: str, language: str, **values: object) -> str:
     """Return one sentence of the table, filled in."""
     words = WORDS[key]
     return words.get(language, words["en"]).format(**values)
+
+
+def counted(key: str, language: str, count: int, **values: object) -> str:
+    """Return a sentence about a number of things: English says one of them otherwise (the key with `_1`)."""
+    return say(f"{key}_1" if count == 1 else key, language, count=f"{count:,}", **values)
 
 
 def system_language() -> str:

@@ -1,6 +1,7 @@
 """The command line through real processes: ask, chat, threads, and what goes wrong."""
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -152,6 +153,82 @@ def test_every_command_of_a_chat_answers(home: Home, server: ModelServer) -> Non
     assert "customer" in shown["tables"]
     assert "/quit" in shown["help"]
     assert len(server.requests) == 1
+
+
+def test_table_shows_the_last_result_of_the_chat(home: Home, server: ModelServer) -> None:
+    first = call("run_sql", sql="SELECT 'early' AS a")
+    two = calls(
+        ToolCall(name="run_sql", arguments='{"sql": "SELECT 11 AS a"}', id="c1"),
+        ToolCall(name="run_sql", arguments='{"sql": "SELECT 22 AS a"}', id="c2"),
+    )
+    failing = call("run_sql", sql="SELECT nothing FROM orders")
+    server.script(first, say("one"), two, say("two"), say("thanks"), failing, say("no"))
+    talk = "a\nb\nc\n/table\n/table 1\nd\n/table\n/table 2\n/table 3\n/table x\n/table " + "9" * 5_000
+    events = home.events("chat", *using(server), stdin=talk.encode())
+    shown = [event["text"] for event in events if event["type"] == "command"]
+    assert [("11" in text, "22" in text, "early" in text) for text in shown] == [
+        (False, True, False),
+        (True, False, False),
+        (False, True, False),
+        (False, True, False),
+    ]
+    errors = [event["message"] for event in events if event["type"] == "error"]
+    assert errors == [f"There is no table {number}: there are 2." for number in ("3", "x", "9" * 19 + "…")]
+
+
+def test_usage_after_a_compaction_is_the_new_one(home: Home, server: ModelServer) -> None:
+    server.always(say("word " * 150))
+    talk = "".join(f"question {n}\n" for n in range(12)) + "/usage\n/compact\n/usage\n"
+    events = home.events("chat", "--thread", "t", *using(server), stdin=talk.encode())
+    before, after = (event["text"] for event in events if event["type"] == "command")
+    folded = next(event for event in events if event["type"] == "context_compressed")
+    assert f" {folded['original_tokens']:,} / " in before
+    assert f" {folded['compressed_tokens']:,} / " in after
+    again = home.events("chat", "--thread", "t", *using(server), stdin=b"/usage\n")
+    assert [event["text"] for event in again if event["type"] == "command"] == [after]
+
+
+def test_a_limit_that_is_too_small_fails_and_names_the_one_it_takes(home: Home) -> None:
+    limit = "1000"
+    for _ in range(5):
+        done = home.run("ask", "How many orders are there?", "--model-limit", limit)
+        if done.returncode == 0:
+            break
+        found = re.search(r"limit is too small.*\(--model-limit (\d+),", done.stderr)
+        assert found, done.stderr
+        assert int(found[1]) > int(limit)
+        limit = found[1]
+    assert "There are 30 orders" in done.stdout
+    assert int(limit) <= 2_200  # it needs no more than what it had to be told
+
+
+def test_a_limit_that_is_too_small_is_told_line_by_line_in_a_piped_chat(home: Home) -> None:
+    done = home.run("chat", "--model-limit", "1500", stdin="How many orders are there?\n有多少 orders？\n/tables\n".encode())
+    assert done.returncode == 0
+    assert "needs one of" in done.stderr.splitlines()[0]
+    assert "至少需要" in done.stderr.splitlines()[1]
+    assert "customer" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ([call("list_tables"), call("run_sql", sql="SELECT 1 AS one"), say("One.")], 0),
+        ([call("list_tables"), say("There is one table.")], 0),
+        ([say("Hello.")], 0),
+        ([empty(), empty()], 1),
+    ],
+)
+def test_ask_fails_when_there_is_no_answer(home: Home, server: ModelServer, script: list[Step], code: int) -> None:
+    server.script(*script)
+    assert home.run("ask", "hello", *using(server)).returncode == code
+
+
+def test_ask_fails_when_the_models_calls_are_spent(home: Home, server: ModelServer) -> None:
+    server.always(call("list_tables"))
+    done = home.run("ask", "hello", *using(server))
+    assert done.returncode == 1
+    assert "limit is too small" not in done.stderr  # all it called fits: the limit is not to blame
 
 
 def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> None:

@@ -11,6 +11,7 @@ from longtable.app.clean import clean, clean_line, json_line, language_of
 from longtable.app.words import WORDS, say
 from longtable.graph.errors import ConfigError, MessageTooLongError, ProviderRateLimitedError
 from longtable.graph.events import ContextUsage, QueryFinished
+from longtable.tools.catalog import Catalog, Column, Table
 
 
 def drawn(what: RenderableType, width: int = 100) -> str:
@@ -130,6 +131,24 @@ def test_columns_that_do_not_fit_are_named_and_shown_by_the_whole_result() -> No
 def test_one_column_wider_than_the_screen_is_folded_not_lost() -> None:
     event = finished(["long"], [["word " * 11]])
     assert drawn(render.first_rows(event, 30, "en"), 30).count("word") == 11
+
+
+@pytest.mark.parametrize(("rows", "said"), [(1, "1 row, 3 ms"), (2, "2 rows, 3 ms"), (21, "... 1 more row ("), (22, "... 2 more rows (")])
+def test_one_row_is_one_row(rows: int, said: str) -> None:
+    assert said in drawn(render.query_finished(finished(["n"], [[n] for n in range(rows)]), 80, "en"))
+
+
+def test_one_column_left_out_is_one_column() -> None:
+    text = drawn(render.first_rows(finished(["a", "b"], [["x" * 40, "y" * 40]]), 60, "en"), 60)
+    assert "... 1 more column: b" in text
+
+
+def test_a_name_with_a_line_break_stays_on_its_line_of_the_list() -> None:
+    odd = Table("two\nlines", "table", (Column("a\nb", "TEXT"),))
+    text = drawn(render.tables(Catalog((odd, Table("plain", "view", (Column("c", "TEXT"),))))))
+    assert "two⏎lines" in text
+    assert "a b" in text
+    assert len(text.splitlines()) == 6
 
 
 def test_empty_result_is_a_line_without_a_table() -> None:

@@ -1,0 +1,69 @@
+"""What a thread's next call would take, and the model limit its last turn would have needed."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+
+from longtable.graph.context import Context
+from longtable.graph.events import ContextUsage
+from longtable.graph.state import layout_of
+from longtable.memory.policy import CompactionPolicy
+from longtable.memory.rounds import all_calls, split_rounds
+from longtable.memory.tokens import PRIMING
+from longtable.memory.view import build_view
+from longtable.nodes.estimate import usage_event
+from longtable.nodes.ingest import NOTE_TOKENS
+
+
+def usage_now(values: Mapping[str, Any], context: Context) -> ContextUsage | None:
+    """Count the next call as the thread is now, None before its first turn."""
+    if not values.get("brief"):
+        return None
+    layout = layout_of(values, context)
+    return usage_event(build_view(layout), layout.frame)
+
+
+def limit_needed(values: Mapping[str, Any], context: Context) -> int | None:
+    """Return the least model limit that shows the last turn's tool results whole, None when they were shown so.
+
+    Older rounds and memory are left aside: they give way first. A call made twice counts once.
+    """
+    if not values.get("brief"):
+        return None
+    layout = layout_of(values, context)
+    frame, rounds = layout.frame, split_rounds(layout.messages)
+    if not rounds or not any(isinstance(message, ToolMessage) for message in rounds[-1]):
+        return None
+    around = frame.counter.message(SystemMessage(frame.system)) + frame.tool_tokens + PRIMING + NOTE_TOKENS
+    need = around + sum(map(frame.counter.message, _once(rounds[-1])))
+    if need <= frame.threshold_tokens:
+        return None
+    return limit_for(need, share=frame.policy.threshold / frame.factor)
+
+
+def limit_for(tokens: int, *, share: float = CompactionPolicy().threshold) -> int:
+    """Return the least model limit of which so many tokens are less than this share, rounded up to hundreds: a number to type."""
+    return math.ceil((tokens + 1) / share / 100) * 100
+
+
+def _once(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return a turn's messages without its final answer, and without calls that repeat earlier ones."""
+    seen: set[str] = set()
+    dropped: set[str | None] = set()
+    kept: list[BaseMessage] = []
+    for message in messages:
+        if isinstance(message, AIMessage):
+            calls = all_calls(message)
+            key = str([(call["name"], call["args"]) for call in calls])
+            if not calls:
+                continue
+            if key in seen:
+                dropped |= {call["id"] for call in calls}
+                continue
+            seen.add(key)
+        if isinstance(message, ToolMessage) and message.tool_call_id in dropped:
+            continue
+        kept.append(message)
+    return kept
