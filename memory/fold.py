@@ -238,6 +238,7 @@ def _record(job: Job, draft: Draft) -> dict[str, Any]:
         "from_id": previous["from_id"] if previous else thread.messages[0].id,
         "to_id": thread.messages[fold.end - 1].id,
         "count": job.count,
+        "length": thread.length,
         "folded": fold.end - fold.start,
         "summary": draft.text,
         "pins": [pin.as_json() for pin in _pins(job, draft)],

@@ -54,7 +54,9 @@ def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
     if when != "asked" and not _is_due(layout, when):
         return None
     record, start = thread.live
-    fresh = len(thread.messages) - start
+    # Rounds the last fold left stand after it, but are not new; a view that is over does not wait for new ones.
+    left = record.get("length", 0) if record and not _is_over(layout, when) else 0
+    fresh = thread.length - max(left, thread.archived + start)
     if when != "asked" and not urgent and (thread.length < policy.min_messages or (record and fresh < policy.min_new_messages)):
         return None
     rounds = split_rounds(thread.messages[start:])
@@ -75,12 +77,17 @@ def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
 
 
 def _is_due(layout: Layout, when: When) -> bool:
-    frame, policy, parts = layout.frame, layout.frame.policy, layout.parts
-    if parts.total > (frame.ahead_tokens if when == "ahead" else frame.threshold_tokens):
+    policy, parts = layout.frame.policy, layout.parts
+    if _is_over(layout, when):
         return True
     if policy.trigger_tokens is not None and parts.memory + parts.messages > policy.trigger_tokens:
         return True
     return _many(layout)
+
+
+def _is_over(layout: Layout, when: When) -> bool:
+    frame = layout.frame
+    return layout.parts.total > (frame.ahead_tokens if when == "ahead" else frame.threshold_tokens)
 
 
 def _many(layout: Layout) -> bool:

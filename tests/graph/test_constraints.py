@@ -65,7 +65,7 @@ def rounds(count: int, chinese: bool) -> list[tuple[str, str]]:
 def early_rounds(chinese: bool) -> int:
     """Return how many rounds the first `EARLY_TOKENS` tokens hold."""
     total = 0
-    for number, (question, told) in enumerate(rounds(200, chinese)):
+    for number, (question, told) in enumerate(rounds(130, chinese)):
         total += counter("o200k_base").messages([HumanMessage(question), AIMessage(told)])
         if total > EARLY_TOKENS:
             return number
@@ -76,7 +76,7 @@ def spoken(constraint: str, place: int, chinese: bool) -> list[BaseMessage]:
     """Return a long talk with the constraint at one of `PLACES` places, beside a question, before or behind it."""
     at = round(place * (early_rounds(chinese) - 1) / (PLACES - 1))
     messages: list[BaseMessage] = []
-    for number, (question, told) in enumerate(rounds(200, chinese)):
+    for number, (question, told) in enumerate(rounds(130, chinese)):
         if number == at:
             question = f"{question} {constraint}" if place % 2 else f"{constraint} {question}"
         messages += [

@@ -331,13 +331,13 @@ def test_a_rule_that_holds_the_blocks_own_tags_does_not_stop_every_fold(rule: st
 
 @settings(deadline=None, max_examples=25)
 @given(history=histories(recalls=True), kind=st.sampled_from(["rolling", "topics"]), says=st.sampled_from([None, *SAYS]))
-def test_no_fold_that_frees_much_is_ever_given_up(history: list[BaseMessage], kind: str, says: str | None) -> None:
-    """The fallback passes the gate wherever the folded rounds are some hundred tokens: nothing need be left out unseen."""
+def test_no_fold_that_has_room_for_a_text_is_ever_given_up(history: list[BaseMessage], kind: str, says: str | None) -> None:
+    """The fallback passes the gate wherever there is room for some lines: beside a newest round that fills the threshold there is none."""
     talking = talk_of(4_000, kind, says)
     for _ in talking.hear(history):
         pass
     for job, outcome in zip(talking.jobs, talking.outcomes, strict=True):
-        assert outcome.record or job.fold.folded_tokens < 400, outcome.reasons
+        assert outcome.record or job.budget < 100, outcome.reasons
 
 
 # -- 6: exactly once ------------------------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ def test_every_kth_memory_is_made_from_the_originals_and_the_others_continue(eve
     talking = talk_of(3_000, "rolling", "good", window=200_000, rebuild_every=every)
     for _ in talking.hear(talk(80, words=60)):
         pass
-    assert len(talking.jobs) >= 2 * max(every, 3)
+    assert len(talking.jobs) > max(every, 3)
     for number, (job, requests) in enumerate(zip(talking.jobs, talking.asked, strict=True), 1):
         read = str(requests[0][-1].text)
         rebuilt = bool(every) and number % every == 0
