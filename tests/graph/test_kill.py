@@ -4,13 +4,15 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from longtable.graph import Conversation, open_persistence
 from tests.memory.test_rounds import assert_paired
-from tests.support.doomed import CONTEXT, graph_on
+from tests.support.doomed import CONTEXT, FOLDING, TIGHT, graph_on, question
 
 ROOT = Path(__file__).parents[2]
 WRITES = 34
@@ -18,8 +20,8 @@ WRITES = 34
 POINTS = sorted(random.Random(7).sample(range(WRITES), 20))
 
 
-def run_until_killed(url: str, point: int) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "ignore", "-m", "tests.support.doomed", url, str(point)]
+def run_until_killed(url: str, point: int, turn: int = 2) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "ignore", "-m", "tests.support.doomed", url, str(point), str(turn)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -60,3 +62,35 @@ def test_the_points_cover_a_whole_turn(tmp_path: Path) -> None:
     done = run_until_killed(f"sqlite:///{tmp_path}/chat.db", 10_000)
     assert done.returncode == 0, done.stderr
     assert f"survived {WRITES} writes" in done.stdout
+
+
+FOLDS, RETIRES = 13, 14
+"""Turns of the tight talk after whose answer something is folded, and something retires."""
+
+
+@cache
+def writes_in(turn: int) -> int:
+    """Return how many writes a tight talk's last turn has, once it is sure that this turn folds or retires something."""
+    with tempfile.TemporaryDirectory() as folder:
+        whole = run_until_killed(f"sqlite:///{folder}/chat.db", 10_000, turn)
+    assert f"{'context_compressed' if turn == FOLDS else 'messages_retired'} {turn}" in whole.stdout
+    return int(whole.stdout.split("survived ")[1].split()[0])
+
+
+@pytest.mark.parametrize("turn", [FOLDS, RETIRES])
+@pytest.mark.parametrize("back", [1, 3, 4, 6, 8, 10])
+def test_a_kill_while_the_next_turn_is_prepared_loses_and_doubles_nothing(turn: int, back: int, tmp_path: Path) -> None:
+    """`back`: how many writes before the end of the turn. The store is written before the transcript lets go."""
+    url = f"sqlite:///{tmp_path}/chat.db"
+    done = run_until_killed(url, writes_in(turn) - back, turn)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    with open_persistence(url) as kept:
+        conversation = Conversation(graph_on(kept.checkpointer, kept.store, FOLDING), "t", context=TIGHT)
+        if conversation.pending():
+            list(conversation.resume())
+        for n in range(turn + 1, turn + 5):
+            conversation.ask(question(n, tight=True))
+        history = conversation.history()
+        assert [m.text for m in history if m.type == "human"] == [question(n, tight=True) for n in range(1, turn + 5)]
+        assert len(history) == 4 * (turn + 4) == len({m.id for m in history})
+        assert_paired(conversation.view()[1:])

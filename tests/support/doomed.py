@@ -1,26 +1,31 @@
 """A process that talks on a thread and is killed with SIGKILL at a given write of the checkpointer.
 
-    python -m tests.support.doomed sqlite:////tmp/x.db POINT
+    python -m tests.support.doomed sqlite:////tmp/x.db POINT [TURN]
 
-POINT: the number of the write within the second turn, from 0; even: just before it, odd: just after. What was written
-is told on standard output: "asked N" before a turn, "answered N" after it.
+POINT: the number of the write within the doomed turn, from 0; even: just before it, odd: just after. TURN: which turn,
+2 by default. What was written is told on standard output: "asked N" before a turn, "answered N" after it.
 """
 
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.store.base import Op, PutOp
+from langgraph.store.sqlite import SqliteStore
 
-from longtable.graph import Context, Conversation, build_graph, open_persistence
+from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
 from longtable.graph.running import Graph
 from tests.support.models import ScriptedModel, call
 
 CONTEXT = Context(model_limit=8_000)
+TIGHT = Context(model_limit=2_500)
+FOLDING = CompactionPolicy(retire_after=12, keep_rounds=2, min_messages=4, min_new_messages=1)
+"""With TIGHT: every few turns something is folded after the answer, and something retires."""
 
 
 @tool
@@ -35,50 +40,82 @@ def say(messages: Sequence[BaseMessage]) -> AIMessage:
     return AIMessage(f"answer to {question}") if messages[-1].type == "tool" else call("add", a=1, b=2)
 
 
-def graph_on(checkpointer: Any, store: Any) -> Graph:
+def graph_on(checkpointer: Any, store: Any, policy: CompactionPolicy | None = None) -> Graph:
     """Return the graph both the doomed process and its heir run."""
-    return build_graph(model=ScriptedModel(say=say), tools=[add]).compile(checkpointer=checkpointer, store=store)
+    return build_graph(model=ScriptedModel(say=say), tools=[add], policy=policy).compile(checkpointer=checkpointer, store=store)
 
 
-class DoomedSaver(SqliteSaver):
-    """Kills its own process at the given point; `armed` counts from then on."""
+def question(turn: int, *, tight: bool) -> str:
+    """Return the question of a turn."""
+    return f"question {turn}" + (" w" * 60 if tight else "")
+
+
+class Doom:
+    """Kills its own process at the given write; `armed` counts from then on."""
 
     point = -1
     armed = False
     writes = 0
 
-    def _pass(self) -> None:
+    def pass_(self) -> None:
+        """Count one more place where a process may die."""
         if self.armed:
             if self.writes == self.point:
                 os.kill(os.getpid(), signal.SIGKILL)
             self.writes += 1
 
+
+DOOM = Doom()
+
+
+class DoomedSaver(SqliteSaver):
+    """Passes before and after each write."""
+
     def put(self, *args: Any, **kwargs: Any) -> Any:
-        self._pass()
+        DOOM.pass_()
         done = super().put(*args, **kwargs)
-        self._pass()
+        DOOM.pass_()
         return done
 
     def put_writes(self, *args: Any, **kwargs: Any) -> None:
-        self._pass()
+        DOOM.pass_()
         super().put_writes(*args, **kwargs)
-        self._pass()
+        DOOM.pass_()
 
 
-def main(url: str, point: int) -> None:
-    """Run two turns; die in the second."""
+class DoomedStore(SqliteStore):
+    """Passes before and after each batch that writes."""
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        ops = list(ops)
+        writes = any(isinstance(op, PutOp) for op in ops)
+        if writes:
+            DOOM.pass_()
+        done = super().batch(ops)
+        if writes:
+            DOOM.pass_()
+        return done
+
+
+def main(url: str, point: int, doomed: int = 2) -> None:
+    """Run turns; die in the last."""
+    tight = doomed > 2
     with open_persistence(url) as kept:
         assert isinstance(kept.checkpointer, SqliteSaver)
-        saver = DoomedSaver(kept.checkpointer.conn)
-        saver.point = point
-        conversation = Conversation(graph_on(saver, kept.store), "t", context=CONTEXT)
-        for turn in (1, 2):
-            saver.armed = turn == 2
+        assert isinstance(kept.store, SqliteStore)
+        DOOM.point = point
+        store = DoomedStore(kept.store.conn) if tight else kept.store
+        graph = graph_on(DoomedSaver(kept.checkpointer.conn), store, FOLDING if tight else None)
+        conversation = Conversation(graph, "t", context=TIGHT if tight else CONTEXT)
+        for turn in range(1, doomed + 1):
+            DOOM.armed = turn == doomed
             print(f"asked {turn}", flush=True)
-            conversation.ask(f"question {turn}")
+            for event in conversation.stream(question(turn, tight=tight)):
+                if event["type"] in {"answer", "context_compressed", "messages_retired"}:
+                    print(f"{event['type']} {turn}", flush=True)
             print(f"answered {turn}", flush=True)
-    print(f"survived {saver.writes} writes", flush=True)
+    print(f"survived {DOOM.writes} writes", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), *map(int, sys.argv[3:]))
