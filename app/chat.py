@@ -7,24 +7,18 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from longtable.app import render
-from longtable.app.clean import clean_line, language_of
-from longtable.app.counting import limit_for, limit_needed, usage_now
-from longtable.app.screen import Screen, make_console
+from longtable.app.clean import language_of
+from longtable.app.commands import Commands, Leave
+from longtable.app.counting import limit_for, limit_needed
+from longtable.app.screen import Screen
 from longtable.app.session import Progress, Session, open_session
 from longtable.app.settings import Settings, check_text
-from longtable.app.words import counted, say
+from longtable.app.words import say
 from longtable.graph.errors import SYSTEM_AND_TOOLS, ContextTooLargeError
 from longtable.graph.events import Event
 
 MOST_LINE = 1_000_000
 """Bytes read of one piped line; what is longer is skipped without keeping it in memory."""
-CLIP_VIEW = 600
-COMMANDS = ("help", "history", "view", "compact", "usage", "threads", "tables", "table", "quit")
-
-
-class Leave(Exception):
-    """The user wants to leave."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +106,7 @@ class Chat:
         if course.answered and (course.queried or not course.called):
             return True
         # What tools returned was cut for the call to fit, and no query came of it: nobody can answer from that.
-        need = limit_needed(self._values(), self.session.conversation.context)
+        need = limit_needed(self.values(), self.session.conversation.context)
         if need is not None:
             self._limit_too_small("limit_too_small", need)
         return course.answered and need is None
@@ -141,54 +135,11 @@ class Chat:
         else:
             self.turn(text)
 
-    # -- commands ---------------------------------------------------------------------------------------------------
-
     def command(self, text: str) -> None:
         """Run a slash command."""
-        name, _, argument = text[1:].strip().partition(" ")
-        actions: dict[str, Callable[[str], None]] = {
-            "help": self._help,
-            "history": self._history,
-            "view": self._view,
-            "compact": self._compact,
-            "usage": self._usage,
-            "threads": self._threads,
-            "tables": self._tables,
-            "table": self._table,
-            "quit": self._quit,
-            "exit": self._quit,
-        }
-        if name not in actions:
-            self.screen.complain(say("unknown_command", self.screen.language, name=f"/{name}"))
-            return
-        actions[name](argument.strip())
+        Commands(self).run(text)
 
-    def _help(self, _: str) -> None:
-        self.screen.show("help", render.commands(COMMANDS, self.screen.language))
-
-    def _history(self, _: str) -> None:
-        if not self._begun():
-            self.screen.note("no_history")
-            return
-        self.screen.show("history", render.messages(self.runner.run(self.session.conversation.ahistory()), most=CLIP_VIEW))
-
-    def _view(self, _: str) -> None:
-        if not self._begun():
-            self.screen.note("no_history")
-            return
-        self.screen.show("view", render.messages(self.runner.run(self.session.conversation.aview())))
-
-    def _compact(self, _: str) -> None:
-        event = self.runner.run(self.session.conversation.acompact()) if self._begun() else None
-        if event:
-            self.screen.event(event)
-        else:
-            self.screen.note("nothing_to_compact")
-
-    def _begun(self) -> bool:
-        return bool(self._values())
-
-    def _values(self) -> Mapping[str, Any]:
+    def values(self) -> Mapping[str, Any]:
         """Return the thread's values, empty before its first turn."""
 
         async def values() -> Mapping[str, Any]:
@@ -196,42 +147,6 @@ class Chat:
             return state.values if state.created_at is not None else {}
 
         return self.runner.run(values())
-
-    def _usage(self, _: str) -> None:
-        # Counted anew: since the gauge of the last call the answer came, and the thread may have been changed.
-        usage = usage_now(self._values(), self.session.conversation.context)
-        if usage:
-            self.screen.show("usage", render.gauge(usage, self.screen.language))
-        else:
-            self.screen.note("no_usage")
-
-    def _threads(self, _: str) -> None:
-        from longtable.graph.threads import alist_threads
-
-        infos = self.runner.run(alist_threads(self.session.persistence))
-        if infos:
-            self.screen.show("threads", render.threads(infos))
-        else:
-            self.screen.note("no_threads")
-
-    def _tables(self, _: str) -> None:
-        self.screen.show("tables", render.tables(self.session.database.catalog()))
-
-    def _table(self, argument: str) -> None:
-        results = self.screen.results
-        if not results:
-            self.screen.note("no_table")
-            return
-        given = argument[:9]  # Python refuses to read a number of thousands of digits
-        number = int(given) if given.isdecimal() else 0 if given else len(results)
-        if not 1 <= number <= len(results):
-            asked = clean_line(argument, 20)
-            self.screen.complain(counted("no_such_table", self.screen.language, len(results), number=asked))
-            return
-        self.screen.show("table", render.whole_result(results[number - 1], make_console().width))
-
-    def _quit(self, _: str) -> None:
-        raise Leave
 
 
 def piped_lines(stream: BinaryIO) -> Iterator[str | BadLine]:

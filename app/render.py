@@ -15,17 +15,28 @@ from rich.text import Text
 from longtable.app.clean import clean, clean_line
 from longtable.app.words import counted, say
 from longtable.graph.errors import InputError, LongtableError
-from longtable.graph.events import ContextCompactionSkipped, ContextCompressed, ContextUsage, QueryFinished, ToolFinished
+from longtable.graph.events import (
+    ContextCompactionSkipped,
+    ContextCompressed,
+    ContextUsage,
+    MessagesRetired,
+    QueryFinished,
+    Recall,
+    ToolFinished,
+)
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from longtable.graph.threads import ThreadInfo
+    from longtable.memory.pins import Pin
+    from longtable.memory.topics import Topic
     from longtable.tools.catalog import Catalog
 
 SHOWN_ROWS = 20
 MOST_CELL = 60
 GAUGE_CELLS = 24
+USUAL_STRATEGY = "rolling"
 Language = str
 
 
@@ -155,17 +166,39 @@ def _parts(usage: ContextUsage) -> list[tuple[str, int]]:
 
 
 def compressed(event: ContextCompressed, language: Language) -> Text:
-    """Return the line of a compaction."""
+    """Return the line of a compaction; what is as ever (one summary, all text read) is not said."""
+    how = [say(event["method"], language)]
+    if event["strategy"] != USUAL_STRATEGY:
+        how.insert(0, clean_line(event["strategy"], 40))
+    if event["rebuilt"]:
+        how.append(say("from_originals", language))
+    if event["ahead"]:
+        how.append(say("ahead", language))
+    if event["coverage"] < 1:
+        how.append(say("coverage", language, share=int(event["coverage"] * 100)))
     line = counted(
         "compacted",
         language,
         event["messages"],
         before=f"{event['original_tokens']:,}",
         after=f"{event['compressed_tokens']:,}",
-        method=say(event["method"], language),
-        ms=event["ms"],
+        how=say("comma", language).join([*how, say("ms", language, ms=event["ms"])]),
     )
     return Text(line, "magenta")
+
+
+def retired(event: MessagesRetired, language: Language) -> Text:
+    """Return the line of messages that went to the archive."""
+    return Text(counted("retired", language, event["messages"], archived=f"{event['archived']:,}"), "dim")
+
+
+def recalled(event: Recall, language: Language) -> Text:
+    """Return the line of originals that came back for a call."""
+    query = clean_line(event["query"], 80)
+    if not event["found"]:
+        return Text(say("recalled_none", language, query=query), "dim")
+    turns = say("of_turns", language, turns=clean_line(", ".join(map(str, event["turns"])), 60)) if event["turns"] else ""
+    return Text(counted("recalled", language, event["found"], query=query, turns=turns), "cyan")
 
 
 def skipped(event: ContextCompactionSkipped, language: Language) -> Text:
@@ -212,6 +245,23 @@ def tables(catalog: "Catalog") -> RenderableType:
     """Return the catalogue's tables with their columns."""
     rows = [[cell(table.name), table.kind, clean_line(", ".join(column.name for column in table.columns), 400)] for table in catalog.tables]
     return _table(("table", "kind", "columns"), rows, (False, False, False))
+
+
+def pins(shown: Sequence["Pin"], language: Language) -> RenderableType:
+    """Return the statements that stay word for word, whole."""
+    rows = [[pin.id, pin.kind, str(pin.turn), cell(pin.text, most=None)] for pin in shown]
+    return _listed(("id", "kind", "turn", "text"), rows, language)
+
+
+def topics(shown: Sequence["Topic"], language: Language) -> RenderableType:
+    """Return the topics, each with its newest summary."""
+    rows = [[cell(topic.id), str(topic.version), cell(topic.title), cell(topic.summary, most=400)] for topic in shown]
+    return _listed(("id", "version", "title", "summary"), rows, language)
+
+
+def _listed(names: Sequence[str], rows: Sequence[Sequence[str]], language: Language) -> Table:
+    heads = [say(f"head_{name}", language) for name in names]
+    return _table(heads, [[clean_line(value, 10_000) for value in row] for row in rows], [name in {"turn", "version"} for name in names])
 
 
 def commands(names: Sequence[str], language: Language) -> RenderableType:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from longtable.app import render
-from longtable.app.clean import clean, json_line
+from longtable.app.clean import clean, clean_line, json_line
 from longtable.app.demo import OnStep, Step
 from longtable.app.streams import takes_unicode, writing
 from longtable.app.words import say, system_language
@@ -124,6 +124,10 @@ class ConsoleScreen:
                 self._print(render.compressed(event, self.language))
             case "context_compaction_skipped":
                 self._print(render.skipped(event, self.language))
+            case "messages_retired":
+                self._print(render.retired(event, self.language))
+            case "recall":
+                self._print(render.recalled(event, self.language))
             case "answer":
                 self._answer(event, text)
 
@@ -171,7 +175,7 @@ class ConsoleScreen:
 
     def note(self, key: str, **values: object) -> None:
         self.end()
-        self._print(Text(clean(say(key, self.language, **values)), "dim"))
+        self._print(Text(clean_line(say(key, self.language, **values)), "dim"))
 
     def show(self, command: str, drawn: RenderableType) -> None:  # noqa: ARG002  # the protocol's; JSON prints it
         self._print(drawn)

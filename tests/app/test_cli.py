@@ -157,12 +157,9 @@ def test_every_command_of_a_chat_answers(home: Home, server: ModelServer) -> Non
 
 def test_table_shows_the_last_result_of_the_chat(home: Home, server: ModelServer) -> None:
     first = call("run_sql", sql="SELECT 'early' AS a")
-    two = calls(
-        ToolCall(name="run_sql", arguments='{"sql": "SELECT 11 AS a"}', id="c1"),
-        ToolCall(name="run_sql", arguments='{"sql": "SELECT 22 AS a"}', id="c2"),
-    )
+    two = [call("run_sql", sql="SELECT 11 AS a"), call("run_sql", sql="SELECT 22 AS a")]
     failing = call("run_sql", sql="SELECT nothing FROM orders")
-    server.script(first, say("one"), two, say("two"), say("thanks"), failing, say("no"))
+    server.script(first, say("one"), *two, say("two"), say("thanks"), failing, say("no"))
     talk = "a\nb\nc\n/table\n/table 1\nd\n/table\n/table 2\n/table 3\n/table x\n/table " + "9" * 5_000
     events = home.events("chat", *using(server), stdin=talk.encode())
     shown = [event["text"] for event in events if event["type"] == "command"]
@@ -174,6 +171,55 @@ def test_table_shows_the_last_result_of_the_chat(home: Home, server: ModelServer
     ]
     errors = [event["message"] for event in events if event["type"] == "error"]
     assert errors == [f"There is no table {number}: there are 2." for number in ("3", "x", "9" * 19 + "…")]
+
+
+def test_a_compaction_can_be_undone_in_a_chat(home: Home, server: ModelServer) -> None:
+    server.always(say("word " * 150))
+    talk = "/undo\n" + "".join(f"question {n}\n" for n in range(12)) + "/undo\n/compact\n/undo\n/usage\n/undo\n"
+    events = home.events("chat", *using(server), stdin=talk.encode())
+    notes = [event["note"] for event in events if event["type"] == "note" and event["note"] != "greeting"]
+    assert notes == ["nothing_to_undo", "nothing_to_undo", "undone", "nothing_to_undo"]
+    folded = next(event for event in events if event["type"] == "context_compressed")
+    assert {"strategy", "rebuilt", "ahead", "coverage"} <= set(folded)
+    (usage,) = (event["text"] for event in events if event["type"] == "command")
+    assert f" {folded['original_tokens']:,} / " in usage
+
+
+def test_pins_are_made_listed_sent_and_let_go(home: Home, server: ModelServer) -> None:
+    server.always(say("fine"))
+    first = home.events(
+        "chat",
+        "--thread",
+        "t",
+        *using(server),
+        stdin=b"/pin too early\n/pins\nhello\n/pin\n/pin amounts are in cents\n/pins\nand?\n",
+    )
+    assert [event["note"] for event in first if event["type"] == "note"] == ["greeting", "no_history", "no_pins", "pinned"]
+    assert [event["message"] for event in first if event["type"] == "error"] == ["/pin needs the words to keep: /pin amounts are in cents"]
+    (listed,) = (event["text"] for event in first if event["type"] == "command")
+    assert "amounts are in cents" in listed
+    assert "amounts are in cents" in str(server.requests[-1].messages[0]["content"])
+    found = re.search(r"p[0-9a-f]{8}", listed)
+    assert found
+    again = home.run(
+        "chat", "--thread", "t", *using(server), stdin=f"/unpin\n/unpin p0\n/unpin {found[0]}\n/pins\n/pin {'x' * 8_001}\n".encode()
+    )
+    assert "/unpin needs an id" in again.stderr
+    assert "There is no such pinned statement." in again.stderr
+    assert f"{found[0]} is let go." in again.stdout
+    assert "Nothing is pinned." in again.stdout
+    assert "8,001 characters, the limit is 8,000" in again.stderr
+
+
+def test_commands_speak_the_language_of_the_chat(home: Home, server: ModelServer) -> None:
+    server.always(say("好"))
+    done = home.run("chat", *using(server), stdin="你好\n/pin 金额以分为单位\n/pins\n/unpin\n/undo\n/topics\n/help\n".encode())
+    assert "逐字保留" in done.stdout
+    assert "金额以分为单位" in done.stdout
+    assert "/unpin 后面要写编号" in done.stderr
+    assert "没有可撤销的压缩。" in done.stdout
+    assert "没有主题。" in done.stdout
+    assert "撤销最近一次压缩" in done.stdout
 
 
 def test_usage_after_a_compaction_is_the_new_one(home: Home, server: ModelServer) -> None:

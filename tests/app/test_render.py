@@ -1,16 +1,22 @@
 """Drawing: values in, text out."""
 
+import io
 import json
 from string import Formatter
+from typing import Any, cast
 
 import pytest
 from rich.console import Console, RenderableType
 
 from longtable.app import render
 from longtable.app.clean import clean, clean_line, json_line, language_of
+from longtable.app.commands import COMMANDS, Commands
+from longtable.app.screen import ConsoleScreen
 from longtable.app.words import WORDS, say
 from longtable.graph.errors import ConfigError, MessageTooLongError, ProviderRateLimitedError
-from longtable.graph.events import ContextUsage, QueryFinished
+from longtable.graph.events import ContextCompressed, ContextUsage, MessagesRetired, QueryFinished, Recall
+from longtable.memory.pins import Pin
+from longtable.memory.topics import Topic
 from longtable.tools.catalog import Catalog, Column, Table
 
 
@@ -192,6 +198,102 @@ def test_compaction_is_told_in_numbers() -> None:
         )
     )
     assert text.strip() == "compacted 12,345 -> 3,210 tokens (14 messages, fallback, 3 ms)"
+
+
+USUAL = ContextCompressed(
+    type="context_compressed",
+    id="x",
+    original_tokens=9_000,
+    compressed_tokens=3_000,
+    messages=1,
+    strategy="rolling",
+    method="model",
+    coverage=1.0,
+    rebuilt=False,
+    ahead=False,
+    reasons=[],
+    ms=3,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "en", "zh"),
+    [
+        ({}, "(1 message, model, 3 ms)", "（1 条消息，模型，3 毫秒）"),
+        ({"strategy": "topics"}, "(1 message, topics, model, 3 ms)", "（1 条消息，topics，模型，3 毫秒）"),
+        ({"rebuilt": True}, "model, made from the originals, 3 ms", "模型，由原文重做，3 毫秒"),
+        ({"ahead": True}, "model, for the next turn, 3 ms", "模型，为下一轮准备，3 毫秒"),
+        ({"coverage": 0.999}, "model, 99 % of the text read, 3 ms", "模型，读了 99 % 的原文，3 毫秒"),
+    ],
+)
+def test_a_compaction_says_what_was_unusual(changes: dict[str, Any], en: str, zh: str) -> None:
+    event = cast("ContextCompressed", {**USUAL, **changes})
+    assert en in render.compressed(event, "en").plain
+    assert zh in render.compressed(event, "zh").plain
+
+
+@pytest.mark.parametrize(
+    ("count", "en", "zh"),
+    [
+        (1, "1 message moved to the archive (1,234 in all; /history shows it)", "1 条消息已移入存档（共 1,234 条；/history 仍可查看）"),
+        (
+            20,
+            "20 messages moved to the archive (1,234 in all; /history shows them)",
+            "20 条消息已移入存档（共 1,234 条；/history 仍可查看）",
+        ),
+    ],
+)
+def test_messages_that_retire_are_told(count: int, en: str, zh: str) -> None:
+    event = MessagesRetired(type="messages_retired", messages=count, archived=1_234)
+    assert render.retired(event, "en").plain == en
+    assert render.retired(event, "zh").plain == zh
+
+
+@pytest.mark.parametrize(
+    ("found", "turns", "en", "zh"),
+    [
+        (0, [], "recalled nothing on “a b␛”", "没有找到关于“a b␛”的消息"),
+        (1, [7], "recalled 1 message on “a b␛” (turn 7)", "找回 1 条关于“a b␛”的消息（第 7 轮）"),
+        (3, [1, 2], "recalled 3 messages on “a b␛” (turn 1, 2)", "找回 3 条关于“a b␛”的消息（第 1, 2 轮）"),
+    ],
+)
+def test_a_recall_is_told(found: int, turns: list[int], en: str, zh: str) -> None:
+    event = Recall(type="recall", query="a\nb\x1b", found=found, turns=turns, via="tool")
+    assert render.recalled(event, "en").plain == en
+    assert render.recalled(event, "zh").plain == zh
+
+
+def test_every_event_is_drawn_or_counted_by_the_screen() -> None:
+    console = Console(width=100, force_terminal=False, record=True, file=io.StringIO())
+    screen = ConsoleScreen(console, console)
+    screen.language = "en"
+    screen.event(MessagesRetired(type="messages_retired", messages=2, archived=2))
+    screen.event(Recall(type="recall", query="tax", found=2, turns=[4], via="marker"))
+    screen.event(USUAL)
+    text = console.export_text()
+    assert "moved to the archive" in text
+    assert "recalled 2 messages on “tax” (turn 4)" in text
+    assert "compacted 9,000 -> 3,000 tokens" in text
+
+
+def test_pins_and_topics_are_listed_whole_and_safe() -> None:
+    pin = Pin("p1", "keep\n\x1b[1m" + "word " * 40, "", 3, "rule", "m", "user")
+    text = drawn(render.pins([pin], "en"))
+    assert text.count("word") == 40
+    assert "␛[1m" in text
+    assert "turn" in text
+    topic = Topic("t1", 2, "Prices\x1b", "What prices\nare in", "# Prices", ("a",), 3, "")
+    drawn_topics = drawn(render.topics([topic], "zh"))
+    assert "Prices␛" in drawn_topics
+    assert "摘要" in drawn_topics
+    assert "are in" in drawn_topics
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_line_of_help(name: str) -> None:
+    for language in ("en", "zh"):
+        assert f"/{name} " in drawn(render.commands(COMMANDS, language)).replace("\n", " \n")
+    assert callable(getattr(Commands, f"_{name}"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,163 @@
+"""The slash commands of a chat."""
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from longtable.app import render
+from longtable.app.clean import clean_line
+from longtable.app.counting import usage_now
+from longtable.app.screen import make_console
+from longtable.app.settings import check_text
+from longtable.app.words import counted, say
+from longtable.graph.errors import MessageTooLongError
+
+if TYPE_CHECKING:
+    from longtable.app.chat import Chat
+
+COMMANDS = (
+    "help",
+    "history",
+    "view",
+    "compact",
+    "undo",
+    "pins",
+    "pin",
+    "unpin",
+    "topics",
+    "usage",
+    "threads",
+    "tables",
+    "table",
+    "quit",
+)
+CLIP_VIEW = 600
+
+Result = TypeVar("Result")
+
+
+class Leave(Exception):
+    """The user wants to leave."""
+
+
+class Commands:
+    """The commands of one chat."""
+
+    def __init__(self, chat: "Chat") -> None:
+        self.chat, self.screen, self.session = chat, chat.screen, chat.session
+        self.conversation = chat.session.conversation
+
+    def run(self, text: str) -> None:
+        """Run a command as typed. Raises `Leave`, or the typed error of what it asks of the conversation."""
+        name, _, argument = text[1:].strip().partition(" ")
+        actions: dict[str, Callable[[str], None]] = {command: getattr(self, f"_{command}") for command in COMMANDS}
+        action = {**actions, "exit": self._quit}.get(name)
+        if action is None:
+            self.screen.complain(say("unknown_command", self.screen.language, name=f"/{name}"))
+            return
+        action(argument.strip())
+
+    def _help(self, _: str) -> None:
+        self.screen.show("help", render.commands(COMMANDS, self.screen.language))
+
+    def _history(self, _: str) -> None:
+        if self._begun():
+            self.screen.show("history", render.messages(self._wait(self.conversation.ahistory()), most=CLIP_VIEW))
+
+    def _view(self, _: str) -> None:
+        if self._begun():
+            self.screen.show("view", render.messages(self._wait(self.conversation.aview())))
+
+    # -- memory -----------------------------------------------------------------------------------------------------
+
+    def _compact(self, _: str) -> None:
+        event = self._wait(self.conversation.acompact()) if self.chat.values() else None
+        if event:
+            self.screen.event(event)
+        else:
+            self.screen.note("nothing_to_compact")
+
+    def _undo(self, _: str) -> None:
+        dropped = self._wait(self.conversation.aundo()) if self.chat.values() else None
+        self.screen.note("undone" if dropped else "nothing_to_undo")
+
+    def _pins(self, _: str) -> None:
+        pins = self._wait(self.conversation.apins()) if self.chat.values() else []
+        if pins:
+            self.screen.show("pins", render.pins(pins, self.screen.language))
+        else:
+            self.screen.note("no_pins")
+
+    def _pin(self, text: str) -> None:
+        if self._given(text, "pin") and self._begun():
+            check_text(text)
+            if len(text) > (most := self.conversation.context.max_message_chars):
+                raise MessageTooLongError(size=len(text), limit=most)
+            self.screen.note("pinned", id=self._wait(self.conversation.apin(text)).id)
+
+    def _unpin(self, pin_id: str) -> None:
+        if self._given(pin_id, "unpin") and self._begun():
+            self._wait(self.conversation.aunpin(pin_id))
+            self.screen.note("unpinned", id=pin_id)
+
+    def _topics(self, _: str) -> None:
+        topics = self._wait(self.conversation.atopics()) if self.chat.values() else []
+        if topics:
+            self.screen.show("topics", render.topics(topics, self.screen.language))
+        else:
+            self.screen.note("no_topics")
+
+    def _usage(self, _: str) -> None:
+        # Counted anew: since the gauge of the last call the answer came, and the thread may have been changed.
+        usage = usage_now(self.chat.values(), self.conversation.context)
+        if usage:
+            self.screen.show("usage", render.gauge(usage, self.screen.language))
+        else:
+            self.screen.note("no_usage")
+
+    # -- the rest ---------------------------------------------------------------------------------------------------
+
+    def _threads(self, _: str) -> None:
+        from longtable.graph.threads import alist_threads
+
+        infos = self._wait(alist_threads(self.session.persistence))
+        if infos:
+            self.screen.show("threads", render.threads(infos))
+        else:
+            self.screen.note("no_threads")
+
+    def _tables(self, _: str) -> None:
+        self.screen.show("tables", render.tables(self.session.database.catalog()))
+
+    def _table(self, argument: str) -> None:
+        results = self.screen.results
+        if not results:
+            self.screen.note("no_table")
+            return
+        given = argument[:9]  # Python refuses to read a number of thousands of digits
+        number = int(given) if given.isdecimal() else 0 if given else len(results)
+        if not 1 <= number <= len(results):
+            asked = clean_line(argument, 20)
+            self.screen.complain(counted("no_such_table", self.screen.language, len(results), number=asked))
+            return
+        self.screen.show("table", render.whole_result(results[number - 1], make_console().width))
+
+    def _quit(self, _: str) -> None:
+        raise Leave
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _wait(self, asked: Coroutine[Any, Any, Result]) -> Result:
+        return self.chat.runner.run(asked)
+
+    def _begun(self) -> bool:
+        """Tell whether the thread has a turn, and say so when it has none."""
+        begun = bool(self.chat.values())
+        if not begun:
+            self.screen.note("no_history")
+        return begun
+
+    def _given(self, argument: str, command: str) -> bool:
+        """Tell whether a command got what it needs, and say what that is when it did not."""
+        if not argument:
+            self.screen.complain(say(f"{command}_what", self.screen.language))
+        return bool(argument)
