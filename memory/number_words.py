@@ -2,10 +2,29 @@
 
 import re
 
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_UNITS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 SMALL = {word: number for number, word in enumerate(_UNITS)} | {word: 10 * number for number, word in enumerate(_TENS, start=2)}
 LARGE = {"hundred": 100, "dozen": 12, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "trillion": 1_000_000_000_000}
 
@@ -65,6 +84,8 @@ def _chinese_whole(text: str) -> float | None:
             group += (digit or 1) * CHINESE_UNITS[char]
             digit = 0
         else:
-            total = (total + group + digit or 1) * CHINESE_LARGE[char] if char == "亿" else total + (group + digit or 1) * CHINESE_LARGE[char]
+            total = (
+                (total + group + digit or 1) * CHINESE_LARGE[char] if char == "亿" else total + (group + digit or 1) * CHINESE_LARGE[char]
+            )
             group = digit = 0
     return float(total + group + digit)

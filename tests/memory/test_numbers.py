@@ -1,0 +1,290 @@
+"""The number check: which figures of an answer the results of a turn vouch for."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evals.numbers import load, score
+from longtable.memory.number_reading import figures
+from longtable.memory.number_words import chinese_value, english_value
+from longtable.memory.numbers import Source, unsupported
+
+
+def one(*cells: object, sql: str = "") -> list[Source]:
+    return [Source([f"c{at}" for at in range(len(cells))], [cells], 1, sql)]
+
+
+def table(columns: Sequence[str], *rows: Sequence[object]) -> list[Source]:
+    return [Source(columns, rows, len(rows))]
+
+
+def flagged(answer: str, sources: Sequence[Source], question: str = "") -> list[str]:
+    return [figure.text for figure in unsupported(answer, sources, question)]
+
+
+@pytest.mark.parametrize(
+    ("written", "cell"),
+    [
+        ("about 3.4", 3.44),
+        ("3.44", 3.44),
+        ("3", 3.44),
+        ("1,234", 1234),
+        ("1 234", 1234),
+        ("1\u202f234", 1234),
+        ("1.234,5", 1234.5),
+        ("1.234.567", 1234567),
+        ("12,34,567", 1234567),
+        ("1'234", 1234),
+        ("１２３", 123),
+        ("１，２３４", 1234),
+        ("1234.50", "1234.5"),
+        ("1.2e6", 1.2e6),
+        ("34 %", 0.34),
+        ("34%", 34.2),
+        ("３４％", 0.34),
+        ("34 percent", 0.3401),
+        ("百分之三十四", 0.34),
+        ("三成四左右的 34%", 0.34),
+        ("六成", 0.6),
+        ("六成五", 0.65),
+        ("3.4k", 3412),
+        ("3.4 K", 3412),
+        ("$3.4M", 3_412_000),
+        ("3.4 million", 3_412_000),
+        ("3.4m dollars", 3_412_000),
+        ("3.4 bn", 3_400_000_000),
+        ("340 万", 3_404_000),
+        ("3.4 亿", 341_000_000),
+        ("3千", 3000),
+        ("1亿2000万", 120_000_000),
+        ("300多万", 3_120_000),
+        ("三百多万", 3_120_000),
+        ("三百二十", 320),
+        ("两万五千", 25_000),
+        ("两家公司", 2),
+        ("three", 3),
+        ("twenty-five", 25),
+        ("three hundred and twenty", 320),
+        ("two million", 2_000_000),
+        ("a hundred", 100),
+        ("-5.2", -5.2),
+        ("\u22125.2", -5.2),
+        ("负 5.2", -5.2),
+        ("-$5.20", -5.2),
+        ("a loss of 5.2", -5.2),
+        ("$1,234.50", 1234.5),
+        ("€ 1.234,50", 1234.5),
+        ("USD 1234.5", 1234.5),
+        ("¥1234.5", 1234.5),
+        ("nearly 3,000", 2962),
+        ("over 3,000", 3120),
+        ("roughly 3,000", 3120),
+        ("超过三千", 3120),
+        ("近 3000", 2962),
+        ("2 h 5 min", 125),
+        ("2 小时 5 分钟", 125),
+        ("2.1 hours", 125),
+        ("two and a half hours", 150.7),
+        ("two thirds", 0.66),
+        ("三分之一", 0.333),
+        ("one in five", 0.2083),
+        ("3‰", 0.003),
+    ],
+)
+def test_a_figure_is_found_however_it_is_written(written: str, cell: object) -> None:
+    assert figures(f"It is {written}."), "nothing was read, so the check would pass anything"
+    assert flagged(f"It is {written}.", one(cell)) == []
+    assert flagged(f"It is {written}.", one(918273.5)) != []
+
+
+@pytest.mark.parametrize(
+    ("answer", "cell", "wrong"),
+    [
+        ("The total is 1,243.", 1234, "1,243"),
+        ("The rate is 43 %.", 0.34, "43 %"),
+        ("The rate is 3.4 %.", 0.34, "3.4 %"),
+        ("It is 3.4 million.", 3.4, "3.4 million"),
+        ("It is 3.4k.", 34_000, "3.4k"),
+        ("共 340 亿元。", 3_400_000, "340 亿"),
+        ("It changed by -5.2.", 5.2, "-5.2"),
+        ("There were 2013 flights.", 2031, "2013"),
+        ("共有 2013 人。", 2031, "2013"),
+        ("about 3,000 rows", 4123, "3,000"),
+        ("over 3,000 rows", 2950, "3,000"),
+        ("nearly 3,000 rows", 3050, "3,000"),
+        ("有三百二十人", 230, "三百二十"),
+        ("Twenty-seven people", 37, "Twenty-seven"),
+    ],
+)
+def test_a_figure_that_no_result_holds_is_flagged(answer: str, cell: object, wrong: str) -> None:
+    assert flagged(answer, one(cell)) == [wrong]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "In 2013 it rose.",
+        "2013 年 7 月 4 日，2013-07-04, 4/7/2013, July 4, 2013, 4 July, 7月4日, 2013年下半年.",
+        "It left at 10:45, at 8 pm and at 8 点.",
+        "1. first\n2. second\n10) tenth\n- 3. third",
+        "一、概述\n二、结论\n（3）补充",
+        "The 1st, the 22nd, 第三, 第 12 位, the top 10, 前十, 前 5 名, No. 7.",
+        "Version 3.4.1, v2, python3.11.",
+        "See [m12], [12], [msg_4f2a], message 14, turn 5, r3 and 消息 12.",
+        "Aircraft N14228 is an A320-232; Q3 and FY24 and B2B.",
+        "```sql\nSELECT * FROM t WHERE x > 99\n```",
+        "I filtered with `x > 99`.",
+        "See https://example.org/2400/x?y=77.",
+        "All of it: 100 %, 24 hours a day.",
+        "One of them is a single one; no one else; 一些, 一个, 唯一, 十分.",
+        "The two airports differ; these three as well; 这两家公司, 前三名, 周三, 星期五.",
+        "A 3fa85f64-5717-4562-b3fc-2c963f66afa6 id.",
+    ],
+)
+def test_dates_ordinals_names_and_citations_claim_nothing(answer: str) -> None:
+    assert flagged(answer, one(918273.5)) == []
+
+
+SALES = table(["month", "orders", "sales"], ["2024-01", 120, 3000.5], ["2024-02", 150, 4200.0], ["2024-03", 90, 2400.25])
+
+
+@pytest.mark.parametrize(
+    ("answer", "question"),
+    [
+        ("In all 360 orders and sales of 9,600.75.", ""),
+        ("February had 30 orders more than January.", ""),
+        ("From January to February orders grew by 25 %.", ""),
+        ("From February to March orders fell by 40 %.", ""),
+        ("March is 25 % of all orders.", ""),
+        ("An order was worth 25.00 in January on average.", ""),
+        ("On average 120 orders a month.", ""),
+        ("平均每月 3,200.25 元。", ""),
+        ("The result has 3 rows and 3 columns.", ""),
+        ("Two months have 120 orders or more.", "Which months have at least 120 orders?"),
+        ("February had 1.67 times the orders of March.", ""),
+        ("二月是三月的 1.67 倍。", ""),
+        ("No month came to the 5,000 you asked about.", "Which months had more than 5,000 in sales?"),
+        ("January and February: 270.", ""),
+    ],
+)
+def test_one_step_from_the_results_is_enough(answer: str, question: str) -> None:
+    assert flagged(answer, SALES, question) == []
+
+
+@pytest.mark.parametrize("answer", ["In all 395 orders.", "Orders grew by 31 %.", "March is 37 % of all.", "2.9 times as many."])
+def test_what_no_one_step_gives_is_flagged(answer: str) -> None:
+    assert len(flagged(answer, SALES)) == 1
+
+
+def test_figures_of_the_sql_and_of_two_results_count() -> None:
+    sources = [Source(["n"], [[57]], 1, "SELECT count(*) FROM t WHERE amount > 4711"), Source(["n"], [[59]], 1)]
+    assert flagged("57 of 59 (96.6 %) are over 4711, two are not.", sources) == []
+
+
+def test_names_from_the_data_claim_nothing_and_their_digits_may_be_repeated() -> None:
+    sources = table(["group", "n"], ["65+", 12], ["0-17", 30], ["7 Seas", 5])
+    assert flagged("The group 65+ has 12, 0-17 has 30, 7 Seas has 5; those under 17 lead.", sources) == []
+
+
+def test_a_column_in_ten_thousands_is_read_as_such() -> None:
+    assert flagged("销售额为 1.2 亿元。", table(["sales_wan"], [12_000])) == []
+    assert flagged("销售额为 1.2 亿元。", table(["sales"], [12_000])) == ["1.2 亿"]
+
+
+def test_a_list_without_blanks_is_read_figure_by_figure() -> None:
+    assert flagged("They are 120,150,90.", SALES) == []
+    assert flagged("They are 3,4 and 5.", one(3, 4, 5)) == []
+
+
+def test_an_empty_result_vouches_for_nothing_but_its_emptiness() -> None:
+    empty = [Source(["name", "n"], [], 0)]
+    assert flagged("There are 0 such flights.", empty) == []
+    assert flagged("There are 12 such flights.", empty) == ["12"]
+    assert flagged("Nothing was found.", []) == []
+    assert flagged("It is 12.", []) == ["12"]
+
+
+def test_places_are_those_of_the_answer_as_written() -> None:
+    answer = "总数是１２３４，不是 99 个。"
+    assert [answer[figure.start : figure.end].strip() for figure in unsupported(answer, one(5))] == ["１２３４", "99"]
+
+
+def test_a_large_result_vouches_by_totals_named_rows_and_exact_cells() -> None:
+    rows = [[f"customer {at}", at * 7 + 100_000, at % 50] for at in range(10_000)]
+    source = [Source(["customer", "balance", "age"], rows, len(rows))]
+    total = sum(at * 7 + 100_000 for at in range(10_000))
+    assert flagged(f"10,000 customers hold {total:,}; the most is 169,993; customer 5000 holds 135,000.", source) == []
+    assert flagged("Somebody holds 135,007.", source) == []
+    assert flagged("Somebody holds 135,009.", source) == ["135,009"]
+    assert flagged("On average they hold 139,996.5", source) == ["139,996.5"]
+
+
+@pytest.mark.parametrize("cell", [float("nan"), float("inf"), 10**400, None, True, b"12", "12" * 300, [1, 2], {"a": 1}, "1e999"])
+def test_cells_that_are_no_numbers_are_passed_over(cell: object) -> None:
+    assert flagged("It is 12.", one(cell)) == ["12"]
+
+
+def test_half_a_million_digits_and_ten_thousand_figures_come_to_an_end() -> None:
+    assert unsupported("9" * 500_000, one(1))
+    assert len(unsupported(" ".join(f"{at}7" for at in range(2_000, 12_000)), one(1))) > 1_000
+    assert isinstance(unsupported("1 " * 50_000 + "," * 50_000 + "一" * 50_000 + "twenty " * 20_000, one(1)), list)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="0123456789.,-+ %$€kmMB万亿千百两三十〇点成倍年月日xe/()[]`|\n１２ abouttwo", max_size=60))
+def test_no_text_breaks_the_check(text: str) -> None:
+    for figure in unsupported(text, SALES, text):
+        assert 0 <= figure.start < figure.end <= len(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(-(10**15), 10**15))
+def test_every_whole_number_is_vouched_for_by_its_cell(number: int) -> None:
+    for written in (f"{number}", f"{number:,}", f"{number:.3e}"):
+        assert flagged(f"The result: {written}", one(number)) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 99_999_999))
+def test_chinese_numerals_are_read_back(number: int) -> None:
+    assert chinese_value(numerals(number)) == number
+
+
+def numerals(number: int) -> str:
+    digits = "零一二三四五六七八九"
+    if number >= 10_000:
+        rest = number % 10_000
+        return numerals(number // 10_000) + "万" + (("零" if rest < 1000 else "") + numerals(rest) if rest else "")
+    if number < 10:
+        return digits[number]
+    for unit, name in ((1000, "千"), (100, "百"), (10, "十")):
+        if number >= unit:
+            rest = number % unit
+            gap = "零" if rest and rest < unit // 10 else ""
+            return digits[number // unit] + name + (gap + numerals(rest) if rest else "")
+    raise AssertionError(number)
+
+
+@pytest.mark.parametrize(
+    ("words", "value"), [("nineteen", 19), ("ninety-nine", 99), ("two hundred thousand and one", 200_001), ("one two", None)]
+)
+def test_english_number_words(words: str, value: float | None) -> None:
+    assert english_value(words) == value
+
+
+def test_the_labelled_set_is_as_large_as_it_says_and_the_check_holds_on_it() -> None:
+    answers = load()
+    invented = [item for item in answers if item.invented]
+    assert len(answers) >= 300
+    assert 0.45 < len(invented) / len(answers) < 0.55
+    held = score([item for item in answers if item.line % 2 == 1])
+    assert held.caught / held.invented >= 0.9
+    assert held.flagged / held.true <= 0.02
+
+
+def test_cells_as_json_gives_them_are_enough() -> None:
+    rows = json.loads('[["2013-07-04", "12.50", null, 3]]')
+    assert flagged("On July 4 it was 12.5, three times.", [Source(["day", "price", "note", "n"], rows, 1)]) == []
