@@ -75,8 +75,9 @@ def understand(question: str, catalog: Catalog, values: Values, previous: Query 
     if previous is None or lost or not leaning:
         try:
             query = settle(draft, catalog)
-            audit(query, draft_again(tokens, catalog, values), catalog, hints_of(draft))
-            return alone(query, draft_again(tokens, catalog, values), catalog)
+            asked = draft_again(tokens, catalog, values)
+            audit(query, asked, catalog, hints_of(draft))
+            return alone(query, asked, catalog)
         except CannotRead as error:
             if previous is None or lost or error.reason not in ("nothing", "group", "which"):
                 raise
