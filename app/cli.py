@@ -1,8 +1,10 @@
 """The command line: `longtable ask`, `chat`, `threads`, `demo`. Heavy imports happen inside the commands."""
 
+import functools
+import inspect
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 
 import typer
 
@@ -62,9 +64,7 @@ class Given(TypedDict):
     model_limit: NotRequired[int | None]
 
 
-@app.command()
-def ask(
-    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+def options(
     database: Database = None,
     model: Model = None,
     base_url: BaseUrl = None,
@@ -73,7 +73,32 @@ def ask(
     model_limit: ModelLimit = None,
     json: Json = False,
     debug: Debug = False,
-) -> None:
+) -> Given:
+    """Return the options that `ask`, `chat` and `threads` share."""
+    return Given(
+        database=database, model=model, base_url=base_url, thread=thread, store=store, model_limit=model_limit, json=json, debug=debug
+    )
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the shared options behind its own parameters; it is handed them as one, its last: `given`."""
+    shared = inspect.signature(options).parameters
+    own = {name: parameter for name, parameter in inspect.signature(command).parameters.items() if name != "given"}
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        given = options(**{name: values.pop(name) for name in shared})
+        command(**values, given=given)
+
+    # What Typer reads.
+    run.__signature__ = inspect.Signature([*own.values(), *shared.values()])  # type: ignore[attr-defined]
+    run.__annotations__ = {name: parameter.annotation for name, parameter in {**own, **shared}.items()}
+    return run
+
+
+@app.command()
+@with_options
+def ask(question: Annotated[str, typer.Argument(help="The question, in quotes.")], given: Given) -> None:
     """Ask one question and print the answer."""
 
     def run(settings: "Settings", screen: "Screen") -> None:
@@ -90,25 +115,12 @@ def ask(
             if not chat.turn(question):
                 raise typer.Exit(1)
 
-    _run(
-        run,
-        Given(
-            database=database, model=model, base_url=base_url, thread=thread, store=store, model_limit=model_limit, json=json, debug=debug
-        ),
-    )
+    _run(run, given)
 
 
 @app.command()
-def chat(
-    database: Database = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    thread: Thread = None,
-    store: Store = None,
-    model_limit: ModelLimit = None,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+@with_options
+def chat(given: Given) -> None:
     """Hold a conversation; with standard input not a terminal, answer one message a line."""
 
     def run(settings: "Settings", screen: "Screen") -> None:
@@ -129,25 +141,12 @@ def chat(
             run_prompt(talk, failed)
             screen.note("goodbye", id=talk.session.thread_id)
 
-    _run(
-        run,
-        Given(
-            database=database, model=model, base_url=base_url, thread=thread, store=store, model_limit=model_limit, json=json, debug=debug
-        ),
-    )
+    _run(run, given)
 
 
 @app.command()
-def threads(
-    database: Database = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    thread: Thread = None,
-    store: Store = None,
-    model_limit: ModelLimit = None,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+@with_options
+def threads(given: Given) -> None:
     """List the threads of a store, newest first. Takes the options of `chat`; only --store and --thread matter."""
 
     def run(settings: "Settings", screen: "Screen") -> None:
@@ -176,12 +175,7 @@ def threads(
         else:
             screen.note("no_threads")
 
-    _run(
-        run,
-        Given(
-            database=database, model=model, base_url=base_url, thread=thread, store=store, model_limit=model_limit, json=json, debug=debug
-        ),
-    )
+    _run(run, given)
 
 
 @app.command()

@@ -235,11 +235,10 @@ def test_usage_after_a_compaction_is_the_new_one(home: Home, server: ModelServer
 
 
 def test_a_limit_that_is_too_small_fails_and_names_the_one_it_takes(home: Home) -> None:
-    limit = "1000"
-    for _ in range(5):
-        done = home.run("ask", "How many orders are there?", "--model-limit", limit)
-        if done.returncode == 0:
-            break
+    limit, tries = "1000", 0
+    while (done := home.run("ask", "How many orders are there?", "--model-limit", limit)).returncode != 0:
+        tries += 1
+        assert tries < 5
         found = re.search(r"limit is too small.*\(--model-limit (\d+),", done.stderr)
         assert found, done.stderr
         assert int(found[1]) > int(limit)
