@@ -22,6 +22,9 @@ BOUNDS: dict[str, tuple[int, int]] = {
 }
 """Least and most of each whole number. The most is far beyond use: a checkpoint takes no integer past 64 bits, LangGraph 10,007 steps."""
 
+MOST_OWNER = 200
+OWNER_RULE = f"1 to {MOST_OWNER} printable characters without blanks at the ends"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
@@ -46,6 +49,9 @@ class Context:
     max_model_calls: int = _setting(12, "Model calls allowed in one turn; then the turn ends with a notice.")
     max_overflow_retries: int = _setting(3, "How often a turn folds harder after the provider says the context is too long.")
     max_message_chars: int = _setting(8_000, "Characters allowed in one message of the user.")
+    owner: str | None = _setting(
+        None, "Whose thread it is. A thread another owner opened is not found; one opened without an owner is open to all."
+    )
 
     def __post_init__(self) -> None:
         for name, (least, most) in BOUNDS.items():
@@ -56,6 +62,8 @@ class Context:
                 raise ConfigError(f"Context.{name} must be a whole number from {least:,} to {most:,}, found {_shown(value)}")
         if self.language not in (None, "en", "zh"):
             raise ConfigError(f"Context.language must be 'en', 'zh' or None, found {self.language!r}")
+        if self.owner is not None and not is_owner(self.owner):
+            raise ConfigError(f"Context.owner must be None or {OWNER_RULE}, found {_shown(self.owner)}")
         for name in ("system_prompt", "memory_prompt"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and value.strip()):
@@ -64,6 +72,11 @@ class Context:
     def replace(self, **changes: Any) -> "Context":
         """Return a copy with these fields changed, checked anew."""
         return dataclasses.replace(self, **changes)
+
+
+def is_owner(value: object) -> bool:
+    """Tell whether a value can name an owner."""
+    return isinstance(value, str) and 1 <= len(value) <= MOST_OWNER and value.isprintable() and value == value.strip()
 
 
 def _shown(value: object) -> str:

@@ -14,8 +14,11 @@ from longtable.graph.errors import ConfigError, ThreadNotFoundError, TurnPending
 from longtable.graph.events import AnswerEvent, Event, Token
 from longtable.graph.persistence import storage_errors
 from longtable.graph.state import Input, State, turn_of
+from longtable.nodes.thread_index import may_see, owner_of
 
 Graph = CompiledStateGraph[State, Context, Input, State]
+OWNER = "longtable_owner"
+"""Key of the owner in a checkpoint's metadata."""
 MODES = ["messages", "custom", "updates"]
 Values = Mapping[str, Any]
 Update = dict[str, Any]
@@ -32,6 +35,8 @@ class Runner:
         self.thread_id = thread_id or uuid.uuid4().hex[:12]
         self.context = context or Context()
         self.config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
+        if self.context.owner:  # kept with each checkpoint: of a first message that no node has seen yet, nothing else says whose it is
+            self.config["metadata"] = {OWNER: self.context.owner}
 
     def _run(self, given: Any) -> Iterator[Event]:
         reader = _Reader()
@@ -87,11 +92,19 @@ class Runner:
 
     def _state(self) -> StateSnapshot:
         with storage_errors():
-            return self.graph.get_state(self.config)
+            return self._seen(self.graph.get_state(self.config))
 
     async def _astate(self) -> StateSnapshot:
         with storage_errors():
-            return await self.graph.aget_state(self.config)
+            return self._seen(await self.graph.aget_state(self.config))
+
+    def _seen(self, state: StateSnapshot) -> StateSnapshot:
+        """Return the state if the thread is this context's owner's or nobody's. Every turn and every look begins here."""
+        turn = turn_of(state.values)
+        owner = owner_of(turn if turn.get("number") else {"owner": (state.metadata or {}).get(OWNER)})
+        if not may_see(owner, self.context.owner):
+            raise ThreadNotFoundError(self.thread_id)
+        return state
 
     def _values(self, state: StateSnapshot) -> Values:
         if state.created_at is None:

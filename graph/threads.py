@@ -1,20 +1,20 @@
-"""The thread facade: ask, stream, look at and change one conversation; list them all."""
+"""The thread facade: ask, stream, look at and change one conversation."""
 
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
 from langchain_core.messages import HumanMessage
-from langgraph.store.base import SearchItem
 
 from longtable.graph.events import ContextUsage, Event, QueryFinished
-from longtable.graph.persistence import Persistence, storage_errors
+from longtable.graph.listing import ThreadInfo as ThreadInfo
+from longtable.graph.listing import alist_threads as alist_threads
+from longtable.graph.listing import list_threads as list_threads
+from longtable.graph.persistence import storage_errors
 from longtable.graph.running import is_pending
 from longtable.graph.state import Input
 from longtable.graph.thread_memory import ThreadMemory
-from longtable.nodes.ingest import THREADS, check_input
-
-MOST_THREADS = 10_000
+from longtable.nodes.ingest import check_input
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,6 @@ class Answer:
     usage: ContextUsage | None = None
     recalls: int = 0
     """How often originals were brought back for this turn."""
-
-
-@dataclass(frozen=True)
-class ThreadInfo:
-    """One line of the thread list. Times are ISO 8601, UTC."""
-
-    thread_id: str
-    title: str
-    created: str
-    updated: str
-    turns: int
 
 
 class Conversation(ThreadMemory):
@@ -101,18 +90,6 @@ class Conversation(ThreadMemory):
         return message
 
 
-def list_threads(persistence: Persistence, *, limit: int = 100) -> list[ThreadInfo]:
-    """Return the newest threads of a store, newest first."""
-    with storage_errors():
-        return _infos(persistence.store.search(THREADS, limit=MOST_THREADS), limit)
-
-
-async def alist_threads(persistence: Persistence, *, limit: int = 100) -> list[ThreadInfo]:
-    """Return the newest threads of a store, newest first."""
-    with storage_errors():
-        return _infos(await persistence.store.asearch(THREADS, limit=MOST_THREADS), limit)
-
-
 def _collect(events: list[Event]) -> Answer:
     text, status, turn, usage, recalls = "", "", 0, None, 0
     queries: list[QueryFinished] = []
@@ -126,8 +103,3 @@ def _collect(events: list[Event]) -> Answer:
         elif event["type"] == "recall":
             recalls += 1
     return Answer(text, status, turn, queries, usage, recalls)
-
-
-def _infos(items: Iterable[SearchItem], limit: int) -> list[ThreadInfo]:
-    found = [ThreadInfo(thread_id=item.key, **item.value) for item in items]
-    return sorted(found, key=lambda info: info.updated, reverse=True)[:limit]

@@ -15,17 +15,17 @@ from longtable.graph.errors import (
     EmptyMessageError,
     InputError,
     InvalidTextError,
+    LongtableError,
     MessageTooLongError,
+    ThreadNotFoundError,
     WrongRoleError,
 )
 from longtable.graph.state import State, frame_of, thread_of, turn_of
 from longtable.memory.frame import Frame
 from longtable.memory.stamps import STAMP, marks_of
 from longtable.memory.tokens import PRIMING
+from longtable.nodes.thread_index import may_see, open_turn, owner_of
 
-THREADS = ("longtable", "threads")
-"""Namespace of the thread index in the store: one small item a thread, so that listing loads no checkpoint."""
-TITLE_CHARS = 80
 NOTE_TOKENS = 32
 """Room for the line that says messages were left out."""
 
@@ -59,30 +59,32 @@ class Ingest:
         new = unstamped(messages)
         before = turn_of(state)
         number = before.get("number", 0)
+        owner = owner_of(before) if number else context.owner
+        thread_id = (runtime.execution_info.thread_id if runtime.execution_info else None) or ""
+        if not may_see(owner, context.owner):
+            return _refused(new, before, ThreadNotFoundError(thread_id))
         if not new and messages and messages[-1].type == "human":
             # The newest message was sent again, by its id, before it was answered: answer it now.
             return {**update, "turn": {**before, "status": "running", "calls": 0, "overflows": 0}}
         try:
             check_input(new, context, frame_of({"brief": brief}, context))
         except InputError as error:
-            removals = [RemoveMessage(id=str(message.id)) for message in new]
-            refusal = Refusal(error.code, {key: value for key, value in vars(error).items() if not key.startswith("_")})
-            return {"messages": removals, "turn": {**before, "number": number, "status": "refused", "refusal": asdict(refusal)}}
+            return _refused(new, before, error)
         now = self.clock().isoformat(timespec="seconds")
         stamped = [stamp(message, turn=number + 1, time=now) for message in new]
-        self._index(runtime, stamped, number + 1, now)
+        if runtime.store is not None and thread_id:
+            first, model = stamped[-1].text, str(brief.get("model") or "")
+            open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now)
         # The breaker outlives the turn: a fold that failed is not tried again at every message.
         opened = {"number": number + 1, "status": "running", "calls": 0, "overflows": 0, "breaker": before.get("breaker")}
-        return {**update, "messages": stamped, "turn": opened}
+        return {**update, "messages": stamped, "turn": {**opened, "owner": owner} if owner else opened}
 
-    def _index(self, runtime: Runtime[Context], new: Sequence[BaseMessage], turns: int, now: str) -> None:
-        thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
-        if runtime.store is None or not thread_id:
-            return
-        known = runtime.store.get(THREADS, thread_id)
-        first = {"title": " ".join(new[-1].text.split())[:TITLE_CHARS], "created": now}
-        entry = known.value if known else first
-        runtime.store.put(THREADS, thread_id, {**entry, "updated": now, "turns": turns}, index=False)
+
+def _refused(new: Sequence[BaseMessage], before: Update, error: LongtableError) -> Update:
+    """Take the input out again and keep why, for `settle` to raise."""
+    refusal = Refusal(error.code, {key: value for key, value in vars(error).items() if not key.startswith("_")})
+    turn = {**before, "number": before.get("number", 0), "status": "refused", "refusal": asdict(refusal)}
+    return {"messages": [RemoveMessage(id=str(message.id)) for message in new], "turn": turn}
 
 
 def unstamped(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

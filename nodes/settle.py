@@ -13,23 +13,27 @@ from longtable.graph.context import Context
 from longtable.graph.errors import (
     ContextTooLargeError,
     EmptyMessageError,
-    InputError,
     InvalidTextError,
+    LongtableError,
     MessageTooLongError,
+    ThreadNotFoundError,
     WrongRoleError,
 )
 from longtable.graph.state import State, refreshed, thread_of, turn_of
 from longtable.memory.summary import language_of
+from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import stamp
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.prompts import NOTICES
+from longtable.nodes.thread_index import close_turn
 
-_REFUSALS: dict[str, Callable[..., InputError]] = {
+_REFUSALS: dict[str, Callable[..., LongtableError]] = {
     EmptyMessageError.code: EmptyMessageError,
     InvalidTextError.code: InvalidTextError,
     MessageTooLongError.code: MessageTooLongError,
     WrongRoleError.code: WrongRoleError,
     ContextTooLargeError.code: ContextTooLargeError,
+    ThreadNotFoundError.code: ThreadNotFoundError,
 }
 
 
@@ -47,6 +51,9 @@ class Settle:
             raise _REFUSALS[refusal["code"]](**refusal["numbers"])
         prepare = status != "compacting" and worth_preparing(state, runtime)
         again = refreshed(state, turn.get("number", 0))
+        length = thread_of(state).length + (status in NOTICES)
+        if runtime.store is not None and (thread_id := thread_id_of(runtime)):
+            close_turn(runtime.store, thread_id, messages=length)
         if status not in NOTICES:
             kept = status if status == "cut_off" else "answered"
             return {**again, "turn": {**turn, "status": kept, "prepare": prepare}}

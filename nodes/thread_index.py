@@ -1,0 +1,41 @@
+"""The thread index: one small item a thread in the store, so that listing loads no checkpoint."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.store.base import BaseStore
+
+THREADS = ("longtable", "threads")
+TITLE_CHARS = 80
+
+Entry = dict[str, Any]
+
+
+def title_of(text: str) -> str:
+    """Return a text as a title: one line, clipped, fit to be stored."""
+    return " ".join(text.split())[:TITLE_CHARS].encode("utf-8", "replace").decode().replace("\x00", "")
+
+
+def open_turn(store: BaseStore, thread_id: str, *, first: str, owner: str | None, model: str, turns: int, now: str) -> None:
+    """Write that a turn began. The title is made from the `first` text and stays; so does the owner."""
+    known = store.get(THREADS, thread_id)
+    begun = {"title": title_of(first), "created": now, "owner": owner}
+    store.put(THREADS, thread_id, {**(known.value if known else begun), "updated": now, "turns": turns, "model": model}, index=False)
+
+
+def close_turn(store: BaseStore, thread_id: str, *, messages: int) -> None:
+    """Write how many messages the transcript has now; nothing for a thread that was deleted under way."""
+    known = store.get(THREADS, thread_id)
+    if known:
+        store.put(THREADS, thread_id, {**known.value, "messages": messages}, index=False)
+
+
+def may_see(thread_owner: str | None, owner: str | None) -> bool:
+    """Tell whether who asks as `owner` may see a thread: its own, and one that belongs to nobody."""
+    return thread_owner is None or thread_owner == owner
+
+
+def owner_of(turn: Mapping[str, Any]) -> str | None:
+    """Return the owner of a thread by its turn's record, None where it belongs to nobody."""
+    owner = turn.get("owner")
+    return owner if isinstance(owner, str) else None

@@ -1,0 +1,129 @@
+"""A thread that another owner opened is not found: never shown, listed or continued."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from longtable.graph import ConfigError, Context, Conversation, build_graph, list_threads, open_persistence
+from longtable.graph.errors import MessageTooLongError, ThreadNotFoundError
+from longtable.graph.running import Graph
+from longtable.graph.threads import alist_threads
+from tests.support.models import script
+
+LIMIT = 8_000
+
+
+def graph_on(saver: Any = None, store: Any = None) -> Graph:
+    return build_graph(model=script("fine"), recall=False).compile(checkpointer=saver or InMemorySaver(), store=store)
+
+
+def talk_of(graph: Graph, owner: str | None, thread_id: str = "t") -> Conversation:
+    return Conversation(graph, thread_id, context=Context(model_limit=LIMIT, owner=owner))
+
+
+LOOKS: list[Callable[[Conversation], Any]] = [
+    lambda c: c.history(),
+    lambda c: c.view(),
+    lambda c: c.ask("and me?"),
+    lambda c: c.compact(),
+    lambda c: c.compact(preview=True),
+    lambda c: c.undo(),
+    lambda c: c.pins(),
+    lambda c: c.pin("x"),
+    lambda c: c.unpin("x"),
+    lambda c: c.exclude("x"),
+    lambda c: c.include("x"),
+    lambda c: c.topics(),
+    lambda c: c.topic("x"),
+    lambda c: c.pending(),
+    lambda c: list(c.resume()),
+]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("other", ["bob", "Ann", None])
+def test_a_thread_of_another_owner_is_not_found(look: Callable[[Conversation], Any], other: str | None) -> None:
+    graph = graph_on()
+    talk_of(graph, "ann").ask("my salary is 7")
+    before = graph.get_state({"configurable": {"thread_id": "t"}}).config
+    with pytest.raises(ThreadNotFoundError) as raised:
+        look(talk_of(graph, other))
+    assert "ann" not in str(raised.value)
+    assert graph.get_state({"configurable": {"thread_id": "t"}}).config == before  # nothing was written
+
+
+def test_an_owner_goes_on_with_a_thread_of_nobody_and_it_stays_nobodys() -> None:
+    graph = graph_on(store=InMemoryStore())
+    talk_of(graph, None).ask("open to all")
+    assert talk_of(graph, "ann").ask("hello").turn == 2
+    assert talk_of(graph, "bob").ask("hello").turn == 3
+    assert len(talk_of(graph, None).history()) == 6
+
+
+@pytest.mark.parametrize("store", [None, InMemoryStore()])
+def test_the_raw_graph_refuses_another_owner_and_keeps_nothing_of_it(store: Any) -> None:
+    graph = graph_on(store=store)
+    talk_of(graph, "ann").ask("mine")
+    config: Any = {"configurable": {"thread_id": "t"}}
+    with pytest.raises(ThreadNotFoundError):
+        graph.invoke({"messages": [HumanMessage("let me in")]}, config, context=Context(model_limit=LIMIT, owner="bob"))
+    assert [m.text for m in talk_of(graph, "ann").history()] == ["mine", "fine"]
+    assert talk_of(graph, "ann").ask("still mine").turn == 2
+
+
+def test_a_refused_first_message_gives_nobody_the_thread() -> None:
+    graph = graph_on()
+    with pytest.raises(MessageTooLongError):
+        graph.invoke(
+            {"messages": [HumanMessage("x" * 9_000)]}, {"configurable": {"thread_id": "t"}}, context=Context(model_limit=LIMIT, owner="ann")
+        )
+    assert talk_of(graph, "bob").ask("hello").turn == 1
+    with pytest.raises(ThreadNotFoundError):
+        talk_of(graph, "ann").ask("hello")
+
+
+def test_a_first_message_that_no_node_has_seen_yet_is_its_owners() -> None:
+    graph = graph_on()
+    ann = talk_of(graph, "ann")
+    graph.invoke({"messages": [HumanMessage("my secret")]}, ann.config, context=ann.context, interrupt_before=["ingest"])
+    with pytest.raises(ThreadNotFoundError):
+        talk_of(graph, "bob").history()
+    assert [m.text for m in ann.history()] == ["my secret"]
+
+
+def test_lists_hold_what_an_owner_may_see(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as kept:
+        graph = graph_on(kept.checkpointer, kept.store)
+        for owner in ("ann", "bob", None):
+            talk_of(graph, owner, f"of-{owner}").ask(f"hello from {owner}")
+        seen = {owner: {info.thread_id for info in list_threads(kept, owner=owner)} for owner in ("ann", "bob", "eve", None)}
+        assert seen == {"ann": {"of-ann", "of-None"}, "bob": {"of-bob", "of-None"}, "eve": {"of-None"}, None: {"of-None"}}
+        assert len(list_threads(kept, all_owners=True)) == 3
+
+
+def test_async_refuses_and_lists_alike(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as kept:
+            graph = graph_on(kept.checkpointer, kept.store)
+            await talk_of(graph, "ann").aask("mine")
+            for look in (talk_of(graph, "bob").ahistory, talk_of(graph, None).apending):
+                with pytest.raises(ThreadNotFoundError):
+                    await look()
+            with pytest.raises(ThreadNotFoundError):
+                await talk_of(graph, "bob").aask("let me in")
+            assert await alist_threads(kept, owner="bob") == []
+            assert [info.owner for info in await alist_threads(kept, owner="ann")] == ["ann"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("owner", ["", " ann", "a\nb", "x" * 201, 7])
+def test_an_owner_that_cannot_be_one_is_refused(owner: Any) -> None:
+    with pytest.raises(ConfigError, match=r"Context\.owner"):
+        Context(owner=owner)
