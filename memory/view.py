@@ -75,6 +75,8 @@ def build_view(layout: Layout) -> View:
     memory: ledger, text, pins.
     The newest user message stays word for word: `ingest` refuses one that cannot fit.
     """
+    if layout.parts.total <= layout.frame.threshold_tokens:
+        return View([*_head(layout.frame, layout.memory, ""), *layout.messages], layout.parts)
     fitter = _Fitter(layout)
     if fitter.over():
         fitter.shrink_results(lambda text: _preview(text, layout.frame.policy.preview_chars))
@@ -95,7 +97,7 @@ class _Fitter:
         self.shrunk: set[int] = set()
         self.left_out = 0
         self.bound = self.frame.threshold_tokens
-        self.tokens = sum(map(self.frame.counter.message, self.messages))
+        self.tokens = layout.parts.messages - PRIMING
 
     def over(self) -> bool:
         return self._around() + self.tokens > self.bound
