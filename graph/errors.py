@@ -140,6 +140,64 @@ class TurnPendingError(LongtableError):
         self.thread_id = thread_id
 
 
+class ThreadBusyError(LongtableError):
+    """Another run works on the thread. `stored`: this run's message is in the thread all the same, another run went on from there."""
+
+    code = "thread_busy"
+
+    def __init__(self, thread_id: str, *, stored: bool = False) -> None:
+        found = (
+            "another run went on with it: what this run had stored stays, the rest was not written"
+            if stored
+            else "another run works on it: nothing of this one was written, send it again"
+        )
+        super().__init__(f"thread {thread_id!r} is busy: {found}; `Conversation` queues its turns instead")
+        self.thread_id, self.stored = thread_id, stored
+
+    def user_text(self, language: str = "en") -> str:
+        if self.stored:
+            return (
+                "另一条消息接着进行，这一轮已中止。"
+                if language == "zh"
+                else "Another message went on with this conversation; this turn was stopped."
+            )
+        if language == "zh":
+            return "会话正忙：这条消息未被接收，请稍后再发。"
+        return "This conversation is busy: your message was not taken in, please send it again."
+
+
+class UnknownTurnError(LongtableError):
+    """The thread has no turn of this number."""
+
+    code = "unknown_turn"
+    short: ClassVar[dict[str, str]] = {"en": "There is no such turn in this conversation.", "zh": "会话中没有这一轮。"}
+
+    def __init__(self, turn: int, *, turns: int) -> None:
+        super().__init__(f"the thread has turns 1 to {turns:,}, found {turn:,}: name one of them")
+        self.turn, self.turns = turn, turns
+
+
+class ThreadExistsError(LongtableError):
+    """A thread of this id is there already; nothing was written."""
+
+    code = "thread_exists"
+    short: ClassVar[dict[str, str]] = {"en": "There is a conversation of this id already.", "zh": "已有同名的会话。"}
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(f"a thread {thread_id!r} is in this store already: choose another id, or delete that one first")
+        self.thread_id = thread_id
+
+
+class ThreadFormatError(LongtableError):
+    """An exported thread cannot be read: another kind of file, cut off, changed, or of a newer version; nothing was written."""
+
+    code = "thread_format"
+    short: ClassVar[dict[str, str]] = {
+        "en": "This file is not a conversation that can be read here.",
+        "zh": "无法读取这个文件中的会话。",
+    }
+
+
 class UnknownMessageError(LongtableError):
     """The thread has no message of this id."""
 

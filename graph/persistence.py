@@ -14,6 +14,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from longtable.graph.errors import ConfigError, PersistenceError
+from longtable.graph.guard import GuardedSaver
 
 BUSY_TIMEOUT_MS = 10_000
 # With WAL, NORMAL loses no committed turn to a killed process, and saves an fsync at each superstep (44 to 15 ms a turn).
@@ -69,12 +70,12 @@ def _path(url: str) -> Path | None:
 
 @contextmanager
 def _memory() -> Iterator[Persistence]:
-    yield Persistence(InMemorySaver(), InMemoryStore())
+    yield Persistence(GuardedSaver(InMemorySaver()), InMemoryStore())
 
 
 @asynccontextmanager
 async def _amemory() -> AsyncIterator[Persistence]:
-    yield Persistence(InMemorySaver(), InMemoryStore())
+    yield Persistence(GuardedSaver(InMemorySaver()), InMemoryStore())
 
 
 @contextmanager
@@ -89,11 +90,11 @@ def _sqlite(path: Path) -> Iterator[Persistence]:
         for connection in (checkpoints, items):
             for pragma in PRAGMAS:
                 connection.execute(pragma)
-        persistence = Persistence(SqliteSaver(checkpoints), SqliteStore(items))
+        saver, store = GuardedSaver(SqliteSaver(checkpoints)), SqliteStore(items)
         with storage_errors():
-            persistence.checkpointer.setup()  # type: ignore[attr-defined]  # the base class has none
-            persistence.store.setup()  # type: ignore[attr-defined]
-        yield persistence
+            saver.setup()
+            store.setup()
+        yield Persistence(saver, store)
     finally:
         items.close()
         checkpoints.close()
@@ -110,9 +111,9 @@ async def _asqlite(path: Path) -> AsyncIterator[Persistence]:
         for connection in (checkpoints, items):
             for pragma in PRAGMAS:
                 await connection.execute(pragma)
-        saver, store = AsyncSqliteSaver(checkpoints), AsyncSqliteStore(items)
+        saver, store = GuardedSaver(AsyncSqliteSaver(checkpoints)), AsyncSqliteStore(items)
         with storage_errors():
-            await saver.setup()
+            await saver.asetup()
             await store.setup()
         async with store:
             yield Persistence(saver, store)

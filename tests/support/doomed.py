@@ -19,6 +19,7 @@ from langgraph.store.base import Op, PutOp
 from langgraph.store.sqlite import SqliteStore
 
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
+from longtable.graph.guard import GuardedSaver
 from longtable.graph.running import Graph
 from tests.support.models import ScriptedModel, call
 
@@ -101,11 +102,12 @@ def main(url: str, point: int, doomed: int = 2) -> None:
     """Run turns; die in the last."""
     tight = doomed > 2
     with open_persistence(url) as kept:
-        assert isinstance(kept.checkpointer, SqliteSaver)
+        assert isinstance(kept.checkpointer, GuardedSaver)
+        assert isinstance(kept.checkpointer.inner, SqliteSaver)
         assert isinstance(kept.store, SqliteStore)
         DOOM.point = point
         store = DoomedStore(kept.store.conn) if tight else kept.store
-        graph = graph_on(DoomedSaver(kept.checkpointer.conn), store, FOLDING if tight else None)
+        graph = graph_on(GuardedSaver(DoomedSaver(kept.checkpointer.inner.conn)), store, FOLDING if tight else None)
         conversation = Conversation(graph, "t", context=TIGHT if tight else CONTEXT)
         for turn in range(1, doomed + 1):
             DOOM.armed = turn == doomed

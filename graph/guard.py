@@ -1,0 +1,240 @@
+"""Never let two runs of one thread overwrite each other: compare and set the thread's head in the transaction that writes.
+
+A run that loaded the newest checkpoint may write only while that checkpoint is still the newest, and while no other run
+has written to it since. The other run gets `ThreadBusyError`, and what it was about to write is not written. Deliberate
+forks go through: a run or an update that named a `checkpoint_id` writes beside what is there, and is guarded from its
+own first checkpoint on.
+"""
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from longtable.graph.admission import admit, base_of, key_of, noted, plain
+from longtable.graph.heads import AsyncHeads, AsyncProcessHeads, AsyncSqliteHeads, Heads, ProcessHeads, Saver, SqliteHeads
+
+Result = TypeVar("Result")
+
+
+class GuardedSaver(BaseCheckpointSaver[Any]):
+    """A checkpoint saver around another one. What it guards is atomic across processes for SQLite, else within this process.
+
+    Use the sync methods with a sync saver, the `a...` ones with an async one; in memory both.
+    """
+
+    def __init__(self, inner: Saver) -> None:
+        self.inner = inner
+        self.loop: asyncio.AbstractEventLoop | None = getattr(inner, "loop", None)
+        self.heads: Heads = SqliteHeads(inner) if isinstance(inner, SqliteSaver) else ProcessHeads(inner)
+        self.async_heads: AsyncHeads | None = None
+        if isinstance(inner, AsyncSqliteSaver):
+            self.async_heads = AsyncSqliteHeads(inner)
+        elif not isinstance(inner, InMemorySaver):
+            self.async_heads = AsyncProcessHeads(inner)
+
+    @property
+    def serde(self) -> SerializerProtocol:  # type: ignore[override]  # the base class has a plain attribute
+        """The serializer of the saver within."""
+        return self.inner.serde
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """What a config may hold for the saver within."""
+        return self.inner.config_specs
+
+    def with_allowlist(self, extra_allowlist: Any) -> "GuardedSaver":
+        """Return a guard of the same heads over a saver that restores these types too."""
+        inner = self.inner.with_allowlist(extra_allowlist)
+        if inner is self.inner:
+            return self
+        clone = copy.copy(self)
+        clone.inner = inner
+        return clone
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """Return the next version of a channel, as the saver within counts."""
+        return self.inner.get_next_version(current, channel)
+
+    # -- sync -------------------------------------------------------------------------------------------------------
+
+    def setup(self) -> None:
+        """Create the tables that are missing."""
+        if isinstance(self.inner, SqliteSaver):
+            self.inner.setup()
+        self.heads.setup()
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Load a checkpoint, and note in its config what the run has seen."""
+        if self.loop is not None:
+            return self._in_loop(self.aget_tuple(config))
+        # Read before the checkpoint: a writer that comes between the two is then one this run has not seen.
+        seen = self.heads.writer(key_of(config))
+        return noted(self.inner.get_tuple(plain(config)), config, seen)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """List checkpoints, newest first."""
+        return self.inner.list(config, filter=filter, before=before, limit=limit)
+
+    def put(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+    ) -> RunnableConfig:
+        """Store a checkpoint. Raises `ThreadBusyError`."""
+        if self.loop is not None:
+            return self._in_loop(self.aput(config, checkpoint, metadata, new_versions))
+        key, base = key_of(config), base_of(config)
+        with self.heads.writing(key) as head:
+            if (writer := admit(head, base, checkpoint)) is not None:
+                self.heads.claim(key, writer)
+            saved = head.saver.put(plain(config), checkpoint, metadata, new_versions)
+            if base is not None:  # within the block: the next write of the same run may be waiting for it to end
+                base.put(checkpoint, metadata)
+        return saved
+
+    def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
+        """Store what a task wrote. Raises `ThreadBusyError`."""
+        if self.loop is not None:
+            self._in_loop(self.aput_writes(config, writes, task_id, task_path))
+            return
+        key, base = key_of(config), base_of(config)
+        with self.heads.writing(key) as head:
+            if (writer := admit(head, base)) is not None:
+                self.heads.claim(key, writer)
+            head.saver.put_writes(plain(config), writes, task_id, task_path)
+            if base is not None:
+                base.writes += 1
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete a thread."""
+        if self.loop is not None:
+            self._in_loop(self.adelete_thread(thread_id))
+            return
+        self.inner.delete_thread(thread_id)
+        self.heads.forget(thread_id)
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete what these runs wrote."""
+        self.inner.delete_for_runs(run_ids)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread."""
+        self.inner.copy_thread(source_thread_id, target_thread_id)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Drop old checkpoints, where the saver within can."""
+        self.inner.prune(thread_ids, strategy=strategy)
+
+    def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+        """Return the writes that delta channels are rebuilt from."""
+        return self.inner.get_delta_channel_history(config=plain(config), channels=channels)
+
+    def _in_loop(self, call: Coroutine[Any, Any, Result]) -> Result:
+        """Run an async method for another thread, as savers that are awaited offer it."""
+        assert self.loop is not None
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        if here is self.loop:
+            call.close()
+            raise asyncio.InvalidStateError("this checkpointer is awaited: in its event loop use the methods that begin with a")
+        return asyncio.run_coroutine_threadsafe(call, self.loop).result()
+
+    # -- async ------------------------------------------------------------------------------------------------------
+
+    async def asetup(self) -> None:
+        """Create the tables that are missing."""
+        if self.async_heads is not None:
+            await self.async_heads.setup()
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Load a checkpoint: see `get_tuple`."""
+        if self.async_heads is None:
+            return self.get_tuple(config)
+        seen = await self.async_heads.writer(key_of(config))
+        return noted(await self.inner.aget_tuple(plain(config)), config, seen)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """List checkpoints, newest first."""
+        async for found in self.inner.alist(config, filter=filter, before=before, limit=limit):
+            yield found
+
+    async def aput(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+    ) -> RunnableConfig:
+        """Store a checkpoint. Raises `ThreadBusyError`."""
+        if self.async_heads is None:
+            return self.put(config, checkpoint, metadata, new_versions)
+        key, base = key_of(config), base_of(config)
+        async with self.async_heads.writing(key) as head:
+            if (writer := admit(head, base, checkpoint)) is not None:
+                await self.async_heads.claim(key, writer)
+            saved = await head.saver.aput(plain(config), checkpoint, metadata, new_versions)
+            if base is not None:  # within the block: the next write of the same run may be waiting for it to end
+                base.put(checkpoint, metadata)
+        return saved
+
+    async def aput_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
+        """Store what a task wrote. Raises `ThreadBusyError`."""
+        if self.async_heads is None:
+            self.put_writes(config, writes, task_id, task_path)
+            return
+        key, base = key_of(config), base_of(config)
+        async with self.async_heads.writing(key) as head:
+            if (writer := admit(head, base)) is not None:
+                await self.async_heads.claim(key, writer)
+            await head.saver.aput_writes(plain(config), writes, task_id, task_path)
+            if base is not None:
+                base.writes += 1
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete a thread."""
+        await self.inner.adelete_thread(thread_id)
+        if self.async_heads is None:
+            self.heads.forget(thread_id)
+        else:
+            await self.async_heads.forget(thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete what these runs wrote."""
+        await self.inner.adelete_for_runs(run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread."""
+        await self.inner.acopy_thread(source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Drop old checkpoints, where the saver within can."""
+        await self.inner.aprune(thread_ids, strategy=strategy)
+
+    async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+        """Return the writes that delta channels are rebuilt from."""
+        return await self.inner.aget_delta_channel_history(config=plain(config), channels=channels)

@@ -1,0 +1,252 @@
+"""Read and claim the head of a thread in the very transaction that writes to it: one class for each kind of saver.
+
+The head is the newest checkpoint of a thread and namespace. Beside it stands the writer: the run that wrote last. Two
+runs that loaded the same checkpoint differ in nothing else until one of them stores another.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+Saver = BaseCheckpointSaver[Any]
+Key = tuple[str, str]
+"""Thread id and checkpoint namespace."""
+
+TABLE = """CREATE TABLE IF NOT EXISTS longtable_writers (
+    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, writer TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_ns)
+)"""
+WRITER = "SELECT writer FROM longtable_writers WHERE thread_id = ? AND checkpoint_ns = ?"
+HEAD = f"SELECT (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?), ({WRITER})"
+CLAIM = "INSERT OR REPLACE INTO longtable_writers (thread_id, checkpoint_ns, writer) VALUES (?, ?, ?)"
+FORGET = "DELETE FROM longtable_writers WHERE thread_id = ?"
+
+
+@dataclass(frozen=True)
+class Head:
+    """The newest checkpoint of a thread, who wrote last, and the saver whose writes belong to the open transaction."""
+
+    checkpoint_id: str | None
+    writer: str | None
+    saver: Saver
+
+
+class Heads(Protocol):
+    """What the guard asks of a saver that is called from threads."""
+
+    def setup(self) -> None:
+        """Make what is needed; called again it does nothing."""
+        ...
+
+    def writer(self, key: Key) -> str | None:
+        """Return the run that wrote last."""
+        ...
+
+    def writing(self, key: Key) -> AbstractContextManager[Head]:
+        """Hold the thread's head still until the block ends; what the block wrote is kept whole, or not at all when it raises."""
+        ...
+
+    def claim(self, key: Key, writer: str) -> None:
+        """Name the writer, within `writing`."""
+        ...
+
+    def forget(self, thread_id: str) -> None:
+        """Drop what is known of a thread that was deleted."""
+        ...
+
+
+class AsyncHeads(Protocol):
+    """The same for a saver that is awaited."""
+
+    async def setup(self) -> None:
+        """Make what is needed; called again it does nothing."""
+        ...
+
+    async def writer(self, key: Key) -> str | None:
+        """Return the run that wrote last."""
+        ...
+
+    def writing(self, key: Key) -> AbstractAsyncContextManager[Head]:
+        """Hold the thread's head still until the block ends."""
+        ...
+
+    async def claim(self, key: Key, writer: str) -> None:
+        """Name the writer, within `writing`."""
+        ...
+
+    async def forget(self, thread_id: str) -> None:
+        """Drop what is known of a thread that was deleted."""
+        ...
+
+
+class ProcessHeads:
+    """Any saver, within one process: a lock, and the writers in memory."""
+
+    def __init__(self, saver: Saver) -> None:
+        self.saver = saver
+        self.writers: dict[Key, str] = {}
+        self.lock = threading.RLock()
+
+    def setup(self) -> None: ...
+
+    def writer(self, key: Key) -> str | None:
+        return self.writers.get(key)
+
+    @contextmanager
+    def writing(self, key: Key) -> Iterator[Head]:
+        with self.lock:
+            before = self.writers.get(key)
+            try:
+                yield Head(self._newest(key), before, self.saver)
+            except BaseException:
+                if before is not None:
+                    self.writers[key] = before
+                else:
+                    self.writers.pop(key, None)
+                raise
+
+    def claim(self, key: Key, writer: str) -> None:
+        self.writers[key] = writer
+
+    def forget(self, thread_id: str) -> None:
+        self.writers = {key: writer for key, writer in self.writers.items() if key[0] != thread_id}
+
+    def _newest(self, key: Key) -> str | None:
+        thread_id, namespace = key
+        if isinstance(self.saver, InMemorySaver):  # its ids are at hand: nothing to load
+            return max(self.saver.storage.get(thread_id, {}).get(namespace, {}), default=None)
+        found = self.saver.get_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}})
+        return found.checkpoint["id"] if found else None
+
+
+class AsyncProcessHeads:
+    """Any awaited saver, within one event loop."""
+
+    def __init__(self, saver: Saver) -> None:
+        self.saver = saver
+        self.writers: dict[Key, str] = {}
+        self.lock = asyncio.Lock()
+
+    async def setup(self) -> None: ...
+
+    async def writer(self, key: Key) -> str | None:
+        return self.writers.get(key)
+
+    @asynccontextmanager
+    async def writing(self, key: Key) -> AsyncIterator[Head]:
+        thread_id, namespace = key
+        async with self.lock:
+            before = self.writers.get(key)
+            found = await self.saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}})
+            try:
+                yield Head(found.checkpoint["id"] if found else None, before, self.saver)
+            except BaseException:
+                if before is not None:
+                    self.writers[key] = before
+                else:
+                    self.writers.pop(key, None)
+                raise
+
+    async def claim(self, key: Key, writer: str) -> None:
+        self.writers[key] = writer
+
+    async def forget(self, thread_id: str) -> None:
+        self.writers = {key: writer for key, writer in self.writers.items() if key[0] != thread_id}
+
+
+class SqliteHeads:
+    """A SQLite file: the saver's own connection, whose transaction is opened here and committed by the saver's write."""
+
+    def __init__(self, saver: SqliteSaver) -> None:
+        self.saver = saver
+        self.lock = threading.Lock()
+        self.is_setup = False
+
+    def setup(self) -> None:
+        if not self.is_setup:
+            with self.saver.cursor() as cursor:
+                cursor.execute(TABLE)
+            self.is_setup = True
+
+    def writer(self, key: Key) -> str | None:
+        self.setup()
+        with self.saver.cursor(transaction=False) as cursor:
+            row = cursor.execute(WRITER, key).fetchone()
+        return row[0] if row else None
+
+    @contextmanager
+    def writing(self, key: Key) -> Iterator[Head]:
+        self.setup()
+        connection = self.saver.conn
+        with self.lock:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                newest, writer = connection.execute(HEAD, (*key, *key)).fetchone()
+                yield Head(newest, writer, self.saver)
+                connection.commit()
+            except BaseException:
+                connection.rollback()
+                raise
+
+    def claim(self, key: Key, writer: str) -> None:
+        self.saver.conn.execute(CLAIM, (*key, writer))
+
+    def forget(self, thread_id: str) -> None:
+        self.setup()
+        with self.saver.cursor() as cursor:
+            cursor.execute(FORGET, (thread_id,))
+
+
+class AsyncSqliteHeads:
+    """The same through aiosqlite."""
+
+    def __init__(self, saver: AsyncSqliteSaver) -> None:
+        self.saver = saver
+        self.lock = asyncio.Lock()
+        self.is_setup = False
+
+    async def setup(self) -> None:
+        if not self.is_setup:
+            await self.saver.setup()
+            await self.saver.conn.execute(TABLE)
+            await self.saver.conn.commit()
+            self.is_setup = True
+
+    async def writer(self, key: Key) -> str | None:
+        await self.setup()
+        async with self.saver.conn.execute(WRITER, key) as cursor:
+            row = await cursor.fetchone()
+        return row[0] if row else None
+
+    @asynccontextmanager
+    async def writing(self, key: Key) -> AsyncIterator[Head]:
+        await self.setup()
+        connection = self.saver.conn
+        async with self.lock:
+            try:
+                # Within the `try`: a task cancelled here has its BEGIN run all the same, in the connection's thread.
+                await connection.execute("BEGIN IMMEDIATE")
+                async with connection.execute(HEAD, (*key, *key)) as cursor:
+                    row = await cursor.fetchone()
+                newest, writer = row if row else (None, None)
+                yield Head(newest, writer, self.saver)
+                await connection.commit()
+            except BaseException:
+                await connection.rollback()
+                raise
+
+    async def claim(self, key: Key, writer: str) -> None:
+        await self.saver.conn.execute(CLAIM, (*key, writer))
+
+    async def forget(self, thread_id: str) -> None:
+        await self.setup()
+        async with self.lock:
+            await self.saver.conn.execute(FORGET, (thread_id,))
+            await self.saver.conn.commit()
