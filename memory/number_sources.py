@@ -226,7 +226,7 @@ class _Table:
     def _groups(self, support: Support) -> None:
         """Add sums and counts by the values of text columns."""
         for index in range(min(len(self.source.columns), MOST_COLUMNS)):
-            labels = [row[index] if index < len(row) and isinstance(row[index], str) else None for row in self.rows]
+            labels = [_text(row, index) for row in self.rows]
             sizes = Counter(label for label in labels if label is not None)
             if not 1 < len(sizes) < len(self.rows) or len(sizes) > MOST_GROUPS:
                 continue
@@ -245,3 +245,8 @@ class _Table:
 
 def _value(item: tuple[int, float]) -> float:
     return item[1]
+
+
+def _text(row: Sequence[object], index: int) -> str | None:
+    cell = row[index] if index < len(row) else None
+    return cell if isinstance(cell, str) else None

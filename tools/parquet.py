@@ -1,0 +1,179 @@
+"""Write rows of any engine to a Parquet file by DuckDB, a chunk at a time, without loss.
+
+A column's type is told by its cells, for engines name types in their own ways, and SQLite's cells need not be of the type of
+their column. What has no type of its own in Parquet (nested values, mixed columns) is kept as text.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from uuid import UUID
+
+import duckdb
+
+from longtable.tools.catalog import fold, quoted
+from longtable.tools.cells import dumps, json_value
+
+CHUNK_ROWS = 20_000
+MEMORY_BYTES = 512_000_000
+
+_PLAIN = {bool: "BOOLEAN", float: "DOUBLE", str: "VARCHAR", bytes: "BLOB", date: "DATE", time: "TIME", timedelta: "INTERVAL", UUID: "UUID"}
+TEXT = "VARCHAR"
+UNKNOWN = ""
+"""Type of a column that holds only NULL so far."""
+
+
+def column_names(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return names that differ from each other, whatever the case: `n`, `n_1`; an empty one is numbered."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for place, column in enumerate(columns):
+        base = column or f"column{place}"
+        name, number = base, 0
+        while fold(name) in taken:
+            number += 1
+            name = f"{base}_{number}"
+        taken.add(fold(name))
+        names.append(name)
+    return tuple(names)
+
+
+def write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
+    """Write rows to `path`, parts of them in files beside it, and return how many there were; memory does not grow with them."""
+    parts: list[tuple[Path, list[str]]] = []
+    count = 0
+    with _connect() as connection:
+        for chunk in _chunks(rows):
+            part = path.with_name(f"{path.name}.{len(parts)}")
+            parts.append((part, _write_part(connection, part, names, chunk)))
+            count += len(chunk)
+        if len(parts) == 1 and UNKNOWN not in parts[0][1]:
+            parts[0][0].replace(path)
+        else:
+            _join(connection, path, names, parts)
+    for part, _ in parts:
+        part.unlink(missing_ok=True)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    return count
+
+
+def read_parquet(path: Path, *, offset: int = 0, limit: int | None = None) -> Iterator[list[tuple[object, ...]]]:
+    """Yield the rows of a file in order, in batches."""
+    with _connect() as connection:
+        wanted = f"SELECT * FROM read_parquet({literal(path)})" + (f" LIMIT {limit}" if limit is not None else "") + f" OFFSET {offset}"
+        cursor = connection.execute(wanted)
+        while batch := cursor.fetchmany(2_000):
+            yield batch
+
+
+def literal(path: Path) -> str:
+    """Return a path as an SQL string; DuckDB takes a path that is there by its letters, wildcards or not."""
+    return "'" + str(path.absolute()).replace("'", "''") + "'"
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "memory_limit": f"{MEMORY_BYTES}B",
+            "python_enable_replacements": "false",
+            "threads": "2",
+        },
+    )
+
+
+def _chunks(rows: Iterable[Sequence[object]]) -> Iterator[list[Sequence[object]]]:
+    iterator = iter(rows)
+    while chunk := list(islice(iterator, CHUNK_ROWS)):
+        yield chunk
+
+
+def _write_part(connection: duckdb.DuckDBPyConnection, path: Path, names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    columns, types = [], []
+    for place in range(len(names)):
+        cells = [row[place] for row in rows]
+        kind = _type_of(cells)
+        columns.append(_as_text(cells) if kind == TEXT else cells)
+        types.append(kind)
+    picked = ", ".join(f"unnest(?::{kind or TEXT}[]) AS {quoted(name)}" for kind, name in zip(types, names, strict=True))
+    connection.execute(f"COPY (SELECT {picked}) TO {literal(path)} (FORMAT parquet)", columns)
+    return types
+
+
+def _join(connection: duckdb.DuckDBPyConnection, path: Path, names: Sequence[str], parts: Sequence[tuple[Path, list[str]]]) -> None:
+    """Put parts together under the types that hold all of them; without parts, an empty file."""
+    if not parts:
+        empty = ", ".join(f"NULL::{TEXT} AS {quoted(name)}" for name in names)
+        connection.execute(f"COPY (SELECT {empty} WHERE false) TO {literal(path)} (FORMAT parquet)")
+        return
+    kinds = [_common([types[place] for _, types in parts]) for place in range(len(names))]
+    picked = ", ".join(f"{quoted(name)}::{kind} AS {quoted(name)}" for kind, name in zip(kinds, names, strict=True))
+    whole = " UNION ALL ".join(f"SELECT {picked} FROM read_parquet({literal(part)})" for part, _ in parts)
+    connection.execute(f"COPY ({whole}) TO {literal(path)} (FORMAT parquet)")
+
+
+def _type_of(cells: Sequence[object]) -> str:
+    kinds = {type(cell) for cell in cells} - {type(None)}
+    if not kinds:
+        return UNKNOWN
+    if kinds == {int}:
+        most = max(abs(cell) for cell in cells if isinstance(cell, int))
+        # Parquet has no wider integer: DuckDB would write HUGEINT as DOUBLE.
+        return "BIGINT" if most < 2**63 else "DECIMAL(38,0)" if most < 10**38 else TEXT
+    if kinds == {int, float}:
+        exact = all(abs(cell) <= 2**53 for cell in cells if isinstance(cell, int))
+        return "DOUBLE" if exact else TEXT
+    if kinds == {Decimal}:
+        return _decimal_type([cell for cell in cells if isinstance(cell, Decimal)])
+    if kinds == {datetime}:
+        zoned = {cell.tzinfo is not None for cell in cells if isinstance(cell, datetime)}
+        return TEXT if len(zoned) > 1 else "TIMESTAMPTZ" if zoned == {True} else "TIMESTAMP"
+    if kinds == {timedelta} and any(cell.microseconds % 1000 for cell in cells if isinstance(cell, timedelta)):
+        return TEXT  # Parquet keeps milliseconds
+    if kinds == {time} and any(cell.tzinfo is not None for cell in cells if isinstance(cell, time)):
+        return TEXT
+    return _PLAIN.get(kinds.pop(), TEXT) if len(kinds) == 1 else TEXT
+
+
+def _decimal_type(cells: Sequence[Decimal]) -> str:
+    scale = whole = 0
+    for cell in cells:
+        if not cell.is_finite():
+            return TEXT
+        parts = cell.as_tuple()
+        exponent = int(parts.exponent)
+        scale, whole = max(scale, -exponent), max(whole, len(parts.digits) + exponent)
+    return f"DECIMAL(38,{scale})" if scale + max(whole, 0) <= 38 else TEXT
+
+
+def _common(kinds: Sequence[str]) -> str:
+    known = {kind for kind in kinds if kind != UNKNOWN}
+    if len(known) <= 1:
+        return known.pop() if known else TEXT
+    if known == {"BIGINT", "DECIMAL(38,0)"}:
+        return "DECIMAL(38,0)"
+    if all(kind.startswith("DECIMAL") for kind in known):
+        return TEXT  # digits before the point and after it may come to more than 38 together
+    # Whole numbers and others are joined as text where a DOUBLE would lose digits: which those are is not known here.
+    return TEXT
+
+
+def _as_text(cells: Sequence[object]) -> list[str | None]:
+    return [None if cell is None else _text(cell) for cell in cells]
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, str):
+        # Halves of surrogate pairs are no text, and no file of text can hold them.
+        return cell if cell.isascii() else cell.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(cell, dict | list | tuple | set | frozenset):
+        return dumps(json_value(cell))
+    if isinstance(cell, bytes):
+        return cell.hex()
+    return cell.isoformat() if isinstance(cell, datetime | date | time) else str(cell)

@@ -1,0 +1,89 @@
+"""Run a model's SQL over kept results: the handles it names are the only tables there are, behind both walls."""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from longtable.graph.errors import DatabaseUnavailableError, UnknownTableError
+from longtable.tools.catalog import Catalog, Column, Table, quoted
+from longtable.tools.database import QueryLimits, QueryResult
+from longtable.tools.engines.base import Fetched
+from longtable.tools.engines.duckdb import DuckdbSession
+from longtable.tools.guard import check
+from longtable.tools.parquet import literal
+from longtable.tools.result_meta import ResultMeta
+from longtable.tools.running import Cancel, Runner, Stop
+
+
+def run_over_handles(
+    sql: str,
+    metas: Mapping[str, ResultMeta],
+    path_of: Callable[[str], Path],
+    *,
+    limits: QueryLimits,
+    runner: Runner,
+    cancel: Cancel | None,
+) -> QueryResult:
+    """Check one SELECT against these handles, and run it over their files; `path_of` raises for a result that is gone."""
+    started = time.monotonic()
+    verdict = check(sql, dialect="duckdb", catalog=Catalog(tuple(map(_table, metas.values())), frozenset({"memory"})))
+    try:
+        verdict.raise_if_refused()
+    except UnknownTableError as error:
+        known = ", ".join(list(metas)[-10:]) or "no results yet"
+        raise UnknownTableError(error.reason, rule=error.rule, hint=f"the tables here are the handles of results: {known}") from error
+    paths = {handle: path_of(handle) for handle in verdict.tables}
+
+    def work(stop: Stop) -> Fetched:
+        with opened({metas[handle]: path for handle, path in paths.items()}, limits=limits) as session:
+            stop.watch(session)
+            try:
+                return session.fetch(verdict.sql, limits=limits, stop=stop)
+            finally:
+                stop.watch(None)
+
+    fetched = runner.run(work, seconds=limits.seconds, cancel=cancel)
+    ms = round((time.monotonic() - started) * 1000)
+    return QueryResult(verdict.sql, fetched.columns, fetched.types, fetched.rows, len(fetched.rows), ms)
+
+
+def _table(meta: ResultMeta) -> Table:
+    types = [*meta.types, *[""] * (len(meta.names) - len(meta.types))]
+    return Table(meta.handle, "table", tuple(Column(name, kind) for name, kind in zip(meta.names, types, strict=False)))
+
+
+@contextmanager
+def opened(handles: Mapping[ResultMeta, Path], *, limits: QueryLimits) -> Iterator[DuckdbSession]:
+    """Open an instance that holds a view of each handle and may open no file but theirs."""
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+            "python_enable_replacements": "false",
+            "memory_limit": f"{limits.memory_bytes}B",
+            "temp_directory": "",
+        },
+    )
+    try:
+        for meta, path in handles.items():
+            # The columns by name: `*` would let the file's path be asked for.
+            names = ", ".join(map(quoted, meta.names))
+            connection.execute(f"CREATE VIEW {quoted(meta.handle)} AS SELECT {names} FROM read_parquet({literal(path)})")
+        allowed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in handles.values())
+        connection.execute(f"SET allowed_paths = [{allowed}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+    except duckdb.Error as error:
+        connection.close()
+        reason = re.sub(r"'[^']*/", "'", str(error).splitlines()[0])
+        raise DatabaseUnavailableError(f"the kept results cannot be read: {reason}") from error
+    try:
+        yield DuckdbSession(connection, memory_bytes=limits.memory_bytes, readable=frozenset(meta.handle for meta in handles))
+    finally:
+        connection.close()

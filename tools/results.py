@@ -1,0 +1,246 @@
+"""Keep full query results outside the checkpoint: one Parquet file a result, found by thread and handle (r1, r2 ...).
+
+    folder/<hash of the thread id>/r3/data.parquet, meta.json
+
+A result is written in a folder of its own beside the others and renamed to its handle when it is complete: a process that is
+killed leaves nothing half, two processes cannot take one handle. Past a quota the data of what was unused longest goes; its
+meta.json stays, so that a gone result can be told from one that never was, and its SQL can be run again.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import duckdb
+
+from longtable.graph.errors import ConfigError, PersistenceError, ResultTooLargeError
+from longtable.tools.database import QueryLimits, QueryResult
+from longtable.tools.parquet import column_names, read_parquet, write_parquet
+from longtable.tools.result_meta import ResultGoneError, ResultMeta, UnknownResultError
+from longtable.tools.running import Cancel, Runner
+
+__all__ = ["ResultGoneError", "ResultMeta", "ResultPage", "ResultStore", "UnknownResultError"]
+
+DATA, META = "data.parquet", "meta.json"
+STALE_SECONDS = 3_600.0
+PAGE_ROWS = 20
+MOST_PAGE_ROWS = 1_000
+_HANDLE = re.compile(r"r[1-9][0-9]{0,8}")
+
+
+@dataclass(frozen=True)
+class ResultPage:
+    """Some rows of a result; pages count from 1."""
+
+    meta: ResultMeta
+    rows: list[tuple[object, ...]]
+    page: int
+    pages: int
+
+
+class ResultStore:
+    """All results under one folder; safe to share between threads and processes."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        clock: Callable[[], datetime],
+        quota_bytes_per_thread: int = 200_000_000,
+        quota_bytes_total: int = 2_000_000_000,
+    ) -> None:
+        for name, value in (("quota_bytes_per_thread", quota_bytes_per_thread), ("quota_bytes_total", quota_bytes_total)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigError(f"ResultStore {name} must be a whole number of at least 1, found {value!r}")
+        self.folder = folder.absolute()
+        self.quota_bytes_per_thread, self.quota_bytes_total = quota_bytes_per_thread, quota_bytes_total
+        self._clock = clock
+        self._runner = Runner()
+
+    def put(self, thread_id: str, *, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[object]], sql: str) -> str:
+        """Keep a result and return its handle; what was unused longest goes when a quota is passed.
+
+        Raises `ResultTooLargeError` when the result alone is over a quota, `PersistenceError` when it cannot be written.
+        """
+        home = self._home(thread_id)
+        now = self._clock()
+        draft = home / f"draft-{now.timestamp():.0f}-{uuid.uuid4().hex}"
+        try:
+            draft.mkdir(parents=True)
+            names = column_names(columns)
+            count = write_parquet(draft / DATA, names, rows)
+            size = (draft / DATA).stat().st_size
+            most = min(self.quota_bytes_per_thread, self.quota_bytes_total)
+            if size > most:
+                raise ResultTooLargeError(limit=most, what=f"the result as kept ({size:,} bytes)")
+            os.utime(draft / DATA, (now.timestamp(), now.timestamp()))
+            handle = self._settle(draft, home, _meta(sql, list(columns), names, list(types), count, size, now))
+        except (OSError, duckdb.Error) as error:
+            raise PersistenceError(f"the result cannot be kept in {str(self.folder)!r}: {str(error).splitlines()[0]}") from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        self._make_room(home, spared=home / handle)
+        return handle
+
+    def meta(self, thread_id: str, handle: str) -> ResultMeta:
+        """Return what is known of a result, gone or not; raises `UnknownResultError`."""
+        name = handle.strip().lower()
+        if _HANDLE.fullmatch(name):
+            try:
+                return _read_meta(name, self._home(thread_id) / name / META)
+            except FileNotFoundError:
+                pass
+        raise UnknownResultError(handle, known=[meta.handle for meta in self.handles(thread_id)])
+
+    def handles(self, thread_id: str) -> list[ResultMeta]:
+        """Return every result a thread ever had, oldest first, also those whose rows are gone."""
+        found = []
+        for number in sorted(_numbers(self._home(thread_id))):
+            try:
+                found.append(_read_meta(f"r{number}", self._home(thread_id) / f"r{number}" / META))
+            except FileNotFoundError:
+                continue  # the thread is being deleted
+        return found
+
+    def is_gone(self, thread_id: str, handle: str) -> bool:
+        """Say whether the rows were dropped."""
+        return not (self._home(thread_id) / self.meta(thread_id, handle).handle / DATA).exists()
+
+    def path(self, thread_id: str, handle: str) -> Path:
+        """Return the Parquet file of a result, and count that as a use; raises `ResultGoneError`."""
+        meta = self.meta(thread_id, handle)
+        path = self._home(thread_id) / meta.handle / DATA
+        try:
+            now = self._clock().timestamp()
+            os.utime(path, (now, now))
+        except FileNotFoundError:
+            raise ResultGoneError(meta.handle, sql=meta.sql) from None
+        return path
+
+    def batches(self, thread_id: str, handle: str) -> Iterator[list[tuple[object, ...]]]:
+        """Yield all rows in order, in batches."""
+        return self._read(thread_id, handle, offset=0, limit=None)
+
+    def get(self, thread_id: str, handle: str) -> QueryResult:
+        """Return a whole result as it was put in."""
+        meta = self.meta(thread_id, handle)
+        rows = [row for batch in self.batches(thread_id, handle) for row in batch]
+        return QueryResult(meta.sql, meta.columns, meta.types, rows, meta.row_count, 0)
+
+    def page(self, thread_id: str, handle: str, *, page: int = 1, size: int = PAGE_ROWS) -> ResultPage:
+        """Return one page; a page past the end holds no rows."""
+        meta = self.meta(thread_id, handle)
+        size = max(1, min(size, MOST_PAGE_ROWS))
+        page = max(1, page)
+        first = (page - 1) * size
+        pages = max(1, -(-meta.row_count // size))
+        rows = [row for batch in self._read(thread_id, handle, offset=first, limit=size) for row in batch] if first < meta.row_count else []
+        return ResultPage(meta, rows, page, pages)
+
+    def sql(self, thread_id: str, sql: str, *, limits: QueryLimits | None = None, cancel: Cancel | None = None) -> QueryResult:
+        """Run one SELECT over the handles of a thread, behind both walls; raises as `Database.run` does."""
+        from longtable.tools.result_sql import run_over_handles
+
+        metas = {meta.handle: meta for meta in self.handles(thread_id)}
+        return run_over_handles(
+            sql, metas, lambda handle: self.path(thread_id, handle), limits=limits or QueryLimits(), runner=self._runner, cancel=cancel
+        )
+
+    def delete(self, thread_id: str) -> None:
+        """Drop all results of a thread."""
+        home = self._home(thread_id)
+        doomed = home.with_name(f"deleted-{uuid.uuid4().hex}")
+        try:
+            home.rename(doomed)
+        except FileNotFoundError:
+            return
+        shutil.rmtree(doomed, ignore_errors=True)
+
+    def _read(self, thread_id: str, handle: str, *, offset: int, limit: int | None) -> Iterator[list[tuple[object, ...]]]:
+        path = self.path(thread_id, handle)
+        try:
+            yield from read_parquet(path, offset=offset, limit=limit)
+        except duckdb.Error as error:
+            if not path.exists():
+                raise ResultGoneError(handle, sql=self.meta(thread_id, handle).sql) from error
+            raise PersistenceError(f"the result {handle} cannot be read: {str(error).splitlines()[0]}") from error
+
+    def _home(self, thread_id: str) -> Path:
+        # A hash: no id can name a place outside, and none is too long or differs from another by case only.
+        return self.folder / hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+    def _settle(self, draft: Path, home: Path, meta: dict[str, object]) -> str:
+        """Give the finished draft the next free handle: renaming to a name that is taken fails."""
+        with (draft / META).open("w", encoding="utf-8", errors="replace") as file:
+            json.dump(meta, file, ensure_ascii=False)
+            file.flush()
+            os.fsync(file.fileno())
+        number = max(_numbers(home), default=0)
+        while True:
+            number += 1
+            try:
+                draft.rename(home / f"r{number}")
+            except OSError:
+                if not (home / f"r{number}").exists():
+                    raise
+            else:
+                return f"r{number}"
+
+    def _make_room(self, home: Path, *, spared: Path) -> None:
+        """Drop data unused longest until both quotas hold, and drafts that nobody will finish."""
+        kept = [entry for path in self.folder.glob(f"*/r*/{DATA}") if (entry := _used(path)) is not None]
+        _drop(sorted(entry for entry in kept if entry[2].parent.parent == home), self.quota_bytes_per_thread, spared)
+        _drop(sorted(entry for entry in kept if entry[2].exists()), self.quota_bytes_total, spared)
+        old = self._clock().timestamp() - STALE_SECONDS
+        for draft in home.glob("draft-*"):
+            if float(draft.name.split("-")[1]) < old:
+                shutil.rmtree(draft, ignore_errors=True)
+        for doomed in self.folder.glob("deleted-*"):
+            shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _meta(
+    sql: str, columns: Sequence[str], names: Sequence[str], types: Sequence[str], count: int, size: int, now: datetime
+) -> dict[str, object]:
+    created = now.isoformat()
+    return {"sql": sql, "columns": columns, "names": names, "types": types, "row_count": count, "bytes": size, "created": created}
+
+
+def _read_meta(handle: str, path: Path) -> ResultMeta:
+    found = json.loads(path.read_text(encoding="utf-8"))
+    for key in ("columns", "names", "types"):
+        found[key] = tuple(found[key])
+    return ResultMeta(handle=handle, **found)
+
+
+def _numbers(home: Path) -> list[int]:
+    try:
+        return [int(path.name[1:]) for path in home.iterdir() if _HANDLE.fullmatch(path.name)]
+    except FileNotFoundError:
+        return []
+
+
+def _used(path: Path) -> tuple[float, int, Path] | None:
+    """Return when a file was last used, its bytes, its path; None when another process just dropped it."""
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_mtime, stat.st_size, path
+
+
+def _drop(kept: Sequence[tuple[float, int, Path]], quota: int, spared: Path) -> None:
+    total = sum(size for _, size, _ in kept)
+    for _, size, path in kept:
+        if total <= quota:
+            return
+        if path.parent != spared:
+            path.unlink(missing_ok=True)
+            total -= size
