@@ -36,6 +36,8 @@ _LEAST = {
     "rebuild_windows": 1,
     "retire_after": 0,
 }
+MOST = 1_000_000_000
+"""Most of any whole number, so that a checkpoint can hold it."""
 _OPTIONAL = ("trigger_tokens", "trigger_messages", "retire_after")
 
 
@@ -104,8 +106,8 @@ class CompactionPolicy:
             value = getattr(self, name)
             if value is None and name in _OPTIONAL:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"CompactionPolicy.{name} must be a whole number of at least {least}, found {value!r}")
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
+                raise ConfigError(f"CompactionPolicy.{name} must be a whole number from {least} to {MOST:,}, found {value!r}")
         if self.target >= self.threshold:
             raise ConfigError(f"CompactionPolicy.target ({self.target}) must be under CompactionPolicy.threshold ({self.threshold})")
         if self.threshold + self.reserve > 1:

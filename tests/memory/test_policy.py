@@ -23,6 +23,13 @@ def test_the_defaults_are_those_of_the_design() -> None:
         ("min_messages", -1),
         ("clip_tool_chars", 3),
         ("reserve", 0.5),
+        ("keep_rounds", 10**20),
+        ("trigger_messages", 0),
+        ("memory_role", "tool"),
+        ("strategy", ""),
+        ("strategy", "window"),
+        ("retire_after", -1),
+        ("ahead_share", 1.5),
     ],
 )
 def test_a_wrong_number_is_refused_by_name(field: str, value: float) -> None:

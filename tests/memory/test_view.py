@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from longtable.memory.frame import Frame, Parts
 from longtable.memory.plan import Fold, When
 from longtable.memory.plan import plan_fold as fold_of
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.frame import Frame, Parts
 from longtable.memory.thread import Thread
 from longtable.memory.view import Layout, View, newest
 from longtable.memory.view import build_view as view_of
@@ -141,7 +141,9 @@ def test_an_excluded_message_leaves_the_view_and_comes_back_when_included() -> N
     assert view_of(Layout(Thread(history, edits=[out, back]), limits)).messages[1:] == history
 
 
-@pytest.mark.parametrize(("role", "kinds"), [("system", ["system", "human"]), ("assistant", ["system", "ai"]), ("user", ["system", "human"])])
+@pytest.mark.parametrize(
+    ("role", "kinds"), [("system", ["system", "human"]), ("assistant", ["system", "ai"]), ("user", ["system", "human"])]
+)
 def test_memory_stands_where_the_policy_says(role: str, kinds: list[str]) -> None:
     limits = frame(8_000, memory_role=role)
     view = build_view(talk(4), [record("a1")], limits)

@@ -30,7 +30,9 @@ def summariser(say: Callable[[Any], AIMessage] = lambda _: AIMessage(GOOD)) -> S
 
 def thread(model: ScriptedModel | None = None, *, thread_id: str = "t", saver: Any = None, store: Any = None, **more: Any) -> Conversation:
     """Return a new conversation; `more` goes to `build_graph`. Without recall_history, whose definition takes room."""
-    graph = build_graph(model=model or talker(), **{"recall": False, **more}).compile(checkpointer=saver or InMemorySaver(), store=store or InMemoryStore())
+    graph = build_graph(model=model or talker(), **{"recall": False, **more}).compile(
+        checkpointer=saver or InMemorySaver(), store=store or InMemoryStore()
+    )
     return Conversation(graph, thread_id, context=CONTEXT)
 
 
