@@ -54,7 +54,7 @@ class CompactionPolicy:
     min_messages: int = 10
     """A thread with fewer messages is folded only when its view would not fit the limit at all."""
     min_new_messages: int = 4
-    """Messages that must have come since the last fold before the next, unless the view would not fit at all."""
+    """Messages that must have come since the last fold before the next; a view over the threshold waits only for as many not folded."""
     summary_share: float = 0.15
     """Most the summary may take, as a share of the limit."""
     reserve: float = 0.15

@@ -29,7 +29,7 @@ class Rolling:
 
     def attempts(self, job: Job) -> Attempts:
         """See `Strategy`."""
-        if job.frame.window is not None:
+        if job.frame.window is not None and job.budget:  # with no room for any text a summary would be asked for in vain
             reason, window, overflows = "", job.frame.window, 0
             tries = 0
             while tries < TRIES:
