@@ -28,8 +28,6 @@ class ThreadInfo:
     model: str = ""
     """Which answered last; empty where it does not say."""
     owner: str | None = None
-    archived: bool = False
-    """Only its archive is left: it can be searched and exported, not continued."""
 
 
 def list_threads(
@@ -66,7 +64,6 @@ def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
         messages=messages if isinstance(messages, int) else 0,
         model=str(entry.get("model") or ""),
         owner=owner if isinstance(owner, str) else None,
-        archived=entry.get("archived") is True,
     )
 
 

@@ -100,9 +100,7 @@ class Runner:
 
     def _seen(self, state: StateSnapshot) -> StateSnapshot:
         """Return the state if the thread is this context's owner's or nobody's. Every turn and every look begins here."""
-        turn = turn_of(state.values)
-        owner = owner_of(turn if turn.get("number") else {"owner": (state.metadata or {}).get(OWNER)})
-        if not may_see(owner, self.context.owner):
+        if not may_see(state_owner(state), self.context.owner):
             raise ThreadNotFoundError(self.thread_id)
         return state
 
@@ -123,6 +121,12 @@ def is_pending(state: StateSnapshot) -> bool:
     """Tell whether a turn was interrupted; what was only being prepared for the next turn is nobody's loss."""
     unfinished = [task for task in state.tasks if task.name != "prepare"]
     return bool(unfinished) and turn_of(state.values).get("status") != "refused"
+
+
+def state_owner(state: StateSnapshot) -> str | None:
+    """Return a stored thread's owner, None where it belongs to nobody."""
+    turn = turn_of(state.values)
+    return owner_of(turn if turn.get("number") else {"owner": (state.metadata or {}).get(OWNER)})
 
 
 def _unstored(state: StateSnapshot) -> bool:

@@ -13,7 +13,7 @@ from longtable.graph.listing import list_threads as list_threads
 from longtable.graph.persistence import storage_errors
 from longtable.graph.running import is_pending
 from longtable.graph.state import Input
-from longtable.graph.thread_memory import ThreadMemory
+from longtable.graph.thread_operations import ThreadOperations
 from longtable.nodes.ingest import check_input
 
 
@@ -30,7 +30,7 @@ class Answer:
     """How often originals were brought back for this turn."""
 
 
-class Conversation(ThreadMemory):
+class Conversation(ThreadOperations):
     """One thread of a compiled graph. Use the sync methods with a sync checkpointer, the `a...` ones with an async one.
 
     A turn that was interrupted (`pending`) is finished by `resume`; a new message instead of a resume drops nothing:

@@ -1,0 +1,159 @@
+"""What an operation on stored threads asks of saver and store, written once for sync and async callers.
+
+An operation is a generator: it yields one of these steps and is sent its result. `run` and `arun` carry them out.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore, Op
+from langgraph.types import StateSnapshot
+
+from longtable.graph.errors import ConfigError
+from longtable.graph.persistence import storage_errors
+from longtable.graph.running import Graph
+from longtable.memory.archive import apage, aput_all, page, put_all
+from longtable.memory.search import Original
+from longtable.nodes.shelf import StoreShelf
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Carry out store operations, in one transaction where the store has them; each is None where there is no store."""
+
+    ops: Sequence[Op]
+
+
+@dataclass(frozen=True)
+class Load:
+    """Read a thread's state: a `StateSnapshot`."""
+
+    thread_id: str
+
+
+@dataclass(frozen=True)
+class Save:
+    """Write these values as a step of their own."""
+
+    thread_id: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Forget:
+    """Delete a thread's checkpoints and writes."""
+
+    thread_id: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """Read archived messages `first` to `last`: a list of `Original`."""
+
+    thread_id: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Shelve:
+    """Write messages to the archive."""
+
+    thread_id: str
+    originals: Sequence[Original]
+
+
+Step = Batch | Load | Save | Forget | Page | Shelve
+Result = TypeVar("Result")
+Steps = Generator[Step, Any, Result]
+
+
+def run(steps: Steps[Result], graph: Graph) -> Result:
+    """Carry out an operation with a sync saver and store. Raises `PersistenceError` where they fail."""
+    answer: Any = None
+    with storage_errors():
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as done:
+                result: Result = done.value
+                return result
+            answer = _do(step, graph)
+
+
+async def arun(steps: Steps[Result], graph: Graph) -> Result:
+    """Carry out an operation with an async saver and store. Raises `PersistenceError` where they fail."""
+    answer: Any = None
+    with storage_errors():
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as done:
+                result: Result = done.value
+                return result
+            answer = await _ado(step, graph)
+
+
+def _do(step: Step, graph: Graph) -> Any:
+    match step:
+        case Batch(ops):
+            return graph.store.batch(ops) if graph.store is not None else [None] * len(ops)
+        case Load(thread_id):
+            return graph.get_state(config_of(thread_id))
+        case Save(thread_id, values):
+            return graph.update_state(config_of(thread_id), dict(values), as_node="prepare")
+        case Forget(thread_id):
+            return _saver(graph).delete_thread(thread_id)
+        case Page(thread_id, first, last):
+            return page(StoreShelf(_store(graph)), thread_id, first, last) if first <= last else []
+        case Shelve(thread_id, originals):
+            shelf = StoreShelf(_store(graph))
+            try:
+                return put_all(shelf, thread_id, originals, embed=True)
+            except Exception:  # an embedding server that is down: found by words alone, but kept
+                return put_all(shelf, thread_id, originals, embed=False)
+
+
+async def _ado(step: Step, graph: Graph) -> Any:
+    match step:
+        case Batch(ops):
+            return await graph.store.abatch(ops) if graph.store is not None else [None] * len(ops)
+        case Load(thread_id):
+            return await graph.aget_state(config_of(thread_id))
+        case Save(thread_id, values):
+            return await graph.aupdate_state(config_of(thread_id), dict(values), as_node="prepare")
+        case Forget(thread_id):
+            return await _saver(graph).adelete_thread(thread_id)
+        case Page(thread_id, first, last):
+            return await apage(StoreShelf(_store(graph)), thread_id, first, last) if first <= last else []
+        case Shelve(thread_id, originals):
+            shelf = StoreShelf(_store(graph))
+            try:
+                return await aput_all(shelf, thread_id, originals, embed=True)
+            except Exception:  # as above
+                return await aput_all(shelf, thread_id, originals, embed=False)
+
+
+def config_of(thread_id: str) -> RunnableConfig:
+    """Return the configuration that names a thread."""
+    return {"configurable": {"thread_id": thread_id}}
+
+
+def is_there(state: StateSnapshot) -> bool:
+    """Tell whether a thread has ever been written."""
+    return state.created_at is not None
+
+
+def _store(graph: Graph) -> BaseStore:
+    if graph.store is None:
+        raise ConfigError("archived messages are in a store: compile the graph with it, graph.compile(..., store=...)")
+    return graph.store
+
+
+def _saver(graph: Graph) -> BaseCheckpointSaver[Any]:
+    if not isinstance(graph.checkpointer, BaseCheckpointSaver):
+        raise ConfigError("threads are kept by a checkpointer: compile the graph with it, graph.compile(checkpointer=...)")
+    return graph.checkpointer

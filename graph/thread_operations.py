@@ -1,0 +1,57 @@
+"""What `Conversation` offers as a whole thread: another title, a fork, an export, its end."""
+
+import uuid
+from copy import copy
+from datetime import UTC, datetime
+from typing import Self
+
+from longtable.graph.operations import delete_steps, rename_steps
+from longtable.graph.steps import arun, run
+from longtable.graph.thread_memory import ThreadMemory
+from longtable.graph.transcripts import fork_steps
+
+
+class ThreadOperations(ThreadMemory):
+    """One thread as a whole. Each method has an `a...` twin for async checkpointers and stores."""
+
+    def rename(self, title: str) -> str:
+        """Give the thread another title and return it, on one line and clipped. Raises `ThreadNotFoundError`."""
+        return run(rename_steps(self.thread_id, title, self.context.owner), self.graph)
+
+    async def arename(self, title: str) -> str:
+        """Give the thread another title: see `rename`."""
+        return await arun(rename_steps(self.thread_id, title, self.context.owner), self.graph)
+
+    def fork(self, turn: int, *, thread_id: str | None = None) -> Self:
+        """Return a new thread that begins with this one's transcript up to and with `turn`, and the memory it had then.
+
+        Raises `UnknownTurnError`, `TurnPendingError` for a turn that is not finished, `ThreadExistsError`.
+        """
+        new_id = thread_id or uuid.uuid4().hex[:12]
+        run(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph)
+        return self._on(new_id)
+
+    async def afork(self, turn: int, *, thread_id: str | None = None) -> Self:
+        """Return a new thread that begins as this one did: see `fork`."""
+        new_id = thread_id or uuid.uuid4().hex[:12]
+        await arun(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph)
+        return self._on(new_id)
+
+    def delete(self) -> None:
+        """Delete the thread with all that is stored of it. Raises `ThreadNotFoundError`."""
+        run(delete_steps(self.thread_id, self.context.owner), self.graph)
+
+    async def adelete(self) -> None:
+        """Delete the thread with all that is stored of it: see `delete`."""
+        await arun(delete_steps(self.thread_id, self.context.owner), self.graph)
+
+    def _on(self, thread_id: str) -> Self:
+        """Return the same settings on another thread."""
+        other = copy(self)
+        other.thread_id = thread_id
+        other.config = {**self.config, "configurable": {"thread_id": thread_id}}
+        return other
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

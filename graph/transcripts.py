@@ -1,0 +1,170 @@
+"""Whole threads as values: what is stored of one, a copy of its first turns, the place it takes in a store."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langgraph.store.base import GetOp, Item, PutOp
+from langgraph.types import StateSnapshot
+
+from longtable.graph.errors import ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
+from longtable.graph.running import is_pending, state_owner
+from longtable.graph.state import thread_of, turn_of
+from longtable.graph.steps import Batch, Load, Page, Save, Shelve, Steps, is_there
+from longtable.memory.search import Original
+from longtable.memory.stamps import EXCLUDED, marked, turn_number
+from longtable.memory.thread import Thread
+from longtable.nodes.thread_index import THREADS, may_see, owner_of, title_of
+
+PAGE = 1_000
+"""Archived messages read at once."""
+REDUCING = "reducing"
+"""Key in the index: how many messages the archive holds while a thread's checkpoints are dropped."""
+KEPT = ("learned", "brief", "usage")
+"""What else of a thread's state is more than its transcript and memory, and outlives a turn."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """One thread with all that is stored of it."""
+
+    thread_id: str
+    entry: Json
+    """Its item of the index."""
+    messages: Sequence[BaseMessage]
+    """The transcript, archived and live."""
+    archived: int
+    compactions: Sequence[Json] = ()
+    edits: Sequence[Json] = ()
+    turn: Json = field(default_factory=dict)
+    kept: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def thread(self) -> Thread:
+        """Return it as memory sees it."""
+        return Thread(self.messages[self.archived :], self.compactions, self.edits, self.archived)
+
+    @property
+    def values(self) -> Json:
+        """Return the state its live part is stored as."""
+        archive = {"archive": {"count": self.archived}} if self.archived else {}
+        turn = {"turn": self.turn} if self.turn else {}
+        lists = {"messages": list(self.messages[self.archived :]), "compactions": list(self.compactions), "edits": list(self.edits)}
+        return {**{name: value for name, value in lists.items() if value}, **archive, **turn, **self.kept}
+
+    @property
+    def shown(self) -> list[BaseMessage]:
+        """Return the transcript with excluded messages marked."""
+        excluded = self.thread.excluded
+        return [marked(message, kind=EXCLUDED) if message.id in excluded else message for message in self.messages]
+
+
+def seen_steps(thread_id: str, owner: str | None, *, all_owners: bool = False) -> Steps[tuple[StateSnapshot, Json]]:
+    """Return a thread's state and its item of the index. Raises `ThreadNotFoundError` where it is not there, or is another's."""
+    state: StateSnapshot = yield Load(thread_id)
+    (item,) = yield Batch([GetOp(THREADS, thread_id)])
+    entry = dict(item.value) if isinstance(item, Item) else {}
+    theirs = state_owner(state) or owner_of(entry)
+    if not (is_there(state) or entry) or not (all_owners or may_see(theirs, owner)):
+        raise ThreadNotFoundError(thread_id)
+    return state, entry
+
+
+def load_steps(thread_id: str, owner: str | None, *, all_owners: bool = False) -> Steps[tuple[Whole, StateSnapshot]]:
+    """Read a thread whole. Raises `ThreadNotFoundError` where it is not there, or is another's."""
+    state, entry = yield from seen_steps(thread_id, owner, all_owners=all_owners)
+    thread = thread_of(state.values)
+    # A thread that was being reduced when the process died has no state: its archive holds all, the index says how much.
+    archived = thread.archived if is_there(state) else int(entry.get(REDUCING) or 0)
+    messages: list[BaseMessage] = []
+    for first in range(1, archived + 1, PAGE):
+        originals: list[Original] = yield Page(thread_id, first, min(archived, first + PAGE - 1))
+        messages += [original.message for original in originals]
+    whole = Whole(
+        thread_id=thread_id,
+        entry=entry,
+        messages=[*messages, *thread.messages],
+        archived=archived,
+        compactions=[dict(record) for record in thread.records],
+        edits=[dict(edit) for edit in thread.edits],
+        turn=turn_of(state.values),
+        kept={name: dict(state.values[name]) for name in KEPT if state.values.get(name)},
+    )
+    return whole, state
+
+
+def save_steps(whole: Whole) -> Steps[None]:
+    """Write a thread that is not there yet: archive first, then state, then index. Raises `ThreadExistsError`."""
+    state: StateSnapshot = yield Load(whole.thread_id)
+    (item,) = yield Batch([GetOp(THREADS, whole.thread_id)])
+    if is_there(state) or item is not None:
+        raise ThreadExistsError(whole.thread_id)
+    for start in range(0, whole.archived, PAGE):
+        end = min(whole.archived, start + PAGE)
+        yield Shelve(whole.thread_id, [Original(i + 1, whole.messages[i]) for i in range(start, end)])
+    if whole.values:
+        yield Save(whole.thread_id, whole.values)
+    if whole.entry:
+        yield Batch([PutOp(THREADS, whole.thread_id, whole.entry, False)])
+
+
+def fork_steps(thread_id: str, new_id: str, turn: int, owner: str | None, now: str) -> Steps[None]:
+    """Write the first turns of a thread as a thread of its own."""
+    whole, state = yield from load_steps(thread_id, owner)
+    yield from save_steps(forked(whole, new_id, turn, pending=is_pending(state), owner=owner, now=now))
+
+
+def forked(whole: Whole, new_id: str, turn: int, *, pending: bool, owner: str | None, now: str) -> Whole:
+    """Return a thread as it was after a turn, with what the person changed about those messages since.
+
+    Memory is the one of that time: later compactions are left out, so that the rounds it kept word for word are again.
+    Raises `UnknownTurnError`, and `TurnPendingError` for a turn that is not finished.
+    """
+    last = int(whole.turn.get("number") or max((turn_number(message) for message in whole.messages), default=0))
+    if not 1 <= turn <= last:
+        raise UnknownTurnError(turn, turns=last)
+    if turn == last and pending:
+        raise TurnPendingError(whole.thread_id)
+    length = next((i for i, message in enumerate(whole.messages) if turn_number(message) > turn), len(whole.messages))
+    messages = whole.messages[:length]
+    records = [record for record in whole.compactions if record["turn"] <= turn and record["count"] <= length]
+    edits = [edit for edit in whole.edits if _concerns(edit, turn, length, {record["id"] for record in records})]
+    chain = Thread(messages, records, edits).chain
+    # Retired by then was what the compaction before the live one covers; the live one's originals stay, for undo.
+    archived = min(whole.archived, chain[-2]["count"] if len(chain) > 1 else 0)
+    new_turn = {"number": turn, "status": "answered", "calls": 0, "overflows": 0, "breaker": None}
+    return Whole(
+        thread_id=new_id,
+        entry={
+            "created": now,
+            "updated": now,
+            "model": whole.entry.get("model", ""),
+            "title": title_of(f"{str(whole.entry.get('title', ''))[:70]} ↳ {turn}"),
+            "turns": turn,
+            "messages": length,
+            "owner": owner,
+            "origin": {"thread": whole.thread_id, "turn": turn},
+        },
+        messages=messages,
+        archived=archived,
+        compactions=records,
+        edits=edits,
+        turn={**new_turn, "owner": owner} if owner else new_turn,
+        kept={name: value for name, value in whole.kept.items() if name != "usage" or turn == last},
+    )
+
+
+def _concerns(edit: Json, turn: int, length: int, records: set[str]) -> bool:
+    """Tell whether a person's change is about the first messages of a thread, or what was made of them."""
+    match edit["op"]:
+        case "pin":
+            return int(edit["pin"].get("turn", 0)) <= turn
+        case "exclude":
+            return int(edit["number"]) <= length
+        case "undo":
+            return edit["record"] in records
+        case _:  # taken back: without effect where there is nothing to take back
+            return True
