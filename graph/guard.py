@@ -27,6 +27,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from longtable.graph.admission import admit, base_of, key_of, noted, plain
 from longtable.graph.heads import AsyncHeads, AsyncProcessHeads, AsyncSqliteHeads, Heads, ProcessHeads, Saver, SqliteHeads
+from longtable.graph.locks import Turns
 
 Result = TypeVar("Result")
 
@@ -34,11 +35,13 @@ Result = TypeVar("Result")
 class GuardedSaver(BaseCheckpointSaver[Any]):
     """A checkpoint saver around another one. What it guards is atomic across processes for SQLite, else within this process.
 
-    Use the sync methods with a sync saver, the `a...` ones with an async one; in memory both.
+    Use the sync methods with a sync saver, the `a...` ones with an async one; in memory both. `turns`: how a
+    `Conversation` takes turns on its threads.
     """
 
-    def __init__(self, inner: Saver) -> None:
+    def __init__(self, inner: Saver, *, turns: Turns | None = None) -> None:
         self.inner = inner
+        self.turns = turns or Turns()
         self.loop: asyncio.AbstractEventLoop | None = getattr(inner, "loop", None)
         self.heads: Heads = SqliteHeads(inner) if isinstance(inner, SqliteSaver) else ProcessHeads(inner)
         self.async_heads: AsyncHeads | None = None

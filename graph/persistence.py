@@ -1,5 +1,6 @@
 """Where threads live: checkpointer and store in one place, sync and async."""
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
@@ -15,6 +16,8 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.graph.errors import ConfigError, PersistenceError
 from longtable.graph.guard import GuardedSaver
+from longtable.graph.leases import LEASE_SECONDS, SqliteLease
+from longtable.graph.locks import Turns
 
 BUSY_TIMEOUT_MS = 10_000
 # With WAL, NORMAL loses no committed turn to a killed process, and saves an fsync at each superstep (44 to 15 ms a turn).
@@ -34,16 +37,22 @@ class open_persistence:  # used like the function it reads as: `with open_persis
 
     A missing file and its folder are created. Raises `ConfigError` for another URL, `PersistenceError` for a file that
     cannot be opened, is no SQLite database, or is locked.
+
+    Several processes may share one file. `lease_seconds`: how long a process that was killed in mid-turn keeps others
+    off its thread.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, lease_seconds: float = LEASE_SECONDS) -> None:
         self.url = url
         self.path = _path(url)
+        if not lease_seconds > 0:
+            raise ConfigError(f"lease_seconds must be above 0, found {lease_seconds!r}")
+        self.lease_seconds = lease_seconds
         self._sync: AbstractContextManager[Persistence] | None = None
         self._async: AbstractAsyncContextManager[Persistence] | None = None
 
     def __enter__(self) -> Persistence:
-        self._sync = _memory() if self.path is None else _sqlite(self.path)
+        self._sync = _memory() if self.path is None else _sqlite(self.path, self._lease(self.path))
         return self._sync.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -51,12 +60,15 @@ class open_persistence:  # used like the function it reads as: `with open_persis
             self._sync.__exit__(kind, error, trace)
 
     async def __aenter__(self) -> Persistence:
-        self._async = _amemory() if self.path is None else _asqlite(self.path)
+        self._async = _amemory() if self.path is None else _asqlite(self.path, self._lease(self.path))
         return await self._async.__aenter__()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._async:
             await self._async.__aexit__(kind, error, trace)
+
+    def _lease(self, path: Path) -> SqliteLease:
+        return SqliteLease(path, seconds=self.lease_seconds, busy_ms=BUSY_TIMEOUT_MS)
 
 
 def _path(url: str) -> Path | None:
@@ -79,7 +91,7 @@ async def _amemory() -> AsyncIterator[Persistence]:
 
 
 @contextmanager
-def _sqlite(path: Path) -> Iterator[Persistence]:
+def _sqlite(path: Path, lease: SqliteLease) -> Iterator[Persistence]:
     from langgraph.checkpoint.sqlite import SqliteSaver
     from langgraph.store.sqlite import SqliteStore
 
@@ -90,18 +102,19 @@ def _sqlite(path: Path) -> Iterator[Persistence]:
         for connection in (checkpoints, items):
             for pragma in PRAGMAS:
                 connection.execute(pragma)
-        saver, store = GuardedSaver(SqliteSaver(checkpoints)), SqliteStore(items)
+        saver, store = GuardedSaver(SqliteSaver(checkpoints), turns=Turns(lease)), SqliteStore(items)
         with storage_errors():
             saver.setup()
             store.setup()
         yield Persistence(saver, store)
     finally:
+        lease.close()
         items.close()
         checkpoints.close()
 
 
 @asynccontextmanager
-async def _asqlite(path: Path) -> AsyncIterator[Persistence]:
+async def _asqlite(path: Path, lease: SqliteLease) -> AsyncIterator[Persistence]:
     import aiosqlite
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.store.sqlite import AsyncSqliteStore
@@ -111,12 +124,15 @@ async def _asqlite(path: Path) -> AsyncIterator[Persistence]:
         for connection in (checkpoints, items):
             for pragma in PRAGMAS:
                 await connection.execute(pragma)
-        saver, store = GuardedSaver(AsyncSqliteSaver(checkpoints)), AsyncSqliteStore(items)
+        saver, store = GuardedSaver(AsyncSqliteSaver(checkpoints), turns=Turns(lease)), AsyncSqliteStore(items)
         with storage_errors():
             await saver.asetup()
             await store.setup()
-        async with store:
-            yield Persistence(saver, store)
+        try:
+            async with store:
+                yield Persistence(saver, store)
+        finally:
+            await asyncio.to_thread(lease.close)
 
 
 def _probe(path: Path) -> None:

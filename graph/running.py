@@ -2,7 +2,8 @@
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, Literal, TypeVar, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.runnables import RunnableConfig
@@ -12,6 +13,7 @@ from langgraph.types import StateSnapshot
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError, ThreadNotFoundError, TurnPendingError
 from longtable.graph.events import AnswerEvent, Event, Token
+from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors
 from longtable.graph.state import Input, State, turn_of
 from longtable.nodes.thread_index import may_see, owner_of
@@ -22,21 +24,35 @@ OWNER = "longtable_owner"
 MODES = ["messages", "custom", "updates"]
 Values = Mapping[str, Any]
 Update = dict[str, Any]
+WhenBusy = Literal["queue", "reject"]
+"""What a turn does where another one is under way on the thread: wait for it, or raise `ThreadBusyError` at once."""
 Result = TypeVar("Result")
 
 
 class Runner:
     """One thread of a compiled graph. The methods without `a` want a sync checkpointer, the others an async one."""
 
-    def __init__(self, graph: Graph, thread_id: str | None = None, *, context: Context | None = None) -> None:
+    def __init__(
+        self, graph: Graph, thread_id: str | None = None, *, context: Context | None = None, when_busy: WhenBusy = "queue"
+    ) -> None:
         if graph.checkpointer is None:
             raise ConfigError("a Conversation needs a graph compiled with a checkpointer: graph.compile(checkpointer=...)")
+        if when_busy not in ("queue", "reject"):
+            raise ConfigError(f"when_busy must be 'queue' or 'reject', found {when_busy!r}")
         self.graph = graph
+        self.when_busy = when_busy
         self.thread_id = thread_id or uuid.uuid4().hex[:12]
         self.context = context or Context()
         self.config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
         if self.context.owner:  # kept with each checkpoint: of a first message that no node has seen yet, nothing else says whose it is
             self.config["metadata"] = {OWNER: self.context.owner}
+
+    def _alone(self) -> AbstractContextManager[None]:
+        """Return a block in which no other turn or change of this thread runs, in any process that shares its file."""
+        return turns_of(self.graph.checkpointer).turn(self.thread_id, wait=self.when_busy == "queue")
+
+    def _aalone(self) -> AbstractAsyncContextManager[None]:
+        return turns_of(self.graph.checkpointer).aturn(self.thread_id, wait=self.when_busy == "queue")
 
     def _run(self, given: Any) -> Iterator[Event]:
         reader = _Reader()
@@ -75,7 +91,7 @@ class Runner:
 
     def _change(self, decide: Callable[[Values], tuple[Result, Update]]) -> Result:
         """Write what `decide` makes of the thread's values, as a step of its own. Raises `TurnPendingError` in mid-turn."""
-        with storage_errors():
+        with storage_errors(), self._alone():
             self._keep_interrupted()
             result, update = decide(self._resting(self._state()))
             if update:
@@ -84,11 +100,12 @@ class Runner:
 
     async def _achange(self, decide: Callable[[Values], tuple[Result, Update]]) -> Result:
         with storage_errors():
-            await self._akeep_interrupted()
-            result, update = decide(self._resting(await self._astate()))
-            if update:
-                await self.graph.aupdate_state(self.config, update, as_node="prepare")
-            return result
+            async with self._aalone():
+                await self._akeep_interrupted()
+                result, update = decide(self._resting(await self._astate()))
+                if update:
+                    await self.graph.aupdate_state(self.config, update, as_node="prepare")
+                return result
 
     def _state(self) -> StateSnapshot:
         with storage_errors():

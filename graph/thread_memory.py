@@ -69,8 +69,9 @@ class ThreadMemory(Runner):
         with storage_errors():
             if preview:
                 return preview_of(self._resting(self._state()), self.context)
-            self._keep_interrupted()
-            return _compressed(list(self._run(self._fold_now(self._state()))))
+            with self._alone():
+                self._keep_interrupted()
+                return _compressed(list(self._run(self._fold_now(self._state()))))
 
     @overload
     async def acompact(self, *, preview: Literal[False] = False) -> ContextCompressed | None: ...
@@ -81,9 +82,10 @@ class ThreadMemory(Runner):
         with storage_errors():
             if preview:
                 return preview_of(self._resting(await self._astate()), self.context)
-            await self._akeep_interrupted()
-            command = self._fold_now(await self._astate())
-            return _compressed([event async for event in self._arun(command)])
+            async with self._aalone():
+                await self._akeep_interrupted()
+                command = self._fold_now(await self._astate())
+                return _compressed([event async for event in self._arun(command)])
 
     def undo(self) -> str | None:
         """Drop the newest compaction, so that the view before it holds again; return its id, None where there is none.

@@ -35,6 +35,9 @@ class Conversation(ThreadOperations):
 
     A turn that was interrupted (`pending`) is finished by `resume`; a new message instead of a resume drops nothing:
     the interrupted user message stays in the thread.
+
+    Turns of one thread follow one another, in this process and in others that opened the same file: `when_busy` is
+    "queue" (wait) or "reject" (`ThreadBusyError` at once). Read a stream to its end, or close it: the thread is its own till then.
     """
 
     # -- one turn ---------------------------------------------------------------------------------------------------
@@ -51,16 +54,18 @@ class Conversation(ThreadOperations):
         """Run one turn and yield its events. Raises the typed errors of `longtable.graph.errors`."""
         with storage_errors():
             message = self._message(text)
-            self._keep_interrupted()
-            yield from self._run(Input(messages=[message]))
+            with self._alone():
+                self._keep_interrupted()
+                yield from self._run(Input(messages=[message]))
 
     async def astream(self, text: str) -> AsyncIterator[Event]:
         """Run one turn and yield its events, the last an `answer`. Cancelling the task cancels queries, not the thread."""
         with storage_errors():
             message = self._message(text)
-            await self._akeep_interrupted()
-            async for event in self._arun(Input(messages=[message])):
-                yield event
+            async with self._aalone():
+                await self._akeep_interrupted()
+                async for event in self._arun(Input(messages=[message])):
+                    yield event
 
     def pending(self) -> bool:
         """Tell whether a turn was interrupted and waits to be resumed."""
@@ -72,16 +77,17 @@ class Conversation(ThreadOperations):
 
     def resume(self) -> Iterator[Event]:
         """Finish an interrupted turn and yield its events; nothing when none is pending."""
-        with storage_errors():
+        with storage_errors(), self._alone():
             if self.pending():
                 yield from self._run(None)
 
     async def aresume(self) -> AsyncIterator[Event]:
         """Finish an interrupted turn and yield its events; nothing when none is pending."""
         with storage_errors():
-            if await self.apending():
-                async for event in self._arun(None):
-                    yield event
+            async with self._aalone():
+                if await self.apending():
+                    async for event in self._arun(None):
+                        yield event
 
     def _message(self, text: str) -> HumanMessage:
         """Return the new message; refuse what needs no count here, so that nothing at all is written (`ingest` counts)."""

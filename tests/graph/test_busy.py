@@ -1,0 +1,259 @@
+"""Turns of one thread follow one another: sync, async, mixed, in one process and in several; or they are refused at once."""
+
+import asyncio
+import gc
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from longtable.graph import Context, Conversation, build_graph, open_persistence
+from longtable.graph.errors import ConfigError, LongtableError, ThreadBusyError
+from longtable.graph.leases import SqliteLease
+from longtable.graph.locks import Turns, turns_of
+from longtable.graph.running import Graph
+from tests.support.models import ScriptedModel
+
+CONTEXT = Context(model_limit=16_000)
+
+
+def echo(messages: Sequence[BaseMessage]) -> AIMessage:
+    return AIMessage(f"answer to {next(m.text for m in reversed(messages) if m.type == 'human')}")
+
+
+def graph_over(checkpointer: Any, store: Any = None, say: Callable[[Sequence[BaseMessage]], AIMessage] = echo) -> Graph:
+    return build_graph(model=ScriptedModel(say=say)).compile(checkpointer=checkpointer, store=store)
+
+
+def paired(texts: Sequence[str], asked: Sequence[str]) -> bool:
+    """Tell whether each question stands once, with its answer right after it."""
+    return sorted(texts[::2]) == sorted(asked) and all(b == f"answer to {a}" for a, b in zip(texts[::2], texts[1::2], strict=True))
+
+
+@pytest.mark.parametrize("url", ["memory://", "sqlite:///{}/chat.db"])
+def test_threads_of_a_process_queue_in_the_order_they_came(url: str, tmp_path: Path) -> None:
+    with open_persistence(url.format(tmp_path)) as kept:
+        graph = graph_over(kept.checkpointer, kept.store)
+        asked = [f"m{n}" for n in range(12)]
+        with ThreadPoolExecutor(6) as pool:
+            answers = list(pool.map(lambda text: Conversation(graph, "t", context=CONTEXT).ask(text).text, asked))
+        assert answers == [f"answer to {text}" for text in asked]
+        assert paired([m.text for m in Conversation(graph, "t", context=CONTEXT).history()], asked)
+
+
+def test_an_unguarded_checkpointer_of_the_callers_own_is_queued_too() -> None:
+    graph = graph_over(InMemorySaver())
+    asked = [f"m{n}" for n in range(12)]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda text: Conversation(graph, "t", context=CONTEXT).ask(text), asked))
+    assert paired([m.text for m in Conversation(graph, "t").history()], asked)
+
+
+def test_tasks_of_a_loop_queue_and_a_cancelled_one_lets_go(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
+            graph = graph_over(kept.checkpointer, kept.store)
+            asked = [f"m{n}" for n in range(8)]
+            tasks = [asyncio.create_task(Conversation(graph, "t", context=CONTEXT).aask(text)) for text in [*asked, "never"]]
+            await asyncio.sleep(0.01)
+            tasks[-1].cancel()
+            done = await asyncio.gather(*tasks, return_exceptions=True)
+            assert isinstance(done[-1], asyncio.CancelledError)
+            texts = [m.text for m in await Conversation(graph, "t").ahistory()]
+            assert paired(texts, asked)
+            assert texts[::2] == asked
+            assert turns_of(kept.checkpointer).lines == {}
+
+    asyncio.run(run())
+
+
+def test_sync_and_async_callers_stand_in_one_line() -> None:
+    turns, order = Turns(), []
+
+    async def waits() -> None:
+        async with turns.aturn("t", wait=True):
+            order.append("async")
+
+    def waits_too() -> None:
+        with turns.turn("t", wait=True):
+            order.append("sync")
+
+    async def run() -> None:
+        async with turns.aturn("t", wait=True):
+            tasks = []
+            for _ in range(2):
+                tasks.append(asyncio.create_task(waits()))
+                await until(lambda: len(turns.lines["t"].waiting) == len(tasks))
+                tasks.append(asyncio.ensure_future(asyncio.to_thread(waits_too)))
+                await until(lambda: len(turns.lines["t"].waiting) == len(tasks))
+            order.append("first")
+        await asyncio.gather(*tasks)
+
+    async def until(holds: Callable[[], bool]) -> None:
+        while not holds():
+            await asyncio.sleep(0.001)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+    assert order == ["first", "async", "sync", "async", "sync"]
+    assert turns.lines == {}
+
+
+@pytest.mark.parametrize("url", ["memory://", "sqlite:///{}/chat.db"])
+def test_reject_refuses_at_once_and_writes_nothing(url: str, tmp_path: Path) -> None:
+    with open_persistence(url.format(tmp_path)) as kept:
+        graph = graph_over(kept.checkpointer, kept.store)
+        first = Conversation(graph, "t", context=CONTEXT).stream("first")
+        next(first)
+        hasty = Conversation(graph, "t", context=CONTEXT, when_busy="reject")
+        for refused in (
+            lambda: hasty.ask("second"),
+            lambda: list(hasty.resume()),
+            hasty.compact,
+            lambda: hasty.pin("no cancelled flights"),
+        ):
+            with pytest.raises(ThreadBusyError) as caught:
+                refused()
+            assert not caught.value.stored
+        list(first)
+        assert [m.text for m in hasty.history()] == ["first", "answer to first"]
+        assert hasty.ask("third").text == "answer to third"
+
+
+def test_when_busy_is_checked() -> None:
+    with pytest.raises(ConfigError, match="when_busy"):
+        Conversation(graph_over(InMemorySaver()), "t", when_busy="wait")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="lease_seconds"):
+        open_persistence("memory://", lease_seconds=0)
+
+
+def test_a_turn_within_a_turn_is_refused_where_it_would_wait_for_itself() -> None:
+    graph = graph_over(InMemorySaver())
+    conversation = Conversation(graph, "t", context=CONTEXT)
+
+    def nested() -> None:
+        for _ in conversation.stream("outer"):
+            conversation.ask("inner")
+
+    async def anested() -> None:
+        async for _ in conversation.astream("outer"):
+            await conversation.aask("inner")
+
+    with pytest.raises(ThreadBusyError):
+        nested()
+    gc.collect()
+    with pytest.raises(ThreadBusyError):
+        asyncio.run(anested())
+    assert conversation.ask("after").status == "answered"
+
+
+def test_a_turn_that_fails_lets_go() -> None:
+    def fail(messages: Sequence[BaseMessage]) -> AIMessage:
+        if messages[-1].text == "fail":
+            raise ConnectionError("down")
+        return echo(messages)
+
+    conversation = Conversation(graph_over(InMemorySaver(), say=fail), "t", context=CONTEXT)
+    with pytest.raises((LongtableError, ConnectionError)):
+        conversation.ask("fail")
+    assert conversation.ask("next").text == "answer to next"
+
+
+def test_two_that_opened_the_same_file_take_turns(tmp_path: Path) -> None:
+    """As two processes do: each has its own connections and its own lease."""
+    url, asked = f"sqlite:///{tmp_path}/chat.db", [f"m{n}" for n in range(12)]
+    with open_persistence(url) as one, open_persistence(url) as two:
+        graphs = [graph_over(kept.checkpointer, kept.store) for kept in (one, two)]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda n: Conversation(graphs[n % 2], "t", context=CONTEXT).ask(asked[n]), range(12)))
+        assert paired([m.text for m in Conversation(graphs[0], "t").history()], asked)
+        first = Conversation(graphs[0], "t", context=CONTEXT).stream("first")
+        next(first)
+        with pytest.raises(ThreadBusyError):
+            Conversation(graphs[1], "t", context=CONTEXT, when_busy="reject").ask("second")
+        first.close()  # type: ignore[attr-defined]
+        assert Conversation(graphs[1], "t", context=CONTEXT, when_busy="reject").ask("third").text == "answer to third"
+
+
+def lease_on(path: Path, now: list[float], seconds: float = 10.0) -> SqliteLease:
+    return SqliteLease(path, seconds=seconds, busy_ms=1_000, clock=lambda: now[0])
+
+
+def test_a_lease_holds_until_it_is_released_or_lapses(tmp_path: Path) -> None:
+    now = [1_000.0]
+    mine, other = lease_on(tmp_path / "chat.db", now), lease_on(tmp_path / "chat.db", now)
+    assert mine.take("t")
+    assert not other.take("t")
+    assert other.take("another")
+    now[0] += 9.9
+    assert not other.take("t")
+    mine.release("t")
+    assert other.take("t")
+    now[0] += 10.1
+    assert mine.take("t")
+    other.release("t")
+    assert not other.take("t")
+    mine.close()
+    assert other.take("t")
+    other.close()
+    with sqlite3.connect(tmp_path / "chat.db") as connection:
+        assert connection.execute("SELECT count(*) FROM longtable_leases").fetchone() == (0,)
+    connection.close()
+
+
+def test_a_lease_from_before_the_clock_was_set_back_blocks_no_longer_than_any(tmp_path: Path) -> None:
+    now = [1_000_000.0]
+    dead = lease_on(tmp_path / "chat.db", now)
+    assert dead.take("t")
+    now[0] = 1_000.0
+    heir = lease_on(tmp_path / "chat.db", now)
+    assert heir.take("t")
+    heir.close()
+    dead.close()
+
+
+def test_a_lease_is_renewed_while_its_process_lives(tmp_path: Path) -> None:
+    mine = SqliteLease(tmp_path / "chat.db", seconds=0.3, busy_ms=1_000)
+    other = SqliteLease(tmp_path / "chat.db", seconds=0.3, busy_ms=1_000)
+    assert mine.take("t")
+    ended = time.monotonic() + 1.0
+    tries = 0
+    while time.monotonic() < ended:
+        assert not other.take("t")
+        tries += 1
+        time.sleep(0.01)
+    assert tries > 1
+    mine.close()
+    assert other.take("t")
+    other.close()
+
+
+def test_a_run_that_lost_its_lease_is_stopped_by_the_guard(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chat.db"
+    go_on = threading.Event()
+
+    def slow(messages: Sequence[BaseMessage]) -> AIMessage:
+        go_on.wait(30)
+        return echo(messages)
+
+    with open_persistence(url) as one, open_persistence(url) as two:
+        sleeper = Conversation(graph_over(one.checkpointer, one.store, slow), "t", context=CONTEXT)
+        with ThreadPoolExecutor(1) as pool:
+            lost = pool.submit(sleeper.ask, "slow")
+            with sqlite3.connect(tmp_path / "chat.db", isolation_level=None) as connection:
+                while Conversation(graph_over(two.checkpointer, two.store), "t").graph.get_state(sleeper.config).next != ("respond",):
+                    time.sleep(0.005)
+                connection.execute("DELETE FROM longtable_leases")  # as if its process had stood still for longer than the lease
+            connection.close()
+            assert Conversation(graph_over(two.checkpointer, two.store), "t", context=CONTEXT).ask("quick").text == "answer to quick"
+            go_on.set()
+            with pytest.raises(ThreadBusyError) as caught:
+                lost.result(30)
+            assert caught.value.stored
+        assert [m.text for m in sleeper.history()] == ["slow", "quick", "answer to quick"]
