@@ -1,6 +1,6 @@
 """Operations on the threads of a store: rename, search, delete, prune. No model and no database is needed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,12 +8,13 @@ from typing import Any
 from langgraph.store.base import Item, PutOp, SearchOp
 
 from longtable.graph.errors import ConfigError, ThreadNotFoundError
+from longtable.graph.export import import_lines
 from longtable.graph.listing import MOST_THREADS, ThreadInfo, alist_threads, list_threads
 from longtable.graph.persistence import Persistence
 from longtable.graph.reading import reader
 from longtable.graph.running import is_pending
 from longtable.graph.steps import Batch, Forget, Save, Shelve, Steps, arun, is_there, run
-from longtable.graph.transcripts import PAGE, REDUCING, load_steps, seen_steps
+from longtable.graph.transcripts import PAGE, REDUCING, load_steps, save_steps, seen_steps
 from longtable.memory.archive import key_of, label, namespace_of
 from longtable.memory.excerpt import excerpt_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
@@ -63,6 +64,24 @@ def delete_thread(persistence: Persistence, thread_id: str, *, owner: str | None
 async def adelete_thread(persistence: Persistence, thread_id: str, *, owner: str | None = None, all_owners: bool = False) -> None:
     """Delete a thread with all that is stored of it: see `delete_thread`."""
     await arun(delete_steps(thread_id, owner, all_owners=all_owners), reader(persistence))
+
+
+def import_thread(persistence: Persistence, lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None) -> str:
+    """Store a thread that was exported and return its id. `thread_id`, `owner`: instead of those in the file.
+
+    Raises `ThreadFormatError` for a file that is damaged or of a newer schema, `ThreadExistsError` for an id that is
+    taken; nothing is written then. Where people import their own files, give their `owner`.
+    """
+    whole = import_lines(lines, thread_id=thread_id, owner=owner)
+    run(save_steps(whole), reader(persistence))
+    return whole.thread_id
+
+
+async def aimport_thread(persistence: Persistence, lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None) -> str:
+    """Store a thread that was exported: see `import_thread`."""
+    whole = import_lines(lines, thread_id=thread_id, owner=owner)
+    await arun(save_steps(whole), reader(persistence))
+    return whole.thread_id
 
 
 def rename_steps(thread_id: str, title: str, owner: str | None, *, all_owners: bool = False) -> Steps[str]:

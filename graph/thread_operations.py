@@ -5,10 +5,11 @@ from copy import copy
 from datetime import UTC, datetime
 from typing import Self
 
+from longtable.graph.export import export_lines
 from longtable.graph.operations import delete_steps, rename_steps
 from longtable.graph.steps import arun, run
 from longtable.graph.thread_memory import ThreadMemory
-from longtable.graph.transcripts import fork_steps
+from longtable.graph.transcripts import fork_steps, load_steps
 
 
 class ThreadOperations(ThreadMemory):
@@ -36,6 +37,16 @@ class ThreadOperations(ThreadMemory):
         new_id = thread_id or uuid.uuid4().hex[:12]
         await arun(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph)
         return self._on(new_id)
+
+    def export(self) -> str:
+        """Return the thread whole as JSON Lines, for `import_thread`: archive, memory and edits too. Raises `ThreadNotFoundError`."""
+        whole, _ = run(load_steps(self.thread_id, self.context.owner), self.graph)
+        return "".join(export_lines(whole))
+
+    async def aexport(self) -> str:
+        """Return the thread whole as JSON Lines: see `export`."""
+        whole, _ = await arun(load_steps(self.thread_id, self.context.owner), self.graph)
+        return "".join(export_lines(whole))
 
     def delete(self) -> None:
         """Delete the thread with all that is stored of it. Raises `ThreadNotFoundError`."""

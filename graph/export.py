@@ -1,0 +1,197 @@
+"""One thread as JSON Lines, and back: what was exported and imported again exports to the same bytes.
+
+A header, one line a message (as `longtable.memory.codec` writes it), compaction and edit, the rest of the state, and an
+end with the number of lines and their hash, so that a file that was cut or changed is told from a whole one. ASCII.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from longtable.graph.context import OWNER_RULE, Context, is_owner
+from longtable.graph.errors import ConfigError, LongtableError, ThreadFormatError
+from longtable.graph.state import next_view
+from longtable.graph.transcripts import KEPT, REDUCING, Whole
+from longtable.memory.codec import decode_message, encode_message
+
+FORMAT, SCHEMA = "longtable-thread", 1
+MOST_LINE = 100_000_000
+"""Characters of one line that are read; no message a checkpoint holds comes near."""
+ENTRY = {"title": str, "created": str, "updated": str, "turns": int, "messages": int, "model": str, "origin": dict}
+"""What is told of a thread's place in the index; its owner stands beside it."""
+PRIVATE = "owner"
+
+Json = dict[str, Any]
+
+
+def export_lines(whole: Whole) -> Iterator[str]:
+    """Yield a thread line by line, each with its line feed."""
+    digest, count = hashlib.sha256(), 0
+    for line in _lines(whole):
+        digest.update(line.encode())
+        count += 1
+        yield line
+    yield _line({"type": "end", "lines": count, "sha256": digest.hexdigest()})
+
+
+def import_lines(lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None) -> Whole:
+    """Return the thread of an export. `thread_id`, `owner`: other ones than the file's. Raises `ThreadFormatError`."""
+    whole = _read(lines)
+    whole = replace(whole, thread_id=thread_id or whole.thread_id)
+    if owner is not None:
+        if not is_owner(owner):
+            raise ConfigError(f"an owner must be {OWNER_RULE}, found {owner!r}")
+        entry = {**whole.entry, PRIVATE: owner} if whole.entry else {}
+        whole = replace(whole, entry=entry, turn={**whole.turn, PRIVATE: owner} if whole.turn else {})
+    _check(whole)
+    return whole
+
+
+# -- writing --------------------------------------------------------------------------------------------------------
+
+
+def _lines(whole: Whole) -> Iterator[str]:
+    entry = {name: whole.entry[name] for name in (*ENTRY, PRIVATE) if whole.entry.get(name) is not None}
+    yield _line({"type": FORMAT, "schema": SCHEMA, "thread_id": whole.thread_id, "archived": whole.archived, "entry": entry})
+    for number, message in enumerate(whole.messages, 1):
+        yield f'{{"type":"message","number":{number},"message":{encode_message(message)}}}\n'
+    for record in whole.compactions:
+        yield _line({"type": "compaction", "record": record})
+    for edit in whole.edits:
+        yield _line({"type": "edit", "edit": edit})
+    yield _line({"type": "state", "turn": whole.turn, **{name: whole.kept[name] for name in KEPT if name in whole.kept}})
+
+
+def _line(fields: Json) -> str:
+    return json.dumps(fields, separators=(",", ":")) + "\n"
+
+
+# -- reading --------------------------------------------------------------------------------------------------------
+
+
+def _read(lines: Iterable[str]) -> Whole:
+    header: Json = {}
+    messages: list[BaseMessage] = []
+    found: dict[str, list[Json]] = {"compaction": [], "edit": [], "state": []}
+    digest, count = hashlib.sha256(), 0
+    end: Json | None = None
+    for text in lines:
+        line = text.rstrip("\r\n")
+        if end is not None and line:
+            raise ThreadFormatError(f"something follows the end of the thread at line {count + 2}: give one exported thread")
+        if not line:
+            continue
+        fields = _fields(line, count + 1)
+        if not header:
+            header = _header(fields)
+        elif fields["type"] == "message":
+            messages.append(_message(fields, len(messages) + 1))
+        elif fields["type"] == "end":
+            end = fields
+            continue
+        else:
+            _keep(fields, found, count + 1)
+        digest.update(f"{line}\n".encode("utf-8", "surrogatepass"))
+        count += 1
+    if end is None:
+        raise ThreadFormatError(f"the file ends after line {count} without the end of the thread: it was cut off, export it again")
+    if end.get("lines") != count or end.get("sha256") != digest.hexdigest():
+        raise ThreadFormatError("the file is not as it was exported, lines of it were changed or are missing: export the thread again")
+    state = found["state"][-1] if found["state"] else {}
+    return Whole(
+        thread_id=header["thread_id"],
+        entry=header["entry"],
+        messages=messages,
+        archived=header["archived"],
+        compactions=found["compaction"],
+        edits=found["edit"],
+        turn=_dict(state.get("turn", {}), "turn"),
+        kept={name: _dict(state[name], name) for name in KEPT if name in state},
+    )
+
+
+def _fields(line: str, number: int) -> Json:
+    try:
+        fields = json.loads(line) if len(line) <= MOST_LINE else None
+    except (ValueError, RecursionError):  # no JSON, or brackets within brackets without end
+        fields = None
+    if not isinstance(fields, dict) or not isinstance(fields.get("type"), str):
+        raise ThreadFormatError(f"line {number} is not a line of an exported thread: give a file that `longtable threads export` wrote")
+    return fields
+
+
+def _header(fields: Json) -> Json:
+    schema = fields.get("schema")
+    if fields["type"] != FORMAT or not isinstance(schema, int):
+        raise ThreadFormatError("the file does not begin as an exported thread does: give one that `longtable threads export` wrote")
+    if schema > SCHEMA:
+        raise ThreadFormatError(f"the file is of schema {schema}, this version reads up to {SCHEMA}: update longtable")
+    entry = _dict(fields.get("entry"), "entry")
+    kinds = {**ENTRY, PRIVATE: str}
+    sound = all(name in kinds and type(value) is kinds[name] for name, value in entry.items())
+    thread_id, archived = fields.get("thread_id"), fields.get("archived")
+    if not sound or not isinstance(thread_id, str) or not thread_id or type(archived) is not int or archived < 0:
+        raise ThreadFormatError("the first line does not describe a thread: export it again")
+    if PRIVATE in entry and not is_owner(entry[PRIVATE]):
+        raise ThreadFormatError(f"the thread's owner must be {OWNER_RULE}: export it again")
+    return fields
+
+
+def _message(fields: Json, number: int) -> BaseMessage:
+    if fields.get("number") != number:
+        raise ThreadFormatError(f"message {number} is missing, or not in its place: export the thread again")
+    try:
+        message = decode_message(json.dumps(fields.get("message"), separators=(",", ":")))
+    except (LongtableError, AttributeError, RecursionError) as error:
+        raise ThreadFormatError(f"message {number} cannot be read: {error}") from error
+    calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
+    sound = (
+        isinstance(message.id, str)
+        and message.id
+        and isinstance(message.content, str | list)
+        and isinstance(message.additional_kwargs, dict)
+        and isinstance(message.response_metadata, dict)
+        and all(isinstance(call, dict) and {"name", "args", "id"} <= call.keys() for call in calls)
+    )
+    if not sound:
+        raise ThreadFormatError(f"message {number} lacks what every message has, such as an id: export the thread again")
+    return message
+
+
+def _keep(fields: Json, found: dict[str, list[Json]], number: int) -> None:
+    kind = fields["type"]
+    if kind not in found:
+        raise ThreadFormatError(f"line {number} is a {kind[:40]!r}, which this version does not know: update longtable")
+    inner = {"compaction": "record", "edit": "edit"}.get(kind)
+    found[kind].append(_dict(fields.get(inner), kind) if inner else fields)
+
+
+def _dict(value: object, name: str) -> Json:
+    if not isinstance(value, dict):
+        raise ThreadFormatError(f"the {name} of the thread is not an object: export it again")
+    return value
+
+
+def _check(whole: Whole) -> None:
+    """Raise `ThreadFormatError` for a thread that could be stored, but not be read again."""
+    if whole.archived > len(whole.messages):
+        raise ThreadFormatError(f"{whole.archived:,} of {len(whole.messages):,} messages are said to be archived: export it again")
+    if len({message.id for message in whole.messages}) != len(whole.messages):
+        raise ThreadFormatError("two messages share an id: export the thread again")
+    if REDUCING in whole.entry:
+        raise ThreadFormatError("the thread was exported while its checkpoints were dropped: prune it again, then export it")
+    if whole.turn.get(PRIVATE) != whole.entry.get(PRIVATE, whole.turn.get(PRIVATE)):
+        raise ThreadFormatError("the thread names two owners: export it again")
+    try:
+        thread = whole.thread
+        _ = (thread.pins, thread.excluded, thread.chain, thread.stale, whole.shown, next_view(whole.values, Context()))
+        sound = all(isinstance(item["id"], str) for item in [*whole.compactions, *whole.edits])
+        sound = sound and all(isinstance(record["turn"], int) and isinstance(record["count"], int) for record in whole.compactions)
+    except Exception as error:  # whatever a made-up record makes the view stumble over
+        raise ThreadFormatError(f"the memory of the thread cannot be read ({type(error).__name__}): export it again") from error
+    if not sound:
+        raise ThreadFormatError("the memory of the thread cannot be read: export it again")
