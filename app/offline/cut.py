@@ -1,8 +1,9 @@
 """Cut a question into chunks, each with its links to the schema."""
 
 from longtable.app.offline.catalog import Catalog
-from longtable.app.offline.chunks import AGENT, PRODUCT, Chunk, Values
+from longtable.app.offline.chunks import AGENT, PRODUCT, STATE, Chunk, Values
 from longtable.app.offline.columns import priced_quantity
+from longtable.app.offline.joins import distance
 from longtable.app.offline.lexicon import (
     AGENTS,
     DIMENSIONS,
@@ -13,6 +14,7 @@ from longtable.app.offline.spans import Span, all_spans, text_of
 from longtable.app.offline.text import Token, lemma, split_name, stem
 
 _DOERS = ("er", "or", "ist", "ant", "ian")
+_PIECES = frozenset(["unit", "piece", "copy"])
 _TURNOVER = frozenset(["revenue", "sale", "turnover", "total", "amount", "income"])
 
 
@@ -27,9 +29,21 @@ def chunk(tokens: list[Token], catalog: Catalog, values: Values) -> list[Chunk]:
             chosen.append(span)
     chosen.sort(key=lambda span: span.start)
     chunks = [_with_links(span, tokens, catalog) for span in chosen]
+    for each in chunks:
+        if each.arg == STATE:
+            _of_named(each, chunks, catalog)
     for order, each in enumerate(chunks):
         each.order = order
     return _with_agent(chunks, catalog)
+
+
+def _of_named(value: Chunk, chunks: list[Chunk], catalog: Catalog) -> None:
+    """Keep a verb as a value only where the question names its table; near such a table it stays unused, else it is a mere verb."""
+    named = {hit.table for each in chunks for hit in each.hits if hit.score >= 0.72}
+    matches = tuple(match for match in value.matches if match.table in named)
+    near = any((distance(catalog, table, match.table) or 9) <= 2 for table in named for match in value.matches)
+    value.kind = "value" if matches else "word" if near else "filler"
+    value.matches = matches
 
 
 def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
@@ -71,6 +85,9 @@ def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:
         measured = [hit for hit in _measured("revenue", catalog) if _TURNOVER & set(map(lemma, split_name(hit.column)))]
         if not measured and (products := _products(catalog)) and not (found.hits and found.hits[0].is_table and found.best >= 0.95):
             found.kind, found.arg, found.hits = "mention", PRODUCT, products
+    if lemma(found.word) in _PIECES and found.kind in ("word", "filler", "mention") and found.best < 0.9 and _is_counted(span, tokens):
+        if quantities := _quantities(catalog):
+            found.kind, found.hits = "mention", quantities
     if found.kind == "word" and not found.hits and lemma(found.word) in DIMENSIONS:
         found.kind, found.hits = "mention", _measured(lemma(found.word), catalog)
         found.kind = "mention" if found.hits else "word"
@@ -78,6 +95,20 @@ def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:
         token = tokens[span.start]
         found.hits = tuple(hit for hit in hits((token.word,), token.text, catalog) if hit.score >= 0.9)
     return found
+
+
+def _is_counted(span: Span, tokens: list[Token]) -> bool:
+    before = tokens[span.start - 1].word if span.start else ""
+    return before in ("many", "most", "fewest", "least", "of", "total", "more", "average")
+
+
+def _quantities(catalog: Catalog) -> tuple[Hit, ...]:
+    """Return the quantities that stand beside a price: what 'units' counts."""
+    return tuple(
+        Hit(table.name, priced[1].name, 0.9, numeric=True)
+        for table in catalog.tables.values()
+        if table.kind == "table" and (priced := priced_quantity(table))
+    )
 
 
 def _products(catalog: Catalog) -> tuple[Hit, ...]:

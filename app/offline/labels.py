@@ -158,7 +158,7 @@ def filters_in_words(query: Query | None, language: str) -> str:
     """Return the conditions of a query as the end of a sentence."""
     if query is None:
         return ""
-    hidden = {order.by for order in query.order}
+    hidden = {*(order.by for order in query.order), *query.group}
     conds = [cond for cond in query.where if not (isinstance(cond, Null) and cond.negated and cond.left in hidden)]
     words = [condition(cond, language) for cond in conds] + [condition(cond, language) for cond in query.having]
     if not words:

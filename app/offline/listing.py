@@ -89,6 +89,8 @@ class Listing(Measures):
     def expanded(self, chunk: Chunk) -> list[Column]:
         """Return the columns of a mention; 'names' of people may be first and last name."""
         column = choose(self.scope, chunk)
+        if column is not None and (whole := self.whole_day(column.table, chunk)):
+            return whole
         words = chunk.text.lower().split()
         if lemma(words[-1]) in ("name", "fullname") and not {"first", "last", "middle", "given", "family", "user", "company"} & set(words):
             home = self.named(chunk, column)

@@ -3,6 +3,7 @@
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.cut import chunk
 from longtable.app.offline.lexicon import FILLERS, GENDERS, PREPOSITIONS
+from longtable.app.offline.states import is_state
 from longtable.app.offline.text import Token, lemma
 
 MOST = 8
@@ -37,6 +38,9 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
             ):
                 loose[place] = True
     texts: dict[str, float] = {}
+    for place, token in enumerate(tokens):
+        if is_state(tokens, place, catalog):
+            texts.setdefault(token.word, 2.2)
     for start, end in _runs(tokens, loose):
         _add_run(texts, tokens[start:end])
     for token in tokens:

@@ -160,6 +160,8 @@ class Measures(Subject):
         if table == base and table:
             home = self.catalog.table(table)
             return (list(map(as_col, identity(home))) if home else []), ()
+        if whole := self.whole_day(base, chunk):
+            return list(map(as_col, whole)), ()
         if chunk.kind == "unit" or chunk.unit or lemma(chunk.word) in _UNITS:
             scalar = self.time_key(base, chunk)
             if scalar is not None:
@@ -177,6 +179,15 @@ class Measures(Subject):
         ):
             return list(map(as_col, identity(home))), ()
         return self.named_key(base, column)
+
+    def whole_day(self, base: str, chunk: Chunk) -> list[Column]:
+        """Return year, month and day where each is a column of its own and the question asks for days of no one month."""
+        table = self.catalog.table(base)
+        if table is None or lemma(chunk.text.lower()) not in ("day", "date") or any(item.kind == "time" for item in self.draft.filters):
+            return []
+        found = [table.by_name.get(unit) for unit in ("year", "month", "day")]
+        whole = [column for column in found if column is not None and column.is_number]
+        return whole if len(whole) == 3 else []
 
     def named_key(self, base: str, column: Column) -> tuple[list[Scalar], tuple[Join, ...]]:
         """Return the column, and beside it the name it points at (an outer join: no row is lost)."""

@@ -27,7 +27,7 @@ class Numbers(Conditions):
             low, high = self._take(first), self._take(second)
             if low.kind == "number" and high.kind == "number":
                 condition = self._on(Filter("between", numbers=(low.number, high.number)), index, second)
-                if year_like(low) and year_like(high) and (condition.mention is None or condition.mention.hits[0].is_table):
+                if year_like(low) and year_like(high) and not condition.unit and (condition.mention is None or condition.mention.hits[0].is_table):
                     for year in (low, high):
                         year.kind, year.unit = "time", "year"
                     if condition.mention is not None:
@@ -55,6 +55,9 @@ class Numbers(Conditions):
             place = self.before(index, "mention", ops=("wh", "by"))
             if condition.dimension or (place is not None and measurable(self.cs[place])):
                 following.used = True  # 60 minutes: a unit, though a column has that name
+                condition.unit = lemma(following.text.lower())
+            elif following.best < 0.9:
+                following.used = True  # 'between 1000 and 2000 miles': the unit says which column
                 condition.unit = lemma(following.text.lower())
         before = self.before(index, "mention", skip=("prep",), ops=("wh", "pron", "cmp", "each", "by"))
         after = self.after(

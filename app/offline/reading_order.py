@@ -1,5 +1,6 @@
 """Read order, limits and superlatives off the chunks."""
 
+from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.draft import Sorting, Superlative
 from longtable.app.offline.lexicon import ADJECTIVES, DIMENSIONS, MORE_IS_BETTER, MORE_IS_WORSE, SUPERLATIVES
 from longtable.app.offline.reading import measurable, of_dimension
@@ -150,6 +151,14 @@ class Ordering(Numbers):
             kind = "dimension" if dimension else "most" if each.op == "most" or each.text.endswith(("number of", "amount of")) else "plain"
             self.draft.sups.append(Superlative(sign, kind, dimension, chunk, func))
 
+    def _aggregated(self, index: int) -> Chunk | None:
+        """Return what an aggregate right after measures: 'the worst average delay'."""
+        agg = self.after(index, "op", skip=())
+        if agg is None or not self.cs[agg].is_op("agg"):
+            return None
+        place = self.after(agg, "mention")
+        return self.cs[place] if place is not None else None
+
     def _first(self, index: int) -> None:
         each = self.cs[index]
         if each.hits and each.op != "first":
@@ -161,8 +170,9 @@ class Ordering(Numbers):
             if chunk is not None:
                 chunk.used = True
             sign = each.arg
-            if each.word in ("best", "worst") and chunk is not None:
-                words = {lemma(word) for hit in chunk.hits[:1] for word in split_name(hit.column)}
+            measured = chunk if chunk is not None else self._aggregated(index)
+            if each.word in ("best", "worst") and measured is not None:
+                words = {lemma(word) for hit in measured.hits[:1] for word in split_name(hit.column)}
                 if words & MORE_IS_WORSE:
                     sign = "min" if sign == "max" else "max"
                 elif not words & MORE_IS_BETTER:

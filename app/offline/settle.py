@@ -204,6 +204,10 @@ class Settler(Subqueries):
             and not query.order[0].desc
         ):
             return (Null(replace(query.order[0].by, cast=False), negated=True),)
+        if self.draft.sups and query.limit is not None and query.group:  # the most frequent of what is not there is no answer
+            keys = [key for key in query.group if isinstance(key, Col) and key.table == query.base]
+            columns = [column for key in keys if (column := self.catalog.column(key.table, key.name)) is not None and not column.primary]
+            return tuple(Null(as_col(column), negated=True) for column in columns[:1])
         return ()
 
     def without_repeats(self, query: Query, fans: bool) -> Query:

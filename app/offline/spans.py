@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from longtable.app.offline.catalog import Catalog
-from longtable.app.offline.chunks import Chunk, Match, Values
+from longtable.app.offline.chunks import STATE, Chunk, Match, Values
 from longtable.app.offline.lexicon import (
     FILLERS,
     GENDERS,
@@ -18,6 +18,7 @@ from longtable.app.offline.lexicon import (
     WEEKDAYS,
 )
 from longtable.app.offline.linking import Hit, hits
+from longtable.app.offline.states import is_state, unexplained
 from longtable.app.offline.text import Token, lemma
 
 _SKIPPED = frozenset({"of", "the", "a", "an", "s"})
@@ -35,7 +36,7 @@ class Span:
 
 def all_spans(tokens: list[Token], catalog: Catalog, values: Values) -> list[Span]:
     """Return every span of a question, heaviest first."""
-    spans = [*_ops(tokens), *_mentions(tokens, catalog), *_values(tokens, values), *_singles(tokens)]
+    spans = [*_ops(tokens), *_mentions(tokens, catalog), *_values(tokens, values), *_states(tokens, catalog, values), *_singles(tokens)]
     return sorted(spans, key=lambda span: (-span.weight, span.start))
 
 
@@ -201,6 +202,20 @@ def _values(tokens: list[Token], values: Values) -> list[Span]:
             if end - start == 1 and part[0].text.isupper() and exact and len(part[0].text) >= 2:
                 weight += 2
             found.append(Span(start, end, weight, Chunk("value", text_of(part), part[-1].word, matches=matches, quoted=quoted, name=name)))
+    return found
+
+
+def _states(tokens: list[Token], catalog: Catalog, values: Values) -> list[Span]:
+    """Find verbs that are the value of a column ('shipped orders'), and those that tell a state nothing records."""
+    found: list[Span] = []
+    for place, token in enumerate(tokens):
+        if not is_state(tokens, place, catalog):
+            continue
+        exact = tuple(match for match in values.get(token.word, ()) if match.how != "partial")
+        if exact:
+            found.append(Span(place, place + 1, 9.2, Chunk("value", token.text, token.word, matches=exact, arg=STATE)))
+        elif unexplained(tokens, place, catalog):
+            found.append(Span(place, place + 1, 5.0, Chunk("word", token.text, token.word)))
     return found
 
 

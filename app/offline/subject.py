@@ -36,6 +36,7 @@ class Subject:
         self.fixed = base
         self.extra: list[Cond] = []
         self.join_only: list[str] = []
+        self.multiplied = False  # the money is a price times a quantity
         self.apart: set[str] = set()  # tables asked of in queries of their own
 
     def column(self, chunk: Chunk, *, number: bool = False) -> Column:

@@ -4,18 +4,22 @@ from dataclasses import replace
 
 from longtable.app.offline.catalog import Column
 from longtable.app.offline.chunks import PRODUCT, Chunk
-from longtable.app.offline.columns import CannotRead, by_dimension, choose, entity
+from longtable.app.offline.columns import CannotRead, by_dimension, choose, entity, priced_quantity
 from longtable.app.offline.conditions import as_col, as_number
 from longtable.app.offline.draft import Superlative
 from longtable.app.offline.groups import Groups
 from longtable.app.offline.joins import distance, path
-from longtable.app.offline.lexicon import EARNING
+from longtable.app.offline.lexicon import EARNING, VERB_TABLES
 from longtable.app.offline.logic import (
     Agg,
     Order,
     Query,
 )
 from longtable.app.offline.measures import identity
+from longtable.app.offline.text import split_name, stem
+
+
+_MONEYED = frozenset(["paid", "spent", "earned", "cost", "sold"])
 
 
 class Superlatives(Groups):
@@ -30,6 +34,9 @@ class Superlatives(Groups):
         desc = sup.sign == "max"
         if sup.chunk is not None and sup.chunk.arg == PRODUCT:
             sup.func = "sum"
+        if sup.kind == "most" and sup.chunk is None and (done := self.table_of_verb()):
+            self.scope = replace(self.scope, base=done)
+            return self.most(done, sup, desc)
         if self.counted(sup):
             return self.most(base, sup, desc)
         if sup.func:
@@ -122,11 +129,14 @@ class Superlatives(Groups):
             raise CannotRead("measure", sup.chunk.text)
         spent = sup.kind == "most" and {"spent", "spend", "spends", "paid", "pay", "pays"} & set(self.draft.words)
         if spent and (found := by_dimension(self.scope, "price", (base,))) is not None:
+            table = self.catalog.table(found[0].table)
+            pair = priced_quantity(table) if table is not None else None
+            self.multiplied = pair is not None and found[0] in pair
             return found
         earned = sup.kind == "most" and EARNING & set(self.draft.words)
         if earned and (found := by_dimension(self.scope, "pay", (base,))) is not None:
             return found
-        if (found := by_dimension(self.scope, "height", (base,))) is not None:
+        if sup.kind != "most" and (found := by_dimension(self.scope, "height", (base,))) is not None:
             return found
         raise CannotRead("measure", "highest" if sup.sign == "max" else "lowest")
 
@@ -146,6 +156,15 @@ class Superlatives(Groups):
         else:
             self.draft.limit_desc = sup.sign == "max"
         return self.grouped(base, [Agg("count")])
+
+    def table_of_verb(self) -> str:
+        """Return the table that records what 'flew the most', 'borrowed the most' speak of, empty when no verb names one."""
+        verbs = [word for word in self.draft.words if word in VERB_TABLES or (word.endswith("ed") and len(word) > 4)]
+        stems = {stem(VERB_TABLES.get(verb, verb)) for verb in verbs if not _MONEYED & {verb}}
+        found = [table.name for table in self.catalog.tables.values() if table.kind == "table" and stems & set(map(stem, table.words))]
+        found = [name for name in found if stems & {stem("".join(split_name(name)))}] or found
+        subjects = [entity(chunk) or self.column(chunk).table for chunk in self.draft.targets if chunk.hits]
+        return found[0] if len(found) == 1 and subjects and found[0] not in subjects[:1] else ""
 
     def child_of(self, table: str, chunk: Chunk) -> str:
         children = [link.many for link in self.catalog.links if link.one == table]
@@ -168,4 +187,4 @@ class Superlatives(Groups):
             return None
         self.scope = replace(self.scope, base=column.table)
         self.draft.groups, self.draft.targets = [subject], [chunk for chunk in self.draft.targets if chunk is not subject]
-        return self.ranked_groups(column.table, Agg("sum", as_number(column)), desc)
+        return self.ranked_groups(column.table, Agg("sum", self.product(column) if self.multiplied else as_number(column)), desc)

@@ -208,9 +208,12 @@ def _distance(first: str, second: str, limit: int) -> int:
     return row[-1]
 
 
+_SMALL = frozenset(["in", "at", "on", "for", "to", "from", "with", "and", "or", "the", "a", "an", "is", "are"])
+
+
 def abbreviates(words: tuple[str, ...], compact: str) -> bool:
     """Say whether `compact` is made of prefixes of all `words` in order: tailnum of (tail, number), mpg of (miles, per, gallon)."""
-    if len(words) < 2:
+    if len(words) < 2 or _SMALL & set(words):
         return False
     return any(_is_solid(words, sizes) for sizes in _cuts(words, compact))
 
