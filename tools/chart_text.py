@@ -1,0 +1,174 @@
+"""Draw a checked chart with characters: bars with their labels, a grid of points for two numbers."""
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+
+from longtable.tools.cells import Json, clean, clip
+from longtable.tools.chart_fields import Spec
+
+MAX_LINES = 40
+GRID_LINES = 12
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def render_text(spec: Spec, rows: Sequence[Mapping[str, Json]], width: int = 80) -> str:
+    """Return lines of at most `width` cells; views of a larger chart follow one another."""
+    width = max(30, width)
+    title = spec.get("title")
+    heading = [clip(clean(title).replace("\n", " "), width)] if isinstance(title, str) and title else []
+    blocks = [block for view in _single_views(spec) if (block := _view(view, rows, width))]
+    return "\n".join([*heading, *"\n\n".join(blocks).split("\n")]) if blocks else "\n".join([*heading, "(no text form of this chart)"])
+
+
+def _single_views(node: Spec) -> Iterable[Spec]:
+    for key in ("layer", "concat", "hconcat", "vconcat"):
+        if isinstance(inner := node.get(key), list):
+            for view in inner:
+                if isinstance(view, dict):
+                    shared = node.get("encoding")
+                    own = view.get("encoding")
+                    both = {**(shared if isinstance(shared, dict) else {}), **(own if isinstance(own, dict) else {})}
+                    yield from _single_views({**view, "encoding": both} if key == "layer" else view)
+            return
+    if isinstance(inner_spec := node.get("spec"), dict):
+        yield from _single_views(inner_spec)
+    else:
+        yield node
+
+
+def _view(view: Spec, rows: Sequence[Mapping[str, Json]], width: int) -> str:
+    encoding = view.get("encoding")
+    if not isinstance(encoding, dict):
+        return ""
+    rows = _folded(view, rows)
+    channels = {name: value for name, value in encoding.items() if isinstance(value, dict)}
+    measure = next(
+        (channels[name] for name in ("theta", "y", "x", "size", "color") if name in channels and _is_measure(channels[name])), None
+    )
+    others = [
+        channels[name] for name in ("x", "y", "row", "column", "facet", "color", "detail") if channels.get(name) not in (None, measure)
+    ]
+    numbers = [one for one in others if _is_measure(one) and not one.get("bin")]
+    if measure is None:
+        return ""
+    if numbers and "aggregate" not in measure:
+        return _grid(rows, numbers[0], measure, width)
+    return _bars(rows, [one for one in others if "field" in one and not (_is_measure(one) and not one.get("bin"))], measure, width)
+
+
+def _is_measure(channel: Spec) -> bool:
+    return "aggregate" in channel or (channel.get("type") == "quantitative" and not channel.get("bin"))
+
+
+def _folded(view: Spec, rows: Sequence[Mapping[str, Json]]) -> Sequence[Mapping[str, Json]]:
+    steps = view.get("transform")
+    for step in steps if isinstance(steps, list) else []:
+        if isinstance(step, dict) and isinstance(names := step.get("fold"), list):
+            made = step.get("as")
+            key, value = (str(made[0]), str(made[1])) if isinstance(made, list) and len(made) == 2 else ("key", "value")
+            rows = [{**row, key: _plain(str(name)), value: row.get(_plain(str(name)))} for row in rows for name in names]
+    return rows
+
+
+def _plain(path: str) -> str:
+    return "".join(char for at, char in enumerate(path) if char != "\\" or path[at - 1 : at] == "\\")
+
+
+def _bars(rows: Sequence[Mapping[str, Json]], keys: Sequence[Spec], measure: Spec, width: int) -> str:
+    groups: dict[str, list[float]] = {}
+    field = _plain(str(measure.get("field", "")))
+    for row in rows:
+        label = " · ".join(_label(row, key, rows) for key in keys)
+        value = row.get(field)
+        groups.setdefault(label, []).append(float(value) if isinstance(value, int | float) else 0.0 if field else 1.0)
+    totals = [(label, _total(str(measure.get("aggregate", "sum")), numbers)) for label, numbers in groups.items()]
+    if any(key.get("sort") in ("-x", "-y") for key in keys):
+        totals.sort(key=lambda item: -item[1])
+    elif any(key.get("type") in ("temporal", "quantitative") for key in keys):
+        totals.sort(key=lambda item: _sortable(item[0]))
+    shown = totals[:MAX_LINES]
+    names = max((_cells(label) for label, _ in shown), default=0)
+    names = min(names, width // 3)
+    written = [f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}" for _, value in shown]
+    room = max(5, width - names - max(map(len, written), default=0) - 3)
+    most = max((abs(value) for _, value in shown), default=0.0) or 1.0
+    lines = [
+        f"{_fit(label, names)} {_bar(abs(value) / most, room, negative=value < 0)} {text}"
+        for (label, value), text in zip(shown, written, strict=True)
+    ]
+    if len(totals) > len(shown):
+        lines.append(f"... {len(totals) - len(shown):,} more")
+    return "\n".join(lines)
+
+
+def _label(row: Mapping[str, Json], key: Spec, rows: Sequence[Mapping[str, Json]]) -> str:
+    name = _plain(str(key.get("field")))
+    value = row.get(name)
+    if key.get("bin") and isinstance(value, int | float):
+        numbers = [number for other in rows if isinstance(number := other.get(name), int | float)]
+        low, high = min(numbers), max(numbers)
+        step = (high - low) / 10 or 1.0
+        place = min(9, int((value - low) / step))
+        return f"{low + place * step:,.4g} to {low + (place + 1) * step:,.4g}"
+    text = "" if value is None else clean(str(value)).replace("\n", " ").removesuffix("T00:00:00")
+    unit = str(key.get("timeUnit", ""))
+    if unit == "yearquarter" and text[5:7].isdigit():
+        return f"{text[:4]}-Q{(int(text[5:7]) + 2) // 3}"
+    return text[: {"year": 4, "yearmonth": 7, "yearmonthdate": 10}.get(unit, 200)]
+
+
+def _sortable(label: str) -> tuple[float, str]:
+    try:
+        return float(label.split(" ")[0].replace(",", "")), label
+    except ValueError:
+        return 0.0, label
+
+
+def _total(kind: str, numbers: Sequence[float]) -> float:
+    if kind in ("mean", "average"):
+        return sum(numbers) / len(numbers)
+    if kind == "median":
+        return sorted(numbers)[len(numbers) // 2]
+    if kind in ("min", "max"):
+        return min(numbers) if kind == "min" else max(numbers)
+    return float(len(numbers)) if kind == "count" else sum(numbers)
+
+
+def _bar(share: float, room: int, *, negative: bool) -> str:
+    eighths = round(share * room * 8)
+    text = "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+    text = text or ("▏" if share else "")
+    return ("-" + text if negative else text).ljust(room)
+
+
+def _grid(rows: Sequence[Mapping[str, Json]], across: Spec, up: Spec, width: int) -> str:
+    names = _plain(str(across.get("field"))), _plain(str(up.get("field")))
+    points = [(x, y) for row in rows if isinstance(x := row.get(names[0]), int | float) and isinstance(y := row.get(names[1]), int | float)]
+    if not points:
+        return ""
+    low_x, high_x, low_y, high_y = (choose(point[axis] for point in points) for axis in (0, 1) for choose in (min, max))
+    top, bottom = f"{high_y:,.6g}", f"{low_y:,.6g}"
+    margin = max(len(top), len(bottom))
+    room = width - margin - 2
+    cells = [[" "] * room for _ in range(GRID_LINES)]
+    for x, y in points:
+        column = round((x - low_x) / ((high_x - low_x) or 1) * (room - 1))
+        line = round((high_y - y) / ((high_y - low_y) or 1) * (GRID_LINES - 1))
+        cells[line][column] = "●" if cells[line][column] == " " else "█"
+    margins = [top, *[""] * (GRID_LINES - 2), bottom]
+    lines = [f"{text:>{margin}} │{''.join(line)}".rstrip() for text, line in zip(margins, cells, strict=True)]
+    left, right = f"{low_x:,.6g}", f"{high_x:,.6g}"
+    gap = max(1, room - len(left) - len(right))
+    heading, floor = clip(f"{names[1]} against {names[0]}", width), f"{' ' * margin} └{'─' * room}"
+    return "\n".join([heading, *lines, floor[:width], f"{' ' * margin}  {left}{' ' * gap}{right}"[:width]])
+
+
+def _cells(text: str) -> int:
+    """Return how many cells of a terminal a text takes: Chinese characters take two."""
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def _fit(text: str, cells: int) -> str:
+    while _cells(text) > cells:
+        text = text[:-2] + "…" if len(text) > 1 else ""
+    return text + " " * (cells - _cells(text))
