@@ -1,6 +1,7 @@
 """Keep a spec plain: bounded JSON without data, addresses or expressions, valid by Vega-Lite's schema."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 
@@ -86,13 +87,8 @@ def check_value(place: str, key: str, value: Json) -> None:
     if key in _REASONS:
         hint = "leave it out; compute it in the SQL instead" if "expressions" in _REASONS[key] else "leave it out"
         raise ChartSpecError(_REASONS[key], place=shown, hint=hint)
-    if key in ("filter", "test") and not isinstance(value, dict):
-        raise ChartSpecError(
-            "expressions are not run", place=shown, hint='write a predicate like {"field": "n", "gt": 5}, or filter in the SQL'
-        )
-    if (key == "not" and isinstance(value, str)) or (
-        key in ("and", "or") and isinstance(value, list) and any(isinstance(one, str) for one in value)
-    ):
+    parts = value if key in ("and", "or") and isinstance(value, list) else [value] if key in ("filter", "test", "not") else []
+    if not all(isinstance(part, dict) for part in parts):
         raise ChartSpecError("expressions are not run", place=shown, hint='write {"field": "n", "gt": 5}, or filter in the SQL')
     if key in _MOST and isinstance(value, int | float) and not 0 <= value <= _MOST[key]:
         raise ChartSpecError(f"{key} is {value:g}", place=shown, hint=f"it must be from 0 to {_MOST[key]:,}")
@@ -100,7 +96,11 @@ def check_value(place: str, key: str, value: Json) -> None:
         raise ChartSpecError(f"{key} as an object is not supported", place=shown, hint="leave it out or give a number")
     if key == "bin" and isinstance(value, dict) and set(value) - {"maxbins", "nice"}:
         raise ChartSpecError("of bin only maxbins is supported", place=shown, hint='write {"maxbins": 20} or true')
-    if isinstance(value, str) and "://" in value and key not in ("title", "text", "description", "subtitle"):
+    if (
+        isinstance(value, str)
+        and re.search(r"://|url\s*\(|javascript:", value, re.IGNORECASE)
+        and key not in ("title", "text", "description", "subtitle")
+    ):
         raise ChartSpecError("nothing may be loaded", place=shown, hint="leave the address out")
 
 

@@ -139,6 +139,7 @@ HOSTILE: list[Callable[[], object]] = [
     lambda: {"mark": "image", "encoding": {"url": {"value": "http://127.0.0.1/x.png"}}},
     lambda: {"mark": "geoshape", "projection": {"type": "mercator"}},
     lambda: {"mark": {"type": "bar", "fill": "url(http://127.0.0.1/x)"}, "encoding": {}},
+    lambda: {"mark": {"type": "bar", "fill": "url(file:/etc/passwd)"}, "encoding": {}},
     lambda: {"mark": {"type": "point", "shape": "http://127.0.0.1/"}, "encoding": {}},
     lambda: {"mark": "bar", "encoding": {"color": {"condition": {"test": "true", "value": "red"}, "value": "blue"}}},
     lambda: {"mark": "bar", "encoding": {"x": {"field": "country", "axis": {"labelExpr": "datum.label"}}}},
