@@ -95,6 +95,11 @@ def _groups_hold_several(query: Query, catalog: Catalog) -> None:
     alone = bool(key) and all(each in query.group for each in key)
     if alone and not query.joins and any(isinstance(cond, Compare | Between) and cond.left == Agg("count") for cond in query.having):
         raise CannotRead("group", query.base)
+    if alone and len(query.group) > len(key) and Agg("count") in query.select and not query.joins:
+        raise CannotRead("group", query.base)  # each group is one row: a word was taken for the key
+    for item in query.select:
+        if isinstance(item, Agg) and item.func in ("sum", "avg") and item.arg in query.group:
+            raise CannotRead("group", query.base)
     for item in query.select:
         if isinstance(item, Agg) and item.func == "count" and isinstance(item.arg, Col) and item.distinct:
             fixed = [cond for cond in query.where if isinstance(cond, Compare) and cond.op == "=" and cond.left == item.arg]

@@ -119,7 +119,8 @@ class Groups(Listing):
             keys += [key for key in map(as_col, columns) if key not in keys]
         keys = self.told_apart(base, keys)
         averaged = bool(aggregates) and all(isinstance(item, Agg) and item.func == "avg" for item in aggregates)
-        if averaged and self.is_each_row(base, keys, aggregates):
+        whole = [entity(chunk) for chunk in self.draft.groups] == [base] and "across" in self.draft.words
+        if (averaged or whole) and self.is_each_row(base, keys, aggregates):
             return Query(base, select=tuple(aggregates))  # 'the average number of seats per venue': each venue has one
         order = self.sorts(base, aggregates)
         measured = [chunk for chunk in self.draft.targets if not entity(chunk) and chunk.hits and chunk.hits[0].numeric]
@@ -140,7 +141,9 @@ class Groups(Listing):
         table = self.catalog.table(base)
         key = [as_col(column) for column in table.columns if column.primary] if table is not None else []
         own = all(tables_of_scalar(item) in ((), (base,)) for item in (*keys, *aggregates))
-        return bool(key) and own and all(each in keys for each in key) and not [name for name in self.join_only if name != base]
+        single = not any(self.fans(base, name) for name in self.join_only if name != base)
+        return bool(key) and own and all(each in keys for each in key) and single
+
 
     def told_apart(self, base: str, keys: list[Scalar]) -> list[Scalar]:
         """Group things by their key beside their name: two of one name are two."""

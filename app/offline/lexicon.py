@@ -275,6 +275,7 @@ MEASURE_UNITS: Final[dict[str, float]] = {
 UNIT_WORDS: Final = frozenset("""
     mile miles km kilometer kilometers kilometre kilometres kg kilogram kilograms pound pounds lb lbs dollar dollars usd euro euros eur yuan rmb percent % people persons
     minute minutes second seconds hour hours day days foot feet meter meters metre metres year years old ton tons liter liters person point points time times
+    hectare hectares acre acres tonne tonnes gram grams g litre litres kwh mw kw watt watts knot knots mph kmh cm mm inch inches yard yards
     degree degrees page pages unit units $ bucks cent cents byte bytes word words
 """.split())  # fmt: skip
 GREETINGS: Final = frozenset("hello hi hey hallo greetings morning afternoon evening howdy".split())

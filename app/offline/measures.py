@@ -231,6 +231,9 @@ class Measures(Subject):
         found: list[Order] = []
         for sorting in self.draft.sorts:
             desc = sorting.desc if sorting.desc is not None else self.draft.desc
+            if aggregates and sorting.chunk is None and sorting.dimension == "size":
+                found.append(Order(aggregates[0], desc is not False))  # biggest first: the counts
+                continue
             key = self.sort_key(base, sorting, aggregates)
             column = self.catalog.column(key.table, key.name) if isinstance(key, Col) else None
             born = column is not None and (not column.is_number or "year" in column.words or holds_years(column))

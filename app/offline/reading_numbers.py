@@ -171,6 +171,7 @@ class Numbers(Conditions):
             self.draft.havings.append(Having(op, number, self._take(counted), func=func))
             return
         condition = self._on(Filter("compare", op, numbers=(number,), dimension=dimension), index, place)
+        self._same_again(condition, index)
         mention = condition.mention
         if mention is not None and mention.hits[0].is_table and not dimension and self._follows(mention, place):
             self.draft.havings.append(Having(op, number, mention))
@@ -180,6 +181,17 @@ class Numbers(Conditions):
             self.draft.havings.append(Having(op, number, None, verbs=self.verbs(index)))
         else:
             self.draft.filters.append(condition)
+
+    def _same_again(self, condition: Filter, index: int) -> None:
+        """'at least 12 but no more than 16': the second number bears on what the first did."""
+        steps = [each for each in self.cs[max(0, index - 2) : index] if each.word in ("but", "and") or each.kind == "number"]
+        before = self.draft.filters[-1] if self.draft.filters else None
+        joined = len(steps) == 2 and steps[0].kind == "number" and steps[1].kind in ("word", "prep")
+        if not joined or before is None or before.kind != "compare" or condition.mention is not None or condition.dimension:
+            return
+        steps[1].used = True
+        condition.mention, condition.dimension, condition.verbs, condition.near = before.mention, before.dimension, before.verbs, before.near
+        condition.unit = condition.unit or before.unit
 
     def _is_question(self, place: int) -> bool:
         return place == 0 or all(each.is_op("wh", "list", "pron") or each.kind == "prep" for each in self.cs[:place])

@@ -1,6 +1,7 @@
 """Read groups, counts, aggregates and percentages off the chunks."""
 
 from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.reading import measurable
 from longtable.app.offline.reading_order import Ordering
 
@@ -50,10 +51,12 @@ class Shape(Ordering):
         ):
             return True
         before = next((each for each in reversed(self.all) if each.place < self.cs[index].place), None)
+        if before is not None and before.kind == "mention" and (self.cs[place].kind != "mention" or not self.cs[place].hits[0].is_table):
+            return False
         return (
             before is not None
-            and before.kind in ("filler", "word")
-            and before.word.endswith(("ed", "en", "made", "sold", "sung", "built", "held"))
+            and before.kind in ("filler", "word", "mention")
+            and (before.word in PARTICIPLES or before.word.endswith(("ed", "en", "made", "sold", "sung", "built", "held")))
         )
 
     def _by_measure(self, place: int) -> bool:

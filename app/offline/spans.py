@@ -90,7 +90,7 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
         if (
             first.kind not in ("word", "quoted")
             or first.word in _SKIPPED
-            or (first.word in PREPOSITIONS and first.text.islower())
+            or (first.word in PREPOSITIONS and first.text.islower() and not _names_state(tokens, start, catalog))
             or first.word in _ASKING
         ):
             continue
@@ -112,6 +112,14 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
                 chunk_ = Chunk("mention", text_of(part), last.word, hits=linked, name=first.is_name and start > 0)
                 found.append(Span(start, end, _mention_weight(len(part), len(words), linked[0].score), chunk_))
     return found
+
+
+def _names_state(tokens: list[Token], start: int, catalog: Catalog) -> bool:
+    """Say whether a preposition begins a column's whole name: 'on display', 'in stock'."""
+    if start + 1 >= len(tokens) or tokens[start + 1].kind != "word":
+        return False
+    words = (tokens[start].word, tokens[start + 1].word)
+    return any(column.words[-2:] == words and len(column.words) <= 3 for table in catalog.tables.values() for column in table.columns)
 
 
 def _mention_weight(size: int, words: int, score: float) -> float:
@@ -155,6 +163,9 @@ def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) 
     word = tokens[start].word
     if word not in FILLERS:
         return False
+    before = next((token.word for token in reversed(tokens[:start])), "")
+    if before in ("most", "many", "fewest", "all") and word.endswith("s") and score >= 0.86:
+        return False  # the most works: a noun
     if score < 0.95 or word in (
         "list",
         "show",
@@ -173,7 +184,6 @@ def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) 
         "in",
     ):
         return True
-    before = next((token.word for token in reversed(tokens[:start])), "")
     return (
         (asked and start == len(tokens) - 1)
         or before in ("to", "who", "that", "which", "they", "was", "were", "been")

@@ -143,6 +143,13 @@ class Subject:
         ]
         if len(tables) > 1 and measured:
             tables = [name for name in tables if by_dimension(self.scope, measured[0], (name,))] or tables
+        stems = {stem(word) for word in self.draft.words if len(word) > 3 and not word.endswith("est")} - {"most"}
+        if len(tables) > 1:
+            tables = [
+                name
+                for name in tables
+                if any(column.is_date and stems & set(map(stem, column.words)) for column in self.catalog.table(name).columns)  # type: ignore[union-attr]  # the names are of tables
+            ] or tables
         homes = [settle_filter(self.scope, item)[0] for item in self.draft.filters if item.values or item.mention is not None]
         homes += [self.column(sup.chunk).table for sup in self.draft.sups if sup.chunk is not None and not entity(sup.chunk)]
         near = [name for name in tables if name in homes] or self.nearest(tables, homes)

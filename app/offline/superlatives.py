@@ -14,6 +14,7 @@ from longtable.app.offline.logic import (
     Agg,
     Order,
     Query,
+    Scalar,
 )
 from longtable.app.offline.measures import identity
 from longtable.app.offline.text import split_name, stem
@@ -26,6 +27,8 @@ class Superlatives(Groups):
     """Rankings."""
 
     def superlative(self, base: str) -> Query:
+        if len(self.draft.sups) == 2 and (extremes := self.extremes(base)) is not None:
+            return extremes
         sup = self.draft.sups[0]
         if len(self.draft.sups) > 1 and not all(each.chunk is not None and each.kind == "plain" for each in self.draft.sups):
             raise CannotRead("words", *(each.dimension or each.kind for each in self.draft.sups[1:]))
@@ -72,6 +75,30 @@ class Superlatives(Groups):
         listing = self.listing(base if self.fixed else self.subject_table(subjects, column), everything=False)
         items = listing.select if col in listing.select else (*listing.select, col)
         return replace(listing, select=items, order=(Order(col, desc),), limit=self.draft.limit or 1)
+
+    def extremes(self, base: str) -> Query | None:
+        """'the lowest and highest budget', 'the oldest and the newest': both ends of one column."""
+        first, second = self.draft.sups
+        chunk = second.chunk or first.chunk
+        if (
+            {first.sign, second.sign} != {"min", "max"}
+            or (first.chunk is not None and second.chunk is not None)
+            or chunk is None
+            or entity(chunk)
+            or first.dimension
+            or second.dimension
+            or first.func
+            or second.func
+            or {first.kind, second.kind} - {"plain", "dimension"}
+        ):
+            return None
+        col = as_number(self.column(chunk, number=True))
+        self.need(col.table)
+        self.draft.sups = []
+        aggregates: list[Scalar] = [Agg("min" if each.sign == "min" else "max", col) for each in (first, second)]
+        if self.draft.groups:
+            return self.grouped(base, aggregates)
+        return Query(col.table, select=tuple(aggregates))
 
     def person(self, people: str, column: Column, desc: bool) -> Query:
         """'who got the best score': the row with the best, and the person it belongs to."""

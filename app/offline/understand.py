@@ -1,6 +1,5 @@
 """Turn a question, in the company of the catalogue, found values and the query before, into one query."""
 
-import re
 from collections.abc import Iterable
 
 from longtable.app.offline.audit import audit
@@ -11,9 +10,11 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.cut import chunk
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.followup import follow
+from longtable.app.offline.idioms import stand_aside
 from longtable.app.offline.joins import hints_of
 from longtable.app.offline.logic import Query
 from longtable.app.offline.parse import parse
+from longtable.app.offline.phrasing import plainly
 from longtable.app.offline.reference import alone, is_yes_or_no, keeps, speaks_of_many
 from longtable.app.offline.relink import relink
 from longtable.app.offline.settle import settle
@@ -30,10 +31,7 @@ def tokens_of(question: str, names: Iterable[str] = ()) -> list[Token]:
     """Return the tokens of a question in English or Chinese."""
     if is_chinese(question):
         return translate(question, names)
-    question = re.sub(r"\b(than|over|under|least|most) an? (?=(second|minute|hour|day|kilo|ton|mile|pound|million)\w*)", r"\1 1 ", question)
-    return tokenize(
-        re.sub(r"\b(first|last|family|given) and (first|last|family|given) (names?)\b", r"\1 \3 and \2 \3", question, flags=re.IGNORECASE)
-    )
+    return tokenize(plainly(question))
 
 
 def chinese_names(catalog: Catalog, values: Values) -> list[str]:
@@ -94,6 +92,7 @@ def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
     """Return a fresh draft: settling one uses it up."""
     chunks = chunk(tokens, catalog, with_demonyms(tokens, values))
     relink(chunks, catalog)
+    stand_aside(chunks, catalog)
     return parse(chunks)
 
 

@@ -1,0 +1,131 @@
+"""Let chunks stand aside that carry nothing of their own: units of what is measured, 'on file', 'staff members', verbs of a ranking."""
+
+import itertools
+
+from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.columns import entity
+from longtable.app.offline.lexicon import MEASURE_UNITS, UNIT_WORDS
+from longtable.app.offline.text import lemma, split_name, stem
+
+_HOMES = frozenset([
+    "collection", "catalog", "catalogue", "system", "database", "file", "record", "book", "register", "registry", "list", "inventory",
+    "archive", "portfolio", "books", "roster", "roll", "payroll", "premises", "site", "network", "fleet", "world", "company", "organization",
+    "organisation", "business", "data", "dataset", "sample", "program", "programme", "total", "place", "range", "line-up", "lineup",
+])  # fmt: skip
+_GROUPS_OF_PEOPLE = frozenset(["staff", "crew", "team", "club", "family", "board", "faculty", "cast", "band", "personnel", "committee"])
+_RATES = frozenset(["hourly", "daily", "monthly", "weekly", "annual", "yearly", "salary", "wage", "rate", "pay", "fee", "price", "cost"])
+_GOT = frozenset("""
+    draw drew draws drawn attract attracted attracts see sees saw log logged receive record records record generate generated generates
+    bring brought brings gather gathered collect collected racked accumulated boast boasts feature features featured employ employs employed
+    enjoy enjoyed get got gets count counts counted cover covers covered pull pulled complete completed produce produced score scored contain contains
+    took take takes process processed handle handled complete book booked place placed rack put submitted submit filed file raised raise issue issued
+""".split())  # fmt: skip
+_AFTER_CARE = frozenset(["look", "looks", "looking", "looked"])
+
+
+def stand_aside(chunks: list[Chunk], catalog: Catalog) -> None:
+    """Turn what needs no place in a query into fillers."""
+    _units_of_measures(chunks, catalog)
+    _general_homes(chunks)
+    _members_of_staff(chunks)
+    _verbs_of_rankings(chunks)
+    _rates(chunks, catalog)
+    _looked_after(chunks)
+    _to_do(chunks, catalog)
+
+
+def _units_of_measures(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'the total yield in tonnes', 'weight in kg': the unit is in the column's name, or the column tells none."""
+    for place, each in enumerate(chunks):
+        if each.word != "in" or each.kind != "prep" or place + 1 >= len(chunks):
+            continue
+        unit = chunks[place + 1]
+        measure = next((c for c in reversed(chunks[:place]) if c.kind == "mention" and any(hit.numeric for hit in c.hits)), None)
+        following = chunks[place + 2] if place + 2 < len(chunks) else None
+        if measure is None or unit.kind not in ("mention", "filler", "word", "unit") or (following is not None and following.kind == "value"):
+            continue
+        if unit.is_op() or (unit.kind == "unit" and unit.unit not in ("hour", "day")):
+            continue
+        numeric = [hit for hit in measure.hits if hit.numeric]
+        ends = {lemma(split_name(hit.column)[-1]) for hit in numeric[:3] if hit.score >= measure.best - 0.06}
+        word = lemma(unit.word)
+        if word in ends and measure is not unit:
+            measure.hits = tuple(hit for hit in numeric if lemma(split_name(hit.column)[-1]) == word) or measure.hits
+            each.kind = unit.kind = "filler"
+        elif word in UNIT_WORDS and not (ends & UNIT_WORDS) and unit.kind in ("filler", "word") and word not in MEASURE_UNITS:
+            each.kind = unit.kind = "filler"
+        elif word in UNIT_WORDS and (word in MEASURE_UNITS or ends & UNIT_WORDS) and unit.kind in ("filler", "unit"):
+            unit.kind, unit.unit = "word", ""  # another unit than the column's: the figure would be wrong
+
+
+def _general_homes(chunks: list[Chunk]) -> None:
+    """'in the collection', 'on file', 'on our books': where all rows are."""
+    for place, each in enumerate(chunks):
+        if each.kind != "prep" or each.word not in ("in", "on", "of", "from", "at", "within", "across"):
+            continue
+        step = place + 1
+        while step < len(chunks) and chunks[step].kind == "filler" and chunks[step].word in ("the", "our", "this", "your", "my", "whole", "entire"):
+            step += 1
+        if step < len(chunks) and chunks[step].kind in ("word", "filler") and lemma(chunks[step].word) in _HOMES and not chunks[step].name:
+            if step + 1 < len(chunks) and chunks[step + 1].kind in ("mention", "value") and chunks[step].kind == "word":
+                continue
+            each.kind = chunks[step].kind = "filler"
+
+
+def _members_of_staff(chunks: list[Chunk]) -> None:
+    for first, second in itertools.pairwise(chunks):
+        if first.kind == second.kind == "mention" and lemma(second.word) == "member" and lemma(first.word) in _GROUPS_OF_PEOPLE and entity(first):
+            second.kind = "filler"
+    for first, middle, last in zip(chunks, chunks[1:], chunks[2:], strict=False):
+        if last.kind == "mention" and entity(last) and lemma(last.word) in _GROUPS_OF_PEOPLE and middle.word == "of" and lemma(first.word) == "member":
+            first.kind = middle.kind = "filler"
+
+
+def _verbs_of_rankings(chunks: list[Chunk]) -> None:
+    """'which exhibition drew the most visits', 'which clerk handled more than 5 cases': to have them is all it says."""
+    for place, each in enumerate(chunks):
+        if each.kind != "word" or each.word not in _GOT or place == 0:
+            continue
+        following = next((c for c in chunks[place + 1 :] if c.kind != "filler"), None)
+        if following is not None and following.is_op("most", "sup", "cmp", "frequent"):
+            each.kind = "filler"
+
+
+def _rates(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'more than 12 an hour', '500 euros per month': said of a rate, the time is in its column."""
+    rated = any(_RATES & set(column.words) for table in catalog.tables.values() for column in table.columns)
+    for place, each in enumerate(chunks):
+        if each.kind != "number" or not rated:
+            continue
+        step = place + 1
+        if step < len(chunks) and chunks[step].kind in ("filler", "unit") and lemma(chunks[step].word) in ("dollar", "euro", "pound", "usd", "eur"):
+            step += 1
+        if step + 1 >= len(chunks):
+            continue
+        joiner, unit = chunks[step], chunks[step + 1]
+        if (joiner.word in ("a", "an") or joiner.is_op("each")) and unit.kind == "unit" and unit.unit in ("hour", "day", "month", "year", "week"):
+            joiner.kind, joiner.op = "filler", ""
+            unit.kind, unit.unit, unit.hits = "filler", "", ()
+
+
+def _looked_after(chunks: list[Chunk]) -> None:
+    for first, second in itertools.pairwise(chunks):
+        if first.word in _AFTER_CARE and second.word == "after":
+            first.kind = second.kind = "filler"
+            second.op = ""
+
+
+def _to_do(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'the first customer to sign up', 'the last person to join': a verb that the date column has in its name."""
+    dated = {stem(word) for table in catalog.tables.values() for column in table.columns if column.is_date for word in column.words}
+    joined = {"".join(column.words) for table in catalog.tables.values() for column in table.columns if column.is_date}
+    for place, each in enumerate(chunks):
+        if each.word != "to" or place + 1 >= len(chunks) or not any(c.is_op("first", "sup") for c in chunks[:place]):
+            continue
+        verb = chunks[place + 1]
+        if verb.kind == "word" and (stem(verb.word) in dated or any(name.startswith(verb.word) for name in joined)):
+            each.kind = verb.kind = "filler"
+
+
+__all__ = ["stand_aside"]
