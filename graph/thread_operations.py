@@ -7,9 +7,11 @@ from typing import Self
 
 from longtable.graph.export import export_lines
 from longtable.graph.operations import delete_steps, rename_steps
+from longtable.graph.spending import spent_in
 from longtable.graph.steps import arun, run
 from longtable.graph.thread_memory import ThreadMemory
 from longtable.graph.transcripts import fork_steps, load_steps
+from longtable.memory.spent import Spent
 
 
 class ThreadOperations(ThreadMemory):
@@ -47,6 +49,16 @@ class ThreadOperations(ThreadMemory):
         """Return the thread whole as JSON Lines: see `export`."""
         whole, _ = await arun(load_steps(self.thread_id, self.context.owner), self.graph)
         return "".join(export_lines(whole))
+
+    def usage(self) -> list[Spent]:
+        """Return the tokens the thread's model calls took, by day and model: as reported, or estimated and marked."""
+        whole, _ = run(load_steps(self.thread_id, self.context.owner), self.graph)
+        return spent_in(whole)
+
+    async def ausage(self) -> list[Spent]:
+        """Return the tokens the thread's model calls took: see `usage`."""
+        whole, _ = await arun(load_steps(self.thread_id, self.context.owner), self.graph)
+        return spent_in(whole)
 
     def delete(self) -> None:
         """Delete the thread with all that is stored of it. Raises `ThreadNotFoundError`."""

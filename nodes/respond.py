@@ -16,6 +16,7 @@ from longtable.graph.errors import ModelContextOverflowError
 from longtable.graph.state import State, calibration_of, layout_of, thread_of, turn_of
 from longtable.memory.calibration import Calibration
 from longtable.memory.rounds import all_calls
+from longtable.memory.stamps import marked
 from longtable.memory.view import View
 from longtable.nodes.asking import Asking, is_empty
 from longtable.nodes.held_back import held_answers
@@ -69,6 +70,8 @@ class Respond:
         update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
         if not is_empty(answer):
             stamped = stamp(answer, turn=turn.get("number", 0), time=self.clock().isoformat(timespec="seconds"))
+            if not reported:  # nothing else tells later what the call took
+                stamped = marked(stamped, sent=view.parts.total)
             update["messages"] = [_with_call_ids(_with_fresh_id(stamped, thread_of(state).messages))]
         return update
 

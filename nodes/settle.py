@@ -20,6 +20,7 @@ from longtable.graph.errors import (
     WrongRoleError,
 )
 from longtable.graph.state import State, refreshed, thread_of, turn_of
+from longtable.memory.stamps import marked
 from longtable.memory.summary import language_of
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import stamp
@@ -61,7 +62,7 @@ class Settle:
         language = context.language or newest_language(thread_of(state).messages)
         notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0)), id=str(uuid.uuid4()))
         stamped = stamp(notice, turn=turn["number"], time=self.clock().isoformat(timespec="seconds"))
-        return {**again, "messages": [stamped], "turn": {**turn, "prepare": prepare}}
+        return {**again, "messages": [marked(stamped, notice=status)], "turn": {**turn, "prepare": prepare}}
 
 
 def newest_language(messages: Sequence[BaseMessage]) -> str:

@@ -1,0 +1,107 @@
+"""What a transcript's model calls took, by its messages: as the provider reported it, or estimated and marked so."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from longtable.memory.stamps import marks_of
+from longtable.memory.tokens import counter
+
+UNKNOWN = "unknown"
+By = Literal["day", "thread", "model"]
+
+
+@dataclass(frozen=True, order=True)
+class Spent:
+    """Tokens of some model calls. Cached ones are part of the input, reasoning ones of the output."""
+
+    day: str
+    """YYYY-MM-DD in UTC, "unknown" where no message says; "" where days were added up. Thread and model likewise."""
+    thread: str
+    model: str
+    calls: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    reasoning: int = 0
+    estimated: int = 0
+    """Calls whose provider reported nothing that can be read: their tokens are counted, not reported."""
+
+
+def spent_of(messages: Sequence[BaseMessage], *, thread: str, model: str, encoding: str) -> list[Spent]:
+    """Return what each day and model took in one thread, the oldest first.
+
+    `messages`: the transcript; `model`: the name where an answer does not tell; `encoding`: what estimates are counted with.
+    """
+    count = counter(encoding)
+    calls: list[Spent] = []
+    before = 0
+    for message in messages:
+        tokens = count.message(message)
+        marks = marks_of(message)
+        if isinstance(message, AIMessage) and "notice" not in marks:
+            told = reported(message)
+            # Unreported: what was counted for the call, else all that came before it.
+            sent = _tokens(marks.get("sent"))
+            counted = {"input": before if sent is None else sent, "output": tokens, "estimated": 1}
+            calls.append(Spent(_day(marks.get("time")), thread, _model(message) or model or UNKNOWN, calls=1, **(told or counted)))
+        before += tokens
+    return added(calls, ("day", "thread", "model"))
+
+
+def reported(message: AIMessage) -> dict[str, int] | None:
+    """Return the tokens a provider reported, None where they are missing or cannot be."""
+    usage = message.usage_metadata
+    if not isinstance(usage, Mapping):
+        return None
+    given, made = _tokens(usage.get("input_tokens")), _tokens(usage.get("output_tokens"))
+    if given is None or made is None or not given + made:
+        return None
+    cached = _detail(usage.get("input_token_details"), "cache_read")
+    reasoning = _detail(usage.get("output_token_details"), "reasoning")
+    return {"input": given, "output": made, "cached": min(cached, given), "reasoning": min(reasoning, made)}
+
+
+def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
+    """Add rows up by these fields, in their order; the others are empty."""
+    sums: dict[tuple[str, ...], Spent] = {}
+    for row in rows:
+        key = tuple(str(getattr(row, name)) for name in by)
+        names = dict(zip(by, key, strict=True))
+        total = sums.get(key) or Spent(names.get("day", ""), names.get("thread", ""), names.get("model", ""))
+        sums[key] = replace(
+            total,
+            calls=total.calls + row.calls,
+            input=total.input + row.input,
+            output=total.output + row.output,
+            cached=total.cached + row.cached,
+            reasoning=total.reasoning + row.reasoning,
+            estimated=total.estimated + row.estimated,
+        )
+    return [sums[key] for key in sorted(sums)]
+
+
+def _tokens(value: object) -> int | None:
+    """Return a count of tokens, None for what is none: negative, text, NaN, True."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
+
+
+def _detail(details: object, name: str) -> int:
+    return (_tokens(details.get(name)) or 0) if isinstance(details, Mapping) else 0
+
+
+def _model(message: AIMessage) -> str:
+    told: Any = message.response_metadata if isinstance(message.response_metadata, Mapping) else {}
+    return next((name for key in ("model_name", "model") if isinstance(name := told.get(key), str) and name), "")
+
+
+def _day(time: object) -> str:
+    try:
+        return date.fromisoformat(str(time)[:10]).isoformat()
+    except ValueError:
+        return UNKNOWN
