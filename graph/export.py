@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -17,6 +17,8 @@ from longtable.graph.errors import ConfigError, LongtableError, ThreadFormatErro
 from longtable.graph.state import next_view
 from longtable.graph.transcripts import KEPT, REDUCING, Whole
 from longtable.memory.codec import decode_message, encode_message
+from longtable.memory.summary import language_of
+from longtable.memory.transcript_text import to_html, to_markdown
 
 FORMAT, SCHEMA = "longtable-thread", 1
 MOST_LINE = 100_000_000
@@ -26,6 +28,17 @@ ENTRY = {"title": str, "created": str, "updated": str, "turns": int, "messages":
 PRIVATE = "owner"
 
 Json = dict[str, Any]
+Form = Literal["jsonl", "markdown", "html"]
+
+
+def written(whole: Whole, form: Form, *, language: str | None = None) -> str:
+    """Return a thread in one of the forms; labels in `language`, else in that of the conversation."""
+    if form == "jsonl":
+        return "".join(export_lines(whole))
+    if form not in ("markdown", "html"):
+        raise ConfigError(f"a thread is exported as 'jsonl', 'markdown' or 'html', found {form!r}")
+    write = to_markdown if form == "markdown" else to_html
+    return write(whole.shown, title=str(whole.entry.get("title") or ""), language=language or language_of(whole.messages))
 
 
 def export_lines(whole: Whole) -> Iterator[str]:

@@ -5,7 +5,7 @@ from copy import copy
 from datetime import UTC, datetime
 from typing import Self
 
-from longtable.graph.export import export_lines
+from longtable.graph.export import Form, written
 from longtable.graph.operations import delete_steps, rename_steps
 from longtable.graph.spending import spent_in
 from longtable.graph.steps import arun, run
@@ -40,15 +40,18 @@ class ThreadOperations(ThreadMemory):
         await arun(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph)
         return self._on(new_id)
 
-    def export(self) -> str:
-        """Return the thread whole as JSON Lines, for `import_thread`: archive, memory and edits too. Raises `ThreadNotFoundError`."""
-        whole, _ = run(load_steps(self.thread_id, self.context.owner), self.graph)
-        return "".join(export_lines(whole))
+    def export(self, form: Form = "jsonl") -> str:
+        """Return the thread whole. Raises `ThreadNotFoundError`.
 
-    async def aexport(self) -> str:
-        """Return the thread whole as JSON Lines: see `export`."""
+        "jsonl": all that is stored, for `import_thread`; "markdown" and "html": the transcript, for people.
+        """
+        whole, _ = run(load_steps(self.thread_id, self.context.owner), self.graph)
+        return written(whole, form, language=self.context.language)
+
+    async def aexport(self, form: Form = "jsonl") -> str:
+        """Return the thread whole: see `export`."""
         whole, _ = await arun(load_steps(self.thread_id, self.context.owner), self.graph)
-        return "".join(export_lines(whole))
+        return written(whole, form, language=self.context.language)
 
     def usage(self) -> list[Spent]:
         """Return the tokens the thread's model calls took, by day and model: as reported, or estimated and marked."""

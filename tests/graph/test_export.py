@@ -208,6 +208,18 @@ def test_a_thread_that_was_run_without_a_store_is_exported_and_imported_too(tmp_
         assert on(kept, "copy").history() == bare.history()
 
 
+def test_a_thread_is_exported_for_people_too(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path / 'a.db'}") as here:
+        conversation = long_talk(here)
+        markdown, page = conversation.export("markdown"), conversation.export("html")
+        for n in (1, 15, 30):
+            assert f"## Turn {n} " in markdown
+            assert f"Turn {n} " in page
+        assert "(left out of memory)" in markdown
+        with pytest.raises(ConfigError, match="pdf"):
+            conversation.export("pdf")  # type: ignore[arg-type]  # what a caller without type checks may give
+
+
 def test_an_owner_that_cannot_be_one_is_refused(exported: list[str]) -> None:
     with pytest.raises(ConfigError, match="owner"):
         import_lines(exported, owner="\n")

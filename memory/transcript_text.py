@@ -1,0 +1,145 @@
+"""Write a transcript as Markdown or HTML for people.
+
+Nothing in it can pass for the document's own structure, run, or fetch: plain text is escaped, an answer's Markdown
+stands within a quote, and where it holds HTML, pictures or link definitions it is shown as plain text.
+"""
+
+import html
+import re
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from longtable.memory.transcript_parts import Code, Failure, Heading, Part, Rows, Said, parts_of, plain, word
+
+_PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+_SAFE = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable(["image", "reference"])
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$^])")
+_LINE_START = re.compile(r"^([-+=:])")
+_NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; background: #fff }
+h2 { font-size: 1rem; color: #666; border-top: 1px solid #ddd; margin-top: 2rem; padding-top: .5rem }
+.said { margin: .75rem 0; padding: .5rem 1rem; border-left: 3px solid #bbb; overflow-wrap: anywhere }
+.human { border-color: #2a6fdb } .ai { border-color: #2f9e63 } .failed { border-color: #c0392b }
+.plain, .failed { white-space: pre-wrap } .excluded { opacity: .6 }
+.role { font-weight: 600; font-size: .85rem; color: #555; display: block }
+pre { background: #f5f5f5; padding: .75rem; overflow-x: auto } .rows { overflow-x: auto }
+table { border-collapse: collapse; font-size: .9rem } td, th { border: 1px solid #ddd; padding: .25rem .5rem; text-align: left }
+caption { caption-side: bottom; text-align: left; color: #666; font-size: .85rem }
+"""
+
+
+def to_markdown(messages: Sequence[BaseMessage], *, title: str = "", language: str = "en") -> str:
+    """Return a transcript as CommonMark with tables."""
+    blocks = [f"# {escaped(' '.join(plain(title).split()) or word('untitled', language))}"]
+    blocks += [_markdown(part, language) for part in parts_of(messages)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def to_html(messages: Sequence[BaseMessage], *, title: str = "", language: str = "en") -> str:
+    """Return a transcript as one HTML page that loads nothing and runs nothing."""
+    name = _text(" ".join(plain(title).split()) or word("untitled", language))
+    body = "\n".join(_html(part, language) for part in parts_of(messages))
+    return (
+        f'<!DOCTYPE html>\n<html lang="{"zh" if language == "zh" else "en"}">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{name}</title>\n'
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{name}</h1>\n{body}\n</body>\n</html>\n"
+    )
+
+
+# -- Markdown -------------------------------------------------------------------------------------------------------
+
+
+def escaped(text: str) -> str:
+    """Return plain text as Markdown that shows just that: line feeds stay, nothing is markup."""
+    lines = [line.strip() for line in _SPECIAL.sub(r"\\\1", text).split("\n")]
+    # What would begin a list or underline a heading; an empty line would end the paragraph.
+    safe = [_NUMBERED.sub(r"\1\\\2", _LINE_START.sub(r"\\\1", line)) or "&nbsp;" for line in lines]
+    return "\\\n".join(safe)
+
+
+def fenced(text: str, language: str) -> str:
+    """Return code in a fence that is longer than any in it."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _markdown(part: Part, language: str) -> str:
+    match part:
+        case Heading():
+            return f"## {word('turn', language, turn=part.turn)}{f' · {escaped(part.time)}' if part.time else ''}"
+        case Said():
+            note = f" ({word('excluded', language)})" if part.excluded else ""
+            text = part.text.strip("\n") if part.markdown and harmless(part.text) else escaped(part.text.strip())
+            return f"**{word(part.role, language)}**{note}\n\n" + _quoted(text)
+        case Code():
+            label = f"**{word('call', language, name=escaped(part.name))}**" if part.name else f"**{word('tool', language)}**"
+            return f"{label}\n\n{fenced(part.text, part.language)}"
+        case Rows():
+            lines = [part.columns, ["---"] * len(part.columns)]
+            table = "\n".join(f"| {' | '.join(cells)} |" for cells in [_cells(lines[0]), lines[1], *map(_cells, part.rows)])
+            return f"{table}\n\n{word('rows', language, shown=len(part.rows), count=part.count)}"
+        case Failure():
+            return f"**{word('failed', language)}**\n\n{_quoted(escaped(part.text.strip()))}"
+
+
+def _cells(cells: Sequence[str]) -> list[str]:
+    return [escaped(cell) for cell in cells]
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}" for line in text.split("\n"))
+
+
+def harmless(text: str) -> bool:
+    """Tell whether Markdown holds no HTML, no picture and no link definition."""
+    env: dict[str, object] = {}
+    tokens = _PARSER.parse(text, env)
+    return not env.get("references") and not any(
+        token.type in {"html_block", "html_inline", "image"} for token in [*tokens, *_inner(tokens)]
+    )
+
+
+def _inner(tokens: Sequence[Token]) -> list[Token]:
+    return [child for token in tokens for child in token.children or []]
+
+
+# -- HTML -----------------------------------------------------------------------------------------------------------
+
+
+def _text(text: str) -> str:
+    return html.escape(text, quote=True)
+
+
+def _html(part: Part, language: str) -> str:
+    match part:
+        case Heading():
+            time = f' · <time datetime="{_text(part.time)}">{_text(part.time)}</time>' if part.time else ""
+            return f"<h2>{_text(word('turn', language, turn=part.turn))}{time}</h2>"
+        case Said():
+            note = f" ({_text(word('excluded', language))})" if part.excluded else ""
+            kind = f"said {part.role}{' excluded' if part.excluded else ''}"
+            body = _SAFE.render(part.text) if part.markdown else f'<div class="plain">{_text(part.text.strip())}</div>'
+            return f'<div class="{kind}" dir="auto"><span class="role">{_text(word(part.role, language))}{note}</span>{body}</div>'
+        case Code():
+            label = _text(word("call", language, name=part.name) if part.name else word("tool", language))
+            opened = " open" if part.language == "sql" else ""
+            return (
+                f"<details{opened}><summary>{label}</summary>"
+                f'<pre><code class="language-{part.language}">{_text(part.text)}</code></pre></details>'
+            )
+        case Rows():
+            head = "".join(f"<th>{_text(name)}</th>" for name in part.columns)
+            rows = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in part.rows)
+            caption = _text(word("rows", language, shown=len(part.rows), count=part.count))
+            return f'<div class="rows"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        case Failure():
+            return (
+                f'<div class="said failed" dir="auto"><span class="role">{_text(word("failed", language))}</span>{_text(part.text)}</div>'
+            )
