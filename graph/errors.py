@@ -335,6 +335,19 @@ class QueryTimeoutError(DatabaseError):
         self.limit_s = limit_s
 
 
+class ConnectionWaitError(DatabaseError):
+    """No connection to the server came free in time: the query never began. Seconds, and how many connections there are."""
+
+    code = "connection_wait"
+    short: ClassVar[dict[str, str]] = {"en": "The database is busy: try again later.", "zh": "数据库繁忙：请稍后重试。"}
+
+    def __init__(self, *, waited_s: float, connections: int) -> None:
+        super().__init__(
+            f"all {connections} connections to the database were busy for {waited_s:.3g} s, so the query was not started: ask again later"
+        )
+        self.waited_s, self.connections = waited_s, connections
+
+
 class TooManyRowsError(DatabaseError):
     """The result has more rows than allowed; nothing of it is returned."""
 

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -33,7 +33,7 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class Table:
-    """One table or view. Outside the schema `main` the name is `schema.name`."""
+    """One table or view. `name` is what it is shown under: `schema.name` where SQL must say the schema (`qualified`)."""
 
     name: str
     kind: Literal["table", "view"]
@@ -42,16 +42,21 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = ()
     comment: str | None = None
     schema: str = "main"
+    bare: str = ""
+    """The name within its schema, where that is another than `name`."""
+    qualified: bool = False
+    rows_estimate: int | None = None
+    """What the server's statistics say, where it keeps some."""
 
     @property
     def bare_name(self) -> str:
         """Return the name without its schema."""
-        return self.name if self.schema == "main" else self.name[len(self.schema) + 1 :]
+        return self.bare or self.name
 
     @property
     def sql_name(self) -> str:
-        """Return the name quoted for SQL, with its schema where that is not `main`."""
-        return quoted(self.bare_name) if self.schema == "main" else f"{quoted(self.schema)}.{quoted(self.bare_name)}"
+        """Return the name quoted for SQL, with its schema where that must be said."""
+        return f"{quoted(self.schema)}.{quoted(self.bare_name)}" if self.qualified else quoted(self.bare_name)
 
 
 @dataclass(frozen=True)
@@ -62,31 +67,56 @@ class Catalog:
     database_names: frozenset[str] = frozenset()
     hidden_functions: frozenset[str] = field(default=frozenset(), repr=False)
     """Functions that the database defines itself: what they read is not checked, so they are not called."""
+    exact_case: bool = False
+    """Whether the engine tells `Order` from `order` once a name is quoted."""
+    own_types: frozenset[str] = frozenset()
+    """Types that the database defines itself and a query may cast to: enums and domains, never the row of a table."""
 
     @cached_property
     def _by_name(self) -> Mapping[tuple[str, str], Table]:
-        return {(fold(table.schema), fold(table.bare_name)): table for table in self.tables}
+        return {(self._key(table.schema), self._key(table.bare_name)): table for table in self.tables}
+
+    @cached_property
+    def _by_bare_name(self) -> Mapping[str, Table]:
+        return {self._key(table.bare_name): table for table in self.tables if not table.qualified}
 
     @cached_property
     def _by_shown_name(self) -> Mapping[str, Table]:
-        return {table.name.casefold(): table for table in reversed(self.tables)}
+        full = {f"{table.schema}.{table.bare_name}".casefold(): table for table in reversed(self.tables)}
+        return full | {table.name.casefold(): table for table in reversed(self.tables)}
+
+    def _key(self, name: str) -> str:
+        return name if self.exact_case else fold(name)
 
     def resolve(self, name: str, *, schema: str = "", database: str = "") -> Table | None:
         """Find what a table name in SQL means; None for what is not there or cannot be seen."""
-        if database and fold(database) not in self.database_names:
+        names = {self._key(known) for known in self.database_names}
+        if database and self._key(database) not in names:
             return None
-        found = self._by_name.get((fold(schema or "main"), fold(name)))
-        if found is None and schema and not database and fold(schema) in self.database_names:
-            found = self._by_name.get(("main", fold(name)))
+        if not schema:
+            return self._by_bare_name.get(self._key(name))
+        found = self._by_name.get((self._key(schema), self._key(name)))
+        if found is None and not database and not self.exact_case and self._key(schema) in names:
+            found = self._by_bare_name.get(self._key(name))
         return found
 
     def find(self, name: str) -> Table | None:
-        """Find a table by the name it is shown under, whatever the case, quotes and `main.` set aside."""
+        """Find a table by the name it is shown under, whatever the case, quotes and the default schema set aside."""
         plain = name.strip()
+        if (found := next((table for table in self.tables if table.name == plain), None)) is not None:
+            return found
         if (found := self._by_shown_name.get(plain.casefold())) is not None:
             return found
         unquoted = re.sub(r'"([^"]*)"|`([^`]*)`|\[([^\]]*)\]', lambda match: match[1] or match[2] or match[3] or "", plain)
-        return self._by_shown_name.get(unquoted.casefold().removeprefix("main."))
+        return self._by_shown_name.get(unquoted.casefold())
+
+    def has_column(self, name: str) -> bool:
+        """Say whether any table has a column of this name, whatever the case."""
+        return fold(name) in self._column_names
+
+    @cached_property
+    def _column_names(self) -> frozenset[str]:
+        return frozenset(fold(column.name) for table in self.tables for column in table.columns)
 
     def nearest_tables(self, name: str) -> list[str]:
         """Return the names most like `name`."""
@@ -121,14 +151,31 @@ class Reflected:
     view_sql: Mapping[tuple[str, str], str]
     database_names: frozenset[str]
     own_functions: frozenset[str] = frozenset()
+    exact_case: bool = False
+    own_types: frozenset[str] = frozenset()
+    parts: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """What is read along with a table: its partitions and inheriting tables, by schema and name."""
+    system_relations: frozenset[str] = frozenset()
+    """The engine's own tables, which a view may read."""
 
 
 def visible(found: Reflected, policy: TablePolicy) -> Catalog:
-    """Leave out what the policy hides: tables, views that read a denied table, and keys that point at either."""
-    open_tables = {table.name for table in found.tables if policy.permits(table.bare_name, table.schema)}
+    """Leave out what the policy hides: tables, what is read along with them, views that read a denied one, keys that point at any."""
+    open_tables = {
+        table.name
+        for table in found.tables
+        if policy.permits(table.bare_name, table.schema)
+        and not any(policy.denies(name, schema) for schema, name in found.parts.get((table.schema, table.bare_name), ()))
+    }
     open_tables -= _views_over_denied(found, policy)
     tables = tuple(_without_hidden_keys(table, open_tables) for table in found.tables if table.name in open_tables)
-    return Catalog(tables, database_names=found.database_names, hidden_functions=found.own_functions)
+    return Catalog(
+        tables,
+        database_names=found.database_names,
+        hidden_functions=found.own_functions,
+        exact_case=found.exact_case,
+        own_types=found.own_types,
+    )
 
 
 def read_by_views(found: Reflected, catalog: Catalog) -> frozenset[str]:
@@ -177,4 +224,4 @@ def _without_hidden_keys(table: Table, open_tables: set[str]) -> Table:
     keys = tuple(key for key in table.foreign_keys if key.table in open_tables)
     if keys == table.foreign_keys:
         return table
-    return Table(table.name, table.kind, table.columns, table.primary_key, keys, table.comment, table.schema)
+    return replace(table, foreign_keys=keys)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
-from longtable.graph.errors import QueryFailedError
+from longtable.graph.errors import ConfigError, QueryFailedError
 from longtable.tools.catalog import Catalog, visible
 from longtable.tools.engines.base import Engine, Fetched, Row
 from longtable.tools.running import Cancel, Runner, Stop
 from longtable.tools.settings import QueryLimits, TablePolicy
-from longtable.tools.url import Dialect, Location, parse_url
+from longtable.tools.url import Dialect, Location, parse_url, without_password
 
 __all__ = ["BUSY_SECONDS", "Cancel", "Database", "QueryLimits", "QueryResult", "TablePolicy"]
 
@@ -34,9 +34,9 @@ class Database:
     """A database behind both walls; safe to share between threads, usable as a context manager."""
 
     def __init__(self, engine: Engine, *, url: str, location: Location, limits: QueryLimits, policy: TablePolicy) -> None:
-        self.url, self.name, self.limits, self.policy = url, location.path.stem, limits, policy
+        self.url, self.name, self.limits, self.policy = without_password(url, location), location.name, limits, policy
         self.dialect: Dialect = location.dialect
-        self._engine = engine
+        self.engine = engine
         self._runner = Runner()
         self._lock = threading.Lock()
         self._catalog: Catalog | None = None
@@ -52,29 +52,22 @@ class Database:
     ) -> "Database":
         """Open what is there, never create it.
 
-        `busy_seconds` is how long a SQLite file that another program has locked is waited for. Raises `ConfigError` for a
-        URL that cannot be read and `DatabaseUnavailableError` for a file that cannot.
+        `busy_seconds` is how long is waited for what others hold: a SQLite file that another program has locked, a locked
+        table of a server, a free connection to it. Raises `ConfigError` for a URL that cannot be read and
+        `DatabaseUnavailableError` for a file or a server that cannot.
         """
         limits, policy = limits or QueryLimits(), policy or TablePolicy()
         location = parse_url(url)
-        engine: Engine
-        if location.dialect == "sqlite":
-            from longtable.tools.engines.sqlite import SqliteEngine
-
-            engine = SqliteEngine(location.path, limits=limits, busy_seconds=busy_seconds)
-        else:
-            from longtable.tools.engines.duckdb import DuckdbEngine
-
-            engine = DuckdbEngine(location.path, limits=limits)
+        engine = _open_engine(location, limits=limits, busy_seconds=busy_seconds)
         return cls(engine, url=url, location=location, limits=limits, policy=policy)
 
     def catalog(self) -> Catalog:
         """Return the tables that can be read; found out once, then kept."""
         with self._lock:
             if self._catalog is None:
-                found = self._engine.reflect()
+                found = self.engine.reflect()
                 catalog = visible(found, self.policy)
-                self._engine.guard(catalog, found)
+                self.engine.guard(catalog, found)
                 self._catalog = catalog
             return self._catalog
 
@@ -93,7 +86,7 @@ class Database:
         verdict.raise_if_refused()
 
         def work(stop: Stop) -> Fetched:
-            with self._engine.walled() as session:
+            with self.engine.walled(stop) as session:
                 stop.watch(session)
                 try:
                     return session.fetch(verdict.sql, limits=self.limits, stop=stop)
@@ -113,7 +106,7 @@ class Database:
         """Run SQL that this package wrote over visible tables, with values as parameters; never a model's text."""
 
         def work(stop: Stop) -> Fetched:
-            with self._engine.trusted() as session:
+            with self.engine.trusted(stop) as session:
                 stop.watch(session)
                 try:
                     return session.fetch(sql, params, limits=self.limits, stop=stop)
@@ -125,10 +118,29 @@ class Database:
     def close(self) -> None:
         """Cancel what runs and close the file."""
         self._runner.cancel_all()
-        self._engine.close()
+        self.engine.close()
 
     def __enter__(self) -> "Database":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def _open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float) -> Engine:
+    """Load one engine and no other: each takes its time, and PostgreSQL's driver need not be installed."""
+    if location.server:
+        try:
+            from longtable.tools.engines.postgres import PostgresEngine
+        except ImportError as error:
+            raise ConfigError("PostgreSQL needs its driver, psycopg: pip install 'longtable[postgres]'") from error
+        return PostgresEngine(location.server, limits=limits, wait_seconds=busy_seconds)
+    if location.path is None:
+        raise ConfigError("the database URL names neither a file nor a server")
+    if location.dialect == "sqlite":
+        from longtable.tools.engines.sqlite import SqliteEngine
+
+        return SqliteEngine(location.path, limits=limits, busy_seconds=busy_seconds)
+    from longtable.tools.engines.duckdb import DuckdbEngine
+
+    return DuckdbEngine(location.path, limits=limits)

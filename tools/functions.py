@@ -1,5 +1,6 @@
 """The functions a query may call, by dialect: what computes from its arguments alone, nothing that reads elsewhere.
 
+PostgreSQL's own, and of the extensions that only compute (pg_trgm, fuzzystrmatch, unaccent, vector, PostGIS).
 Left out on purpose: whatever reads files, settings, variables, sequences, statistics or the catalogue, runs SQL from a string, sleeps,
 logs, or makes blobs of any size.
 """
@@ -76,12 +77,58 @@ variant_array_length variant_contains variant_exists variant_extract variant_ext
 version wavg week weekday weekofyear weighted_avg xor year yearweek
 """
     ),
+    "postgres": _words(
+        """
+abs acos acosd acosh age all any any_value area array_agg array_append array_cat array_dims array_length array_lower array_ndims
+array_position array_positions array_prepend array_remove array_replace array_reverse array_sample array_shuffle array_sort array_to_json
+array_to_string array_to_tsvector array_upper ascii asin asind asinh atan atan2 atan2d atand atanh avg bit_and bit_count bit_length bit_or
+bit_xor bool bool_and bool_or btrim cardinality casefold cast cbrt ceil ceiling center char_length character_length chr clock_timestamp
+coalesce concat concat_ws convert_from convert_to corr cos cosd cosh cosine_distance cot cotd count covar_pop covar_samp cume_dist
+current_catalog current_database current_date current_schema current_time current_timestamp current_user daitch_mokotoff date date_bin
+date_part date_subtract date_trunc datemultirange daterange decode degrees dense_rank diameter difference div dmetaphone dmetaphone_alt
+encode enum_first enum_last enum_range erf erfc every exists exp extract factorial family first_value float4 float8 floor format gamma gcd
+gen_random_uuid generate_series generate_subscripts get_bit get_byte greatest grouping height host hostmask initcap inner_product int2
+int4 int4multirange int4range int8 int8multirange int8range isempty isfinite json json_agg json_array json_array_elements
+json_array_elements_text json_array_length json_arrayagg json_build_array json_build_object json_each json_each_text json_exists
+json_extract_path json_extract_path_text json_object json_object_agg json_object_agg_unique json_object_keys json_objectagg json_query
+json_scalar json_serialize json_strip_nulls json_to_tsvector json_typeof json_value jsonb_agg jsonb_array_elements
+jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each jsonb_each_text jsonb_extract_path
+jsonb_extract_path_text jsonb_insert jsonb_object jsonb_object_agg jsonb_object_agg_unique jsonb_object_keys jsonb_path_exists
+jsonb_path_exists_tz jsonb_path_match jsonb_path_match_tz jsonb_path_query jsonb_path_query_array jsonb_path_query_array_tz
+jsonb_path_query_first jsonb_path_query_first_tz jsonb_path_query_tz jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls
+jsonb_to_tsvector jsonb_typeof justify_days justify_hours justify_interval l1_distance l2_distance l2_norm lag last_value lcm lead least
+left length levenshtein levenshtein_less_equal lgamma ln localtime localtimestamp log log10 lower lower_inc lower_inf lpad ltrim make_date
+make_interval make_time make_timestamp make_timestamptz masklen max md5 metaphone min min_scale mod mode multirange netmask network
+normalize now npoints nth_value ntile nullif num_nonnulls num_nulls numeric nummultirange numnode numrange octet_length overlaps overlay
+parse_ident percent_rank percentile_cont percentile_disc pg_column_size pg_size_bytes pg_size_pretty pg_typeof phraseto_tsquery pi
+plainto_tsquery point position pow power quote_ident quote_literal quote_nullable radians radius random random_normal range_agg
+range_intersect_agg range_merge rank regexp_count regexp_instr regexp_like regexp_match regexp_matches regexp_replace
+regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx
+regr_sxy regr_syy repeat replace reverse right round row row_number row_to_json rpad rtrim scale session_user set_bit set_byte set_masklen
+setweight sha224 sha256 sha384 sha512 show_trgm sign similarity sin sind sinh some soundex split_part sqrt st_area st_asgeojson st_astext
+st_centroid st_contains st_covers st_distance st_dwithin st_envelope st_equals st_geomfromtext st_intersection st_intersects st_length
+st_makepoint st_point st_setsrid st_srid st_transform st_within st_x st_y starts_with statement_timestamp stddev stddev_pop stddev_samp
+strict_word_similarity string_agg string_to_array string_to_table strip strpos substr substring sum tan tand tanh text timeofday timestamp
+timestamptz timezone to_ascii to_bin to_char to_date to_hex to_json to_jsonb to_number to_oct to_timestamp to_tsquery to_tsvector
+transaction_timestamp translate trim trim_array trim_scale trunc ts_delete ts_filter ts_headline ts_rank ts_rank_cd tsmultirange
+tsquery_phrase tsrange tstzmultirange tstzrange tsvector_to_array unaccent unicode_assigned unistr unnest upper upper_inc upper_inf
+uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7 var_pop var_samp varchar variance vector_dims vector_norm version
+websearch_to_tsquery width width_bucket word_similarity
+"""
+    ),
 }
 """Scalar, aggregate and window functions."""
 
 TABLE_FUNCTIONS: dict[str, frozenset[str]] = {
     "sqlite": frozenset({"json_each", "json_tree"}),
     "duckdb": frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"}),
+    "postgres": _words(
+        """
+generate_series generate_subscripts json_array_elements json_array_elements_text json_each json_each_text json_object_keys json_to_record
+json_to_recordset jsonb_array_elements jsonb_array_elements_text jsonb_each jsonb_each_text jsonb_object_keys jsonb_path_query
+jsonb_path_query_tz jsonb_to_record jsonb_to_recordset regexp_matches regexp_split_to_table string_to_table unnest
+"""
+    ),
 }
 """What may be called in FROM."""
 

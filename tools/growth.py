@@ -3,6 +3,9 @@
 One such call is one step for DuckDB: it is not stopped within it, and its memory is not counted against the limit.
 A count that is written as a number is added up here. Any other count is put behind a check that the engine makes:
 `repeat(name, n)` becomes `repeat(name, CASE WHEN n > 10000 THEN error('...') ELSE n END)`.
+
+PostgreSQL stops within such a call, but a series in FROM is written to disk before its first row is read, so there a
+series is held to a number of rows wherever it stands. It has no `error()`: there the check is a cast that fails.
 """
 
 import math
@@ -17,24 +20,35 @@ MAX_GROWTH = 10_000_000
 MAX_REPEATS = 10_000
 MAX_SERIES = 1_000_000
 
+OVER = "a count is over"
+"""How the error begins that the engine raises when a count is too large."""
+
 _DATE_STEPS = {"HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DECADE"}
+_SHORT_UNITS = {"D": "DAY", "MON": "MONTH", "MIN": "MINUTE", "H": "HOUR", "W": "WEEK", "Y": "YEAR", "YR": "YEAR"}
 _DATES = 100_000
-_VOLATILE = {"random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"}
+_VOLATILE = {"clock_timestamp", "random_normal", "timeofday", "random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"}
 _COUNTED = {"repeat", "lpad", "rpad", "list_resize", "array_resize", "bitstring"}
 
 
-def bounded(tree: exp.Expr) -> exp.Expr:
+def bounded(tree: exp.Expr, dialect: str) -> exp.Expr:
     """Return a copy of the tree in which every count that is not a number has its check."""
     tree = tree.copy()
     for node in list(tree.find_all(exp.Func)):
-        if isinstance(node, exp.GenerateSeries) and not _streams(node):
-            _bound_series(node)
+        if isinstance(node, exp.GenerateSeries) and (dialect == "postgres" or not _streams(node)):
+            _bound_series(node, dialect)
         elif (count := _count(node)) is not None and _number(count) is None and not _is_checked(count):
-            count.replace(_checked(count.copy(), count.copy(), MAX_REPEATS))
+            count.replace(_checked(count.copy(), count.copy(), MAX_REPEATS, dialect))
     return tree
 
 
-def growth(tree: exp.Expr) -> float | None:
+def longest_series(tree: exp.Expr) -> float | None:
+    """Return the rows of the longest series; None when one cannot be bounded."""
+    sizes = [_series(node, steps=_DATE_STEPS | {"MINUTE"}) for node in tree.find_all(exp.GenerateSeries)]
+    known = [size for size in sizes if size is not None]
+    return max(known, default=1.0) if len(known) == len(sizes) else None
+
+
+def growth(tree: exp.Expr, dialect: str) -> float | None:
     """Return how large a value can get by growing calls; None when a call cannot be bounded.
 
     Calls side by side in one SELECT do not feed each other: the largest counts. Calls inside one another and in different
@@ -44,7 +58,7 @@ def growth(tree: exp.Expr) -> float | None:
     for select in [tree, *(node for node in tree.find_all(exp.Select) if node is not tree)]:
         largest = 1.0
         for node in _own_calls(select):
-            size = _nested_size(node)
+            size = _nested_size(node, dialect)
             if size is None:
                 return None
             largest = max(largest, size)
@@ -58,22 +72,22 @@ def _own_calls(select: exp.Expr) -> Iterator[exp.Func]:
             yield node
 
 
-def _nested_size(node: exp.Func) -> float | None:
-    product = _size(node)
+def _nested_size(node: exp.Func, dialect: str) -> float | None:
+    product = _size(node, dialect)
     above = node.parent
     while product is not None and above is not None and not isinstance(above, exp.Select):
         if isinstance(above, exp.Func):
-            size = _size(above)
+            size = _size(above, dialect)
             product = None if size is None else product * size
         above = above.parent
     return product
 
 
-def _size(node: exp.Func) -> float | None:
+def _size(node: exp.Func, dialect: str) -> float | None:
     """Bound one call's own growth; 1 for a function that does not grow."""
     if isinstance(node, exp.GenerateSeries):
         # In FROM the rows stream; as a value they are one list.
-        return 1.0 if _streams(node) else _series(node)
+        return 1.0 if dialect == "postgres" or _streams(node) else _series(node, steps=_DATE_STEPS)
     if isinstance(node, exp.Format) or (isinstance(node, exp.Anonymous) and node.name.lower() in ("printf", "format")):
         template = node.this if isinstance(node, exp.Format) else next(iter(node.expressions), None)
         return _widths(template)
@@ -101,11 +115,10 @@ def _streams(node: exp.Expr) -> bool:
     return isinstance(node.parent, exp.Table | exp.From | exp.Join | exp.Lateral)
 
 
-def _series(node: exp.GenerateSeries) -> float | None:
+def _series(node: exp.GenerateSeries, *, steps: set[str]) -> float | None:
     step, start, end = node.args.get("step"), node.args.get("start"), node.args.get("end")
-    if isinstance(step, exp.Interval):
-        unit = step.args.get("unit")
-        return float(_DATES) if unit is not None and unit.name.upper().rstrip("S") in _DATE_STEPS else None
+    if (unit := _interval_unit(step)) is not None:
+        return float(_DATES) if unit in steps else None
     by = 1.0 if step is None else _number(step)
     if by is None or by == 0:
         return None
@@ -115,19 +128,46 @@ def _series(node: exp.GenerateSeries) -> float | None:
     return None if low is None or high is None else max(1.0, abs(high - low) / abs(by) + 1)
 
 
-def _bound_series(node: exp.GenerateSeries) -> None:
+def _interval_unit(step: exp.Expr | None) -> str | None:
+    """Return the unit of a step in time, "" when it cannot be told; None when the step is no interval."""
+    if isinstance(step, exp.Interval) and step.args.get("unit") is not None:
+        number = step.this
+        plain = not isinstance(number, exp.Literal) or re.fullmatch(r"[-+]?0*[1-9]\d*", number.name.strip())
+        return str(step.args["unit"].name).upper().rstrip("S") if plain else ""
+    if isinstance(step, exp.Interval) or (isinstance(step, exp.Cast) and step.to.is_type("interval")):
+        text = step.this.name if isinstance(step.this, exp.Literal) else ""
+        parts = re.fullmatch(r"\s*[-+]?0*[1-9]\d*\s+([a-zA-Z]+)\s*", text)
+        return _SHORT_UNITS.get(parts[1].upper().rstrip("S"), parts[1].upper().rstrip("S")) if parts else ""
+    if isinstance(step, exp.Literal) and step.is_string:
+        return _interval_unit(exp.Interval(this=step.copy()))
+    return None
+
+
+def _bound_series(node: exp.GenerateSeries, dialect: str) -> None:
     step, start, end = node.args.get("step"), node.args.get("start"), node.args.get("end")
     by = 1.0 if step is None else _number(step)
-    if end is None or by is None or by == 0 or _is_checked(end) or (_number(start) is not None and _number(end) is not None):
+    if (
+        end is None
+        or by is None
+        or by == 0
+        or _interval_unit(step) is not None
+        or _is_checked(end)
+        or (_number(start) is not None and _number(end) is not None)
+    ):
         return
     # Without an interval the series is of whole numbers, so that its length can be told by taking away.
     span: exp.Expr = exp.Sub(this=exp.Paren(this=end.copy()), expression=exp.Paren(this=start.copy())) if start is not None else end.copy()
-    end.replace(_checked(end.copy(), exp.Abs(this=span), math.floor(MAX_SERIES * min(1.0, abs(by))) or 1))
+    end.replace(_checked(end.copy(), exp.Abs(this=span), math.floor(MAX_SERIES * min(1.0, abs(by))) or 1, dialect))
 
 
-def _checked(value: exp.Expr, size: exp.Expr, most: int) -> exp.Case:
-    message = exp.Literal.string(f"a count is over {most}")
-    branch = exp.If(this=exp.GT(this=size, expression=exp.Literal.number(most)), true=exp.Anonymous(this="ERROR", expressions=[message]))
+def _checked(value: exp.Expr, size: exp.Expr, most: int, dialect: str) -> exp.Case:
+    message = f"{OVER} {most}"
+    failing: exp.Expr = exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(message)])
+    if dialect == "postgres":
+        # The value stands in the text, or else the cast would fail already when the query is planned.
+        text = exp.DPipe(this=exp.Literal.string(f"{message}: "), expression=exp.cast(exp.Paren(this=value.copy()), "text"))
+        failing = exp.cast(exp.Paren(this=text), "int")
+    branch = exp.If(this=exp.GT(this=size, expression=exp.Literal.number(most)), true=failing)
     return exp.Case(ifs=[branch], default=value)
 
 
@@ -137,7 +177,7 @@ def _is_checked(node: exp.Expr) -> bool:
         return False
     branch, value = node.args["ifs"][0], node.args.get("default")
     test, outcome = branch.this, branch.args.get("true")
-    if not (isinstance(test, exp.GT) and isinstance(outcome, exp.Anonymous) and outcome.name.lower() == "error" and value is not None):
+    if not (isinstance(test, exp.GT) and _fails(outcome) and value is not None):
         return False
     most = _number(test.expression)
     if most is None or most > MAX_SERIES or _volatile(node):
@@ -150,6 +190,12 @@ def _is_checked(node: exp.Expr) -> bool:
             return bool(span == value)
         return bool(isinstance(span, exp.Sub) and span.left.unnest() == value.unnest() and span.right.unnest() == start.unnest())
     return bool(most <= MAX_REPEATS and test.this == value)
+
+
+def _fails(outcome: exp.Expr | None) -> bool:
+    if isinstance(outcome, exp.Cast) and outcome.to.is_type("int") and isinstance(text := outcome.this.unnest(), exp.DPipe):
+        return isinstance(text.this, exp.Literal) and text.this.is_string and text.this.name.startswith(OVER)
+    return isinstance(outcome, exp.Anonymous) and outcome.name.lower() == "error"
 
 
 def _volatile(node: exp.Expr) -> bool:

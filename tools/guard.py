@@ -14,9 +14,11 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from longtable.graph.errors import QueryRefusedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Table, fold, nearest
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
-from longtable.tools.growth import MAX_GROWTH, bounded, growth
+from longtable.tools.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, longest_series
+from longtable.tools.guard_postgres import as_postgres_has_it, check_postgres, check_tokens
 from longtable.tools.nodes_allowed import QUERIES, SYNTAX_FUNCTIONS, allowed_node
-from longtable.tools.scope import is_cte
+from longtable.tools.refusal import RefusedError
+from longtable.tools.scope import is_cte, written_name
 
 MAX_SQL_CHARS = 50_000
 
@@ -43,51 +45,50 @@ class Verdict:
         raise kind(self.reason, rule=self.rule, hint=self.hint)
 
 
-class _RefusedError(Exception):
-    def __init__(self, rule: str, reason: str, hint: str = "") -> None:
-        self.verdict = Verdict(False, rule, reason, hint)
-
-
 def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
     """Decide whether `sql` may run on a database of this dialect and catalogue."""
     try:
         first = _checked(sql, dialect, catalog)
-        rendered = _render(bounded(first) if dialect == "duckdb" else first, dialect)
+        rendered = _render(first if dialect == "sqlite" else bounded(first, dialect), dialect)
         second = _checked(rendered, dialect, catalog)
-        if dialect == "duckdb":
-            _check_growth(second)
+        if dialect != "sqlite":
+            _check_growth(second, dialect)
         tables = sorted({table.name for node in second.find_all(exp.Table) if (table := _resolved(node, dialect, catalog))})
         return Verdict(True, sql=rendered, tables=tuple(tables))
-    except _RefusedError as refused:
-        return refused.verdict
+    except RefusedError as refused:
+        return Verdict(False, refused.rule, refused.reason, refused.hint)
     except RecursionError:
         return Verdict(False, "depth", "the SQL is nested too deeply", "write it with fewer nested brackets")
 
 
 def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:
     tree = _parse(sql, dialect)
+    if dialect == "postgres":
+        check_tokens(sql)
     if not isinstance(tree, QUERIES):
-        raise _RefusedError("statement", f"{_label(tree)} is not a query", "only reading is allowed: send one SELECT")
+        raise RefusedError("statement", f"{_label(tree)} is not a query", "only reading is allowed: send one SELECT")
     for node in tree.walk():
         _check_node(node, sql, dialect, catalog)
+        if dialect == "postgres":
+            check_postgres(node, catalog)
     return tree
 
 
 def _parse(sql: str, dialect: str) -> exp.Expr:
     if len(sql) > MAX_SQL_CHARS:
-        raise _RefusedError("length", f"the SQL has {len(sql):,} characters, {MAX_SQL_CHARS:,} are allowed", "send a shorter query")
+        raise RefusedError("length", f"the SQL has {len(sql):,} characters, {MAX_SQL_CHARS:,} are allowed", "send a shorter query")
     if "\x00" in sql:
-        raise _RefusedError("syntax", "the SQL holds a NUL character", "send plain text")
+        raise RefusedError("syntax", "the SQL holds a NUL character", "send plain text")
     try:
         trees = [tree for tree in parse(sql, dialect=dialect) if tree is not None and not isinstance(tree, exp.Semicolon)]
     except ParseError as error:
-        raise _RefusedError("syntax", _parse_message(error), f"send one {dialect} SELECT") from error
+        raise RefusedError("syntax", _parse_message(error), f"send one {dialect} SELECT") from error
     except SqlglotError as error:
-        raise _RefusedError("syntax", f"the SQL cannot be read: {_first_line(error)}", f"send one {dialect} SELECT") from error
+        raise RefusedError("syntax", f"the SQL cannot be read: {_first_line(error)}", f"send one {dialect} SELECT") from error
     if not trees:
-        raise _RefusedError("statement", "there is no statement in the text", "send one SELECT")
+        raise RefusedError("statement", "there is no statement in the text", "send one SELECT")
     if len(trees) > 1:
-        raise _RefusedError("statements", f"the text holds {len(trees)} statements", "send exactly one SELECT")
+        raise RefusedError("statements", f"the text holds {len(trees)} statements", "send exactly one SELECT")
     return trees[0]
 
 
@@ -100,16 +101,19 @@ def _parse_message(error: ParseError) -> str:
 
 def _render(tree: exp.Expr, dialect: str) -> str:
     try:
-        if dialect == "sqlite":
-            tree = tree.transform(_as_sqlite_has_it)
+        if dialect in _MENDED:
+            tree = tree.transform(_MENDED[dialect])
         return tree.sql(dialect, comments=False, unsupported_level=ErrorLevel.RAISE)
     except (SqlglotError, ValueError) as error:
-        raise _RefusedError("syntax", f"the SQL has no exact form in {dialect}: {_first_line(error)}", "write it another way") from error
+        raise RefusedError("syntax", f"the SQL has no exact form in {dialect}: {_first_line(error)}", "write it another way") from error
 
 
 def _as_sqlite_has_it(node: exp.Expr) -> exp.Expr:
     """Mend what sqlglot writes for SQLite under a name that SQLite does not know: CHR for char()."""
     return exp.Anonymous(this="CHAR", expressions=node.expressions) if isinstance(node, exp.Chr) else node
+
+
+_MENDED = {"sqlite": _as_sqlite_has_it, "postgres": as_postgres_has_it}
 
 
 def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
@@ -118,26 +122,35 @@ def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> Non
     elif isinstance(node, exp.Func) and type(node) not in SYNTAX_FUNCTIONS:
         _check_function(node, sql, dialect, catalog)
     elif not allowed_node(node):
-        raise _RefusedError("construct", f"{_label(node)} is not allowed in a query", "only reading is allowed: send a plain SELECT")
+        raise RefusedError("construct", f"{_label(node)} is not allowed in a query", "only reading is allowed: send a plain SELECT")
 
 
 def _check_table(node: exp.Table, dialect: str, catalog: Catalog) -> None:
-    if isinstance(node.this, exp.Func):
+    if isinstance(node.this, exp.Func) or (node.this is None and node.args.get("rows_from")):
         return  # its name is checked when the walk comes to it
     if not isinstance(node.this, exp.Identifier) or isinstance(node.args.get("catalog"), exp.Dot):
-        raise _RefusedError("construct", "a table must be given by its name", "see list_tables for the names")
+        raise RefusedError("construct", "a table must be given by its name", "see list_tables for the names")
     if is_cte(node, dialect) or _resolved(node, dialect, catalog) is not None:
         return
     name = node.name
     close = catalog.nearest_tables(name)
+    if dialect == "postgres" and (same := _other_case(node, catalog)) is not None:
+        raise RefusedError("table", f"there is no table {name!r} to read", f"a name with capitals needs its quotes: {same.sql_name}")
     hint = f"nearest tables: {', '.join(close)}" if close else "see list_tables for the tables"
-    raise _RefusedError("table", f"there is no table {name!r} to read", hint)
+    raise RefusedError("table", f"there is no table {name!r} to read", hint)
+
+
+def _other_case(node: exp.Table, catalog: Catalog) -> Table | None:
+    """Return the table that is meant when only capitals are wrong."""
+    wanted, written = fold(node.name), written_name(node.this, "postgres")
+    return next((table for table in catalog.tables if fold(table.bare_name) == wanted and table.bare_name != written), None)
 
 
 def _resolved(node: exp.Table, dialect: str, catalog: Catalog) -> Table | None:
-    if isinstance(node.this, exp.Func) or is_cte(node, dialect):
+    if not isinstance(node.this, exp.Identifier) or is_cte(node, dialect):
         return None
-    return catalog.resolve(node.name, schema=node.db, database=node.catalog)
+    schema, database = written_name(node.args.get("db"), dialect), written_name(node.args.get("catalog"), dialect)
+    return catalog.resolve(written_name(node.this, dialect), schema=schema, database=database)
 
 
 def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) -> None:
@@ -148,7 +161,7 @@ def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) ->
         return
     close = nearest(name, allowed)
     where = " in FROM" if in_from else ""
-    raise _RefusedError(
+    raise RefusedError(
         "function",
         f"the function {name!r} is not allowed{where}",
         f"nearest functions: {', '.join(close)}" if close else "use another function",
@@ -163,16 +176,18 @@ def _written_name(node: exp.Func, sql: str) -> str:
     return fold(node.name if isinstance(node, exp.Anonymous) else node.sql_name())
 
 
-def _check_growth(tree: exp.Expr) -> None:
-    size = growth(tree)
-    if size is None:
-        raise _RefusedError(
+def _check_growth(tree: exp.Expr, dialect: str) -> None:
+    size, rows = growth(tree, dialect), longest_series(tree) if dialect == "postgres" else 1.0
+    if size is None or rows is None:
+        raise RefusedError(
             "growth",
             "a format string or a series has a size that the text does not tell",
             "write the format or the step as a literal, or use generate_series in FROM",
         )
+    if rows > MAX_SERIES:
+        raise RefusedError("growth", f"the query would make a series of {rows:,.0f} rows", f"stay under {MAX_SERIES:,}")
     if size > MAX_GROWTH:
-        raise _RefusedError("growth", f"the query would make values of some {size:,.0f} elements", f"stay under {MAX_GROWTH:,}")
+        raise RefusedError("growth", f"the query would make values of some {size:,.0f} elements", f"stay under {MAX_GROWTH:,}")
 
 
 def _label(node: exp.Expr) -> str:

@@ -8,20 +8,21 @@ QUERIES = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 _NODES = """
 Add Adjacent Alias Aliases All Any AtTimeZone Between BitString BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift
 BitwiseXor Boolean Bracket ByteString CTE Column ColumnDef Comprehension Cube DPipe DataType DataTypeParam Distinct Div Dot EQ Escape
-Except ExtendsLeft ExtendsRight Fetch Filter From GT GTE Glob Group GroupingSets Having HavingMax HexString ILike Identifier
-IgnoreNulls In IntDiv Intersect Interval IntervalSpan Is JSON JSONExtractQuote JSONKeyValue JSONPath JSONPathFilter JSONPathKey
-JSONPathRecursive JSONPathRoot JSONPathScript JSONPathSelector JSONPathSlice JSONPathSubscript JSONPathUnion JSONPathWildcard Join
-Kwarg LT LTE Lambda Lateral Like Limit LimitOptions Literal Match Mod Mul NEQ National Neg Not Null NullSafeEQ NullSafeNEQ Offset
-Operator Order Ordered Paren Pivot PivotAlias PivotAny PositionalColumn PropertyEQ Pseudocolumn Qualify RawString RespectNulls Rollup
-Select SimilarTo Slice Star Sub Subquery TableAlias TableColumn TableSample Tuple UnicodeString Union UnpivotColumns Values Var Where
-Window WindowSpec With WithinGroup
+Except ExtendsLeft ExtendsRight Fetch Filter From GT GTE Glob Group GroupingSets Having HavingMax HexString ILike Identifier IgnoreNulls
+In IntDiv Intersect Interval IntervalSpan Is JSON JSONExtractQuote JSONKeyValue JSONPath JSONPathFilter JSONPathKey JSONPathRecursive
+JSONPathRoot JSONPathScript JSONPathSelector JSONPathSlice JSONPathSubscript JSONPathUnion JSONPathWildcard Join Kwarg LT LTE Lambda
+Lateral Like Limit LimitOptions Literal Match Mod Mul NEQ National Neg Not Null NullSafeEQ NullSafeNEQ Offset Operator Order Ordered
+Overlaps Paren Pivot PivotAlias PivotAny PositionalColumn PropertyEQ Pseudocolumn Qualify RawString RespectNulls Rollup Select SimilarTo
+Slice Star Sub Subquery TableAlias TableColumn TableSample Tuple UnicodeString Union UnpivotColumns Values Var Where Window WindowSpec
+With WithinGroup
 """
 
 # Written by an operator or a keyword, so that there is no function name in the text. All compute from their arguments alone.
 _SYNTAX_FUNCTIONS = """
-And Array ArrayContainedBy ArrayContainsAll ArrayOverlaps ArrayConcat Case Cast Ceil Chr Coalesce Collate Columns Concat CurrentDate
-CurrentTime CurrentTimestamp Distance Exists Extract Floor GroupConcat If JSONBContains JSONBExtract JSONBExtractScalar JSONExtract
-JSONExtractScalar JSONArray JSONObject List Localtime Localtimestamp Map Or Pow RegexpILike RegexpLike Right Left StartsWith
+All And Array ArrayContainedBy ArrayContainsAll ArrayOverlaps ArrayConcat Case Cast Ceil Chr Coalesce Collate Columns Concat CurrentDate
+CurrentTime CurrentTimestamp Distance Exists Extract Floor GroupConcat If JSONArrayAgg JSONBContains JSONBContainsAllTopKeys
+JSONBContainsAnyTopKeys JSONBContainsTopKey JSONBDeleteAtPath JSONBExtract JSONBExtractScalar JSONBPathExists JSONExtract
+JSONExtractScalar JSONArray JSONObject List Localtime Localtimestamp Map MatchAgainst Or Pow RegexpILike RegexpLike Right Left StartsWith
 StrPosition Struct Substring ToMap Trim Try TryCast TsOrDsToDate TsOrDsToTimestamp Unnest Xor
 """
 

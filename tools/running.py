@@ -1,6 +1,6 @@
 """Run one query off the caller's thread, so that time limit and cancel hold whatever the engine does.
 
-Both engines look at their stop flag only between steps. One call on one huge value can go on for minutes without a
+The engines look at their stop flag only between steps. One call on one huge value can go on for minutes without a
 step (levenshtein of two 200,000-character strings in DuckDB: 33 s after `interrupt()`), so the caller waits beside the
 query, not inside it, and leaves it behind after a short grace.
 """
@@ -75,6 +75,11 @@ class Stop:
         self.flag = threading.Event()
         self._lock = threading.Lock()
         self._session: Interruptible | None = None
+
+    @property
+    def left(self) -> float:
+        """Return the seconds until the deadline, 0 when it has passed."""
+        return max(0.0, self.deadline - time.monotonic())
 
     def __call__(self) -> bool:
         return self.flag.is_set() or time.monotonic() >= self.deadline

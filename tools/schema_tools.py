@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from longtable.graph.errors import DatabaseError, QueryCancelledError, QueryFailedError, QueryTimeoutError
-from longtable.tools.catalog import Column, Table
+from longtable.tools.catalog import Column, Table, quoted
 from longtable.tools.cells import Json, clean, clip, preview_rows
 from longtable.tools.database import Cancel, Database
 
@@ -76,13 +76,19 @@ class Budget:
 
 
 def count_rows(database: Database, table: Table, budget: Budget, cancel: Cancel | None) -> Entry:
-    """Return `rows`; where counting all takes too long `rows` is None, and `rows_at_least` there if it could be found."""
+    """Return `rows`; where counting all takes too long `rows` is None, and beside it what is known.
+
+    That is `rows_estimate`, what the server's statistics say, or `rows_at_least`, how far was counted.
+    """
     if not table.columns:
         return {"rows": None}
+    estimate = table.rows_estimate
+    if estimate is not None and (estimate > COUNT_BOUND or budget.left <= 0):
+        return {"rows": None, "rows_estimate": estimate}
     source = table.sql_name
     for sql, exact in (
         (f"SELECT count(*) FROM {source}", True),
-        (f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT {COUNT_BOUND})", False),
+        (f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT {COUNT_BOUND}) AS counted", False),
     ):
         if budget.left <= 0:
             break
@@ -119,7 +125,9 @@ def _describe(database: Database, table: Table, budget: Budget, cancel: Cancel |
         return entry
     try:
         seconds = min(TABLE_SECONDS, max(0.1, budget.left))
-        rows = database.read(f"SELECT * FROM {table.sql_name} LIMIT {SAMPLE_ROWS}", seconds=seconds, cancel=cancel)
+        # By name: a role may be let read some columns of a table only.
+        names = ", ".join(quoted(column.name) for column in table.columns)
+        rows = database.read(f"SELECT {names} FROM {table.sql_name} LIMIT {SAMPLE_ROWS}", seconds=seconds, cancel=cancel)
         entry["sample_rows"] = [list(row) for row in preview_rows(rows)]
     except QueryCancelledError:
         raise

@@ -9,11 +9,30 @@ from sqlglot import exp
 from longtable.tools.catalog import fold
 
 
+def written_name(identifier: exp.Expr | None, dialect: str) -> str:
+    """Return the name that an identifier stands for: PostgreSQL folds what is not quoted and takes the rest as it is."""
+    if identifier is None:
+        return ""
+    name = identifier.name
+    return fold(name) if dialect == "postgres" and not identifier.args.get("quoted") else name
+
+
+def _key(identifier: exp.Expr | None, dialect: str) -> str:
+    """Return what two names must share to be the same."""
+    name = written_name(identifier, dialect)
+    return name if dialect == "postgres" else fold(name)
+
+
+def _alias(cte: exp.Expr, dialect: str) -> str:
+    alias = cte.args.get("alias")
+    return _key(alias.this if isinstance(alias, exp.TableAlias) else alias, dialect)
+
+
 def is_cte(table: exp.Table, dialect: str) -> bool:
     """Say whether this table node means a common table expression that is in scope where it stands."""
     if table.args.get("db") is not None or table.args.get("catalog") is not None:
         return False
-    name = fold(table.name)
+    name = _key(table.this, dialect)
     node: exp.Expr = table
     while (parent := node.parent) is not None:
         if isinstance(parent, exp.With):
@@ -23,7 +42,7 @@ def is_cte(table: exp.Table, dialect: str) -> bool:
             node = parent.parent or parent
             continue
         with_ = parent.args.get("with_")
-        if with_ is not None and with_ is not node and any(fold(cte.alias) == name for cte in with_.expressions):
+        if with_ is not None and with_ is not node and any(_alias(cte, dialect) == name for cte in with_.expressions):
             return True
         node = parent
     return False
@@ -35,9 +54,9 @@ def _seen_from_within(with_: exp.With, inside: exp.Expr, table: exp.Table, name:
     for cte in with_.expressions:
         if cte is inside:
             earlier = False
-            if fold(cte.alias) == name and _recursive_reference(with_, cte, table, dialect):
+            if _alias(cte, dialect) == name and _recursive_reference(with_, cte, table, dialect):
                 return True
-        elif fold(cte.alias) == name and (earlier or dialect == "sqlite"):
+        elif _alias(cte, dialect) == name and (earlier or dialect == "sqlite"):
             return True  # SQLite sees later expressions too
     return False
 

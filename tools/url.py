@@ -1,34 +1,36 @@
-"""Read a database URL: which engine, which file."""
+"""Read a database URL: which engine, which file or server."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from longtable.graph.errors import ConfigError
 
-Dialect = Literal["sqlite", "duckdb"]
+Dialect = Literal["sqlite", "duckdb", "postgres"]
 
 ENDINGS: dict[str, Dialect] = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
+POSTGRES_SCHEMES = ("postgresql", "postgres")
 SUPPORTED = (
     "sqlite:///file.db or duckdb:///file.duckdb (four slashes before an absolute path),"
-    " or a path ending in .db, .sqlite, .sqlite3 or .duckdb"
+    " a path ending in .db, .sqlite, .sqlite3 or .duckdb, or postgresql://user:password@host/database"
 )
-NOT_YET = {
-    "mysql": "MySQL",
-    "mariadb": "MariaDB",
-    "postgres": "PostgreSQL",
-    "postgresql": "PostgreSQL",
-    "mssql": "SQL Server",
-    "oracle": "Oracle",
-}
+_HOST = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^:@\[\]]*)(:\d*)?")
+UNWALLED = {"mysql": "MySQL", "mariadb": "MariaDB", "mssql": "SQL Server", "oracle": "Oracle"}
+WHY_UNWALLED = (
+    "a model's SQL runs only where the engine itself can be held to reading, and that wall is built for SQLite, DuckDB and PostgreSQL only"
+)
 
 
 @dataclass(frozen=True)
 class Location:
-    """Where a database is."""
+    """Where a database is: a file, or a server. `server` holds the password, so it is never shown."""
 
     dialect: Dialect
-    path: Path
+    name: str
+    path: Path | None = None
+    server: str = field(default="", repr=False)
 
 
 def parse_url(url: str) -> Location:
@@ -40,13 +42,51 @@ def parse_url(url: str) -> Location:
         dialect = ENDINGS.get(Path(url.strip()).suffix.lower())
         if dialect is None or url.strip().startswith(("sqlite:", "duckdb:")):
             raise ConfigError(f"the database {url!r} is neither a URL nor a path of a known kind: use {SUPPORTED}")
-        return Location(dialect, Path(url.strip()))
+        return _file(dialect, url.strip())
     kind = scheme.lower().partition("+")[0]
-    if kind in NOT_YET:
+    if kind in UNWALLED:
         # The URL may hold a password: it is not repeated.
-        raise ConfigError(f"{NOT_YET[kind]} databases ({kind}://) are not supported: use {SUPPORTED}")
+        raise ConfigError(f"{UNWALLED[kind]} databases ({kind}://) are not supported: {WHY_UNWALLED}; use {SUPPORTED}")
+    if kind in POSTGRES_SCHEMES:
+        return _server(rest)
     if kind not in ("sqlite", "duckdb"):
         raise ConfigError(f"the database scheme {kind!r} is unknown: use {SUPPORTED}")
     if not rest.startswith("/") or rest in ("/", "/:memory:"):
         raise ConfigError(f"the database URL {url!r} names no file: use {SUPPORTED}")
-    return Location("sqlite" if kind == "sqlite" else "duckdb", Path(rest[1:]))
+    return _file("sqlite" if kind == "sqlite" else "duckdb", rest[1:])
+
+
+def _file(dialect: Dialect, text: str) -> Location:
+    path = Path(text)
+    return Location(dialect, path.stem, path)
+
+
+def _server(rest: str) -> Location:
+    """Read a PostgreSQL URL as libpq does; the part of SQLAlchemy's that names a driver is set aside."""
+    server = f"postgresql://{rest}"
+    try:
+        parts = urlsplit(server)
+        asked = parse_qs(parts.query)
+        name = unquote(parts.path.lstrip("/")) or asked.get("dbname", [""])[0] or unquote(parts.username or "") or "postgres"
+    except ValueError as error:
+        raise _unreadable() from error
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    if not server.isprintable() or not all(_HOST.fullmatch(host) for host in hosts):
+        raise _unreadable()
+    return Location("postgres", name, server=server)
+
+
+def _unreadable() -> ConfigError:
+    return ConfigError(
+        "the PostgreSQL URL cannot be read: write postgresql://user:password@host:5432/database,"
+        " special characters of user and password percent-encoded (@ is %40)"
+    )
+
+
+def without_password(url: str, location: Location) -> str:
+    """Return the URL in a form that can be shown."""
+    if not location.server:
+        return url
+    parts = urlsplit(location.server)
+    login, at, host = parts.netloc.rpartition("@")
+    return f"postgresql://{login.partition(':')[0]}{at}{host}{parts.path}"

@@ -1,4 +1,4 @@
-"""One file an engine for all tests that only read."""
+"""One database an engine for all tests that only read."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,21 +6,33 @@ from pathlib import Path
 import pytest
 
 from longtable.tools.database import Database
-from tests.tools.databases import DIALECTS, make, open_at
+from tests.support.postgres import stop_postgres_server
+from tests.tools.databases import DIALECTS, FILE_DIALECTS, Place, make, open_at
 
 
 @pytest.fixture(scope="session")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Place]]:
     folder = tmp_path_factory.mktemp("databases")
-    return {dialect: make(folder, dialect) for dialect in DIALECTS}
+    yield {dialect: make(folder, dialect) for dialect in DIALECTS}
+    stop_postgres_server()
 
 
 @pytest.fixture(scope="session")
-def databases(files: dict[str, Path]) -> Iterator[dict[str, Database]]:
+def paths(files: dict[str, Place]) -> dict[str, Path]:
+    return {dialect: place for dialect, place in files.items() if isinstance(place, Path)}
+
+
+@pytest.fixture(scope="session")
+def databases(files: dict[str, Place]) -> Iterator[dict[str, Database]]:
     opened = {dialect: open_at(path) for dialect, path in files.items()}
     yield opened
     for database in opened.values():
         database.close()
+
+
+@pytest.fixture(params=FILE_DIALECTS)
+def file_dialect(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(params=DIALECTS)

@@ -1,4 +1,4 @@
-"""Make real database files, the same in both engines, for the tests to ask."""
+"""Make real databases, the same in all engines, for the tests to ask."""
 
 import sqlite3
 from pathlib import Path
@@ -6,8 +6,13 @@ from pathlib import Path
 import duckdb
 
 from longtable.tools.database import Database, QueryLimits, TablePolicy
+from tests.support.postgres import postgres_server
 
-DIALECTS = ("sqlite", "duckdb")
+FILE_DIALECTS = ("sqlite", "duckdb")
+DIALECTS = (*FILE_DIALECTS, "postgres")
+
+Place = Path | str
+"""A file, or the URL of a database on a server."""
 
 SCHEMA = """
 CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT, salary REAL, boss_id INTEGER REFERENCES people(id));
@@ -57,14 +62,51 @@ CREATE MACRO shout(x) AS upper(x);
 COMMENT ON TABLE people IS 'who works here';
 COMMENT ON COLUMN people.salary IS 'thousand francs a year';
 """,
+    "postgres": """
+INSERT INTO numbers SELECT generate_series(1, 2000);
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+CREATE DOMAIN email AS text CHECK (VALUE LIKE '%@%');
+CREATE TABLE nested (tags text[], feeling mood, mail email, doc jsonb, price numeric(10, 2), spent interval, born timestamptz);
+INSERT INTO nested VALUES (ARRAY['a', 'b'], 'ok', 'ada@example.com', '{"kind": "bolt"}', 9.99, '1 day', '2024-02-29 10:00+00');
+CREATE TABLE "Mixed" ("FirstName" text, plain text);
+INSERT INTO "Mixed" VALUES ('Ada', 'x');
+CREATE SCHEMA sales;
+CREATE TABLE sales.items (id INTEGER, amount NUMERIC(10, 2));
+INSERT INTO sales.items VALUES (1, 9.99);
+CREATE TABLE measures (taken date, value int) PARTITION BY RANGE (taken);
+CREATE TABLE measures_2023 PARTITION OF measures FOR VALUES FROM ('2023-01-01') TO ('2024-01-01');
+CREATE TABLE measures_2024 PARTITION OF measures FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
+INSERT INTO measures VALUES ('2023-05-05', 1), ('2024-05-05', 2), ('2024-06-06', 3);
+CREATE TABLE safe (number int);
+CREATE TABLE safe_box (contents text) INHERITS (safe);
+CREATE MATERIALIZED VIEW by_city AS SELECT city, count(*) AS people FROM people GROUP BY city;
+CREATE VIEW broken AS SELECT 1 / (id - 1) AS x FROM people;
+CREATE FUNCTION our_macro() RETURNS text LANGUAGE sql AS 'SELECT max(secret) FROM vault';
+CREATE FUNCTION leak(people) RETURNS text LANGUAGE sql AS 'SELECT max(secret) FROM vault';
+CREATE FUNCTION shout(x text) RETURNS text LANGUAGE sql AS 'SELECT upper(x)';
+CREATE FUNCTION sales.lower(x text) RETURNS text LANGUAGE sql AS 'SELECT max(secret) FROM vault';
+CREATE SEQUENCE counter;
+CREATE EXTENSION dblink;
+CREATE EXTENSION pg_trgm;
+CREATE EXTENSION tablefunc;
+COMMENT ON TABLE people IS 'who works here';
+COMMENT ON COLUMN people.salary IS 'thousand francs a year';
+ANALYZE;
+""",
 }
 
 DENY_VAULT = TablePolicy(denied=frozenset({"vault"}))
 
 
-def make(folder: Path, dialect: str, script: str | None = None, name: str = "shop") -> Path:
-    """Write a database file and return its path; without a script it holds the schema above."""
+def make(folder: Path, dialect: str, script: str | None = None, name: str = "shop") -> Place:
+    """Make a database and return where it is; without a script it holds the schema above."""
     text = SCHEMA + ONLY[dialect] if script is None else script
+    return postgres_server().create(text) if dialect == "postgres" else make_file(folder, dialect, text, name)
+
+
+def make_file(folder: Path, dialect: str, text: str | None = None, name: str = "shop") -> Path:
+    """Write a database file and return its path."""
+    text = SCHEMA + ONLY[dialect] if text is None else text
     path = folder / f"{name}.{'db' if dialect == 'sqlite' else 'duckdb'}"
     if dialect == "sqlite":
         connection = sqlite3.connect(path)
@@ -77,11 +119,13 @@ def make(folder: Path, dialect: str, script: str | None = None, name: str = "sho
     return path
 
 
-def url(path: Path) -> str:
-    """Return the URL of a file that `make` made."""
-    return f"{'duckdb' if path.suffix == '.duckdb' else 'sqlite'}:///{path}"
+def url(place: Place) -> str:
+    """Return the URL of what `make` made."""
+    if isinstance(place, str):
+        return place
+    return f"{'duckdb' if place.suffix == '.duckdb' else 'sqlite'}:///{place}"
 
 
-def open_at(path: Path, *, limits: QueryLimits | None = None, policy: TablePolicy = DENY_VAULT) -> Database:
+def open_at(place: Place, *, limits: QueryLimits | None = None, policy: TablePolicy = DENY_VAULT) -> Database:
     """Open it, `vault` denied."""
-    return Database.open(url(path), limits=limits, policy=policy)
+    return Database.open(url(place), limits=limits, policy=policy)

@@ -1,5 +1,7 @@
 """SQL texts of our own, hostile and legal, over the schema in `databases.py`; policy: everything but `vault` can be read."""
 
+from tests.tools.sql_texts_postgres import POSTGRES_ALLOWED, POSTGRES_REFUSED, POSTGRES_STOPPED
+
 BOTH_REFUSED = [
     # not one SELECT
     "DELETE FROM people",
@@ -218,6 +220,7 @@ REFUSED = {
         "SELECT repeat('x', (random() * 1000000000)::INTEGER)",
         "SELECT generate_series(TIMESTAMP '1900-01-01', TIMESTAMP '2100-01-01', INTERVAL 1 MICROSECOND)",
     ],
+    "postgres": POSTGRES_REFUSED,
 }
 
 STOPPED = {
@@ -244,6 +247,7 @@ STOPPED = {
         "SELECT count(*) FROM (SELECT DISTINCT a.range * 100000 + b.range FROM range(100000) a, range(100000) b)",
         "SELECT repeat('x', 10000) FROM range(5000)",
     ],
+    "postgres": POSTGRES_STOPPED,
 }
 
 BOTH_ALLOWED = [
@@ -268,7 +272,7 @@ BOTH_ALLOWED = [
     "SELECT name FROM people WHERE NOT EXISTS (SELECT 1 FROM people q WHERE q.boss_id = people.id)",
     "SELECT CASE WHEN salary > 10 THEN 'high' ELSE 'low' END AS level FROM people",
     "SELECT coalesce(city, 'none'), nullif(city, 'Bern'), ifnull(city, '') FROM people",
-    "SELECT CAST(salary AS INTEGER), round(salary / 3.0, 2), abs(-1) FROM people",
+    "SELECT CAST(salary AS INTEGER), round(CAST(salary AS NUMERIC) / 3.0, 2), abs(-1) FROM people",
     "WITH a AS (SELECT id FROM people), b AS (SELECT id FROM a) SELECT count(*) FROM b",
     "WITH a(x) AS (SELECT id FROM people) SELECT x FROM a",
     "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 10) SELECT sum(x) FROM t",
@@ -293,7 +297,6 @@ BOTH_ALLOWED = [
     "SELECT 'vault' AS vault",
     "SELECT deleted_at, created, updates FROM audit",
     "SELECT * FROM bosses",
-    "SELECT main.people.name FROM main.people",
     'SELECT "Order ID" FROM "Order Details"',
     "SELECT 名称 FROM 客户 WHERE 城市 = '上海'",
     "SELECT name FROM people WHERE name = 'Zoë'",
@@ -310,6 +313,7 @@ BOTH_ALLOWED = [
 
 ALLOWED = {
     "sqlite": [
+        "SELECT main.people.name FROM main.people",
         "SELECT strftime('%Y', created), julianday(created), datetime(created, '+1 day') FROM audit",
         "SELECT [name], `city` FROM [people]",
         "SELECT printf('%.2f', salary), char(65, 66), iif(id > 1, 'a', 'b') FROM people",
@@ -325,6 +329,7 @@ ALLOWED = {
         "SELECT * FROM keyed",
     ],
     "duckdb": [
+        "SELECT main.people.name FROM main.people",
         "FROM people",
         "FROM people SELECT name WHERE id > 1",
         "SELECT * EXCLUDE (salary) REPLACE (upper(name) AS name) FROM people",
@@ -368,4 +373,5 @@ ALLOWED = {
         "SELECT id FROM people FETCH FIRST 2 ROWS ONLY",
         "SELECT amount FROM sales.items",
     ],
+    "postgres": POSTGRES_ALLOWED,
 }

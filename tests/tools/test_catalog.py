@@ -12,7 +12,7 @@ from longtable.graph.errors import QueryFailedError
 from longtable.tools.catalog import ForeignKey, fold, nearest
 from longtable.tools.database import Database, QueryLimits, QueryResult, TablePolicy
 from longtable.tools.toolset import database_tools
-from tests.tools.databases import make, open_at
+from tests.tools.databases import Place, make, make_file, open_at
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -70,7 +70,7 @@ def test_a_key_that_points_at_a_denied_table_is_not_told(dialect: str, tmp_path:
 
 def test_a_sqlite_key_without_named_columns_points_at_the_primary_key(tmp_path: Path) -> None:
     script = "CREATE TABLE a (x INTEGER PRIMARY KEY); CREATE TABLE b (y INTEGER REFERENCES A, z INTEGER REFERENCES missing);"
-    with open_at(make(tmp_path, "sqlite", script)) as database:
+    with open_at(make_file(tmp_path, "sqlite", script)) as database:
         table = database.catalog().find("b")
         assert table is not None
         assert ForeignKey(("y",), "a", ("x",)) in table.foreign_keys
@@ -78,7 +78,7 @@ def test_a_sqlite_key_without_named_columns_points_at_the_primary_key(tmp_path: 
 
 def test_full_text_tables_can_be_searched_and_their_shadows_not(tmp_path: Path) -> None:
     script = "CREATE VIRTUAL TABLE pages USING fts5(title, body); INSERT INTO pages VALUES ('one', 'a cat'), ('two', 'a dog');"
-    with open_at(make(tmp_path, "sqlite", script)) as database:
+    with open_at(make_file(tmp_path, "sqlite", script)) as database:
         assert [table.name for table in database.catalog().tables] == ["pages"]
         assert database.run("SELECT title FROM pages WHERE pages MATCH 'cat'").rows == [("one",)]
         with pytest.raises(QueryFailedError):
@@ -100,10 +100,12 @@ def test_list_tables_has_the_agreed_form(database: Database) -> None:
     answer = call(database, "list_tables")
     assert list(answer) == ["dialect", "tables", "page", "pages", "total"]
     people = next(table for table in answer["tables"] if table["name"] == "people")
-    comment = ["comment"] if database.dialect == "duckdb" else []
+    comment = [] if database.dialect == "sqlite" else ["comment"]
     assert list(people) == ["name", "kind", "rows", "columns", *comment]
     assert (people["kind"], people["rows"]) == ("table", 4)
-    assert next(table for table in answer["tables"] if table["name"] == "broken")["rows"] is None
+    # PostgreSQL has no view over a table that is gone: this one fails when its column is read.
+    broken = 4 if database.dialect == "postgres" else None
+    assert next(table for table in answer["tables"] if table["name"] == "broken")["rows"] == broken
     assert next(table for table in answer["tables"] if table["name"] == "empty_list")["rows"] == 0
 
 
@@ -229,7 +231,7 @@ def test_sqlite_values_of_every_kind_come_through(tmp_path: Path) -> None:
         "INSERT INTO t VALUES (9223372036854775807, 1e999, 'x', x'000102', NULL);"
         "INSERT INTO t VALUES (1, -1.5, CAST(x'ff41' AS TEXT), zeroblob(3000), 2);"
     )
-    with open_at(make(tmp_path, "sqlite", script)) as database:
+    with open_at(make_file(tmp_path, "sqlite", script)) as database:
         rows = call(database, "run_sql", sql="SELECT * FROM t")["rows"]
         assert rows[0] == ["9223372036854775807", "Infinity", "x", "<3 bytes>", None]
         assert rows[1] == [1, -1.5, "\ufffdA", "<3,000 bytes>", 2]
@@ -307,7 +309,7 @@ def test_every_table_of_a_real_database_can_be_listed_described_and_read(name: s
             assert database.run(f"SELECT * FROM {table.sql_name} LIMIT 5").columns == tuple(column.name for column in table.columns)
 
 
-def test_a_policy_may_name_a_schema(files: dict[str, Path]) -> None:
+def test_a_policy_may_name_a_schema(files: dict[str, Place]) -> None:
     with open_at(files["duckdb"], policy=TablePolicy(denied=frozenset({"sales.items", "vault"}))) as database:
         assert database.catalog().find("sales.items") is None
         with pytest.raises(QueryFailedError):

@@ -24,11 +24,12 @@ from longtable.graph.errors import (
 from longtable.tools.database import Cancel, Database, QueryLimits, TablePolicy
 from longtable.tools.running import MAX_LEFT_BEHIND, Runner, Stop
 from longtable.tools.toolset import database_tools
-from tests.tools.databases import make, open_at, url
+from tests.tools.databases import Place, make_file, open_at, url
 
 HEAVY = {
     "sqlite": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
     "duckdb": "SELECT count(*) FROM range(3000000) a, range(3000000) b WHERE (a.range * b.range) % 11 = 5",
+    "postgres": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
 }
 JOIN_SECONDS = 20
 
@@ -49,8 +50,10 @@ JOIN_SECONDS = 20
         ("oracle://host/x", "not supported"),
         ("ftp://host/x.db", "unknown"),
         ("mysql://user:hidden@host/shop", "MySQL"),
-        ("postgresql+psycopg://user:hidden@host/shop", "PostgreSQL"),
-        ("postgres://host/shop", "sqlite:///"),
+        ("mariadb+pymysql://user:hidden@host/shop", "SQLite, DuckDB and PostgreSQL only"),
+        ("mssql://user:hidden@host/shop", "SQL Server"),
+        ("postgresql+psycopg://user:hid/den@host:port/shop", "cannot be read"),
+        ("postgres://user@hidden@host:1/shop?nonsense=hidden", "cannot be read"),
     ],
 )
 def test_a_url_that_names_no_supported_database_is_a_config_error(given: str, said: str) -> None:
@@ -108,38 +111,45 @@ def test_what_is_not_a_database_is_said_and_nothing_is_made(prepare: Callable[[P
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_database_of_the_other_kind_is_told_apart(files: dict[str, Path]) -> None:
+def test_a_database_of_the_other_kind_is_told_apart(paths: dict[str, Path]) -> None:
     with pytest.raises(DatabaseUnavailableError, match="it is a duckdb database, open it as duckdb:///"):
-        Database.open(f"sqlite:///{files['duckdb']}")
+        Database.open(f"sqlite:///{paths['duckdb']}")
     with pytest.raises(DatabaseUnavailableError, match="it is a sqlite database, open it as sqlite:///"):
-        Database.open(f"duckdb:///{files['sqlite']}")
+        Database.open(f"duckdb:///{paths['sqlite']}")
 
 
-def test_a_bare_path_and_a_relative_url_open_the_same_file(dialect: str, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(files[dialect].parent)
-    for given in (files[dialect].name, f"{dialect}:///{files[dialect].name}", str(files[dialect]), url(files[dialect])):
+def test_a_bare_path_and_a_relative_url_open_the_same_file(
+    file_dialect: str, paths: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(paths[file_dialect].parent)
+    for given in (
+        paths[file_dialect].name,
+        f"{file_dialect}:///{paths[file_dialect].name}",
+        str(paths[file_dialect]),
+        url(paths[file_dialect]),
+    ):
         with Database.open(given) as database:
-            assert (database.name, database.dialect) == ("shop", dialect)
+            assert (database.name, database.dialect) == ("shop", file_dialect)
             assert database.run("SELECT count(*) FROM people").rows == [(4,)]
 
 
 @pytest.mark.parametrize("name", ["odd name?mode=rwc#%41", "it's a 店", 'quo"te', "main", "temp", "memory", "select"])
-def test_odd_file_names_open(dialect: str, name: str, tmp_path: Path) -> None:
-    path = make(tmp_path, dialect, "CREATE TABLE t (x INTEGER)", name=name)
+def test_odd_file_names_open(file_dialect: str, name: str, tmp_path: Path) -> None:
+    path = make_file(tmp_path, file_dialect, "CREATE TABLE t (x INTEGER)", name=name)
     with open_at(path) as database:
         assert database.run("SELECT count(*) FROM main.t").rows == [(0,)]
     assert sorted(tmp_path.iterdir()) == [path]
 
 
 def test_reading_a_wal_database_leaves_no_file_beside_it(tmp_path: Path) -> None:
-    path = make(tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    path = make_file(tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);")
     with open_at(path) as database:
         assert database.run("SELECT x FROM t").rows == [(1,)]
     assert sorted(tmp_path.iterdir()) == [path]
 
 
 def test_what_another_program_writes_is_seen_by_the_next_query(tmp_path: Path) -> None:
-    path = make(tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    path = make_file(tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);")
     with open_at(path) as database:
         assert database.run("SELECT count(*) FROM t").rows == [(1,)]
         writer = sqlite3.connect(path)
@@ -151,7 +161,7 @@ def test_what_another_program_writes_is_seen_by_the_next_query(tmp_path: Path) -
 
 
 def test_a_locked_sqlite_file_is_unavailable_and_usable_again_after(tmp_path: Path) -> None:
-    path = make(tmp_path, "sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    path = make_file(tmp_path, "sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1);")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(DatabaseUnavailableError, match="locked"):
@@ -167,15 +177,15 @@ def test_a_locked_sqlite_file_is_unavailable_and_usable_again_after(tmp_path: Pa
     other.close()
 
 
-def test_a_duckdb_file_open_for_reading_elsewhere_opens_with_other_limits_too(files: dict[str, Path]) -> None:
-    with open_at(files["duckdb"]) as one, open_at(files["duckdb"], limits=QueryLimits(memory_bytes=64_000_000)) as two:
-        other = duckdb.connect(str(files["duckdb"]), read_only=True)
+def test_a_duckdb_file_open_for_reading_elsewhere_opens_with_other_limits_too(paths: dict[str, Path]) -> None:
+    with open_at(paths["duckdb"]) as one, open_at(paths["duckdb"], limits=QueryLimits(memory_bytes=64_000_000)) as two:
+        other = duckdb.connect(str(paths["duckdb"]), read_only=True)
         assert one.run("SELECT count(*) FROM people").rows == two.run("SELECT count(*) FROM people").rows
         assert other.execute("SELECT count(*) FROM people").fetchall() == [(4,)]
         other.close()
 
 
-def test_a_closed_database_says_so(dialect: str, files: dict[str, Path]) -> None:
+def test_a_closed_database_says_so(dialect: str, files: dict[str, Place]) -> None:
     database = open_at(files[dialect])
     database.run("SELECT 1")
     database.close()
@@ -199,30 +209,30 @@ def test_a_policy_given_as_one_word_is_a_config_error() -> None:
 # -- limits and cancelling ------------------------------------------------------------------------------------------
 
 
-def test_each_limit_has_an_error_of_its_own(dialect: str, files: dict[str, Path]) -> None:
+def test_each_limit_has_an_error_of_its_own(dialect: str, files: dict[str, Place]) -> None:
     with open_at(files[dialect], limits=QueryLimits(seconds=0.3, rows=10, bytes=1_000)) as database:
         with pytest.raises(QueryTimeoutError, match=r"0\.3 s"):
             database.run(HEAVY[dialect])
         with pytest.raises(TooManyRowsError, match="more than 10 rows"):
             database.run("SELECT n FROM numbers")
         with pytest.raises(ResultTooLargeError, match="1,000 bytes"):
-            database.run("SELECT group_concat(n) FROM numbers")
+            database.run("SELECT string_agg(CAST(n AS VARCHAR), ',') FROM numbers")
         assert database.run("SELECT n FROM numbers LIMIT 10").row_count == 10
 
 
-def test_a_result_of_exactly_the_limit_is_returned(dialect: str, files: dict[str, Path]) -> None:
+def test_a_result_of_exactly_the_limit_is_returned(dialect: str, files: dict[str, Place]) -> None:
     with open_at(files[dialect], limits=QueryLimits(rows=2_000)) as database:
         assert database.run("SELECT n FROM numbers").row_count == 2_000
 
 
-def test_two_million_rows_are_given_up_before_they_are_fetched(files: dict[str, Path]) -> None:
+def test_two_million_rows_are_given_up_before_they_are_fetched(files: dict[str, Place]) -> None:
     with open_at(files["duckdb"], limits=QueryLimits(memory_bytes=32_000_000)) as database, pytest.raises(TooManyRowsError):
         database.run("SELECT range, 'some text that is not short at all ' || range FROM range(2000000)")
     with open_at(files["sqlite"]) as database, pytest.raises(TooManyRowsError):
         database.run("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 2000000) SELECT x, 'some text' FROM t")
 
 
-def test_a_cancel_stops_the_running_query_and_no_other(dialect: str, files: dict[str, Path]) -> None:
+def test_a_cancel_stops_the_running_query_and_no_other(dialect: str, files: dict[str, Place]) -> None:
     with open_at(files[dialect], limits=QueryLimits(seconds=60)) as database:
         database.catalog()
         cancel, caught = Cancel(), []
@@ -251,7 +261,7 @@ def test_a_cancel_before_the_query_means_that_it_never_runs(database: Database) 
         database.run("SELECT 1", cancel=cancel)
 
 
-def test_close_cancels_what_runs(dialect: str, files: dict[str, Path]) -> None:
+def test_close_cancels_what_runs(dialect: str, files: dict[str, Place]) -> None:
     database = open_at(files[dialect], limits=QueryLimits(seconds=60))
     database.catalog()
     started, caught = threading.Event(), []
@@ -274,7 +284,7 @@ def test_close_cancels_what_runs(dialect: str, files: dict[str, Path]) -> None:
     assert caught in ([QueryCancelledError], [DatabaseUnavailableError])
 
 
-def test_cancelling_the_task_cancels_the_query(dialect: str, files: dict[str, Path]) -> None:
+def test_cancelling_the_task_cancels_the_query(dialect: str, files: dict[str, Place]) -> None:
     with open_at(files[dialect], limits=QueryLimits(seconds=60)) as database:
         tool = {tool.name: tool for tool in database_tools(database)}["run_sql"]
 
@@ -383,4 +393,4 @@ def test_the_sql_that_ran_is_told_without_comments(database: Database) -> None:
     assert result.sql == "SELECT name FROM people WHERE id = 1"
     assert result.rows == [("Ada",)]
     assert result.columns == ("name",)
-    assert result.types == (("TEXT",) if database.dialect == "sqlite" else ("VARCHAR",))
+    assert result.types == ({"sqlite": "TEXT", "duckdb": "VARCHAR", "postgres": "text"}[database.dialect],)

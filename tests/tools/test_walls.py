@@ -1,12 +1,12 @@
 """Both walls at once: what is refused, what runs."""
 
 import json
-import sqlite3
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from longtable.graph.errors import (
@@ -18,7 +18,12 @@ from longtable.graph.errors import (
     TooManyRowsError,
 )
 from longtable.tools.database import Database, QueryLimits, TablePolicy
-from tests.tools.databases import DIALECTS, open_at
+from longtable.tools.engines.base import Fetched
+from longtable.tools.functions import GROWING_FUNCTIONS
+from longtable.tools.guard import check
+from longtable.tools.running import Runner, Stop
+from tests.support.postgres import postgres_server
+from tests.tools.databases import DIALECTS, Place, make, open_at
 from tests.tools.sql_texts import ALLOWED, BOTH_ALLOWED, BOTH_REFUSED, REFUSED, STOPPED
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "sql_guard"
@@ -44,7 +49,7 @@ def test_a_legal_text_runs(dialect: str, sql: str, databases: dict[str, Database
 
 
 @pytest.mark.parametrize(("dialect", "sql"), _cases([], STOPPED))
-def test_a_costly_text_is_stopped_by_a_limit(dialect: str, sql: str, files: dict[str, Path]) -> None:
+def test_a_costly_text_is_stopped_by_a_limit(dialect: str, sql: str, files: dict[str, Place]) -> None:
     limits = QueryLimits(seconds=1.0, memory_bytes=200_000_000)
     with (
         open_at(files[dialect], limits=limits) as database,
@@ -53,17 +58,33 @@ def test_a_costly_text_is_stopped_by_a_limit(dialect: str, sql: str, files: dict
         database.run(sql)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_was_asked_leaves_the_file_as_it_was(dialect: str, files: dict[str, Path], databases: dict[str, Database]) -> None:
-    before = files[dialect].read_bytes()
-    beside = sorted(path.name for path in files[dialect].parent.iterdir())
-    for sql in [*BOTH_REFUSED, *REFUSED[dialect], *BOTH_ALLOWED, *ALLOWED[dialect]]:
-        try:
-            databases[dialect].run(sql)
-        except DatabaseError:
-            continue
-    assert files[dialect].read_bytes() == before
-    assert sorted(path.name for path in files[dialect].parent.iterdir()) == beside
+def _ask_all(database: Database) -> None:
+    for sql in [*BOTH_REFUSED, *REFUSED[database.dialect], *BOTH_ALLOWED, *ALLOWED[database.dialect]]:
+        with suppress(DatabaseError):
+            database.run(sql)
+
+
+def test_what_was_asked_leaves_the_file_as_it_was(file_dialect: str, paths: dict[str, Path], databases: dict[str, Database]) -> None:
+    path = paths[file_dialect]
+    before = path.read_bytes()
+    beside = sorted(path.name for path in path.parent.iterdir())
+    _ask_all(databases[file_dialect])
+    assert path.read_bytes() == before
+    assert sorted(path.name for path in path.parent.iterdir()) == beside
+
+
+LEFT_BEHIND = """
+SELECT (SELECT json_agg(p ORDER BY id)::text FROM people p), (SELECT json_agg(v)::text FROM vault v), (SELECT last_value FROM counter),
+       (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_proc), (SELECT count(*) FROM pg_largeobject_metadata),
+       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), (SELECT count(*) FROM pg_db_role_setting)
+"""
+
+
+def test_what_was_asked_leaves_the_server_as_it_was(files: dict[str, Place], databases: dict[str, Database]) -> None:
+    place = str(files["postgres"])
+    before = postgres_server().run(place, LEFT_BEHIND)
+    _ask_all(databases["postgres"])
+    assert postgres_server().run(place, LEFT_BEHIND) == before
 
 
 def test_a_refusal_is_the_same_for_a_denied_table_and_one_that_is_not_there(database: Database) -> None:
@@ -75,7 +96,7 @@ def test_a_refusal_is_the_same_for_a_denied_table_and_one_that_is_not_there(data
     assert messages[0] == messages[1]
 
 
-def test_only_what_is_named_can_be_read_when_the_policy_lists_tables(dialect: str, files: dict[str, Path]) -> None:
+def test_only_what_is_named_can_be_read_when_the_policy_lists_tables(dialect: str, files: dict[str, Place]) -> None:
     with open_at(files[dialect], policy=TablePolicy(allowed=frozenset({"BOSSES"}))) as database:
         assert [table.name for table in database.catalog().tables] == ["bosses"]
         assert database.run("SELECT name FROM bosses ORDER BY 1").rows == [("Ada",), ("Bo",)]
@@ -95,18 +116,14 @@ def _corpus() -> list[Any]:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Database]]:
+    if not CORPUS.exists():
+        yield {}
+        return
     folder = tmp_path_factory.mktemp("corpus")
     schema = (CORPUS / "schema.sql").read_text(encoding="utf-8")
-    lite = sqlite3.connect(folder / "corpus.db")
-    lite.executescript(schema)
-    lite.close()
-    duck = duckdb.connect(str(folder / "corpus.duckdb"))
-    duck.execute(schema)
-    duck.close()
     policy, limits = TablePolicy(denied=frozenset({"secrets"})), QueryLimits(seconds=2.0)
     opened = {
-        "sqlite": Database.open(str(folder / "corpus.db"), policy=policy, limits=limits),
-        "duckdb": Database.open(str(folder / "corpus.duckdb"), policy=policy, limits=limits),
+        dialect: open_at(make(folder, dialect, schema, name=f"corpus-{dialect}"), policy=policy, limits=limits) for dialect in DIALECTS
     }
     yield opened
     for database in opened.values():
@@ -121,3 +138,69 @@ def test_the_corpus_is_answered_as_it_says(entry: dict[str, str], guarded: dict[
     else:
         with pytest.raises(DatabaseError):
             database.run(entry["sql"])
+
+
+# -- each wall alone --------------------------------------------------------------------------------------------------
+
+
+def _ast_wall_refuses(database: Database, sql: str) -> str:
+    """Return the rule that refuses the text, "" when none does."""
+    verdict = check(sql, dialect=database.dialect, catalog=database.catalog())
+    return "" if verdict.allowed else verdict.rule
+
+
+def _engine_wall_refuses(database: Database, sql: str) -> bool:
+    """Give the text as it is to the engine, no tree looked at; what a limit stops is stopped."""
+    database.catalog()
+
+    def work(stop: Stop) -> Fetched:
+        with database.engine.walled(stop) as session:
+            stop.watch(session)
+            try:
+                return session.fetch(sql, limits=database.limits, stop=stop)
+            finally:
+                stop.watch(None)
+
+    try:
+        Runner().run(work, seconds=database.limits.seconds)
+    except (DatabaseError, ValueError):  # sqlite3 takes no text with a NUL in it
+        return True
+    return False
+
+
+def _refused_by_both(database: Database, sql: str) -> bool:
+    try:
+        database.run(sql)
+    except DatabaseError:
+        return True
+    return False
+
+
+GROWS = re.compile(rf"\b({'|'.join(sorted(GROWING_FUNCTIONS))})\(", re.IGNORECASE)
+ALONE = {"sqlite": (0.9, 0.8), "duckdb": (0.9, 0.75), "postgres": (0.85, 0.85)}
+"""Least share of hostile texts that each wall refuses by itself. What only a time limit can stop, the AST wall cannot."""
+
+
+def test_each_wall_alone_holds_most_of_what_is_hostile(dialect: str, files: dict[str, Place], guarded: dict[str, Database]) -> None:
+    corpus = [entry.values[0] for entry in _corpus() if isinstance(entry.values[0], dict) and entry.values[0]["dialect"] == dialect]
+    limits = QueryLimits(seconds=0.5, memory_bytes=200_000_000)
+    asked: list[tuple[Database | None, str]] = [(None, sql) for sql in [*BOTH_REFUSED, *REFUSED[dialect], *STOPPED[dialect]]]
+    asked += [(guarded[dialect], entry["sql"]) for entry in corpus if entry["expect"] == "refuse"]
+    with open_at(files[dialect], limits=limits) as database:
+        by_ast = [_ast_wall_refuses(place or database, sql) for place, sql in asked]
+        by_engine = [
+            # DuckDB counts no memory in such a call: by itself it would take all there is. Taken as let through, not tried.
+            not (dialect == "duckdb" and GROWS.search(sql)) and _engine_wall_refuses(place or database, sql)
+            for place, sql in asked
+        ]
+        both = sum(
+            # A count that the AST wall bounds is refused when it runs.
+            bool(rule or stopped) or _refused_by_both(place or database, sql)
+            for rule, stopped, (place, sql) in zip(by_ast, by_engine, asked, strict=True)
+        )
+    one, other = sum(map(bool, by_ast)), sum(by_engine)
+    print(f"{dialect}: {len(asked)} hostile, AST wall alone {one}, engine wall alone {other}, both {both}")
+    least_ast, least_engine = ALONE[dialect]
+    assert one / len(asked) >= least_ast
+    assert other / len(asked) >= least_engine
+    assert both == len(asked)

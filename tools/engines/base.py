@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
+from sys import getsizeof
 from typing import Protocol
 
 from longtable.graph.errors import DatabaseUnavailableError, ResultTooLargeError, TooManyRowsError
@@ -46,26 +48,26 @@ class Engine(Protocol):
         """Take note of what may be read; called once, before the first session of `walled`."""
         ...
 
-    def walled(self) -> AbstractContextManager[Session]:
-        """Open a session behind the engine's wall, for SQL that a model wrote."""
+    def walled(self, stop: Stop, /) -> AbstractContextManager[Session]:
+        """Open a session behind the engine's wall, for SQL that a model wrote; wait for one no longer than `stop` says."""
         ...
 
-    def trusted(self) -> AbstractContextManager[Session]:
+    def trusted(self, stop: Stop, /) -> AbstractContextManager[Session]:
         """Open a read-only session for SQL that this package wrote."""
         ...
 
     def close(self) -> None: ...
 
 
-def collect(fetchmany: Callable[[int], Sequence[Row]], *, limits: QueryLimits, stop: Stop) -> list[Row]:
+def collect(fetchmany: Callable[[int], Sequence[Row]], *, limits: QueryLimits, stop: Stop, batch: int = BATCH_ROWS) -> list[Row]:
     """Fetch all rows in small batches, and give up at the first limit passed."""
     rows: list[Row] = []
     size = 0
-    while batch := fetchmany(BATCH_ROWS):
+    while some := fetchmany(batch):
         if stop():
             raise StoppedError
-        size += sum(CELL_BYTES + _bytes(cell) for row in batch for cell in row)
-        rows += batch
+        size += sum(CELL_BYTES + _bytes(cell) for row in some for cell in row)
+        rows += some
         if len(rows) > limits.rows:
             raise TooManyRowsError(limit=limits.rows)
         if size > limits.bytes:
@@ -82,7 +84,7 @@ def _bytes(cell: object) -> int:
         return sum(CELL_BYTES + _bytes(key) + _bytes(value) for key, value in cell.items())
     if isinstance(cell, list | tuple):
         return sum(CELL_BYTES + _bytes(item) for item in cell)
-    return 0
+    return getsizeof(cell) if isinstance(cell, Decimal) else 0
 
 
 SIGNATURES = {"sqlite": (0, b"SQLite format 3\x00"), "duckdb": (8, b"DUCK")}

@@ -58,7 +58,7 @@ class DuckdbEngine:
         self._readable = frozenset(own | read_by_views(found, catalog))
 
     @contextmanager
-    def walled(self) -> Iterator["DuckdbSession"]:
+    def walled(self, _stop: Stop) -> Iterator["DuckdbSession"]:
         """Open a session for one SELECT over the readable tables."""
         if self._readable is None:
             raise RuntimeError("DuckdbEngine.guard must be called before a walled session is opened")
@@ -66,7 +66,7 @@ class DuckdbEngine:
             yield DuckdbSession(cursor, memory_bytes=self._memory_bytes, readable=self._readable)
 
     @contextmanager
-    def trusted(self) -> Iterator["DuckdbSession"]:
+    def trusted(self, _stop: Stop) -> Iterator["DuckdbSession"]:
         """Open a session for the package's own SQL; the file is read-only all the same."""
         with self._cursor() as cursor:
             yield DuckdbSession(cursor, memory_bytes=self._memory_bytes, readable=None)

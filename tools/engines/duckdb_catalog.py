@@ -54,6 +54,8 @@ def reflect(cursor: duckdb.DuckDBPyConnection, *, name: str) -> Reflected:
                 foreign_keys=tuple(foreign.get(key, ())),
                 comment=comment or None,
                 schema=schema,
+                bare=table,
+                qualified=schema != "main",
             )
         )
         if kind == "view":

@@ -66,17 +66,17 @@ class SqliteEngine:
         self._authorizer: Authorizer | None = None
         self._touch: tuple[str, ...] = ()
         self._closed = False
-        with self.trusted() as session, _translated(self._value_bytes):
+        with self._session(walled=False) as session, _translated(self._value_bytes):
             session.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
     def reflect(self) -> Reflected:
         """Read the catalogue by PRAGMA."""
-        with self.trusted() as session, _translated(self._value_bytes):
+        with self._session(walled=False) as session, _translated(self._value_bytes):
             return reflect(session.connection)
 
     def guard(self, catalog: Catalog, found: Reflected) -> None:
         """Build the authorizer: what the catalogue shows can be read, nothing else."""
-        with self.trusted() as session:
+        with self._session(walled=False) as session:
             virtual = [name for name in virtual_tables(session.connection) if catalog.resolve(name) is not None]
             shadows = shadow_tables(session.connection, virtual)
             real = frozenset(fold(str(row[0])) for row in session.connection.execute("SELECT name FROM sqlite_master"))
@@ -84,7 +84,7 @@ class SqliteEngine:
         self._authorizer = _authorizer(catalog, found, shadows=shadows, real=real)
 
     @contextmanager
-    def walled(self) -> Iterator["SqliteSession"]:
+    def walled(self, _stop: Stop) -> Iterator["SqliteSession"]:
         """Open a session that the authorizer watches."""
         if self._authorizer is None:
             raise RuntimeError("SqliteEngine.guard must be called before a walled session is opened")
@@ -92,7 +92,7 @@ class SqliteEngine:
             yield session
 
     @contextmanager
-    def trusted(self) -> Iterator["SqliteSession"]:
+    def trusted(self, _stop: Stop) -> Iterator["SqliteSession"]:
         """Open a session without the authorizer, read-only all the same."""
         with self._session(walled=False) as session:
             yield session

@@ -1,0 +1,196 @@
+"""PostgreSQL behind its own wall: a read-only transaction, one statement, its plan looked at, timeouts, always rolled back.
+
+What the wall does for each query, on whatever role the URL names:
+
+- `BEGIN ... READ ONLY` with statement, lock and idle timeouts, a fixed `search_path`, and, where the role may set it, a bound
+  on temporary files; `ROLLBACK` at the end, which also undoes any setting the query changed.
+- The server's own plan (`EXPLAIN`) must read visible tables only and call none of the functions in `postgres_plan.DENIED`.
+- `DECLARE ... NO SCROLL CURSOR FOR` by the extended protocol: one statement, a query, nothing that writes. Rows come one by one,
+  and a row over the byte limit is stopped in the server.
+- A superuser's queries run as `pg_read_all_data` (PostgreSQL 14 or newer): no files, no programs.
+
+What the role itself should be, since a role is the one wall no text gets around: `LOGIN` without `SUPERUSER`, `SELECT` granted on
+the named tables and nothing else, `REVOKE TEMPORARY ON DATABASE ... FROM PUBLIC`, `ALTER ROLE ... SET
+default_transaction_read_only = on`, and a `temp_file_limit` set for it by an administrator. Without it, denied tables are kept back
+by the AST wall and by the plan alone, and temporary files are bounded by the time limit alone.
+"""
+
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from itertools import islice
+from typing import cast
+
+import psycopg
+from psycopg import sql as compose
+
+from longtable.graph.errors import QueryRefusedError
+from longtable.tools.catalog import Catalog, Reflected, fold, mentions, read_by_views
+from longtable.tools.engines.base import Fetched, Row, collect
+from longtable.tools.engines.postgres_catalog import Server, reflect, server_facts
+from longtable.tools.engines.postgres_errors import ROW_TOO_LARGE, translated
+from longtable.tools.engines.postgres_plan import EXPLAIN, read_plan
+from longtable.tools.engines.postgres_pool import Link, Pool, connector
+from longtable.tools.engines.postgres_values import RawConnection
+from longtable.tools.running import Stop
+from longtable.tools.settings import QueryLimits
+
+BATCH_ROWS = 8  # rows are weighed in small batches: one may be as large as the whole result may be
+
+# The whole row is weighed as text, for in a table it may be compressed. OFFSET 0 keeps the planner from moving the test inwards.
+DECLARE = "DECLARE longtable NO SCROLL CURSOR FOR SELECT * FROM (SELECT * FROM ("
+WEIGH = (
+    "\n) AS longtable_query OFFSET 0) AS longtable_row WHERE CASE WHEN octet_length((longtable_row.*)::text) > {most}"
+    " THEN ('" + ROW_TOO_LARGE + "' || octet_length((longtable_row.*)::text))::boolean ELSE true END"
+)
+
+
+class PostgresEngine:
+    """One database of a server; a connection of its own for each query at a time."""
+
+    dialect = "postgres"
+
+    def __init__(self, server: str, *, limits: QueryLimits, wait_seconds: float) -> None:
+        self._limits, self._wait_seconds = limits, wait_seconds
+        self._pool = Pool(connector(server, seconds=limits.seconds), wait_seconds=wait_seconds)
+        self._lock = threading.Lock()
+        self._server: Server | None = None
+        self._readable: frozenset[tuple[str, str]] | None = None
+        with self._pool.link(self._stop()) as link:
+            self._facts(link.connection)
+
+    def reflect(self) -> Reflected:
+        """Read the catalogue from the system tables, in a few queries however many tables there are."""
+        stop = self._stop()
+        with self.trusted(stop) as session, translated(limits=self._limits, stopped=stop):
+            return reflect(session.link.connection)
+
+    def guard(self, catalog: Catalog, found: Reflected) -> None:
+        """Take note of the relations a plan may scan: those shown, their partitions, and what the views shown read."""
+        shown = {(table.schema, table.bare_name) for table in catalog.tables}
+        through = read_by_views(found, catalog)
+        behind = {(table.schema, table.bare_name) for table in found.tables if fold(table.bare_name) in through}
+        parts = {part for key in shown | behind for part in found.parts.get(key, ())}
+        texts = [found.view_sql.get((table.schema, table.bare_name), "") for table in catalog.tables if table.kind == "view"]
+        system = {("pg_catalog", name) for name in found.system_relations if any(mentions(text, name) for text in texts)}
+        self._readable = frozenset(shown | behind | parts | system)
+
+    @contextmanager
+    def walled(self, stop: Stop) -> Iterator["PostgresSession"]:
+        """Open a read-only transaction for one SELECT over the readable tables."""
+        if self._readable is None:
+            raise RuntimeError("PostgresEngine.guard must be called before a walled session is opened")
+        with self._transaction(stop) as link:
+            yield PostgresSession(link, readable=self._readable)
+
+    @contextmanager
+    def trusted(self, stop: Stop) -> Iterator["PostgresSession"]:
+        """Open a read-only transaction for the package's own SQL."""
+        with self._transaction(stop) as link:
+            yield PostgresSession(link, readable=None)
+
+    def close(self) -> None:
+        """Close the idle connections; those at work are closed when they come back."""
+        self._pool.close()
+
+    def _stop(self) -> Stop:
+        return Stop(seconds=self._limits.seconds)
+
+    @contextmanager
+    def _transaction(self, stop: Stop) -> Iterator[Link]:
+        with self._pool.link(stop) as link:
+            stop.watch(link)
+            try:
+                with translated(limits=self._limits, stopped=stop):
+                    self._begin(link, stop)
+                yield link
+            finally:
+                stop.watch(None)
+                # When this fails the pool sees that the connection is not idle, and closes it.
+                with suppress(psycopg.Error):
+                    if not link.interrupted:
+                        link.connection.execute("ROLLBACK; SELECT pg_advisory_unlock_all()")
+
+    def _begin(self, link: Link, stop: Stop) -> None:
+        try:
+            self._open_transaction(link.connection, stop)
+        except psycopg.OperationalError:
+            if link.fresh or not link.connection.broken:
+                raise
+            # The server closed it while it was idle: a restart, or a firewall.
+            self._pool.replace(link)
+            self._open_transaction(link.connection, stop)
+
+    def _open_transaction(self, connection: RawConnection, stop: Stop) -> None:
+        facts = self._facts(connection)
+        left = max(1, round(stop.left * 1000))
+        settings = {
+            "statement_timeout": left,
+            "lock_timeout": max(1, min(left, round(self._wait_seconds * 1000))),
+            "idle_in_transaction_session_timeout": left + 10_000,
+            "standard_conforming_strings": "on",
+            "datestyle": "ISO",
+            "intervalstyle": "postgres",
+            "bytea_output": "hex",
+            "cursor_tuple_fraction": 1.0,  # all rows are wanted, not the first
+            **facts.settings(temp_bytes=self._limits.memory_bytes, milliseconds=left),
+        }
+        lines: list[compose.Composable] = [compose.SQL("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")]
+        lines += [compose.SQL("SET LOCAL {} = {}").format(compose.Identifier(name), value) for name, value in settings.items()]
+        lines.append(compose.SQL("SET LOCAL search_path = {}").format(compose.SQL(", ").join(map(compose.Identifier, facts.search_path))))
+        if facts.reads_as:
+            lines.append(compose.SQL("SET LOCAL ROLE {}").format(compose.Identifier(facts.reads_as)))
+        connection.execute(compose.SQL("; ").join(lines))
+
+    def _facts(self, connection: RawConnection) -> Server:
+        with self._lock:
+            if self._server is None:
+                with translated(limits=self._limits):
+                    self._server = server_facts(connection)
+            return self._server
+
+
+class PostgresSession:
+    """One transaction at work."""
+
+    def __init__(self, link: Link, *, readable: frozenset[tuple[str, str]] | None) -> None:
+        self.link, self._readable = link, readable
+
+    def fetch(self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop) -> Fetched:
+        """Run one SELECT and fetch all its rows as they stream."""
+        connection = self.link.connection
+        if self._readable is not None:
+            with translated(limits=limits, sql=sql, before=len(EXPLAIN), stopped=stop):
+                self._check(sql, self._readable)
+        with translated(limits=limits, sql=sql, before=len(DECLARE), stopped=stop):
+            # binary=True makes it the extended protocol, which takes one statement and no more.
+            connection.execute(DECLARE + sql + WEIGH.format(most=limits.bytes), list(params) or None, binary=True)
+            cursor = connection.cursor()
+            with closing(cast("Generator[Row, None, None]", cursor.stream(f"FETCH FORWARD {limits.rows + 1} FROM longtable"))) as stream:
+                rows: list[Row] = collect(lambda count: list(islice(stream, count)), limits=limits, stop=stop, batch=BATCH_ROWS)
+            # An empty stream tells no columns.
+            columns = cursor.description or connection.execute("FETCH FORWARD 0 FROM longtable").description or []
+            return Fetched(tuple(column.name for column in columns), self._types([column.type_code for column in columns]), rows)
+
+    def interrupt(self) -> None:
+        """Stop the statement that runs; without effect when none does."""
+        self.link.interrupt()
+
+    def _check(self, sql: str, readable: frozenset[tuple[str, str]]) -> None:
+        """Let the server say what the text is: a query over readable relations that calls nothing that reaches out."""
+        explained = self.link.connection.execute(EXPLAIN + sql, binary=True).fetchone()
+        plan = read_plan(explained[0] if explained else None)
+        if plan.writes:
+            raise QueryRefusedError("the database reads the text as writing", rule="engine", hint="send exactly one SELECT")
+        if denied := plan.denied_functions:
+            raise QueryRefusedError(f"the function {denied[0]!r} is not allowed", rule="engine", hint="use another function")
+        if not plan.relations <= readable:
+            raise QueryRefusedError(
+                "the database refused the statement", rule="engine", hint="only the tables of the catalogue can be read"
+            )
+
+    def _types(self, oids: list[int]) -> tuple[str, ...]:
+        if not oids:
+            return ()
+        sql = "SELECT format_type(o, NULL) FROM unnest($1::oid[]) WITH ORDINALITY AS t(o, n) ORDER BY n"
+        return tuple(str(row[0]) for row in self.link.connection.execute(sql, [oids]).fetchall())

@@ -1,0 +1,200 @@
+"""Read the catalogue of a PostgreSQL database from its system tables: a few queries, however many tables there are."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from longtable.tools.catalog import Column, ForeignKey, Reflected, Table, fold, quoted
+from longtable.tools.engines.postgres_values import RawConnection
+
+Key = tuple[str, str]
+
+FACTS = """
+SELECT current_setting('server_version_num')::int, current_schemas(false)::text[],
+       (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user),
+       EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'pg_read_all_data'),
+       ARRAY(SELECT name FROM pg_catalog.pg_settings WHERE name = ANY ($1))::text[]
+"""
+MAY_SET = "SELECT has_parameter_privilege('temp_file_limit', 'SET')"
+
+TABLES = """
+SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_table_is_visible(c.oid), d.description, c.reltuples::bigint,
+       CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END, c.relispartition
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(toast|temp)'
+  AND has_schema_privilege(n.oid, 'USAGE') AND (has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))
+  AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
+ORDER BY array_position(current_schemas(false), n.nspname), n.nspname, c.oid
+"""
+COLUMNS = """
+SELECT a.attrelid, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull OR t.typnotnull, d.description, t.typtype::text,
+       CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END,
+       CASE WHEN t.typtype = 'e' THEN (
+         SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid
+       ) END
+FROM pg_attribute a
+JOIN pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_description d ON d.objoid = a.attrelid AND d.classoid = 'pg_class'::regclass AND d.objsubid = a.attnum
+WHERE a.attrelid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped AND has_column_privilege(a.attrelid, a.attnum, 'SELECT')
+ORDER BY a.attrelid, a.attnum
+"""
+KEYS = """
+SELECT conrelid, contype::text, conkey::int[], confrelid, confkey::int[] FROM pg_constraint
+WHERE conrelid = ANY ($1) AND contype IN ('p', 'f') AND (contype = 'p' OR conparentid = 0) ORDER BY conrelid, oid
+"""
+PARTS = """
+SELECT i.inhparent, i.inhrelid, n.nspname, c.relname, c.relkind::text, c.reltuples::bigint FROM pg_inherits i
+JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'f')
+"""
+FUNCTIONS = """
+SELECT DISTINCT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND pg_function_is_visible(p.oid)
+  AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e')
+"""
+TYPES = """
+SELECT n.nspname, t.typname, pg_type_is_visible(t.oid) FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+WHERE t.typtype IN ('e', 'd') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+"""
+SYSTEM = "SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v')"
+NAME = "SELECT current_database()"
+
+ENUM_CHARS = 400
+
+
+@dataclass(frozen=True)
+class Server:
+    """What was found out about a server and the role on it, once. `reads_as`: the role that a superuser's queries run under."""
+
+    version: int
+    search_path: tuple[str, ...]
+    reads_as: str
+    may_limit_temp_files: bool
+    knows: frozenset[str]
+
+    def settings(self, *, temp_bytes: int, milliseconds: int) -> dict[str, str | int | float]:
+        """Return the settings that not every server has or every role may set."""
+        found: dict[str, str | int | float] = {}
+        if "client_connection_check_interval" in self.knows:
+            found["client_connection_check_interval"] = 1_000
+        if "transaction_timeout" in self.knows:
+            found["transaction_timeout"] = milliseconds + 1_000
+        if self.may_limit_temp_files:
+            found["temp_file_limit"] = max(1, temp_bytes // 1024)
+        if self.reads_as:
+            found["row_security"] = "off"  # an error is better than rows left out in silence
+        return found
+
+
+def server_facts(connection: RawConnection) -> Server:
+    """Ask the server what it is and what the role may do."""
+    optional = ["client_connection_check_interval", "transaction_timeout"]
+    version, path, superuser, has_reader, knows = connection.execute(FACTS, [optional]).fetchall()[0]
+    may_set = bool(superuser)
+    if not may_set and version >= 150_000:
+        may_set = bool(connection.execute(MAY_SET).fetchall()[0][0])
+    # pg_temp is named last, so that no temporary table takes a table's name.
+    search_path = (*path, "pg_temp")
+    return Server(version, search_path, "pg_read_all_data" if superuser and has_reader else "", may_set, frozenset(knows))
+
+
+def reflect(connection: RawConnection) -> Reflected:
+    """Read every table and view that the role may read, of every schema; partitions go by their parent's name."""
+
+    def rows(sql: str, *params: object) -> list[Any]:
+        return connection.execute(sql, list(params) or None).fetchall()
+
+    found = rows(TABLES)
+    parts = _parts(rows(PARTS))
+    readable = {row[0] for row in found}
+    below = {part[1] for parent, below in parts.items() if parent in readable for part in below}
+    listed = [row for row in found if not row[8] or row[0] not in below]
+    oids = [row[0] for row in listed]
+    keys = {row[0]: (row[1], row[2]) for row in listed}
+    shown = {row[0]: _shown(row[1], row[2], visible=row[4]) for row in listed}
+    names: dict[int, dict[int, str]] = {}
+    columns: dict[int, list[Column]] = {}
+    for oid, number, name, kind, required, comment, sort, base, labels in rows(COLUMNS, oids):
+        names.setdefault(oid, {})[number] = name
+        columns.setdefault(oid, []).append(Column(name, _type(kind, sort, base, labels), nullable=not required, comment=comment or None))
+    primary: dict[int, tuple[str, ...]] = {}
+    foreign: dict[int, list[ForeignKey]] = {}
+    for oid, kind, numbers, target, target_numbers in rows(KEYS, oids):
+        own = _named(names.get(oid, {}), numbers)
+        if own and kind == "p":
+            primary[oid] = own
+        elif own and target in shown and (others := _named(names.get(target, {}), target_numbers)):
+            foreign.setdefault(oid, []).append(ForeignKey(own, shown[target], others))
+    tables = tuple(
+        Table(
+            name=shown[oid],
+            kind="view" if kind in ("v", "m") else "table",
+            columns=tuple(columns.get(oid, ())),
+            primary_key=primary.get(oid, ()),
+            foreign_keys=tuple(foreign.get(oid, ())),
+            comment=comment or None,
+            schema=schema,
+            bare=name,
+            qualified=not is_visible,
+            rows_estimate=None if kind == "v" else _estimate(oid, kind, estimate, parts),
+        )
+        for oid, schema, name, kind, is_visible, comment, estimate, _, _ in listed
+    )
+    return Reflected(
+        tables,
+        {keys[row[0]]: row[7] or "" for row in listed if row[7] is not None},
+        database_names=frozenset({str(rows(NAME)[0][0])}),
+        own_functions=frozenset(fold(row[0]) for row in rows(FUNCTIONS)),
+        exact_case=True,
+        own_types=frozenset(name for row in rows(TYPES) for name in _type_names(*row)),
+        parts={keys[oid]: tuple(dict.fromkeys(_below(oid, parts))) for oid in parts if oid in keys},
+        system_relations=frozenset(row[0] for row in rows(SYSTEM)),
+    )
+
+
+def _shown(schema: str, name: str, *, visible: bool) -> str:
+    # A dot within a name would make `a.b` the name of two things.
+    plain = quoted(name) if "." in name else name
+    return plain if visible else f"{quoted(schema) if '.' in schema else schema}.{plain}"
+
+
+def _type(kind: str, sort: str, base: str | None, labels: list[str] | None) -> str:
+    """Name the type; an enum with its values, a domain with what it is made of."""
+    if sort == "e" and labels is not None:
+        text = ", ".join("'" + label.replace("'", "''") + "'" for label in labels)
+        return f"ENUM {kind}({text if len(text) <= ENUM_CHARS else text[: ENUM_CHARS - 1] + '…'})"
+    return f"{base} (domain {kind})" if sort == "d" and base else kind
+
+
+def _named(names: dict[int, str], numbers: list[int]) -> tuple[str, ...]:
+    """Return the columns of these numbers; nothing when the role may not read one of them."""
+    return tuple(names[number] for number in numbers) if all(number in names for number in numbers) else ()
+
+
+def _parts(rows: list[Any]) -> dict[int, list[Any]]:
+    """Group what inherits by what it inherits from."""
+    found: dict[int, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(row)
+    return found
+
+
+def _below(oid: int, parts: dict[int, list[Any]]) -> list[Key]:
+    """Return all that is read along with a table, at any depth."""
+    found: list[Key] = []
+    for row in parts.get(oid, ()):
+        found += [(row[2], row[3]), *_below(row[1], parts)]
+    return found
+
+
+def _estimate(oid: int, kind: str, own: int, parts: dict[int, list[Any]]) -> int | None:
+    """Add up the statistics of a table and its parts; None where one of them has none yet."""
+    counts = [_estimate(row[1], row[4], row[5], parts) for row in parts.get(oid, ())]
+    if kind != "p":
+        counts.append(own if own >= 0 else None)
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _type_names(schema: str, name: str, visible: bool) -> list[str]:
+    return [f"{schema}.{name}", *([name] if visible else [])]

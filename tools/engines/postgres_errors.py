@@ -1,0 +1,64 @@
+"""Turn what psycopg raises into the typed errors."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from longtable.graph.errors import (
+    DatabaseUnavailableError,
+    LongtableError,
+    QueryFailedError,
+    QueryRefusedError,
+    ResultTooLargeError,
+)
+from longtable.tools.growth import OVER
+from longtable.tools.running import StoppedError
+from longtable.tools.settings import QueryLimits
+
+ROW_TOO_LARGE = "longtable: a row is too large"
+
+_STOPPED = {"25P04"}  # transaction_timeout, of PostgreSQL 17
+_REFUSED = {"42501", "25006", "2F003"}
+_GONE = ("08", "57P", "58", "XX", "53300", "53100", "25P03", "F0")
+_TOO_LARGE = {"53200": "the query's memory", "54000": "one value", "53400": "the query's temporary space"}
+
+
+@contextmanager
+def translated(*, limits: QueryLimits, sql: str = "", before: int = 0, stopped: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Raise typed errors; `before` is the number of characters that stood before `sql` in what the server read."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise _translate(error, limits, sql, before, stopped()) from error
+    except MemoryError as error:
+        raise ResultTooLargeError(limit=limits.bytes) from error
+
+
+def _translate(error: psycopg.Error, limits: QueryLimits, sql: str, before: int, stopped: bool) -> LongtableError | StoppedError:
+    state, text = error.sqlstate or "", error.diag.message_primary or str(error).strip().split("\n", 1)[0]
+    if state in _STOPPED or (state == "57014" and (stopped or "timeout" in text)):
+        return StoppedError()
+    if ROW_TOO_LARGE in text:
+        return ResultTooLargeError(limit=limits.bytes, what="one row")
+    if OVER in text:
+        return QueryRefusedError("a count in the query is too large", rule="growth", hint=text.partition('"')[2].rstrip('"'))
+    if state in _TOO_LARGE:
+        return ResultTooLargeError(limit=limits.memory_bytes, what=_TOO_LARGE[state])
+    if state in _REFUSED:
+        return QueryRefusedError("the database refused the statement", rule="engine", hint="only what the catalogue shows can be read")
+    if state == "55P03":
+        return DatabaseUnavailableError("a table is locked by another session: wait until that has finished, then ask again")
+    if state == "57014":
+        return QueryFailedError("the query was cancelled on the server by someone else", hint="ask again")
+    if state.startswith(_GONE) or (isinstance(error, psycopg.OperationalError) and not state):
+        return DatabaseUnavailableError(f"the PostgreSQL server cannot be asked: {text}")
+    return QueryFailedError(text + _place(error, sql, before))
+
+
+def _place(error: psycopg.Error, sql: str, before: int) -> str:
+    position = error.diag.statement_position
+    at = int(position) - 1 - before if position else -1
+    if not 0 <= at < len(sql):
+        return ""
+    return f" (line {sql.count(chr(10), 0, at) + 1}, near {sql[at : at + 40].split(chr(10))[0].strip()!r})"

@@ -1,0 +1,9 @@
+"""Say no, and why: what the checks of the AST wall raise among themselves."""
+
+
+class RefusedError(Exception):
+    """A check failed; never leaves the wall."""
+
+    def __init__(self, rule: str, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.rule, self.reason, self.hint = rule, reason, hint
