@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from longtable.memory.number_reading import Figure, figures
 from longtable.memory.number_sources import Source, Told, gather, mention
 from longtable.memory.number_support import Support, Wording, vouches
+from longtable.memory.number_words import ENGLISH, NUMERAL
 
 __all__ = ["Figure", "Source", "unsupported"]
 
@@ -90,4 +91,5 @@ def _labels(sources: Sequence[Source], answer: str) -> list[str]:
 
 
 def _is_label(text: str) -> bool:
-    return bool(re.search(r"\d", text)) and not re.fullmatch(r"\s*[-+]?[\d.,]+\s*%?\s*", text)
+    """Say whether a name would be read as a figure: it holds digits or number words ("Top Forty", 四川)."""
+    return bool(re.search(rf"\d|[{NUMERAL}]", text) or ENGLISH.search(text)) and not re.fullmatch(r"\s*[-+]?[\d.,]+\s*%?\s*", text)

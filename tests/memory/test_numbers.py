@@ -131,7 +131,7 @@ def test_a_figure_that_no_result_holds_is_flagged(answer: str, cell: object, wro
         "It left at 10:45, at 8 pm and at 8 点.",
         "1. first\n2. second\n10) tenth\n- 3. third",
         "一、概述\n二、结论\n（3）补充",
-        "The 1st, the 22nd, 第三, 第 12 位, the top 10, 前十, 前 5 名, No. 7.",
+        "The first 10 are shown, the last 5 too. The 1st, the 22nd, 第三, 第 12 位, the top 10, 前十, 前 5 名, No. 7.",
         "Version 3.4.1, v2, python3.11.",
         "See [m12], [12], [msg_4f2a], message 14, turn 5, r3 and 消息 12.",
         "Aircraft N14228 is an A320-232; Q3 and FY24 and B2B.",
