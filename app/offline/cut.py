@@ -83,6 +83,9 @@ def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:
         and not any(hit.numeric and hit.score >= 0.85 for hit in found.hits)
     ):
         measured = [hit for hit in _measured("revenue", catalog) if _TURNOVER & set(map(lemma, split_name(hit.column)))]
+        alone = all(lemma(token.word) in REVENUE for token in tokens[span.start : span.end])
+        if measured and alone and (span.end - span.start > 1 or found.word in ("revenue", "turnover")):
+            found.kind, found.hits = "mention", tuple(sorted(measured, key=lambda hit: not _sells(hit)))
         if not measured and (products := _products(catalog)) and not (found.hits and found.hits[0].is_table and found.best >= 0.95):
             found.kind, found.arg, found.hits = "mention", PRODUCT, products
     if lemma(found.word) in _PIECES and found.kind in ("word", "filler", "mention") and found.best < 0.9 and _is_counted(span, tokens):
@@ -95,6 +98,10 @@ def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:
         token = tokens[span.start]
         found.hits = tuple(hit for hit in hits((token.word,), token.text, catalog) if hit.score >= 0.9)
     return found
+
+
+def _sells(hit: Hit) -> bool:
+    return bool(REVENUE & {lemma(word) for word in (*split_name(hit.table), *split_name(hit.column))})
 
 
 def _is_counted(span: Span, tokens: list[Token]) -> bool:

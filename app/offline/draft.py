@@ -76,6 +76,7 @@ class Draft:
     desc: bool | None = None
     limit: int | None = None
     limit_desc: bool | None = None
+    rank: int = 0  # how many come before: 1 for the second most expensive
     distinct: bool = False
     percent: bool = False
     spread: bool = False

@@ -90,7 +90,8 @@ def label(item: Scalar, language: str) -> str:
         case Agg(func=func, arg=arg) if arg is not None:
             if func == "count":
                 return f"{label(arg, language)}数量" if language == "zh" else f"number of different {label(arg, language)}"
-            return f"{funcs[func]} {label(arg, language)}"
+            words = label(arg, language)
+            return words if words.startswith(f"{funcs[func]} ") else f"{funcs[func]} {words}"  # the total price, not the total total price
         case Product(factors=factors):
             return " × ".join(phrase(factor) for factor in factors)
         case Spread(arg=arg):
@@ -160,7 +161,7 @@ def filters_in_words(query: Query | None, language: str) -> str:
         return ""
     hidden = {*(order.by for order in query.order), *query.group}
     conds = [cond for cond in query.where if not (isinstance(cond, Null) and cond.negated and cond.left in hidden)]
-    words = [condition(cond, language) for cond in conds] + [condition(cond, language) for cond in query.having]
+    words = list(dict.fromkeys(condition(cond, language) for cond in (*conds, *query.having)))
     if not words:
         return ""
     return f" ({'；'.join(words)})" if language == "zh" else f" ({', '.join(words)})"

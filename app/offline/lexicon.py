@@ -36,7 +36,7 @@ _GROUPS: Final = """
     airline carrier | plane aircraft airplane jet | airport airfield | flight | car automobile vehicle | truck lorry vehicle | ship vessel boat
     song track tune | singer artist musician vocalist performer band | album record | movie film picture | series show | author writer | cartoon
     book title | member reader subscriber user borrower | loan lending checkout borrowing | genre category kind type | nation country citizenship nationality
-    sex gender | salary wage pay income earnings | price cost fee charge rate | revenue sale turnover income | amount total sum | quantity
+    sex gender | salary wage pay income earnings | price cost fee charge rate fare | revenue sale turnover income | amount total sum | quantity
     bill invoice | payment transaction | order purchase | product item good article merchandise | warehouse depot storehouse | shipment delivery consignment parcel package
     mark grade score result point | city town municipality | state province | postcode zip zipcode postal | street address road | phone telephone
     mail email | manager boss supervisor head | maker manufacturer producer brand make | model | build make manufacture construct produce | date day time
@@ -199,6 +199,10 @@ NUMBERS: Final[dict[str, int]] = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
     "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "hundred": 100, "thousand": 1000, "once": 1, "twice": 2, "dozen": 12,
 }  # fmt: skip
+
+ORDINALS: Final[dict[str, int]] = {
+    word: place for place, words in enumerate(("second 2nd", "third 3rd", "fourth 4th", "fifth 5th"), 2) for word in words.split()
+}
 
 MONTHS: Final[dict[str, int]] = {
     name: number

@@ -15,8 +15,8 @@ from longtable.app.offline.followup import follow
 from longtable.app.offline.labels import condition
 from longtable.app.offline.logic import Query
 from longtable.app.offline.lookups import value_texts
-from longtable.app.offline.recall import best_match, content_words, recall
-from longtable.app.offline.smalltalk import described_name, is_rule, kind_of
+from longtable.app.offline.recall import asked, best_match, content_words, recall
+from longtable.app.offline.smalltalk import asked_place, described_name, is_rule, kind_of
 from longtable.app.offline.text import stem
 from longtable.app.offline.understand import chinese_names, draft_again, tokens_of, understand
 from longtable.app.offline.view import ToolResult, View, catalog_in, last_sql, values_in
@@ -70,6 +70,10 @@ def _decide(view: View, language: str) -> Decision:
         return Decision(text=_small_talk(kind, view, language))
     if is_rule(question):
         raise CannotRead("rule")
+    if place := asked_place(question):
+        if (said := asked(view, place, language)) is not None:
+            return Decision(text=said)
+        raise CannotRead("recall")
     if kind == "recall" and not _asks_again(question):
         if (said := recall(question, view, language)) is not None:
             return Decision(text=said)

@@ -2,7 +2,7 @@
 
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.draft import Sorting, Superlative
-from longtable.app.offline.lexicon import ADJECTIVES, DIMENSIONS, MORE_IS_BETTER, MORE_IS_WORSE, SUPERLATIVES
+from longtable.app.offline.lexicon import ADJECTIVES, DIMENSIONS, MORE_IS_BETTER, MORE_IS_WORSE, ORDINALS, SUPERLATIVES
 from longtable.app.offline.reading import measurable, of_dimension
 from longtable.app.offline.reading_numbers import Numbers
 from longtable.app.offline.text import lemma, split_name
@@ -109,7 +109,7 @@ class Ordering(Numbers):
                 self.draft.limit = int(following.number)
         for index, each in enumerate(self.cs):
             following = self.cs[index + 1] if index + 1 < len(self.cs) else None
-            if self.draft.limit is not None or each.kind != "number" or each.used or following is None:
+            if self.draft.limit is not None or each.kind != "number" or each.used or following is None or each.text.lower() in ORDINALS:
                 continue
             if following.is_op("sup", "most", "frequent") or (
                 following.kind == "mention" and self._has_superlative(index) and not self._have_before(index)
@@ -126,6 +126,7 @@ class Ordering(Numbers):
         for index, each in enumerate(self.cs):
             if each.used or not (each.is_op("sup", "most", "frequent") or (each.is_op("first", "top") and not self.cs[index].used)):
                 continue
+            self._rank(each)
             if each.is_op("first", "top"):
                 self._first(index)
                 continue
@@ -150,6 +151,15 @@ class Ordering(Numbers):
                     chunk = None
             kind = "dimension" if dimension else "most" if each.op == "most" or each.text.endswith(("number of", "amount of")) else "plain"
             self.draft.sups.append(Superlative(sign, kind, dimension, chunk, func))
+
+    def _rank(self, superlative: Chunk) -> None:
+        """'the second most expensive', 'the 3rd largest': those before it are passed over."""
+        before = next((each for each in self.all if each.order == superlative.order - 1), None)
+        place = ORDINALS.get(before.text.lower(), 0) if before is not None else 0
+        if before is not None and place:
+            before.used = True
+            self.draft.rank = place - 1
+            self.draft.leftover = [word for word in self.draft.leftover if word != before.text]
 
     def _aggregated(self, index: int) -> Chunk | None:
         """Return what an aggregate right after measures: 'the worst average delay'."""

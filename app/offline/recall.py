@@ -33,6 +33,19 @@ def recall(question: str, view: View, language: str) -> str | None:
     return f"When you asked “{asked}”, the answer was: {plain}"
 
 
+def asked(view: View, place: str, language: str) -> str | None:
+    """Return the user's first or last question before this one; None when it is not in the view any more."""
+    said = [turn.question for turn in view.turns[:-1] if turn.question]
+    if place == "first" and view.folded:
+        said = [finding.question for finding in view.findings]
+    if not said:
+        return None
+    text = said[0] if place == "first" else said[-1]
+    if language == "zh":
+        return f"你{'最先' if place == 'first' else '上一个'}问的是：“{text}”"
+    return f"Your {'first' if place == 'first' else 'last'} question was: “{text}”"
+
+
 def best_match(question: str, asked: Sequence[str]) -> int | None:
     """Return the place of the question most like `question` by its words of weight; the later one of equals."""
     wanted = content_words(question)

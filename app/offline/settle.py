@@ -114,7 +114,10 @@ class Settler(Subqueries):
         if draft.percent and not draft.groups:
             return self.share(base)
         if draft.sups:
-            return self.superlative(base)
+            ranked = self.superlative(base)
+            if draft.rank and (ranked.limit != 1 or not ranked.order):
+                raise CannotRead("order")
+            return replace(ranked, offset=draft.rank) if draft.rank else ranked
         if draft.computes:
             return self.computed(base)
         if draft.groups and not self.attribute_groups():

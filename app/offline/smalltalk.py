@@ -34,6 +34,22 @@ _RECALL = re.compile(
     r"|(?<![年月日号\d])之前|刚才问|问过|你(刚才|之前)?说|还记得|记得|提醒我|先前|早先|前面问", re.IGNORECASE)  # fmt: skip
 
 
+_ASKED = re.compile(
+    r"^\W*(what|which( question)?) (did|have|had) (i|we) (just )?(ask|asked)( you)?( about)?( (?P<a>first|last|before|previously|earlier|just now|at the (start|beginning)))?\W*$"
+    r"|^\W*what (was|is|were) (my|our|the) (very )?(?P<b>first|last|previous|earlier) (question|thing (i|we) asked)( (i|we) asked)?( you)?\W*$"
+    r"|^\W*我(?P<c>最先|最早|第一次|首先|一开始|刚才|上一个|之前)?(的问题|问)(了|过)?(你)?(的)?(是)?(什么|哪些|啥)\W*$"
+    r"|^\W*我的?(?P<d>第一个|上一个|前一个)问题是什么\W*$", re.IGNORECASE)  # fmt: skip
+
+
+def asked_place(question: str) -> str:
+    """Return which of the user's own questions is asked for: first or last, "" for none."""
+    match = _ASKED.match(question)
+    if match is None:
+        return ""
+    said = next((group.lower() for name in "abcd" if (group := match.group(name))), "")
+    return "first" if said in ("first", "最先", "最早", "第一次", "首先", "一开始", "第一个") or said.startswith("at the") else "last"
+
+
 _RULE = re.compile(
     r"\b(from now on|from here on|henceforth|going forward|for the rest of (this|the|our) (conversation|chat|talk)|in all (further|later|future) (answers|questions))\b|从现在(起|开始)|今后|以后都",
     re.IGNORECASE,

@@ -149,6 +149,8 @@ class Superlatives(Groups):
             found = by_dimension(self.scope, sup.dimension, tables)
             if found is None and sup.dimension == "size":
                 found = by_dimension(self.scope, "quality", tables)
+            if found is not None and sup.dimension == "size" and found[0].table not in tables and self.fans(tables[0], found[0].table):
+                raise CannotRead("dimension", sup.dimension)  # the largest order is no matter of one of its lines
             if found is not None:
                 return found
             raise CannotRead("dimension", sup.dimension)

@@ -9,6 +9,7 @@ from longtable.app.offline.text import is_chinese
 from longtable.app.offline.view import View
 
 NAME = "built-in analyst"
+_TABLES_SHOWN = 20
 _INTRO = {
     "en": "(I am the built-in analyst: rules, no language model. "
     "For a real model start with `--model provider:name` or set LONGTABLE_MODEL.)",
@@ -67,21 +68,31 @@ def help_text(catalog: Catalog, language: str) -> str:
 
 def tables_text(catalog: Catalog, language: str) -> str:
     """List the tables."""
-    named = sorted(catalog.tables.values(), key=lambda table: table.name.lower())[:60]
+    named = sorted(catalog.tables.values(), key=lambda table: table.name.lower())[:_TABLES_SHOWN]
     lines = [
         f"- {table.name}"
-        + (f" ({table.rows:,} {'行' if language == 'zh' else 'rows'})" if table.rows is not None else "")
+        + _rows_in_words(table, language)
         + f": {', '.join(c.name for c in table.columns[:12])}{' …' if len(table.columns) > 12 else ''}"
         for table in named
     ]
     total = max(catalog.total, len(named))
+    if not total:
+        return "数据库中没有表。" if language == "zh" else "There are no tables in this database."
+    if total > len(named):
+        lines.append(f"- 以及另外 {total - len(named)} 个表" if language == "zh" else f"- and {total - len(named)} more")
     head = f"数据库中有 {total} 个表：" if language == "zh" else f"There are {total} tables:" if total != 1 else "There is 1 table:"
     return head + "\n" + "\n".join(lines)
 
 
+def _rows_in_words(table: Table, language: str) -> str:
+    if table.rows is None:
+        return ""
+    return f" ({table.rows:,} 行)" if language == "zh" else f" ({table.rows:,} {'row' if table.rows == 1 else 'rows'})"
+
+
 def describe_text(table: Table, language: str) -> str:
     """Describe one table."""
-    rows = f" ({table.rows:,} {'行' if language == 'zh' else 'rows'})" if table.rows is not None else ""
+    rows = _rows_in_words(table, language)
     lines = [
         "- "
         + " ".join(part for part in (c.name, c.type, "(primary key)" * c.primary, c.references and f"-> {c.references}", c.comment) if part)

@@ -13,6 +13,7 @@ from longtable.app.offline.logic import (
 from longtable.app.offline.text import lemma, split_name
 
 SHOWN = 10
+_UNCOUNTED = frozenset(["weather", "data", "news", "inventory", "stock", "equipment", "staff", "personnel", "feedback", "attendance"])
 _TIES = {"en": " Others may share this value: ask for the top 5 to see them.", "zh": "可能有并列：可以问前 5 个。"}
 
 
@@ -70,6 +71,11 @@ def _ranked(query: Query | None, language: str) -> str:
         return ""
     order = query.order[0]
     what = label(order.by, language)
+    if query.offset:
+        place = query.offset + 1
+        if language == "zh":
+            return f"按{what}{'从大到小' if order.desc else '从小到大'}排第 {place} 的是："
+        return f"Number {place} by {what}, {'highest' if order.desc else 'lowest'} first: "
     if language == "zh":
         return f"{what}{'最大' if order.desc else '最小'}的是："
     return f"With the {'highest' if order.desc else 'lowest'} {what}: "
@@ -88,6 +94,8 @@ def _counted(query: Query, item: Agg, value: str, raw: object, filters: str, lan
             else f"共有 {value} 个{what}{in_brackets(filters)}。"
         )
     single = raw == 1
+    if what.split()[-1] in _UNCOUNTED:
+        return f"There {'is' if single else 'are'} {value} {'row' if single else 'rows'} of {what}{filters}."
     noun = " ".join([*what.split()[:-1], lemma(what.split()[-1]) if single else plural(what.split()[-1])])
     return f"There {'is' if single else 'are'} {value} {noun}{filters}."
 
