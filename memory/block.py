@@ -1,6 +1,8 @@
 """The memory block: what folds left of the earlier conversation, as a call shows it."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
 
 from longtable.memory.frame import Frame
 from longtable.memory.ledger import LedgerLine
@@ -9,7 +11,10 @@ from longtable.memory.pin_view import fit_pins, live_pins, render_pins
 from longtable.memory.pins import Pin
 from longtable.memory.summary import language_of, render_memory
 from longtable.memory.thread import Thread
+from longtable.memory.tokens import counter
 
+LEAST_LINE = 12
+"""Tokens that a line of the ledger has at least."""
 _RANGE = {"en": "It stands for messages m1-m{count} of the transcript.", "zh": "它代表会话记录中的消息 m1-m{count}。"}
 
 
@@ -53,25 +58,39 @@ def memory_of(thread: Thread, frame: Frame) -> Memory:
     return Memory(
         text=record["summary"] if record else "",
         pins=pins_text(pins, frame, language),
-        ledger=ledger_text(ledger_of(thread), frame, language),
+        ledger=ledger_text(*ledger_of(thread, frame), frame, language),
         language=language,
         count=record["count"] if record else 0,
     )
 
 
-def ledger_of(thread: Thread) -> list[LedgerLine]:
-    """Return every query of the folded rounds, oldest first, those of excluded messages left out."""
-    lines = [LedgerLine.from_json(line) for record in thread.chain for line in record.get("ledger", ())]
-    return [line for line in lines if line.message_id not in thread.excluded]
+def ledger_of(thread: Thread, frame: Frame) -> tuple[list[LedgerLine], int]:
+    """Return the newest queries of the folded rounds, oldest first, as many as could fit, and how many came before them.
+
+    Those of excluded messages are left out.
+    """
+    most = frame.ledger_tokens // LEAST_LINE + 1
+    stored: list[Any] = []
+    for record in reversed(thread.chain):
+        stored = [*record.get("ledger", ()), *stored] if len(stored) < most else stored
+    earlier = sum(len(record.get("ledger", ())) for record in thread.chain) - len(stored[-most:])
+    lines = [LedgerLine.from_json(line) for line in stored[-most:]]
+    return [line for line in lines if line.message_id not in thread.excluded], earlier
 
 
 def pins_text(pins: list[Pin], frame: Frame, language: str) -> str:
     """Return the pins within their budget."""
-    kept, gone = fit_pins(pins, frame.pin_tokens, frame.counter.text)
+    kept, gone = fit_pins(pins, frame.pin_tokens, partial(_tokens, frame.encoding))
     return render_pins(kept, language, gone) if kept else ""
 
 
-def ledger_text(lines: list[LedgerLine], frame: Frame, language: str) -> str:
+def ledger_text(lines: list[LedgerLine], earlier: int, frame: Frame, language: str) -> str:
     """Return the ledger within its budget, newest queries first to stay."""
-    kept, gone = fit_ledger(lines, frame.ledger_tokens, frame.counter.text, language)
-    return render_ledger(kept, language, gone) if kept else ""
+    kept, gone = fit_ledger(lines, frame.ledger_tokens, partial(_tokens, frame.encoding), language)
+    return render_ledger(kept, language, earlier + gone) if kept else ""
+
+
+@lru_cache(maxsize=16_384)
+def _tokens(encoding: str, text: str) -> int:
+    """Count a line of the block: the same lines are fitted again before each call."""
+    return counter(encoding).text(text)

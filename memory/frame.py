@@ -40,11 +40,6 @@ class Frame:
         return self._bounded(self.policy.threshold)
 
     @property
-    def ahead_tokens(self) -> int:
-        """Return the tokens at which a fold is made ahead of the next turn."""
-        return int(self.threshold_tokens * self.policy.ahead_share)
-
-    @property
     def target_tokens(self) -> int:
         """Return the tokens a view should have after a fold."""
         return self._share(self.policy.target)

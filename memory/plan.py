@@ -21,6 +21,9 @@ WORTH = 0.05
 """Least a fold must take, as a share of the threshold: where system prompt, tools and the newest rounds alone are over it,
 a summary of next to nothing would be asked for every turn."""
 
+RECENT = 3
+"""Newest rounds from which the size of the next one is guessed."""
+
 When = Literal["due", "ahead", "asked"]
 """Why a fold is looked for: before a call, after an answer (ahead of the next turn), or because a person asked."""
 
@@ -41,7 +44,8 @@ class Fold:
 def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
     """Return what to fold now, oldest rounds first, or None when nothing is due or nothing can be folded.
 
-    Due: the view is over the threshold (`ahead`: over `ahead_share`) or one of the policy's triggers is met, the thread
+    Due: the view is over the threshold (`ahead`: with one more round like the largest of the newest few it would be) or one
+    of the policy's triggers is met, the thread
     has `min_messages` and `min_new_messages` came since the last fold. A view that would not fit the limit at all, a
     provider's overflow (`frame.ceiling`), or a person who asked waives the counts of messages and the least a fold takes.
     The newest round is never folded; fewer than `keep_rounds` and `keep_messages` stay only where so many do not fit.
@@ -87,7 +91,15 @@ def _is_due(layout: Layout, when: When) -> bool:
 
 def _is_over(layout: Layout, when: When) -> bool:
     frame = layout.frame
-    return layout.parts.total > (frame.ahead_tokens if when == "ahead" else frame.threshold_tokens)
+    coming = _coming(layout) if when == "ahead" else 0
+    return layout.parts.total + coming > frame.threshold_tokens
+
+
+def _coming(layout: Layout) -> int:
+    """Return the tokens the next round may take: those of the largest of the newest few, within reason."""
+    newest = split_rounds(layout.messages)[-RECENT:]
+    largest = max((sum(map(layout.frame.counter.message, round_)) for round_ in newest), default=0)
+    return min(largest, layout.frame.threshold_tokens // 4)
 
 
 def _many(layout: Layout) -> bool:
@@ -119,6 +131,7 @@ def _beside_summary(layout: Layout) -> int:
     """Return the most tokens that pins and ledger take once all unfolded rounds are folded."""
     thread, frame, count = layout.thread, layout.frame, layout.frame.counter.text
     pins = live_pins([*thread.pins, *heuristic_pins(thread.unfolded)])
-    lines = [*ledger_of(thread), *ledger_lines(thread.unfolded, dialect=frame.dialect)]
+    folded, earlier = ledger_of(thread, frame)
+    lines = [*folded, *ledger_lines(thread.unfolded, dialect=frame.dialect)]
     language = layout.memory.language
-    return count(pins_text(pins, frame, language)) + count(ledger_text(lines, frame, language))
+    return count(pins_text(pins, frame, language)) + count(ledger_text(lines, earlier, frame, language))

@@ -20,7 +20,6 @@ _SHARES = (
     "breaker_share",
     "pin_share",
     "ledger_share",
-    "ahead_share",
 )
 _LEAST = {
     "keep_rounds": 1,
@@ -86,12 +85,10 @@ class CompactionPolicy:
     """Where memory stands: inside the one "system" message, or as a message of its own of the "assistant" or "user"."""
     rebuild_every: int = 5
     """Every so many folds the summary is made from the originals again; 0: never."""
-    rebuild_windows: int = 4
-    """A summary is made from the originals only where these fill at most so many windows of the summariser."""
+    rebuild_windows: int = 1
+    """A summary is made from the originals only where these fill at most so many windows of the summariser: each is a call."""
     ahead: bool = True
-    """Fold after the answer when the view is over `ahead_share`, so that the next turn need not wait."""
-    ahead_share: float = 0.9
-    """Share of the threshold at which a fold is made after the answer."""
+    """Fold after the answer when one more round like the newest would pass the threshold: the next turn need not wait."""
     retire_after: int | None = 1_000
     """Folded messages leave the live transcript for the archive once it holds more than this; None: never."""
     version: int = 2

@@ -43,7 +43,7 @@ def test_ahead_of_time_is_a_setting_and_without_it_the_fold_comes_before_a_call(
 
 
 def test_the_next_turn_finds_its_room_already_made() -> None:
-    conversation = thread(policy=CompactionPolicy(ahead_share=0.75))
+    conversation = thread()
     due = [event for event in of_type(talk(conversation, 30), "context_compressed") if not event["ahead"]]
     assert due == []
 

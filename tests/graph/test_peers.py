@@ -162,7 +162,6 @@ def test_06_a_tail_that_is_over_the_trigger_alone_asks_no_summary_every_turn() -
     turns = 60
     for made in talking.hear(plain_talk(turns, words=8)):
         assert made.view.parts.total <= talking.frame.hard_tokens
-    assert talking.frame.ahead_tokens < 3_300
     assert sum(map(len, talking.asked)) <= turns / 5
 
 

@@ -29,7 +29,6 @@ def test_the_defaults_are_those_of_the_design() -> None:
         ("strategy", ""),
         ("strategy", "window"),
         ("retire_after", -1),
-        ("ahead_share", 1.5),
     ],
 )
 def test_a_wrong_number_is_refused_by_name(field: str, value: float) -> None:
