@@ -46,6 +46,7 @@ REQUEST_WORDS = 14
 WRAPPED = 60
 """Characters from which a line that goes on in lower case is taken for a wrapped one."""
 
+_LABEL = re.compile(r"(?:[^:：]{1,12}|\w+ \d+)[:：]\s*(\S.*)")
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|approx|mr|mrs|ms|dr|no|st|fig|cf|u\.s)|\b[a-z])\.$", re.IGNORECASE)
 _STOP = re.compile(r"[。！？；;\n]+[”’」』\"'）)]*|[.!?]+[\"'”’)\]]*(?=\s|$)")
@@ -116,6 +117,9 @@ def _kind(text: str) -> str:
     body, polite = _core(text)
     if not body or (" " not in body and not CJK.search(body)):
         return ""  # one word alone says nothing that lasts
+    labelled = _LABEL.match(body)
+    if labelled and (REQUEST_EN.match(labelled[1]) or REQUEST_ZH.match(labelled[1]) or _asks(labelled[1], labelled[1])):
+        return _kind(labelled[1])  # "question 3: show me ...": what counts is behind the label
     clauses = [
         _FILLER.sub("", clause.strip(), count=1) if _FILLER.match(clause.strip()) else clause.strip() for clause in _CLAUSE.split(body)
     ]
