@@ -385,6 +385,6 @@ def test_a_pin_is_plain_json(pin: Pin) -> None:
     assert Pin.from_json(json.loads(json.dumps(pin.as_json()))) == pin
 
 
-@pytest.mark.parametrize("text", ["Question 3: show me 35 rows of flights.", "Task: list all carriers", "第3题：显示35行航班", "Q7: how many?"])
+@pytest.mark.parametrize("text", ["Question 3: show me 35 rows of flights.", "Task: list all carriers", "第3题：显示35行航班"])
 def test_a_label_before_a_request_makes_it_no_rule(text: str) -> None:
     assert heuristic_pins([HumanMessage(text, id="m")]) == []
