@@ -9,8 +9,8 @@ EXTENSION_TYPES = frozenset(
     {"citext", "cube", "geography", "geometry", "halfvec", "hstore", "isbn", "ltree", "lquery", "sparsevec", "vector"}
 )
 BUILT_IN_TYPES = frozenset({
-    "bit", "box", "bpchar", "circle", "jsonpath", "line", "lseg", "macaddr", "macaddr8", "name", "path", "pg_lsn", "point", "polygon",
-    "timetz", "tsquery", "tsvector", "varbit",
+    "bit", "box", "bpchar", "char", "cidr", "circle", "jsonpath", "line", "lseg", "macaddr", "macaddr8", "name", "path", "pg_lsn",
+    "point", "polygon", "timetz", "tsquery", "tsvector", "varbit",
 })  # fmt: skip
 """Types that sqlglot does not know, and that name nothing."""
 
