@@ -47,7 +47,7 @@ _FUNCS: dict[str, type[exp.AggFunc]] = {"sum": exp.Sum, "avg": exp.Avg, "min": e
 
 
 def render(query: Query, dialect: str) -> str:
-    """Return the SQL text of `query` in `dialect` ("sqlite" or "duckdb")."""
+    """Return the SQL text of `query` in `dialect` ("sqlite", "duckdb" or "postgres")."""
     return tree(query, dialect).sql(dialect=dialect)
 
 
@@ -65,9 +65,14 @@ class _Composer:
     def __init__(self, dialect: str, qualify: bool) -> None:
         self.dialect, self.qualify = dialect, qualify
 
+    def identifier(self, name: str) -> exp.Identifier:
+        """Return a name; PostgreSQL folds capitals that are not quoted."""
+        found = identifier(name)
+        return exp.to_identifier(name, quoted=True) if self.dialect == "postgres" and name != name.lower() else found
+
     def select(self, query: Query) -> exp.Select:
         items = [self.scalar(item) for item in query.select] or [exp.Star()]
-        select = exp.select(*items).from_(exp.Table(this=identifier(query.base)))
+        select = exp.select(*items).from_(exp.Table(this=self.identifier(query.base)))
         for join in query.joins:
             select = self.join(select, join)
         for cond in query.where:
@@ -86,15 +91,15 @@ class _Composer:
 
     def join(self, select: exp.Select, join: Join) -> exp.Select:
         on = exp.and_(*(exp.EQ(this=self.column(left), expression=self.column(right)) for left, right in join.pairs))
-        return select.join(exp.Table(this=identifier(join.table)), on=on, join_type="left" if join.outer else "")
+        return select.join(exp.Table(this=self.identifier(join.table)), on=on, join_type="left" if join.outer else "")
 
     def order(self, order: Order) -> exp.Ordered:
         return exp.Ordered(this=self.scalar(order.by), desc=order.desc, nulls_first=False)
 
     def column(self, col: Col) -> exp.Expr:
-        table = identifier(col.table) if self.qualify and col.table else None
-        column = exp.Column(this=identifier(col.name), table=table)
-        return exp.Cast(this=column, to=exp.DataType.build("DOUBLE" if self.dialect == "duckdb" else "REAL")) if col.cast else column
+        table = self.identifier(col.table) if self.qualify and col.table else None
+        column = exp.Column(this=self.identifier(col.name), table=table)
+        return exp.Cast(this=column, to=exp.DataType.build("REAL" if self.dialect == "sqlite" else "DOUBLE")) if col.cast else column
 
     def scalar(self, item: Scalar) -> exp.Expr:
         match item:
@@ -141,8 +146,10 @@ class _Composer:
                 this=exp.cast(exp.Floor(this=exp.Div(this=year, expression=exp.Literal.number("10.0"))), "INT"),
                 expression=exp.Literal.number(10),
             )
-        if self.dialect == "duckdb":
+        if self.dialect != "sqlite":
             stamp = exp.cast(column, "TIMESTAMP")
+            if bucket.unit == "month" and self.dialect == "postgres":
+                return exp.Anonymous(this="TO_CHAR", expressions=[stamp, exp.Literal.string("YYYY-MM")])
             if bucket.unit == "month":
                 return exp.Anonymous(this="STRFTIME", expressions=[stamp, exp.Literal.string("%Y-%m")])
             if bucket.unit == "day":
@@ -187,7 +194,7 @@ class _Composer:
     def like(self, cond: Like) -> exp.Expr:
         escaped = re.sub(r"([\\%_])", r"\\\1", cond.text)
         pattern = {"contains": f"%{escaped}%", "starts": f"{escaped}%", "ends": f"%{escaped}"}[cond.how]
-        kind = exp.ILike if self.dialect == "duckdb" else exp.Like  # LIKE of SQLite disregards case
+        kind = exp.Like if self.dialect == "sqlite" else exp.ILike  # LIKE of SQLite disregards case
         like: exp.Expr = kind(this=self.column(cond.left), expression=exp.Literal.string(pattern))
         if escaped != cond.text:
             like = exp.Escape(this=like, expression=exp.Literal.string("\\"))

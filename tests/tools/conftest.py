@@ -6,15 +6,13 @@ from pathlib import Path
 import pytest
 
 from longtable.tools.database import Database
-from tests.support.postgres import stop_postgres_server
 from tests.tools.databases import DIALECTS, FILE_DIALECTS, Place, make, open_at
 
 
 @pytest.fixture(scope="session")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Place]]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
     folder = tmp_path_factory.mktemp("databases")
-    yield {dialect: make(folder, dialect) for dialect in DIALECTS}
-    stop_postgres_server()
+    return {dialect: make(folder, dialect) for dialect in DIALECTS}
 
 
 @pytest.fixture(scope="session")
