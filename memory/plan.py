@@ -44,7 +44,7 @@ class Fold:
 def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
     """Return what to fold now, oldest rounds first, or None when nothing is due or nothing can be folded.
 
-    Due: the view is over the threshold (`ahead`: with one more round like the largest of the newest few it would be) or one
+    Due: the view is over the threshold (`ahead`: with one more round like the newest few it would be) or one
     of the policy's triggers is met, the thread
     has `min_messages` and `min_new_messages` came since the last fold. A view that would not fit the limit at all, a
     provider's overflow (`frame.ceiling`), or a person who asked waives the counts of messages and the least a fold takes.
@@ -96,10 +96,9 @@ def _is_over(layout: Layout, when: When) -> bool:
 
 
 def _coming(layout: Layout) -> int:
-    """Return the tokens the next round may take: those of the largest of the newest few, within reason."""
+    """Return the tokens the next round may take: the mean of the newest few."""
     newest = split_rounds(layout.messages)[-RECENT:]
-    largest = max((sum(map(layout.frame.counter.message, round_)) for round_ in newest), default=0)
-    return min(largest, layout.frame.threshold_tokens // 4)
+    return sum(layout.frame.counter.message(message) for round_ in newest for message in round_) // max(1, len(newest))
 
 
 def _many(layout: Layout) -> bool:
