@@ -83,6 +83,7 @@ class Draft:
     spent: bool = False  # 'how much': money, or an amount that is yet to be found
     rest: bool = False
     pron: bool = False
+    never: bool = False
     back: bool = False  # 'those', 'that shop': speaks of rows that an earlier question found
     alternative: bool = False  # an 'or' between conditions or columns
     listing: bool = False

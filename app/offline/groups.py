@@ -51,6 +51,8 @@ class Groups(Listing):
     def share(self, base: str) -> Query:
         conds = tuple(cond for table, conds in self.filters() for cond in conds if table == base)
         others = [table for table, _ in self.filters() if table != base]
+        conds += tuple(self.extra)
+        self.extra = []
         if not conds or others:
             raise CannotRead("percent")
         self.draft.filters = []

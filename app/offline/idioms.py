@@ -3,24 +3,33 @@
 import itertools
 
 from longtable.app.offline.catalog import Catalog
-from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.chunks import UNTRUE, Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.lexicon import MEASURE_UNITS, UNIT_WORDS
+from longtable.app.offline.linking import hits
 from longtable.app.offline.text import lemma, split_name, stem
 
 _HOMES = frozenset([
     "collection", "catalog", "catalogue", "system", "database", "file", "record", "book", "register", "registry", "list", "inventory",
     "archive", "portfolio", "books", "roster", "roll", "payroll", "premises", "site", "network", "fleet", "world", "company", "organization",
-    "organisation", "business", "data", "dataset", "sample", "program", "programme", "total", "place", "range", "line-up", "lineup",
+    "organisation", "business", "data", "dataset", "sample", "program", "programme", "total", "place", "range", "line-up", "lineup", "zoo", "museum", "library", "school", "hospital", "farm", "shop", "store", "hotel", "gym", "clinic", "university",
+    "bank", "club", "festival", "restaurant", "warehouse", "factory", "park", "garden", "gallery", "theatre", "theater", "cinema", "airline",
+    "league", "stock",
 ])  # fmt: skip
 _GROUPS_OF_PEOPLE = frozenset(["staff", "crew", "team", "club", "family", "board", "faculty", "cast", "band", "personnel", "committee"])
 _RATES = frozenset(["hourly", "daily", "monthly", "weekly", "annual", "yearly", "salary", "wage", "rate", "pay", "fee", "price", "cost"])
+_ADVERBS = {"hourly": "hour", "daily": "day", "monthly": "month", "yearly": "year", "annual": "year", "nightly": "night"}
+_CHARGED = frozenset(["cost", "costs", "earn", "earns", "earned", "make", "makes", "pay", "paid", "pays", "charge", "charges", "fee", "rate", "wage", "salary", "rent"])
 _GOT = frozenset("""
     draw drew draws drawn attract attracted attracts see sees saw log logged receive record records record generate generated generates
     bring brought brings gather gathered collect collected racked accumulated boast boasts feature features featured employ employs employed
     enjoy enjoyed get got gets count counts counted cover covers covered pull pulled complete completed produce produced score scored contain contains
     took take takes process processed handle handled complete book booked place placed rack put submitted submit filed file raised raise issue issued
 """.split())  # fmt: skip
+_OWN = frozenset("represent cover manage supervise advise support use host train assist mentor coach organise organize recommend prefer speak ride".split())  # noqa: SIM905
+_FIXED = frozenset(["file", "record", "records", "books", "payroll", "roster", "site"])
+_OPPOSITES = {"failed": "passed", "offline": "online", "rejected": "approved", "absent": "present", "denied": "approved", "disabled": "enabled"}
+_TURNED = frozenset("dislike avoid lack miss hate skip refuse lose lost missed avoided reject rejected cancel cancelled".split())  # noqa: SIM905
 _AFTER_CARE = frozenset(["look", "looks", "looking", "looked"])
 
 
@@ -31,6 +40,9 @@ def stand_aside(chunks: list[Chunk], catalog: Catalog) -> None:
     _members_of_staff(chunks)
     _verbs_of_rankings(chunks)
     _rates(chunks, catalog)
+    _untrue(chunks, catalog)
+    _last_verb(chunks)
+    _verb_of_value(chunks)
     _looked_after(chunks)
     _to_do(chunks, catalog)
 
@@ -67,7 +79,10 @@ def _general_homes(chunks: list[Chunk]) -> None:
         step = place + 1
         while step < len(chunks) and chunks[step].kind == "filler" and chunks[step].word in ("the", "our", "this", "your", "my", "whole", "entire"):
             step += 1
-        if step < len(chunks) and chunks[step].kind in ("word", "filler") and lemma(chunks[step].word) in _HOMES and not chunks[step].name:
+        fixed = each.word == "on" and step < len(chunks) and chunks[step].word in _FIXED and chunks[step].best < 0.95
+        if fixed and chunks[step].kind in ("word", "filler", "mention"):
+            each.kind = chunks[step].kind = "filler"
+        elif step < len(chunks) and chunks[step].kind in ("word", "filler") and lemma(chunks[step].word) in _HOMES and not chunks[step].name:
             if step + 1 < len(chunks) and chunks[step + 1].kind in ("mention", "value") and chunks[step].kind == "word":
                 continue
             each.kind = chunks[step].kind = "filler"
@@ -95,6 +110,11 @@ def _verbs_of_rankings(chunks: list[Chunk]) -> None:
 def _rates(chunks: list[Chunk], catalog: Catalog) -> None:
     """'more than 12 an hour', '500 euros per month': said of a rate, the time is in its column."""
     rated = any(_RATES & set(column.words) for table in catalog.tables.values() for column in table.columns)
+    adverbs = {word for table in catalog.tables.values() for column in table.columns for word in column.words} & set(_ADVERBS)
+    for before, unit in itertools.pairwise(chunks):
+        spoken = {each.word for each in chunks[: unit.order]} | {each.word for each in chunks[unit.order :]}
+        if before.is_op("each") and unit.kind == "unit" and spoken & _CHARGED and any(_ADVERBS[word] == unit.unit for word in adverbs):
+            before.kind, before.op, unit.kind, unit.unit, unit.hits = "filler", "", "filler", "", ()
     for place, each in enumerate(chunks):
         if each.kind != "number" or not rated:
             continue
@@ -107,6 +127,41 @@ def _rates(chunks: list[Chunk], catalog: Catalog) -> None:
         if (joiner.word in ("a", "an") or joiner.is_op("each")) and unit.kind == "unit" and unit.unit in ("hour", "day", "month", "year", "week"):
             joiner.kind, joiner.op = "filler", ""
             unit.kind, unit.unit, unit.hits = "filler", "", ()
+
+
+def _untrue(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'inactive clients', 'unpaid invoices': a column of flags denied."""
+    for each in chunks:
+        prefix = next((p for p in ("non-", "non", "in", "un") if each.word.startswith(p) and len(each.word) > len(p) + 3), "")
+        if each.kind != "word" or not (prefix or each.word in _OPPOSITES) or each.name:
+            continue
+        rest = _OPPOSITES.get(each.word) or each.word.removeprefix(prefix)
+        flags = [
+            hit
+            for hit in hits((rest,), rest, catalog)
+            if hit.score >= 0.9 and (column := catalog.column(hit.table, hit.column)) is not None and column.truth is not None
+        ]
+        if flags:
+            each.kind, each.arg, each.hits = "mention", UNTRUE, tuple(flags)
+
+
+def _last_verb(chunks: list[Chunk]) -> None:
+    """'how many tickets did Borealis raise?': the verb at the end says no more than that they are its own."""
+    said = [each for each in chunks if each.kind != "comma"]
+    asked = any(each.word in ("did", "does", "do") for each in said)
+    verb = said[-1] if said else None
+    if verb is None or not asked or verb.kind != "word" or verb.name or verb.quoted or verb.word not in _GOT | _OWN:
+        return
+    verb.kind = "filler"
+
+
+def _verb_of_value(chunks: list[Chunk]) -> None:
+    """'animals that eat plants', 'students speaking French': the value says which column, the verb nothing more."""
+    told = [each for each in chunks if each.kind != "filler"]
+    for before, verb, value in zip(told, told[1:], told[2:], strict=False):
+        if verb.kind == "word" and verb.text.islower() and before.kind == "mention" and entity(before) and value.kind == "value":
+            if verb.word.isalpha() and verb.word not in _TURNED:
+                verb.kind = "filler"
 
 
 def _looked_after(chunks: list[Chunk]) -> None:

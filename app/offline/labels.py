@@ -25,6 +25,7 @@ from longtable.app.offline.logic import (
 from longtable.app.offline.text import lemma, split_name
 
 _CELL = 60
+_PREFIXES = frozenset(["tbl", "dim", "fact"])
 _FUNCS = {
     "en": {"avg": "average", "sum": "total", "min": "lowest", "max": "highest", "count": "number of"},
     "zh": {"avg": "平均", "sum": "总", "min": "最小", "max": "最大", "count": "数量"},
@@ -192,7 +193,8 @@ def phrase(col: Col) -> str:
 
 def plain(table: str) -> str:
     """Return a table in words."""
-    return " ".join(split_name(table)) if table.isascii() else table
+    words = split_name(table) if table.isascii() else ()
+    return " ".join(words[1:] if len(words) > 1 and words[0] in _PREFIXES else words) or table
 
 
 def plural_of(table: str) -> str:

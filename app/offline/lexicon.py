@@ -22,10 +22,10 @@ ABBREVIATIONS: Final[dict[str, tuple[str, ...]]] = {
     "telephone": ("tel", "phone"), "description": ("desc", "descr"), "category": ("cat",), "customer": ("cust",), "product": ("prod", "prd"),
     "longitude": ("lon", "lng", "long"), "latitude": ("lat",), "altitude": ("alt",), "destination": ("dest",), "arrival": ("arr",),
     "departure": ("dep",), "actual": ("act",), "scheduled": ("sched",), "transaction": ("txn", "trans"), "account": ("acct", "acc"),
-    "year": ("yr",), "month": ("mon", "mth"), "minute": ("min",), "second": ("sec",), "hour": ("hr",), "kilometer": ("km",),
+    "date": ("dt", "at", "on"), "closing": ("close", "closed"), "year": ("yr",), "month": ("mon", "mth"), "minute": ("min",), "second": ("sec",), "hour": ("hr",), "kilometer": ("km",),
     "kilogram": ("kg",), "millisecond": ("ms", "msec"), "percent": ("pct",), "percentage": ("pct",), "temperature": ("temp",), "pressure": ("pres",),
     "weight": ("wt", "wgt"), "height": ("ht", "hgt"), "organization": ("org",), "reference": ("ref",), "sequence": ("seq",), "name": ("nm",),
-    "date": ("dt",), "birthday": ("dob", "birthdate"), "birth": ("dob",), "status": ("stat",), "position": ("pos",), "language": ("lang",),
+    "birthday": ("dob", "birthdate"), "birth": ("dob",), "status": ("stat",), "position": ("pos",), "language": ("lang",),
     "horsepower": ("hp",), "mileage": ("mpg",), "value": ("val",), "maximum": ("max",), "minimum": ("min",), "level": ("lvl",), "message": ("msg",),
 }  # fmt: skip
 
@@ -69,6 +69,7 @@ DIMENSIONS: Final[dict[str, tuple[str, ...]]] = {
     "sale": ("sale", "revenue", "turnover", "total", "amount", "fee", "payment"),
     "revenue": ("revenue", "sale", "turnover", "total", "amount", "fee", "payment"),
     "turnover": ("turnover", "revenue", "sale", "total", "amount", "fee", "payment"),
+    "money": ("amount", "paid", "payment", "price", "revenue", "total", "fee", "cost"),
     "wealth": ("wealth", "worth", "balance", "income", "salary", "money", "revenue"),
     "pay": ("salary", "wage", "pay", "income", "compensation"),
     "quality": ("rating", "score", "grade", "mark", "rank", "star", "point"),
@@ -240,7 +241,7 @@ FILLERS: Final = frozenset("""
     been both's even still ever already yet again more's first's s t re ve ll d m please? check look looking let pull fetch compute calculate determine
     identify retrieve report return display could've number's amount's their's much say what'd per's go going be't ago
     treat treated treats teach teaches taught give gave given carry carried carries operate operated operates serve served serves
-    receive received receives write wrote writes sing sang sings perform performed performs study studies studied lend lent borrow borrowed borrows
+    worth valued receive received receives write wrote writes sing sang sings perform performed performs study studies studied lend lent borrow borrowed borrows
     earn earns earned cost costs spend spends spent pay pays paid weigh weighs last lasts lasted ship shipped deliver delivered order ordered
     fly flies flew flown leave leaves left depart departs departed arrive arrives arrived land lands landed drive drives drove driven
     contain contains hire hired employ employed employs born build built made manufactured open opened start started end ended
@@ -310,7 +311,7 @@ VERB_TABLES: Final[dict[str, str]] = {
 }  # fmt: skip
 VERB_DIMENSIONS: Final[dict[str, str]] = {
     "cost": "price", "costs": "price", "weigh": "weight", "weighs": "weight", "weighed": "weight", "last": "length", "lasts": "length", "lasted": "length",
-    "took": "length", "take": "length", "takes": "length", "earn": "pay", "earns": "pay", "earned": "pay",
+    "took": "length", "take": "length", "takes": "length", "earn": "pay", "earns": "pay", "earned": "pay", "worth": "price", "valued": "price",
 }  # fmt: skip
 UNIT_DIMENSIONS: Final[dict[str, str]] = {
     "foot": "height", "meter": "height", "metre": "height", "mile": "length", "km": "length", "kilometer": "length", "minute": "length", "kg": "weight",

@@ -92,6 +92,8 @@ class Listing(Measures):
         if column is not None and (whole := self.whole_day(column.table, chunk)):
             return whole
         words = chunk.text.lower().split()
+        if "of" in words and lemma(words[0]) == "name":
+            words = words[:1]  # names of students
         if lemma(words[-1]) in ("name", "fullname") and not {"first", "last", "middle", "given", "family", "user", "company"} & set(words):
             home = self.named(chunk, column)
             exact = column is not None and home is not None and column.table == home.name and _best(chunk, column) >= 0.98

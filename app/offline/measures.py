@@ -35,6 +35,8 @@ _UNITS: dict[str, Unit] = {
 
 MANY_COLUMNS = 15
 _PRICES = frozenset(["price", "cost", "fee", "rate", "salary", "wage", "amount"])
+_AMOUNTS = frozenset(["amount", "total", "value", "price", "cost", "paid", "payment"])
+_PAID = frozenset("payment sale donation fee fine expense purchase deposit refund transaction contribution claim loan invoice bill salary bonus order".split())  # noqa: SIM905
 _TRADED = frozenset(["sold", "bought", "ordered", "purchased", "shipped", "delivered"])
 
 
@@ -109,8 +111,13 @@ class Measures(Subject):
         )
         if chunk.arg == PRODUCT and column is not None:
             return self.product(column)
-        if column is None and entity(chunk) and func == "sum":
-            raise CannotRead("sum", chunk.text)
+        if column is None and (table := entity(chunk)) and func == "sum":
+            home = self.catalog.table(table)
+            money = [each for each in (home.columns if home else ()) if each.is_number and not each.is_id and _AMOUNTS & {lemma(word) for word in each.words}]
+            if len(money) != 1 or not home or not _PAID & {lemma(word) for word in home.words}:
+                raise CannotRead("sum", chunk.text)
+            self.need(table)
+            return as_number(money[0])  # total payments: the sum of their amounts
         if column is None:
             column = choose(self.scope, chunk, lambda column: column.is_number or column.is_date)
         if column is None and (table := entity(chunk)):

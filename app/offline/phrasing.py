@@ -29,6 +29,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r",? (?:from )?(?:least|fewest|low(?:est)?|small(?:est)?) to (?:most|high(?:est)?|big(?:gest)?|larg(?:e|est))(?: first)?$", " ascending"),
         (r"\b(?:on|in) average\b", "on average"),
         (r"\bhow much money\b", "how much"),
+        (r"[, ]+(?:so far|to date|until now|up to now|right now|at the moment|at present|these days|nowadays|as of (?:now|today)|in all|all in all|for us|with us|to us)(?=\W*$)", ""),
         (r"\b(?:joint|all)[- ]time (?=best|highest|most)", ""),
         (r"\bbetween (\S+) to (\S+)", r"between \1 and \2"),
         (r"\b(\d+(?:\.\d+)?) ?(?:-|–) ?(\d+(?:\.\d+)?)(?= (?:kg|km|years|minutes|hours|days|dollars|euros)\b)", r"between \1 and \2"),

@@ -30,6 +30,7 @@ class Conditions(Reading):
         for index, each in enumerate(self.cs):
             if not each.is_op("neg") or each.used:
                 continue
+            self.draft.never |= "never" in each.text.lower().split()
             end = self._scope_end(index)
             scope = [c for c in self.cs[index + 1 : end] if not c.used]
             last = self.cs[end].place if end < len(self.cs) else 10_000
@@ -80,6 +81,9 @@ class Conditions(Reading):
             table = found is not None and self.cs[found].hits[0].is_table
             if each.op == "present" and each.text in ("given", "known", "recorded") and (found is None or table):
                 each.used = True  # 'has given', 'are known': a verb
+            elif each.text.lower().split()[-1] in ("empty", "vacant") and table:
+                each.used = True
+                self.draft.absent.append(Draft(words=("used",)))  # enclosures that are empty: without any
             elif found is not None and not self.cs[found].used and not table:
                 each.used = True
                 self.draft.filters.append(Filter("null", mention=self._take(found), negated=each.op == "present"))

@@ -66,6 +66,9 @@ class Numbers(Conditions):
             "op",
             skip=("prep",) if self.cs[last].kind == "number" and last + 1 < len(self.cs) and self.cs[last + 1].word in ("of", "in") else (),
         )
+        if after is None and last + 2 < len(self.cs) and self.cs[last + 1].kind == "value":
+            counted = self.cs[last + 2]
+            after = last + 2 if counted.kind == "mention" and counted.hits[0].is_table and not counted.used else None
         if after is not None and self.cs[after].kind == "op" and not self.cs[after].hits:
             after = None
         adjacent = after is not None and self.cs[after].kind != "op"
@@ -238,6 +241,8 @@ class Numbers(Conditions):
                     break
                 numbers.append(self.cs[step])
                 joined = step
+            if before is None and index > 1 and self.cs[index - 1].word == "of" and self.cs[index - 2].kind == "mention" and measurable(self.cs[index - 2]):
+                before = index - 2  # a score of 5
             if before is not None and self._numbers_row(before, numbers):
                 hit = self.cs[before].hits[0]
                 row = Chunk("mention", hit.table, place=self.cs[before].place, hits=(Hit(hit.table, "", 1.0),))

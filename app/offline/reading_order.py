@@ -3,9 +3,12 @@
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.draft import Sorting, Superlative
 from longtable.app.offline.lexicon import ADJECTIVES, DIMENSIONS, MORE_IS_BETTER, MORE_IS_WORSE, ORDINALS, SUPERLATIVES
-from longtable.app.offline.reading import measurable, of_dimension
+from longtable.app.offline.reading import measurable, of_dimension, year_like
 from longtable.app.offline.reading_numbers import Numbers
 from longtable.app.offline.text import lemma, split_name
+
+
+_TOTALS = frozenset(["in total", "total", "altogether", "combined", "summed"])
 
 
 class Ordering(Numbers):
@@ -111,6 +114,8 @@ class Ordering(Numbers):
             following = self.cs[index + 1] if index + 1 < len(self.cs) else None
             if self.draft.limit is not None or each.kind != "number" or each.used or following is None or each.text.lower() in ORDINALS:
                 continue
+            if year_like(each) and index and self.cs[index - 1].word in ("of", "in", "for", "during"):
+                continue  # which month of 2022 had the most
             if following.is_op("sup", "most", "frequent") or (
                 following.kind == "mention" and self._has_superlative(index) and not self._have_before(index)
             ):
@@ -149,6 +154,10 @@ class Ordering(Numbers):
                     chunk.used = True
                 elif not chunk.hits[0].is_table:
                     chunk = None
+            total = next((c for c in self.cs[index + 1 :] if c.is_op("agg") and not c.used and c.text.lower() in _TOTALS), None)
+            if chunk is not None and not func and total is not None and measurable(chunk) and not chunk.hits[0].is_table:
+                total.used = chunk.used = True
+                func = "sum"
             kind = "dimension" if dimension else "most" if each.op == "most" or each.text.endswith(("number of", "amount of")) else "plain"
             self.draft.sups.append(Superlative(sign, kind, dimension, chunk, func))
 

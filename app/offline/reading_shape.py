@@ -11,6 +11,11 @@ class Shape(Ordering):
 
     def grouping(self) -> None:
         for index, each in enumerate(self.cs):
+            asked = index > 0 and self.cs[index - 1].is_op("wh") and self.cs[index - 1].word in ("which", "what")
+            if each.kind == "unit" and not each.hits and not each.used and asked and (self.draft.sups or self.draft.sorts):
+                each.used = True
+                self.draft.groups.append(each)
+        for index, each in enumerate(self.cs):
             if each.used or not each.is_op("each", "by"):
                 continue
             start = each.op
@@ -151,6 +156,10 @@ class Shape(Ordering):
             chunk = None
             if place is not None and (self.cs[place].kind == "mention" or self.cs[place].hits):
                 chunk = self._take(place)
+                following = self.cs[place + 1] if place + 1 < len(self.cs) else None
+                if following is not None and self._of_its_table(chunk, following):
+                    place += 1
+                    chunk = self._take(place)
             for func in pending:
                 if chunk is None:
                     self._trailing(func)
@@ -175,6 +184,12 @@ class Shape(Ordering):
                 place = joined
         for func in pending:
             self._trailing(func)
+
+    def _of_its_table(self, first: Chunk, second: Chunk) -> bool:
+        """'the average survey score': the table's name before its column."""
+        if first.kind != "mention" or second.kind != "mention" or second.used or second.order != first.order + 1:
+            return False
+        return first.hits[0].is_table and not second.hits[0].is_table and second.hits[0].table == first.hits[0].table and second.hits[0].numeric
 
     def _trailing(self, func: str) -> None:
         """'how many tons in total', 'what did it cost altogether': the measure stands before."""

@@ -9,7 +9,7 @@ from longtable.app.offline.conditions import as_col
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import plan
 from longtable.app.offline.kin import kin
-from longtable.app.offline.lexicon import REVENUE
+from longtable.app.offline.lexicon import REVENUE, VERB_TABLES
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
     Agg,
@@ -67,6 +67,8 @@ class Settler(Subqueries):
     def revenue(self) -> None:
         """'revenue per brand': revenue is a sum unless another number is asked for."""
         found = [chunk for chunk in self.draft.targets if lemma(chunk.word) in REVENUE and chunk.hits and chunk.hits[0].numeric]
+        if self.draft.groups:  # the total payments of each student, though a column is called amount
+            found += [chunk for chunk in self.draft.targets if chunk.text.lower().startswith("total ") and chunk.hits and chunk.hits[0].numeric]
         if found and not self.draft.computes and not self.draft.sups:
             self.draft.aggs.append(("sum", found[0]))
             self.draft.targets = [chunk for chunk in self.draft.targets if chunk is not found[0]]
@@ -76,7 +78,7 @@ class Settler(Subqueries):
         self.draft.spent = False
         if self.draft.aggs or self.draft.sups or any(not entity(chunk) for chunk in self.draft.targets):
             return
-        for name in self.scope.anchors:
+        for name in (*self.scope.anchors, *self.paid_into()):
             table = self.catalog.table(name)
             pair = priced_quantity(table) if table is not None else None
             sums = [c for c in (table.columns if table else ()) if c.is_number and not c.is_id and _MONEY & set(map(lemma, c.words))]
@@ -86,6 +88,11 @@ class Settler(Subqueries):
                 self.draft.aggs.append(("sum", Chunk("mention", column.name, arg=PRODUCT if pair else "", hits=(hit,))))
                 return
         raise CannotRead("measure", "how much")
+
+    def paid_into(self) -> list[str]:
+        """Return the tables that record what the verb speaks of: 'how much has Ana paid'."""
+        stems = {stem(VERB_TABLES[word]) for word in self.draft.words if word in VERB_TABLES}
+        return [table.name for table in self.catalog.tables.values() if table.kind == "table" and stems & set(map(stem, table.words))]
 
     def shape(self, base: str) -> Query:
         draft = self.draft

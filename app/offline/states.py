@@ -38,13 +38,15 @@ def is_state(tokens: list[Token], place: int, catalog: Catalog) -> bool:
         if follows in _TIMED or (right is not None and right.kind in ("number", "date")):
             return follows not in ("from",) and not _dated(word, catalog)
         return follows not in _AGENTS
+    if right is not None and right.text == "的":
+        return True
     noun = right is not None and right.kind in ("word", "quoted") and right.word not in FILLERS and right.word not in PREPOSITIONS
     paired = right is not None and right.word in ("and", "or") and place + 2 < len(tokens) and _may_be(tokens[place + 2].word)
     return (noun or paired) and (before < 0 or left in _BEFORE_NOUN)
 
 
 def _may_be(word: str) -> bool:
-    if word not in FILLERS or word in _NO_STATE:
+    if word in _NO_STATE or (word in _PLAIN and word not in FILLERS):
         return False
     return (word.endswith("ed") and len(word) > 4) or word in PARTICIPLES or word in _PLAIN
 

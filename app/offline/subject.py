@@ -4,7 +4,7 @@ import itertools
 from dataclasses import replace
 
 from longtable.app.offline.catalog import Catalog, Column, Table
-from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.chunks import UNTRUE, Chunk
 from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, entity
 from longtable.app.offline.conditions import as_col, settle_filter
 from longtable.app.offline.draft import Draft, Filter, Superlative
@@ -15,7 +15,7 @@ from longtable.app.offline.logic import (
     Cond,
     Null,
 )
-from longtable.app.offline.text import lemma, stem
+from longtable.app.offline.text import lemma, likeness, split_name, stem
 
 _PERSONAL = frozenset(["birth", "dob", "birthdate", "birthday", "gender", "salary", "wage", "nationality", "hire", "hired"])
 
@@ -196,10 +196,10 @@ class Subject:
                 self.extra.append(Null(as_col(column), negated=True))
                 self.need(column.table)
                 continue
-            if column is None or yes is None or not self.scope.anchors or not self.is_adjective(chunk):
+            if column is None or yes is None or not self.scope.anchors or not (chunk.arg == UNTRUE or self.is_adjective(chunk)):
                 continue
             self.draft.targets = [each for each in self.draft.targets if each is not chunk]
-            self.extra.append(Compare(as_col(column), "=", yes))
+            self.extra.append(Compare(as_col(column), "<>" if chunk.arg == UNTRUE else "=", yes))
             self.need(column.table)
 
     def is_had(self, chunk: Chunk) -> bool:
@@ -218,8 +218,11 @@ class Subject:
         words = self.draft.words
         if table is None or any(item.kind == "time" for item in self.draft.filters) or self.draft.absent:
             return
-        for before, verb in itertools.pairwise(words):
-            if before not in ("have", "has", "had", "been") or not (verb.endswith("ed") or verb in PARTICIPLES):
+        for place, (before, verb) in enumerate(itertools.pairwise(words)):
+            ends = place + 2 >= len(words) or words[place + 2] in ("?", ".", ",", "and", "or")
+            if before in ("were", "was", "are", "is") and not ends:
+                continue  # shipped to France, shipped by a carrier: told by what follows
+            if before not in ("have", "has", "had", "been", "were", "was", "are", "is", "got") or not (verb.endswith("ed") or verb in PARTICIPLES):
                 continue
             stems = {stem(verb), verb}
             found = [column for column in table.columns if column.is_date and stems & {*column.words, *map(stem, column.words)}]
@@ -228,6 +231,8 @@ class Subject:
 
     def is_adjective(self, chunk: Chunk) -> bool:
         words = self.draft.words
+        if chunk.hits and chunk.hits[0].own < chunk.hits[0].words and any(likeness(chunk.word, word) >= 0.9 for word in split_name(chunk.hits[0].table)):
+            return True  # 'active clients': the thing itself is in the mention
         before = words[max(0, chunk.order - 2) : chunk.order]
         following = [c for c in self.draft.mentions if c.order == chunk.order + 1]
         return bool({"are", "is", "was", "were", "be", "have", "has", "with", "had"} & set(before)) or any(entity(c) for c in following)

@@ -28,6 +28,9 @@ from longtable.app.offline.text import lemma, split_name, stem
 _QUANTITIES = frozenset("unit stock quantity qty number num count staff balance sale seat ticket employee child".split())  # noqa: SIM905
 
 
+_USES = frozenset("never used ordered rented bought borrowed booked visited sold played taken attended read hired flown driven made".split())  # noqa: SIM905
+
+
 class Subqueries(Superlatives):
     """Conditions on related rows."""
 
@@ -162,8 +165,10 @@ class Subqueries(Superlatives):
         children = list(dict.fromkeys(link.many for link in self.catalog.links if link.one == base))
         stems = {stem(verb) for verb in verbs} | {stem(VERB_TABLES[verb]) for verb in verbs if verb in VERB_TABLES}
         named = [name for name in children if (table := self.catalog.table(name)) and stems & {stem(word) for word in table.words}]
-        if len(named) == 1 or len(children) == 1:
-            return (named or children)[0]
+        if len(named) == 1:
+            return named[0]
+        if len(children) == 1 and (self.draft.never or set(verbs) & _USES):
+            return children[0]
         raise CannotRead("negation")
 
     def absent(self, base: str, target: str, settled: list[tuple[str, tuple[Cond, ...]]]) -> Within:

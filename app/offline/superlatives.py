@@ -20,6 +20,7 @@ from longtable.app.offline.measures import identity
 from longtable.app.offline.text import split_name, stem
 
 
+_APPEARS = frozenset(["used", "appear", "appears", "appeared", "occur", "occurs", "occurred", "happen", "happens", "comes", "chosen", "represented"])
 _MONEYED = frozenset(["paid", "spent", "earned", "cost", "sold"])
 
 
@@ -37,6 +38,8 @@ class Superlatives(Groups):
         desc = sup.sign == "max"
         if sup.chunk is not None and sup.chunk.arg == PRODUCT:
             sup.func = "sum"
+        if sup.kind == "most" and sup.chunk is None and not self.draft.computes and _APPEARS & set(self.draft.words) and self.draft.targets:
+            return self.frequent(base, sup)
         if sup.kind == "most" and sup.chunk is None and (done := self.table_of_verb()):
             self.scope = replace(self.scope, base=done)
             return self.most(done, sup, desc)
@@ -68,6 +71,9 @@ class Superlatives(Groups):
                 for each in self.draft.sups[1:]
             )
             return Query(column.table if not self.draft.targets else base, select=(Agg("max" if desc else "min", col), *extra))
+        if sup.kind == "most" and subjects and self.is_kind(subjects[0], column):
+            self.draft.groups, self.draft.targets = subjects[:1], [chunk for chunk in self.draft.targets if chunk not in subjects[:1]]
+            return self.ranked_groups(column.table, Agg("sum", self.product(column) if self.multiplied else col), desc)
         if sup.kind == "most" and subjects and (rolled := self.rolled(column, subjects[0], desc)) is not None:
             return rolled
         if not subjects and base != column.table and self.draft.which and {"who", "whom", "whose"} & set(self.draft.words):
@@ -75,6 +81,14 @@ class Superlatives(Groups):
         listing = self.listing(base if self.fixed else self.subject_table(subjects, column), everything=False)
         items = listing.select if col in listing.select else (*listing.select, col)
         return replace(listing, select=items, order=(Order(col, desc),), limit=self.draft.limit or 1)
+
+    def is_kind(self, chunk: Chunk, measured: Column) -> bool:
+        """Say whether a subject is a kind that many rows of the measured table share: the method of payments."""
+        column = self.column(chunk) if not entity(chunk) else None
+        table = self.catalog.table(measured.table)
+        if column is None or table is None or column.table != measured.table or not measured.is_number:
+            return False
+        return not (column.is_number or column.is_date or column in table.names or column in table.key)
 
     def extremes(self, base: str) -> Query | None:
         """'the lowest and highest budget', 'the oldest and the newest': both ends of one column."""
