@@ -115,7 +115,7 @@ def ask(question: Annotated[str, typer.Argument(help="The question, in quotes.")
             if not chat.turn(question):
                 raise typer.Exit(1)
 
-    _run(run, given)
+    run_command(run, given)
 
 
 @app.command()
@@ -141,41 +141,7 @@ def chat(given: Given) -> None:
             run_prompt(talk, failed)
             screen.note("goodbye", id=talk.session.thread_id)
 
-    _run(run, given)
-
-
-@app.command()
-@with_options
-def threads(given: Given) -> None:
-    """List the threads of a store, newest first. Takes the options of `chat`; only --store and --thread matter."""
-
-    def run(settings: "Settings", screen: "Screen") -> None:
-        from dataclasses import asdict
-
-        from longtable.app import render
-        from longtable.app.clean import json_line
-        from longtable.app.session import database_url
-        from longtable.app.settings import check_apart, store_url
-        from longtable.graph.errors import ThreadNotFoundError
-        from longtable.graph.persistence import open_persistence
-        from longtable.graph.threads import list_threads
-
-        store = store_url(settings.store)
-        check_apart(database=database_url(settings), store=store)
-        with open_persistence(store) as persistence:
-            infos = [info for info in list_threads(persistence) if settings.thread in (None, info.thread_id)]
-        if settings.thread and not infos:
-            raise ThreadNotFoundError(settings.thread)
-        if settings.json:
-            with writing():
-                for info in infos:
-                    print(json_line(asdict(info), ascii_only=not takes_unicode()))
-        elif infos:
-            screen.show("threads", render.threads(infos))
-        else:
-            screen.note("no_threads")
-
-    _run(run, given)
+    run_command(run, given)
 
 
 @app.command()
@@ -196,10 +162,10 @@ def demo(
             found = {"type": "demo", "path": str(path), "url": f"duckdb:///{path}"}
             print(json_line(found, ascii_only=not takes_unicode()) if settings.json else path)
 
-    _run(run, {"json": json, "debug": debug})
+    run_command(run, {"json": json, "debug": debug})
 
 
-def _run(command: "Callable[[Settings, Screen], None]", given: "Given") -> None:
+def run_command(command: "Callable[[Settings, Screen], None]", given: "Given") -> None:
     """Run a command with its settings and screen; an error is a sentence and exit code 1, never a trace unless asked for."""
     from longtable.app.screen import ConsoleScreen, JsonScreen
     from longtable.app.settings import Settings
@@ -246,6 +212,9 @@ def _quiet_warnings() -> None:
 
 def main() -> None:
     """Run the command line. Whatever ends it, the output is written out first, or it is said that it cannot be."""
+    from longtable.app.threads_cli import register
+
+    register(app)
     open_streams()
     code: int | str | None = 0
     try:

@@ -241,6 +241,12 @@ def threads(infos: Sequence["ThreadInfo"]) -> RenderableType:
     return _table(("thread", "turns", "updated", "title"), [[cell(value) for value in row] for row in rows], (False, True, False, False))
 
 
+def listing(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: int = 0) -> RenderableType:
+    """Return rows as a table; the last `numeric` columns are numbers."""
+    right = [i >= len(columns) - numeric for i in range(len(columns))]
+    return _table(columns, [[cell(value, most=None) for value in row] for row in rows], right)
+
+
 def tables(catalog: "Catalog") -> RenderableType:
     """Return the catalogue's tables with their columns."""
     rows = [[cell(table.name), table.kind, clean_line(", ".join(column.name for column in table.columns), 400)] for table in catalog.tables]

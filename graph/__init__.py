@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from longtable.graph.context import Context as Context
     from longtable.graph.errors import ConfigError as ConfigError
     from longtable.graph.errors import LongtableError as LongtableError
+    from longtable.graph.operations import delete_thread as delete_thread
+    from longtable.graph.operations import import_thread as import_thread
+    from longtable.graph.operations import prune_threads as prune_threads
+    from longtable.graph.operations import search_threads as search_threads
     from longtable.graph.persistence import Persistence as Persistence
     from longtable.graph.persistence import open_persistence as open_persistence
+    from longtable.graph.spending import usage_of_threads as usage_of_threads
     from longtable.graph.state import State as State
     from longtable.graph.state import next_view as next_view
     from longtable.graph.threads import Answer as Answer
@@ -32,9 +37,14 @@ _HOMES = {
     "Persistence": "longtable.graph.persistence",
     "State": "longtable.graph.state",
     "build_graph": "longtable.graph.build",
+    "delete_thread": "longtable.graph.operations",
+    "import_thread": "longtable.graph.operations",
     "list_threads": "longtable.graph.threads",
     "next_view": "longtable.graph.state",
     "open_persistence": "longtable.graph.persistence",
+    "prune_threads": "longtable.graph.operations",
+    "search_threads": "longtable.graph.operations",
+    "usage_of_threads": "longtable.graph.spending",
 }
 
 __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]

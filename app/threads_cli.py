@@ -1,0 +1,431 @@
+"""The command line's `threads` and `usage`: list, show, search, rename, fork, export, import, delete, prune; what was spent."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from longtable.app.cli import Debug, Given, Json, Store, run_command, with_options
+from longtable.app.streams import takes_unicode, writing
+
+if TYPE_CHECKING:
+    from longtable.app.screen import Screen
+    from longtable.app.settings import Settings
+    from longtable.graph.persistence import Persistence
+    from longtable.graph.threads import Conversation
+
+threads_app = typer.Typer(invoke_without_command=True, add_completion=False)
+
+Id = Annotated[str, typer.Argument(help="The thread's id, as `longtable threads` lists it.")]
+Owner = Annotated[str | None, typer.Option(help="Whose threads: theirs and nobody's. Default: nobody's only.")]
+AllOwners = Annotated[bool, typer.Option("--all-owners", help="Threads of every owner: for those who run the store.")]
+Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Most lines.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+Work = Callable[["Persistence", "Settings", "Screen"], None]
+
+
+class Format(StrEnum):
+    """What a thread is exported as."""
+
+    jsonl = "jsonl"
+    markdown = "markdown"
+    html = "html"
+
+
+class By(StrEnum):
+    """What usage is added up by."""
+
+    day = "day"
+    thread = "thread"
+    model = "model"
+
+
+NAMES: dict[By, Literal["day", "thread", "model"]] = {By.day: "day", By.thread: "thread", By.model: "model"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.add_typer(threads_app, name="threads", help="List the threads of a store, newest first; the commands below do more with them.")
+    app.command()(usage)
+
+
+@threads_app.callback()
+@with_options
+def threads(ctx: typer.Context, given: Given) -> None:
+    """List the threads of a store, newest first. Takes the options of `chat`; only --store and --thread matter."""
+    # An option before the subcommand's name counts, unless the subcommand is given its own.
+    ctx.obj = {name: ctx.params[name] for name in ("store", "json", "debug") if _typed(ctx, name)}
+    if ctx.invoked_subcommand is None:
+        _work(ctx, given, lambda persistence, settings, screen: _list(persistence, settings, screen, thread=settings.thread, limit=100))
+
+
+@threads_app.command("list")
+def list_command(
+    ctx: typer.Context,
+    text: Annotated[str, typer.Option(help="Only with all these words in the title.")] = "",
+    limit: Limit = 100,
+    page: Annotated[int, typer.Option(min=1, help="Which page of so many.")] = 1,
+    owner: Owner = None,
+    all_owners: AllOwners = False,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List threads, newest first, page by page."""
+    more: dict[str, Any] = {"text": text, "limit": limit, "offset": (page - 1) * limit, "owner": owner, "all_owners": all_owners}
+    _work(ctx, Given(store=store, json=json, debug=debug), lambda p, settings, screen: _list(p, settings, screen, **more))
+
+
+@threads_app.command()
+def show(ctx: typer.Context, thread: Id, owner: Owner = None, store: Store = None, json: Json = False, debug: Debug = False) -> None:
+    """Show a thread's transcript."""
+
+    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+        from longtable.app import render
+        from longtable.memory.stamps import kind_of, marks_of, turn_number
+
+        messages = _conversation(persistence, thread, owner).history()
+        if settings.json:
+            _print_json(
+                {
+                    "number": number,
+                    "turn": turn_number(message),
+                    "time": str(marks_of(message).get("time", "")),
+                    "role": message.type,
+                    "kind": kind_of(message),
+                    "text": str(message.text),
+                    "tool_calls": [{"name": call["name"], "args": call["args"]} for call in getattr(message, "tool_calls", [])],
+                }
+                for number, message in enumerate(messages, 1)
+            )
+        else:
+            screen.show("show", render.messages(messages))
+
+    _work(ctx, Given(store=store, json=json, debug=debug), run)
+
+
+@threads_app.command()
+def search(
+    ctx: typer.Context,
+    query: Annotated[str, typer.Argument(help="Words to find, in any thread.")],
+    limit: Limit = 20,
+    owner: Owner = None,
+    all_owners: AllOwners = False,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Search the transcripts of all threads; the best turns first."""
+
+    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+        from dataclasses import asdict
+
+        from longtable.app import render
+        from longtable.graph.operations import search_threads
+
+        found = search_threads(persistence, query, limit=limit, owner=owner, all_owners=all_owners)
+        if settings.json:
+            _print_json(asdict(each) for each in found)
+        elif found:
+            rows = [[each.thread_id, str(each.turn), each.title, each.excerpt] for each in found]
+            screen.show("search", render.listing(("thread", "turn", "title", "excerpt"), rows))
+        else:
+            screen.note("nothing_found")
+
+    _work(ctx, Given(store=store, json=json, debug=debug), run)
+
+
+@threads_app.command()
+def rename(
+    ctx: typer.Context,
+    thread: Id,
+    title: Annotated[str, typer.Argument(help="The new title.")],
+    owner: Owner = None,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Give a thread another title."""
+
+    def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
+        screen.note("renamed", id=thread, title=_conversation(persistence, thread, owner).rename(title))
+
+    _work(ctx, Given(store=store, json=json, debug=debug), run)
+
+
+@threads_app.command()
+def fork(
+    ctx: typer.Context,
+    thread: Id,
+    turn: Annotated[int, typer.Option(help="The last turn the new thread has.")],
+    new: Annotated[str | None, typer.Option("--as", help="The new thread's id. Default: a new one.")] = None,
+    owner: Owner = None,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Begin a new thread with the first turns of another."""
+
+    def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
+        from longtable.app.settings import check_thread_id, new_thread_id
+
+        new_id = new or new_thread_id()
+        check_thread_id(new_id)
+        screen.note("forked", id=_conversation(persistence, thread, owner).fork(turn, thread_id=new_id).thread_id, thread=thread, turn=turn)
+
+    _work(ctx, Given(store=store, json=json, debug=debug), run)
+
+
+@threads_app.command()
+def export(
+    ctx: typer.Context,
+    thread: Id,
+    form: Annotated[
+        Format, typer.Option("--format", help="jsonl holds all and can be imported; the others are for people.")
+    ] = Format.jsonl,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file that is not there yet. Default: standard output.")] = None,
+    owner: Owner = None,
+    store: Store = None,
+    debug: Debug = False,
+) -> None:
+    """Write a thread whole: messages, archive, memory and edits; or its transcript for people."""
+
+    def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
+        text = _conversation(persistence, thread, owner).export(form.value)
+        if output is None:
+            with writing():
+                sys.stdout.write(text)
+            return
+        with _asked(output), output.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        screen.note("exported", id=thread, file=output)
+
+    _work(ctx, Given(store=store, json=False, debug=debug), run)
+
+
+@threads_app.command("import")
+def import_command(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="What `threads export` wrote; - for standard input.")],
+    new: Annotated[str | None, typer.Option("--as", help="The thread's id here. Default: the one it had.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Whose it is here. Default: the owner it had.")] = None,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Take in a thread that was exported."""
+
+    def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
+        from longtable.app.settings import check_thread_id
+        from longtable.graph.operations import import_thread
+
+        if new is not None:
+            check_thread_id(new)
+        with _asked(file), open(0 if str(file) == "-" else file, encoding="utf-8", errors="replace", newline="\n") as lines:  # noqa: PTH123  # 0: standard input
+            thread_id = import_thread(persistence, lines, thread_id=new, owner=owner)
+        screen.note("imported", id=thread_id)
+
+    _work(ctx, Given(store=store, json=json, debug=debug), run)
+
+
+@threads_app.command()
+def delete(
+    ctx: typer.Context,
+    thread: Id,
+    yes: Yes = False,
+    owner: Owner = None,
+    all_owners: AllOwners = False,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Delete a thread with all that is stored of it."""
+
+    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+        from longtable.graph.operations import delete_thread
+
+        _confirm("delete_ask", settings, screen, yes=yes, id=thread)
+        delete_thread(persistence, thread, owner=owner, all_owners=all_owners)
+        screen.note("deleted", id=thread)
+
+    _work(ctx, Given(store=store, json=json, debug=debug), run)
+
+
+@threads_app.command()
+def prune(
+    ctx: typer.Context,
+    older_than: Annotated[str, typer.Option(help="Not used for so long: 90d, 12w, 36h.")],
+    keep_archive: Annotated[
+        bool, typer.Option("--keep-archive", help="Keep transcript and memory; drop only the checkpoints behind them.")
+    ] = False,
+    yes: Yes = False,
+    owner: Owner = None,
+    all_owners: AllOwners = False,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Delete the threads that were not used for long."""
+
+    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+        from dataclasses import asdict
+        from datetime import UTC, datetime
+
+        from longtable.app import render
+        from longtable.graph.listing import MOST_THREADS, list_threads
+        from longtable.graph.operations import prune_threads, stale_threads
+
+        age, now = _age(older_than), datetime.now(UTC)
+        infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
+        old = stale_threads(infos, older_than=age, now=now)
+        if not old:
+            screen.note("nothing_to_prune")
+            return
+        if not yes and not settings.json:
+            screen.show("threads", render.threads(old))
+        _confirm("reduce_ask" if keep_archive else "prune_ask", settings, screen, yes=yes, count=len(old))
+        done = prune_threads(persistence, older_than=age, now=now, keep_archive=keep_archive, owner=owner, all_owners=all_owners)
+        if settings.json:
+            _print_json(asdict(info) for info in done)
+        screen.note("reduced" if keep_archive else "pruned", count=len(done))
+
+    _work(ctx, Given(store=store, json=json, debug=debug), run)
+
+
+def usage(
+    ctx: typer.Context,
+    by: Annotated[list[By] | None, typer.Option(help="Add up by this; may be given again. Default: model.")] = None,
+    owner: Owner = None,
+    all_owners: AllOwners = False,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show the tokens that threads took, as providers reported them or estimated."""
+
+    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+        from dataclasses import asdict
+
+        from longtable.app import render
+        from longtable.graph.spending import usage_of_threads
+
+        names = [NAMES[each] for each in by or [By.model]]
+        spent = usage_of_threads(persistence, by=names, owner=owner, all_owners=all_owners)
+        figures = ("calls", "input", "output", "cached", "reasoning", "estimated")
+        if settings.json:
+            _print_json({name: value for name, value in asdict(row).items() if name in (*names, *figures)} for row in spent)
+        elif spent:
+            rows = [[*(getattr(row, name) for name in names), *(f"{getattr(row, name):,}" for name in figures)] for row in spent]
+            screen.show("usage", render.listing((*names, *figures), rows, numeric=len(figures)))
+        else:
+            screen.note("no_threads")
+
+    _work(ctx, Given(store=store, json=json, debug=debug), run)
+
+
+# -- inside ---------------------------------------------------------------------------------------------------------
+
+
+def _work(ctx: typer.Context, given: Given, work: Work) -> None:
+    """Run a command on the store it is given, or that stands before the command's name."""
+
+    def run(settings: "Settings", screen: "Screen") -> None:
+        from longtable.app.session import database_url
+        from longtable.app.settings import check_apart, store_url
+        from longtable.graph.persistence import open_persistence
+
+        url = store_url(settings.store)
+        check_apart(database=database_url(settings), store=url)
+        with open_persistence(url) as persistence:
+            work(persistence, settings, screen)
+
+    before = ctx.obj or {}
+    own = {name: value for name, value in before.items() if not _typed(ctx, name)}
+    run_command(run, Given(**{**given, **own}))
+
+
+def _typed(ctx: typer.Context, name: str) -> bool:
+    """Tell whether an option was typed, not taken from the environment or its default."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _list(persistence: "Persistence", settings: "Settings", screen: "Screen", *, thread: str | None = None, **page: Any) -> None:
+    from dataclasses import asdict
+
+    from longtable.app import render
+    from longtable.graph.errors import ThreadNotFoundError
+    from longtable.graph.listing import MOST_THREADS, list_threads
+
+    infos = list_threads(persistence, **({"limit": MOST_THREADS} if thread else page))
+    infos = [info for info in infos if thread in (None, info.thread_id)]
+    if thread and not infos:
+        raise ThreadNotFoundError(thread)
+    if settings.json:
+        _print_json(asdict(info) for info in infos)
+    elif infos:
+        screen.show("threads", render.threads(infos))
+    else:
+        screen.note("no_threads")
+
+
+def _conversation(persistence: "Persistence", thread: str, owner: str | None) -> "Conversation":
+    from longtable.graph.context import Context
+    from longtable.graph.reading import reader
+    from longtable.graph.threads import Conversation
+
+    return Conversation(reader(persistence), thread, context=Context(owner=owner))
+
+
+def _print_json(lines: Iterable[dict[str, Any]]) -> None:
+    from longtable.app.clean import json_line
+
+    with writing():
+        for line in lines:
+            print(json_line(line, ascii_only=not takes_unicode()))
+
+
+def _confirm(key: str, settings: "Settings", screen: "Screen", *, yes: bool, **values: object) -> None:
+    """Ask before what cannot be taken back. Raises `ConfigError` where nobody can answer."""
+    from longtable.app.clean import clean
+    from longtable.app.words import say
+    from longtable.graph.errors import ConfigError
+
+    if yes:
+        return
+    if settings.json or not sys.stdin.isatty():
+        raise ConfigError("what is deleted is gone, and nobody can be asked here: say --yes")
+    print(f"{clean(say(key, screen.language, **values))} [y/N] ", end="", flush=True)
+    if sys.stdin.readline().strip().casefold() not in {"y", "yes", "是"}:
+        screen.note("nothing_done")
+        raise typer.Exit(1)
+
+
+def _age(text: str) -> Any:
+    import re
+    from datetime import timedelta
+
+    from longtable.graph.errors import ConfigError
+
+    found = re.fullmatch(r"(\d{1,5})([hdw])", text.strip())
+    if not found:
+        raise ConfigError(f"--older-than is a number with h, d or w, as in 90d, found {text[:40]!r}")
+    return timedelta(hours=int(found[1]) * {"h": 1, "d": 24, "w": 168}[found[2]])
+
+
+@contextmanager
+def _asked(path: Path) -> Iterator[None]:
+    """Turn what is wrong with a file the user named into a `ConfigError`."""
+    from longtable.graph.errors import ConfigError
+
+    try:
+        yield
+    except FileExistsError as error:
+        raise ConfigError(f"{str(path)!r} is there already: name another file, or delete it first") from error
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} cannot be used ({error.strerror or type(error).__name__}): name another file") from error

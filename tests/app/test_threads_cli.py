@@ -1,0 +1,137 @@
+"""`longtable threads ...` and `longtable usage` through real processes."""
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.app.runner import PROGRAM, SECONDS, Home, make_home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = make_home(tmp_path)
+    for thread, *questions in (("a", "How many orders are there?", "Which tables are there?"), ("b", "有多少 orders？")):
+        for question in questions:
+            assert home.run("ask", question, "--thread", thread).returncode == 0
+    return home
+
+
+def ids(home: Home, *args: str) -> list[str]:
+    return [line["thread_id"] for line in home.events("threads", *args)]
+
+
+def test_threads_are_listed_with_and_without_the_word_list(home: Home) -> None:
+    assert sorted(ids(home)) == sorted(ids(home, "list")) == ["a", "b"]
+    assert ids(home, "--thread", "a") == ["a"]
+    assert ids(home, "list", "--text", "how many") == ["a"]
+    assert len({*ids(home, "list", "--limit", "1"), *ids(home, "list", "--limit", "1", "--page", "2")}) == 2
+    assert "How many orders" in home.run("threads", "list").stdout
+    assert ids(home, "list", "--owner", "ann") == ids(home, "list", "--all-owners")
+
+
+def test_show_search_rename_and_usage(home: Home) -> None:
+    shown = home.events("threads", "show", "a")
+    assert [line["turn"] for line in shown if line["role"] == "human"] == [1, 2]
+    assert "How many orders" in home.run("threads", "show", "a").stdout
+    assert ("a", 2) in {(line["thread_id"], line["turn"]) for line in home.events("threads", "search", "which tables")}
+    assert "Nothing was found" in home.run("threads", "search", "submarine").stdout
+    assert "没有找到" in home.run("threads", "search", "潜水艇", LANG="zh_CN.UTF-8").stdout
+    assert home.run("threads", "rename", "a", "Orders \x1b[31m").returncode == 0
+    (info,) = home.events("threads", "--thread", "a")
+    assert info["title"].startswith("Orders")
+    spent = home.events("usage", "--by", "thread")
+    (total,) = home.events("usage")
+    assert {line["thread"] for line in spent} == {"a", "b"}
+    assert total["calls"] >= 3
+    for name in ("calls", "input", "output", "cached", "reasoning", "estimated"):
+        assert sum(line[name] for line in spent) == total[name]
+    assert "input" in home.run("usage").stdout
+
+
+def test_fork_export_delete_and_import(home: Home) -> None:
+    assert home.run("threads", "fork", "a", "--turn", "1", "--as", "f").returncode == 0
+    assert [line["turn"] for line in home.events("threads", "show", "f")][-1] == 1
+    assert home.run("ask", "How many orders are there?", "--thread", "f").returncode == 0
+    file = home.folder / "f.jsonl"
+    assert home.run("threads", "export", "f", "--output", str(file)).returncode == 0
+    again = home.run("threads", "export", "f", "--output", str(file))
+    assert again.returncode == 1
+    assert "there already" in again.stderr
+    assert home.run("threads", "export", "f").stdout == file.read_text()
+    assert "```sql" in home.run("threads", "export", "f", "--format", "markdown").stdout
+    assert home.run("threads", "export", "f", "--format", "html").stdout.startswith("<!DOCTYPE html>")
+    assert home.run("threads", "delete", "f", "--yes").returncode == 0
+    assert home.run("threads", "show", "f").returncode == 1
+    assert home.run("threads", "import", str(file)).returncode == 0
+    assert home.run("threads", "export", "f").stdout == file.read_text()
+    assert home.run("threads", "import", "-", "--as", "g", stdin=file.read_bytes()).returncode == 0
+    assert sorted(ids(home)) == ["a", "b", "f", "g"]
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["show", "nobody"], "no such conversation"),
+        (["delete", "nobody", "--yes"], "no such conversation"),
+        (["delete", "a"], "say --yes"),
+        (["prune", "--older-than", "0d"], "say --yes"),
+        (["prune", "--older-than", "soon"], "as in 90d"),
+        (["fork", "a", "--turn", "9"], "no such turn"),
+        (["fork", "a", "--turn", "1", "--as", "b"], "of this id already"),
+        (["fork", "a", "--turn", "1", "--as", " "], "printable"),
+        (["rename", "a", " "], "title"),
+        (["import", "nowhere.jsonl"], "cannot be used"),
+        (["import", "shop.db"], "not a conversation"),
+        (["import", "a", "--as", ""], "printable"),
+        (["export", "a", "-o", "/nowhere/at/all"], "cannot be used"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_and_changes_nothing(home: Home, args: list[str], says: str) -> None:
+    args = [str(home.folder / arg) if arg == "shop.db" else arg for arg in args]
+    done = home.run("threads", *args)
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert sorted(ids(home)) == ["a", "b"]
+
+
+def test_prune_deletes_or_reduces(home: Home) -> None:
+    assert "No thread is that old" in home.run("threads", "prune", "--older-than", "90d", "--yes").stdout
+    before = home.run("threads", "export", "a").stdout
+    assert "2" in home.run("threads", "prune", "--older-than", "0h", "--keep-archive", "--yes").stdout
+    assert home.run("threads", "export", "a").stdout == before
+    assert home.run("threads", "prune", "--older-than", "0h", "--yes", "--json").returncode == 0
+    assert ids(home) == []
+
+
+def test_a_store_named_before_the_command_is_the_one_that_is_changed(home: Home) -> None:
+    other = f"sqlite:///{home.folder / 'other.db'}"
+    home.run("ask", "How many orders are there?", "--thread", "a", "--store", other)
+    assert home.run("threads", "--store", other, "delete", "a", "--yes").returncode == 0
+    assert sorted(ids(home)) == ["a", "b"]
+    assert ids(home, "--store", other) == []
+
+
+@pytest.mark.parametrize(("typed", "left"), [(b"n\n", ["a", "b"]), (b"\n", ["a", "b"]), (b"y\n", ["b"])])
+def test_deleting_asks_in_a_terminal(home: Home, typed: bytes, left: list[str]) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [PROGRAM, "threads", "delete", "a"], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=home.environment()
+    )
+    os.close(theirs)
+    os.write(ours, typed)
+    out, err = process.communicate(timeout=SECONDS)
+    os.close(ours)
+    assert b"Delete thread a" in out
+    assert b"Traceback" not in err
+    assert sorted(ids(home)) == left
+
+
+def test_every_command_has_help(home: Home) -> None:
+    for command in ("list", "show", "search", "rename", "fork", "export", "import", "delete", "prune"):
+        assert "--store" in home.run("threads", command, "--help", COLUMNS="200").stdout
+    assert "--by" in home.run("usage", "--help", COLUMNS="200").stdout
+    assert json.loads(home.run("threads", "--json", "--thread", "a").stdout)["turns"] == 2
