@@ -30,8 +30,8 @@ class Base(str):
     """How often the run has written."""
     free: bool
     """Whether the run asked for a certain checkpoint, and has stored none of its own yet."""
-    stored: bool
-    """Whether the thread has taken in what the run was given."""
+    stored: bool | None
+    """Whether the thread has taken in what the run was given; None where it is on its way in."""
 
     @classmethod
     def made(cls, key: Key, head: str | None, seen: str | None, *, free: bool = False) -> "Base":
@@ -50,8 +50,8 @@ class Base(str):
         self.head = checkpoint["id"]
         self.free = False
         self.writes += 1
-        # What only the input checkpoint holds is on its way in: new input of another run takes its place.
-        self.stored |= metadata.get("source") != "input"
+        # What only the input checkpoint holds is on its way in: another run may put its own input in its place, or keep both.
+        self.stored = (self.stored or None) if metadata.get("source") == "input" else True
 
 
 def _given(config: RunnableConfig) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def noted(found: CheckpointTuple | None, config: RunnableConfig, seen: str | Non
     return found._replace(config={**found.config, "configurable": {**_given(found.config), MARK: base}})
 
 
-def admit(head: Head, base: Base | None, checkpoint: Checkpoint | None = None) -> str | None:
+def admit(head: Head[Any], base: Base | None, checkpoint: Checkpoint | None = None) -> str | None:
     """Return what to name as the writer, None to leave it. Raises `ThreadBusyError` where another run came between.
 
     Writes of a task are counted, for they leave the head where it is: who loaded before them has not seen them.

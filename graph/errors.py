@@ -141,29 +141,35 @@ class TurnPendingError(LongtableError):
 
 
 class ThreadBusyError(LongtableError):
-    """Another run works on the thread. `stored`: this run's message is in the thread all the same, another run went on from there."""
+    """Another run works on the thread.
+
+    `stored`: False, nothing of this run was written; True, its message is in the thread, and another run went on from
+    there; None, that happened while its message was on its way in: the history tells.
+    """
 
     code = "thread_busy"
 
-    def __init__(self, thread_id: str, *, stored: bool = False) -> None:
-        found = (
-            "another run went on with it: what this run had stored stays, the rest was not written"
-            if stored
-            else "another run works on it: nothing of this one was written, send it again"
-        )
+    def __init__(self, thread_id: str, *, stored: bool | None = False) -> None:
+        found = {
+            False: "another run works on it: nothing of this one was written, send it again",
+            True: "another run went on with it: the message of this one stays, the rest was not written",
+            None: "another run went on with it while the message of this one was on its way in: see in its history whether it is there",
+        }[stored]
         super().__init__(f"thread {thread_id!r} is busy: {found}; `Conversation` queues its turns instead")
         self.thread_id, self.stored = thread_id, stored
 
     def user_text(self, language: str = "en") -> str:
-        if self.stored:
-            return (
-                "另一条消息接着进行，这一轮已中止。"
-                if language == "zh"
-                else "Another message went on with this conversation; this turn was stopped."
+        if self.stored is False:
+            zh, en = (
+                "会话正忙：这条消息未被接收，请再发一次。",
+                "This conversation is busy: your message was not taken in, please send it again.",
             )
-        if language == "zh":
-            return "会话正忙：这条消息未被接收，请稍后再发。"
-        return "This conversation is busy: your message was not taken in, please send it again."
+        elif self.stored:
+            zh, en = "会话中另一条消息先得到处理，这一轮已中止。", "Another message went on with this conversation; this turn was stopped."
+        else:
+            zh = "会话中另一条消息先得到处理；请先确认这条消息是否已在会话中。"
+            en = "Another message went on with this conversation: please look whether yours is in it before you send it again."
+        return zh if language == "zh" else en
 
 
 class UnknownTurnError(LongtableError):

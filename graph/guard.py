@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 
 class GuardedSaver(BaseCheckpointSaver[Any]):
-    """A checkpoint saver around another one. What it guards is atomic across processes for SQLite, else within this process.
+    """A checkpoint saver around another one. Across processes in SQLite and PostgreSQL, else within this one.
 
     Use the sync methods with a sync saver, the `a...` ones with an async one; in memory both. `turns`: how a
     `Conversation` takes turns on its threads.
@@ -43,12 +43,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         self.inner = inner
         self.turns = turns or Turns()
         self.loop: asyncio.AbstractEventLoop | None = getattr(inner, "loop", None)
-        self.heads: Heads = SqliteHeads(inner) if isinstance(inner, SqliteSaver) else ProcessHeads(inner)
-        self.async_heads: AsyncHeads | None = None
-        if isinstance(inner, AsyncSqliteSaver):
-            self.async_heads = AsyncSqliteHeads(inner)
-        elif not isinstance(inner, InMemorySaver):
-            self.async_heads = AsyncProcessHeads(inner)
+        self.heads, self.async_heads = _heads_of(inner)
 
     @property
     def serde(self) -> SerializerProtocol:  # type: ignore[override]  # the base class has a plain attribute
@@ -77,8 +72,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     def setup(self) -> None:
         """Create the tables that are missing."""
-        if isinstance(self.inner, SqliteSaver):
-            self.inner.setup()
+        if (setup := getattr(self.inner, "setup", None)) is not None:
+            setup()
         self.heads.setup()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -109,7 +104,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         key, base = key_of(config), base_of(config)
         with self.heads.writing(key) as head:
             if (writer := admit(head, base, checkpoint)) is not None:
-                self.heads.claim(key, writer)
+                head.claim(writer)
             saved = head.saver.put(plain(config), checkpoint, metadata, new_versions)
             if base is not None:  # within the block: the next write of the same run may be waiting for it to end
                 base.put(checkpoint, metadata)
@@ -123,7 +118,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         key, base = key_of(config), base_of(config)
         with self.heads.writing(key) as head:
             if (writer := admit(head, base)) is not None:
-                self.heads.claim(key, writer)
+                head.claim(writer)
             head.saver.put_writes(plain(config), writes, task_id, task_path)
             if base is not None:
                 base.writes += 1
@@ -168,6 +163,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     async def asetup(self) -> None:
         """Create the tables that are missing."""
+        if (setup := getattr(self.inner, "setup", None)) is not None:
+            await setup()
         if self.async_heads is not None:
             await self.async_heads.setup()
 
@@ -199,7 +196,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         key, base = key_of(config), base_of(config)
         async with self.async_heads.writing(key) as head:
             if (writer := admit(head, base, checkpoint)) is not None:
-                await self.async_heads.claim(key, writer)
+                await head.claim(writer)
             saved = await head.saver.aput(plain(config), checkpoint, metadata, new_versions)
             if base is not None:  # within the block: the next write of the same run may be waiting for it to end
                 base.put(checkpoint, metadata)
@@ -213,7 +210,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         key, base = key_of(config), base_of(config)
         async with self.async_heads.writing(key) as head:
             if (writer := admit(head, base)) is not None:
-                await self.async_heads.claim(key, writer)
+                await head.claim(writer)
             await head.saver.aput_writes(plain(config), writes, task_id, task_path)
             if base is not None:
                 base.writes += 1
@@ -241,3 +238,21 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
     async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         """Return the writes that delta channels are rebuilt from."""
         return await self.inner.aget_delta_channel_history(config=plain(config), channels=channels)
+
+
+def _heads_of(inner: Saver) -> tuple[Heads, AsyncHeads | None]:
+    """Return how the heads of a saver are compared, by its sync and by its async methods; None where these are the same."""
+    if isinstance(inner, InMemorySaver):
+        return ProcessHeads(inner), None
+    if isinstance(inner, SqliteSaver):
+        return SqliteHeads(inner), AsyncProcessHeads(inner)
+    if isinstance(inner, AsyncSqliteSaver):
+        return ProcessHeads(inner), AsyncSqliteHeads(inner)
+    if any(base.__module__.startswith("langgraph.checkpoint.postgres") for base in type(inner).__mro__):
+        from longtable.graph import postgres
+
+        if isinstance(inner, postgres.PostgresSaver):
+            return postgres.PostgresHeads(inner), AsyncProcessHeads(inner)
+        if isinstance(inner, postgres.AsyncPostgresSaver):
+            return ProcessHeads(inner), postgres.AsyncPostgresHeads(inner)
+    return ProcessHeads(inner), AsyncProcessHeads(inner)

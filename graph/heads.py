@@ -6,10 +6,10 @@ runs that loaded the same checkpoint differ in nothing else until one of them st
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -17,6 +17,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 Saver = BaseCheckpointSaver[Any]
+Claimed = TypeVar("Claimed")
 Key = tuple[str, str]
 """Thread id and checkpoint namespace."""
 
@@ -30,12 +31,14 @@ FORGET = "DELETE FROM longtable_writers WHERE thread_id = ?"
 
 
 @dataclass(frozen=True)
-class Head:
+class Head(Generic[Claimed]):
     """The newest checkpoint of a thread, who wrote last, and the saver whose writes belong to the open transaction."""
 
     checkpoint_id: str | None
     writer: str | None
     saver: Saver
+    claim: Callable[[str], Claimed]
+    """Names the writer, in the same transaction."""
 
 
 class Heads(Protocol):
@@ -49,12 +52,8 @@ class Heads(Protocol):
         """Return the run that wrote last."""
         ...
 
-    def writing(self, key: Key) -> AbstractContextManager[Head]:
+    def writing(self, key: Key) -> AbstractContextManager[Head[object]]:
         """Hold the thread's head still until the block ends; what the block wrote is kept whole, or not at all when it raises."""
-        ...
-
-    def claim(self, key: Key, writer: str) -> None:
-        """Name the writer, within `writing`."""
         ...
 
     def forget(self, thread_id: str) -> None:
@@ -77,10 +76,6 @@ class AsyncHeads(Protocol):
         """Hold the thread's head still until the block ends."""
         ...
 
-    async def claim(self, key: Key, writer: str) -> None:
-        """Name the writer, within `writing`."""
-        ...
-
     async def forget(self, thread_id: str) -> None:
         """Drop what is known of a thread that was deleted."""
         ...
@@ -100,20 +95,17 @@ class ProcessHeads:
         return self.writers.get(key)
 
     @contextmanager
-    def writing(self, key: Key) -> Iterator[Head]:
+    def writing(self, key: Key) -> Iterator[Head[object]]:
         with self.lock:
             before = self.writers.get(key)
             try:
-                yield Head(self._newest(key), before, self.saver)
+                yield Head(self._newest(key), before, self.saver, lambda writer: self.writers.update({key: writer}))
             except BaseException:
                 if before is not None:
                     self.writers[key] = before
                 else:
                     self.writers.pop(key, None)
                 raise
-
-    def claim(self, key: Key, writer: str) -> None:
-        self.writers[key] = writer
 
     def forget(self, thread_id: str) -> None:
         self.writers = {key: writer for key, writer in self.writers.items() if key[0] != thread_id}
@@ -140,22 +132,23 @@ class AsyncProcessHeads:
         return self.writers.get(key)
 
     @asynccontextmanager
-    async def writing(self, key: Key) -> AsyncIterator[Head]:
+    async def writing(self, key: Key) -> AsyncIterator[Head[Awaitable[object]]]:
         thread_id, namespace = key
         async with self.lock:
             before = self.writers.get(key)
             found = await self.saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}})
+
+            async def claim(writer: str) -> None:
+                self.writers[key] = writer
+
             try:
-                yield Head(found.checkpoint["id"] if found else None, before, self.saver)
+                yield Head(found.checkpoint["id"] if found else None, before, self.saver, claim)
             except BaseException:
                 if before is not None:
                     self.writers[key] = before
                 else:
                     self.writers.pop(key, None)
                 raise
-
-    async def claim(self, key: Key, writer: str) -> None:
-        self.writers[key] = writer
 
     async def forget(self, thread_id: str) -> None:
         self.writers = {key: writer for key, writer in self.writers.items() if key[0] != thread_id}
@@ -182,21 +175,18 @@ class SqliteHeads:
         return row[0] if row else None
 
     @contextmanager
-    def writing(self, key: Key) -> Iterator[Head]:
+    def writing(self, key: Key) -> Iterator[Head[object]]:
         self.setup()
         connection = self.saver.conn
         with self.lock:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 newest, writer = connection.execute(HEAD, (*key, *key)).fetchone()
-                yield Head(newest, writer, self.saver)
+                yield Head(newest, writer, self.saver, lambda name: connection.execute(CLAIM, (*key, name)))
                 connection.commit()
             except BaseException:
                 connection.rollback()
                 raise
-
-    def claim(self, key: Key, writer: str) -> None:
-        self.saver.conn.execute(CLAIM, (*key, writer))
 
     def forget(self, thread_id: str) -> None:
         self.setup()
@@ -226,7 +216,7 @@ class AsyncSqliteHeads:
         return row[0] if row else None
 
     @asynccontextmanager
-    async def writing(self, key: Key) -> AsyncIterator[Head]:
+    async def writing(self, key: Key) -> AsyncIterator[Head[Awaitable[object]]]:
         await self.setup()
         connection = self.saver.conn
         async with self.lock:
@@ -236,14 +226,11 @@ class AsyncSqliteHeads:
                 async with connection.execute(HEAD, (*key, *key)) as cursor:
                     row = await cursor.fetchone()
                 newest, writer = row if row else (None, None)
-                yield Head(newest, writer, self.saver)
+                yield Head(newest, writer, self.saver, lambda name: connection.execute(CLAIM, (*key, name)))
                 await connection.commit()
             except BaseException:
                 await connection.rollback()
                 raise
-
-    async def claim(self, key: Key, writer: str) -> None:
-        await self.saver.conn.execute(CLAIM, (*key, writer))
 
     async def forget(self, thread_id: str) -> None:
         await self.setup()

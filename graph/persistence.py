@@ -3,10 +3,18 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -20,6 +28,7 @@ from longtable.graph.leases import LEASE_SECONDS, SqliteLease
 from longtable.graph.locks import Turns
 
 BUSY_TIMEOUT_MS = 10_000
+POSTGRES = "postgresql://"
 # With WAL, NORMAL loses no committed turn to a killed process, and saves an fsync at each superstep (44 to 15 ms a turn).
 PRAGMAS = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
 
@@ -33,13 +42,13 @@ class Persistence:
 
 
 class open_persistence:  # used like the function it reads as: `with open_persistence(url) as p`
-    """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db" or "memory://" as a context manager, sync or async.
+    """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db", "postgresql://..." or "memory://" as a context manager.
 
-    A missing file and its folder are created. Raises `ConfigError` for another URL, `PersistenceError` for a file that
+    Sync or async. A missing file and its folder are created. Raises `ConfigError` for another URL, `PersistenceError` for a file that
     cannot be opened, is no SQLite database, or is locked.
 
-    Several processes may share one file. `lease_seconds`: how long a process that was killed in mid-turn keeps others
-    off its thread.
+    Several processes may share one file or database. `lease_seconds`: how long a process that was killed in mid-turn
+    keeps others off its thread in a file; a database notices at once.
     """
 
     def __init__(self, url: str, *, lease_seconds: float = LEASE_SECONDS) -> None:
@@ -52,7 +61,10 @@ class open_persistence:  # used like the function it reads as: `with open_persis
         self._async: AbstractAsyncContextManager[Persistence] | None = None
 
     def __enter__(self) -> Persistence:
-        self._sync = _memory() if self.path is None else _sqlite(self.path, self._lease(self.path))
+        if self.url.startswith(POSTGRES):
+            self._sync = _postgres(self.url)
+        else:
+            self._sync = _memory() if self.path is None else _sqlite(self.path, self._lease(self.path))
         return self._sync.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -60,7 +72,10 @@ class open_persistence:  # used like the function it reads as: `with open_persis
             self._sync.__exit__(kind, error, trace)
 
     async def __aenter__(self) -> Persistence:
-        self._async = _amemory() if self.path is None else _asqlite(self.path, self._lease(self.path))
+        if self.url.startswith(POSTGRES):
+            self._async = _apostgres(self.url)
+        else:
+            self._async = _amemory() if self.path is None else _asqlite(self.path, self._lease(self.path))
         return await self._async.__aenter__()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -72,12 +87,12 @@ class open_persistence:  # used like the function it reads as: `with open_persis
 
 
 def _path(url: str) -> Path | None:
-    if url == "memory://":
+    if url == "memory://" or (url.startswith(POSTGRES) and len(url) > len(POSTGRES)):
         return None
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         return Path(url.removeprefix("sqlite:///")).expanduser()
     scheme = url.partition("://")[0] if "://" in url else "none"
-    raise ConfigError(f"a store URL is sqlite:///path or memory://, found scheme {scheme!r}")
+    raise ConfigError(f"a store URL is sqlite:///path, postgresql://... or memory://, found scheme {scheme!r}")
 
 
 @contextmanager
@@ -135,6 +150,39 @@ async def _asqlite(path: Path, lease: SqliteLease) -> AsyncIterator[Persistence]
             await asyncio.to_thread(lease.close)
 
 
+@contextmanager
+def _postgres(url: str) -> Iterator[Persistence]:
+    module = _postgres_module()
+    lease = module.AdvisoryLease(url)
+    try:
+        with ExitStack() as stack:
+            with storage_errors():
+                saver, store = stack.enter_context(module.opened(url, lease))
+            yield Persistence(GuardedSaver(saver, turns=Turns(lease)), store)
+    finally:
+        lease.close()
+
+
+@asynccontextmanager
+async def _apostgres(url: str) -> AsyncIterator[Persistence]:
+    module = _postgres_module()
+    lease = module.AdvisoryLease(url)
+    try:
+        async with AsyncExitStack() as stack:
+            with storage_errors():
+                saver, store = await stack.enter_async_context(module.aopened(url, lease))
+            yield Persistence(GuardedSaver(saver, turns=Turns(lease)), store)
+    finally:
+        await asyncio.to_thread(lease.close)
+
+
+def _postgres_module() -> ModuleType:
+    try:
+        return import_module("longtable.graph.postgres")
+    except ImportError as error:
+        raise ConfigError(f"threads in PostgreSQL need more packages ({error}): pip install 'longtable[postgres]'") from error
+
+
 def _probe(path: Path) -> None:
     """Open and read the file once, so that a wrong one gives one clear error before anything is written."""
     try:
@@ -152,7 +200,7 @@ def _probe(path: Path) -> None:
 
 @contextmanager
 def storage_errors() -> Iterator[None]:
-    """Turn SQLite's exceptions into `PersistenceError`s that say what to do."""
+    """Turn the exceptions of SQLite and PostgreSQL into `PersistenceError`s that say what to do."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -162,3 +210,7 @@ def storage_errors() -> Iterator[None]:
         raise PersistenceError(f"the conversation store {what} ({error})") from error
     except sqlite3.DatabaseError as error:
         raise PersistenceError(f"the conversation store is not a SQLite database, or it is damaged ({error}): give another file") from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in {"psycopg", "psycopg_pool"}:
+            raise
+        raise PersistenceError(f"the conversation store in PostgreSQL failed ({error}): check that the server runs, and the URL") from error

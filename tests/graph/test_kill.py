@@ -64,7 +64,7 @@ def test_the_points_cover_a_whole_turn(tmp_path: Path) -> None:
     assert f"survived {WRITES} writes" in done.stdout
 
 
-FOLDS, RETIRES = 13, 14
+FOLDS, RETIRES = 12, 13
 """Turns of the tight talk after whose answer something is folded, and something retires."""
 
 

@@ -56,7 +56,7 @@ def talk(url: str, name: str, numbers: range, when_busy: WhenBusy, path: Path) -
             try:
                 answer = conversation.ask(text)
             except ThreadBusyError as error:
-                log.write("stopped" if error.stored else "refused", text)
+                log.write({False: "refused", True: "stopped", None: "unsure"}[error.stored], text)
                 time.sleep(0.1)
             else:
                 assert answer.text == f"answer to {text}", answer

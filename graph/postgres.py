@@ -1,0 +1,202 @@
+"""Threads in PostgreSQL: pool, saver, store, the head of a thread for the guard, and advisory locks for its turns."""
+
+import asyncio
+import copy
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from typing import Any
+
+import psycopg
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
+from psycopg.rows import DictRow, dict_row, tuple_row
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+from longtable.graph.heads import Head, Key
+
+CONNECT_SECONDS = 10
+CONNECTIONS = 8
+OPTIONS: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "connect_timeout": CONNECT_SECONDS}
+Rows = psycopg.Connection[DictRow]
+AsyncRows = psycopg.AsyncConnection[DictRow]
+SETUP = "longtable setup"
+
+TABLE = """CREATE TABLE IF NOT EXISTS longtable_writers (
+    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, writer TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_ns)
+)"""
+STILL = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+WRITER = "SELECT writer FROM longtable_writers WHERE thread_id = %s AND checkpoint_ns = %s"
+HEAD = f"""SELECT (SELECT checkpoint_id FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = %s ORDER BY checkpoint_id DESC LIMIT 1),
+    ({WRITER})"""
+CLAIM = """INSERT INTO longtable_writers (thread_id, checkpoint_ns, writer) VALUES (%s, %s, %s)
+    ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET writer = excluded.writer"""
+FORGET = "DELETE FROM longtable_writers WHERE thread_id = %s"
+
+
+def _lock_name(key: Key) -> str:
+    return "longtable head " + " ".join(key)
+
+
+class PostgresHeads:
+    """The heads of a sync saver: what it writes goes through the connection whose transaction compared."""
+
+    def __init__(self, saver: PostgresSaver) -> None:
+        self.saver = saver
+        self.lock = nullcontext() if isinstance(saver.conn, ConnectionPool) else threading.Lock()
+
+    def setup(self) -> None:
+        with self._connection() as connection:
+            connection.execute(TABLE)
+
+    def writer(self, key: Key) -> str | None:
+        with self._connection() as connection, connection.cursor(row_factory=tuple_row) as cursor:
+            row = cursor.execute(WRITER, key).fetchone()
+        return row[0] if row else None
+
+    @contextmanager
+    def writing(self, key: Key) -> Iterator[Head[object]]:
+        with self.lock, self._connection() as connection, connection.transaction():
+            with connection.cursor(row_factory=tuple_row) as cursor:
+                cursor.execute(STILL, (_lock_name(key),))
+                row = cursor.execute(HEAD, (*key, *key)).fetchone()
+            newest, writer = row or (None, None)
+            bound = copy.copy(self.saver)
+            bound.conn, bound.lock = connection, threading.Lock()
+            yield Head(newest, writer, bound, lambda name: connection.execute(CLAIM, (*key, name)))
+
+    def forget(self, thread_id: str) -> None:
+        with self._connection() as connection:
+            connection.execute(FORGET, (thread_id,))
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        if isinstance(self.saver.conn, ConnectionPool):
+            with self.saver.conn.connection() as connection:
+                yield connection
+        else:
+            yield self.saver.conn
+
+
+class AsyncPostgresHeads:
+    """The same for an async saver."""
+
+    def __init__(self, saver: AsyncPostgresSaver) -> None:
+        self.saver = saver
+        self.lock = nullcontext() if isinstance(saver.conn, AsyncConnectionPool) else asyncio.Lock()
+
+    async def setup(self) -> None:
+        async with self._connection() as connection:
+            await connection.execute(TABLE)
+
+    async def writer(self, key: Key) -> str | None:
+        async with self._connection() as connection, connection.cursor(row_factory=tuple_row) as cursor:
+            await cursor.execute(WRITER, key)
+            row = await cursor.fetchone()
+        return row[0] if row else None
+
+    @asynccontextmanager
+    async def writing(self, key: Key) -> AsyncIterator[Head[Awaitable[object]]]:
+        async with self.lock, self._connection() as connection, connection.transaction():
+            async with connection.cursor(row_factory=tuple_row) as cursor:
+                await cursor.execute(STILL, (_lock_name(key),))
+                await cursor.execute(HEAD, (*key, *key))
+                row = await cursor.fetchone()
+            newest, writer = row or (None, None)
+            bound = copy.copy(self.saver)
+            bound.conn, bound.lock = connection, asyncio.Lock()
+            yield Head(newest, writer, bound, lambda name: connection.execute(CLAIM, (*key, name)))
+
+    async def forget(self, thread_id: str) -> None:
+        async with self._connection() as connection:
+            await connection.execute(FORGET, (thread_id,))
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        if isinstance(self.saver.conn, AsyncConnectionPool):
+            async with self.saver.conn.connection() as connection:
+                yield connection
+        else:
+            yield self.saver.conn
+
+
+class AdvisoryLease:
+    """The turns of one process as advisory locks of one connection: the server lets go of them when the process is gone."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.lock = threading.Lock()
+        self.connection: psycopg.Connection[tuple[Any, ...]] | None = None
+
+    def take(self, thread_id: str) -> bool:
+        """Take the thread, or tell that another process has it."""
+        with self.lock:
+            try:
+                return self._try(thread_id)
+            except psycopg.OperationalError:
+                if self.connection is None or not self.connection.closed:
+                    raise
+                return self._try(thread_id)  # the server was restarted: what was held is free, and this is a new beginning
+
+    def release(self, thread_id: str) -> None:
+        """Let go of the thread; a connection that broke has let go already."""
+        with self.lock:
+            if self.connection is None or self.connection.closed:
+                return
+            try:
+                self.connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 1))", (thread_id,))
+            except psycopg.OperationalError:
+                if not self.connection.closed:
+                    raise
+
+    def close(self) -> None:
+        """Let go of everything."""
+        with self.lock:
+            if self.connection is not None:
+                self.connection.close()
+
+    def _try(self, thread_id: str) -> bool:
+        if self.connection is None or self.connection.closed:
+            self.connection = psycopg.connect(self.url, autocommit=True, connect_timeout=CONNECT_SECONDS)
+        row = self.connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 1))", (thread_id,)).fetchone()
+        return bool(row and row[0])
+
+    @contextmanager
+    def setting_up(self) -> Iterator[None]:
+        """Let one process at a time create the tables. By asking again: one that waited within the server would block their indexes."""
+        while not self.take(SETUP):
+            time.sleep(0.05)
+        try:
+            yield
+        finally:
+            self.release(SETUP)
+
+
+@contextmanager
+def opened(url: str, lease: AdvisoryLease) -> Iterator[tuple[PostgresSaver, PostgresStore]]:
+    """Open saver and store on one pool, their tables there."""
+    with lease.setting_up(), Rows.connect(url, row_factory=dict_row, **OPTIONS) as connection:
+        PostgresSaver(connection).setup()
+        PostgresStore(connection).setup()
+        connection.execute(TABLE)
+    kwargs = {**OPTIONS, "row_factory": dict_row}
+    with ConnectionPool(url, connection_class=Rows, min_size=1, max_size=CONNECTIONS, kwargs=kwargs, open=True) as pool:
+        yield PostgresSaver(pool), PostgresStore(pool)
+
+
+@asynccontextmanager
+async def aopened(url: str, lease: AdvisoryLease) -> AsyncIterator[tuple[AsyncPostgresSaver, AsyncPostgresStore]]:
+    """Open saver and store on one pool, their tables there."""
+
+    def set_up() -> None:
+        with opened(url, lease):
+            pass
+
+    await asyncio.to_thread(set_up)
+    kwargs = {**OPTIONS, "row_factory": dict_row}
+    async with AsyncConnectionPool(url, connection_class=AsyncRows, min_size=1, max_size=CONNECTIONS, kwargs=kwargs, open=False) as pool:
+        store = AsyncPostgresStore(pool)
+        async with store:
+            yield AsyncPostgresSaver(pool), store

@@ -1,0 +1,169 @@
+"""Threads in PostgreSQL: guard, turns and leases on a real server."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.conformance import checkpointer_test, validate
+from langgraph.checkpoint.postgres import PostgresSaver
+from psycopg import Connection
+from psycopg.rows import DictRow, dict_row
+
+from longtable.graph import Conversation, list_threads, open_persistence
+from longtable.graph.errors import ConfigError, PersistenceError, ThreadBusyError
+from longtable.graph.guard import GuardedSaver
+from longtable.graph.postgres import AdvisoryLease
+from longtable.graph.threads import alist_threads
+from tests.graph.test_busy import paired
+from tests.graph.test_guard import CONFIG, CONTEXT, TIMES, Outcome, graph_over, said, texts
+from tests.support.postgres import postgres_server, stop_postgres_server
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server() -> Iterator[None]:
+    yield
+    stop_postgres_server()
+
+
+@pytest.fixture
+def url() -> str:
+    return postgres_server().create()
+
+
+def test_a_thread_goes_on_after_it_was_closed_sync_and_async(url: str) -> None:
+    with open_persistence(url) as kept:
+        assert Conversation(graph_over(kept.checkpointer), "t", context=CONTEXT).ask("one").turn == 1
+
+    async def run() -> list[str]:
+        async with open_persistence(url) as kept:
+            graph = graph_over(kept.checkpointer)
+            await Conversation(graph, "t", context=CONTEXT).aask("two")
+            assert await alist_threads(kept) == []  # this graph has no store
+            return [m.text for m in await Conversation(graph, "t").ahistory()]
+
+    assert asyncio.run(run()) == ["one", "answer to one", "two", "answer to two"]
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_of_runs_at_once_each_is_kept_or_told(url: str, durability: Any) -> None:
+    with open_persistence(url) as kept:
+        graph = graph_over(kept.checkpointer)
+
+        def run(text: str) -> tuple[str, Outcome]:
+            try:
+                graph.invoke(said(text), CONFIG, context=CONTEXT, durability=durability)
+            except ThreadBusyError as error:
+                return text, error.stored
+            return text, "done"
+
+        with ThreadPoolExecutor(4) as pool:
+            told = dict(pool.map(run, [f"m{n}" for n in range(16)]))
+        there = texts(graph)
+        for text, outcome in told.items():
+            assert there.count(text) in TIMES[outcome], (text, outcome)
+            assert there.count(f"answer to {text}") >= (outcome == "done"), (text, outcome)
+        assert set(told.values()) > {"done"}
+
+
+def test_async_runs_at_once_are_each_kept_or_told(url: str) -> None:
+    async def run() -> None:
+        async with open_persistence(url) as kept:
+            graph = graph_over(kept.checkpointer)
+
+            async def one(text: str) -> tuple[str, Outcome]:
+                try:
+                    await graph.ainvoke(said(text), CONFIG, context=CONTEXT, durability="sync")
+                except ThreadBusyError as error:
+                    return text, error.stored
+                return text, "done"
+
+            told = dict(await asyncio.gather(*(one(f"m{n}") for n in range(8))))
+            there = [m.text for m in (await graph.aget_state(CONFIG)).values["messages"]]
+            for text, outcome in told.items():
+                assert there.count(text) in TIMES[outcome], (text, outcome)
+            assert False in told.values()
+
+    asyncio.run(run())
+
+
+def test_forks_are_let_through(url: str) -> None:
+    with open_persistence(url) as kept:
+        graph = graph_over(kept.checkpointer)
+        for text in ("one", "two"):
+            graph.invoke(said(text), CONFIG, context=CONTEXT)
+        rest = next(state for state in graph.get_state_history(CONFIG) if not state.next and len(state.values["messages"]) == 2)
+        graph.invoke(said("other"), rest.config, context=CONTEXT)
+        assert texts(graph) == ["one", "answer to one", "other", "answer to other"]
+
+
+def test_workers_on_one_database_take_turns(url: str) -> None:
+    asked = [f"m{n}" for n in range(12)]
+    with open_persistence(url) as one, open_persistence(url) as two:
+        graphs = [graph_over(kept.checkpointer) for kept in (one, two)]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda n: Conversation(graphs[n % 2], "t", context=CONTEXT).ask(asked[n]), range(12)))
+        assert paired([m.text for m in Conversation(graphs[0], "t").history()], asked)
+        first = Conversation(graphs[0], "t", context=CONTEXT).stream("first")
+        next(first)
+        with pytest.raises(ThreadBusyError):
+            Conversation(graphs[1], "t", context=CONTEXT, when_busy="reject").ask("second")
+        list(first)
+        assert list_threads(one) == []
+
+
+def test_a_worker_that_is_gone_holds_nothing(url: str) -> None:
+    gone, heir = AdvisoryLease(url), AdvisoryLease(url)
+    assert gone.take("t")
+    assert not heir.take("t")
+    postgres_server().run(url, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+    until = time.monotonic() + 20
+    while not heir.take("t"):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    gone.release("t")
+    assert not gone.take("t")
+    assert gone.take("another")
+    heir.release("t")
+    heir.close()
+    gone.close()
+
+
+def test_a_connection_of_ones_own_is_guarded_too(url: str) -> None:
+    with Connection[DictRow].connect(url, autocommit=True, prepare_threshold=0, row_factory=dict_row) as connection:
+        saver = GuardedSaver(PostgresSaver(connection))
+        saver.setup()
+        graph = graph_over(saver)
+        slow = graph.stream(said("slow"), CONFIG, context=CONTEXT, stream_mode="updates", durability="sync")
+        next(slow)
+        graph.invoke(said("quick"), CONFIG, context=CONTEXT)
+        with pytest.raises(ThreadBusyError):
+            list(slow)
+        assert texts(graph) == ["slow", "quick", "answer to quick"]
+        saver.delete_thread("t")
+        assert saver.heads.writer(("t", "")) is None
+
+
+def test_it_conforms_to_what_langgraph_expects_of_a_saver() -> None:
+    @checkpointer_test(name="postgres")
+    async def make() -> Any:
+        async with open_persistence(postgres_server().create()) as kept:
+            yield kept.checkpointer
+
+    base = {"put", "put_writes", "get_tuple", "list", "delete_thread"}
+    report = asyncio.run(validate(make, capabilities=base))
+    assert {name: result.failures for name, result in report.results.items() if result.failures} == {}
+    assert {name for name, result in report.results.items() if result.passed} == base
+
+
+def test_a_server_that_is_not_there_is_said_without_the_password() -> None:
+    with (
+        pytest.raises(PersistenceError, match="PostgreSQL") as caught,
+        open_persistence("postgresql://user:secret@127.0.0.1:1/nothing"),
+    ):
+        pass
+    assert "secret" not in str(caught.value)
+    with pytest.raises(ConfigError):
+        open_persistence("postgresql://")
