@@ -141,7 +141,7 @@ class Table:
         people = [
             column
             for column in found
-            if {"first", "last", "f", "l", "given", "family", "sur"} & set(column.words) or column.words in (("fname",), ("lname",))
+            if {"first", "last", "f", "l", "given", "family", "sur", "surname", "forename", "firstname", "lastname", "fname", "lname"} & set(column.words)
         ]
         if len(people) >= 2:
             return tuple(people[:2])

@@ -111,6 +111,8 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
         column = _by_verbs(scope, item.verbs)
         if column is None and (measured := by_dimension(scope, UNIT_DIMENSIONS.get(lemma(item.unit), ""), near_tables(scope))):
             column = measured[0]
+    if column is None and item.mention is None and not item.dimension and not item.unit and item.op != "=":
+        column = _lone_amount(scope)
     if column is None:
         raise CannotRead("number", item.mention.text if item.mention else "", label)
     best = item.mention is not None and any(
@@ -131,6 +133,13 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
         low, high = sorted(numbers)
         return column.table, Between(col, low, high)
     return column.table, Compare(col, item.op, numbers[0])
+
+
+def _lone_amount(scope: Scope) -> Column | None:
+    """Return the one amount of the base: 'transactions over 1000'."""
+    table = scope.catalog.table(scope.base) if scope.base else None
+    found = [c for c in (table.columns if table else ()) if c.is_number and not c.is_id and {"amount", "total", "price", "value"} & set(c.words)]
+    return found[0] if len(found) == 1 else None
 
 
 def _equals(mention: Chunk) -> list[Hit]:

@@ -84,6 +84,7 @@ class Draft:
     rest: bool = False
     pron: bool = False
     never: bool = False
+    money: bool = False  # 'the total amount of': what is added up is an amount
     back: bool = False  # 'those', 'that shop': speaks of rows that an earlier question found
     alternative: bool = False  # an 'or' between conditions or columns
     listing: bool = False

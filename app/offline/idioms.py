@@ -73,6 +73,12 @@ def _units_of_measures(chunks: list[Chunk], catalog: Catalog) -> None:
 
 def _general_homes(chunks: list[Chunk]) -> None:
     """'in the collection', 'on file', 'on our books': where all rows are."""
+    for before, each, then in zip(chunks, chunks[1:], chunks[2:], strict=False):
+        if each.kind == "word" and lemma(each.word) in _HOMES and before.word in ("the", "our", "this") and then.word in ("have", "own", "employ", "hold", "has"):
+            each.kind = "filler"  # how many clients does the bank have
+    for before, each in itertools.pairwise(chunks):
+        if before.kind == "word" and before.word in ("earning", "making", "costing") and each.is_op("cmp"):
+            before.kind = "filler"
     for place, each in enumerate(chunks):
         if each.kind != "prep" or each.word not in ("in", "on", "of", "from", "at", "within", "across"):
             continue

@@ -108,7 +108,7 @@ _PHRASES: Final = """
     count || how many, number of, count of, count, total number of, total count of, the number of, how many different records of, how many times, numbers of, tally of, quantity of
     howmuch || how much
     agg | avg | average, mean, avg, on average, average of, average number of, mean of, averaged
-    agg | sum | total, sum, sum of, total of, total amount of, overall, altogether, combined, in total, summed, cumulative, sum total of, total sum of
+    agg | sum | total, sum, sum of, total of, total amount of, total value of, combined value of, sum total of the, overall, altogether, combined, in total, summed, cumulative, sum total of, total sum of
     agg | min | minimum, min, minimum of, minimal
     agg | max | maximum, max, maximum of, maximal
     sup | max | highest, greatest, most amount of, top most, topmost, maximum number of, highest number of, biggest number of, largest number of, greatest number of, highest amount of, largest amount of, most number of, maximum amount of
@@ -311,7 +311,7 @@ VERB_TABLES: Final[dict[str, str]] = {
 }  # fmt: skip
 VERB_DIMENSIONS: Final[dict[str, str]] = {
     "cost": "price", "costs": "price", "weigh": "weight", "weighs": "weight", "weighed": "weight", "last": "length", "lasts": "length", "lasted": "length",
-    "took": "length", "take": "length", "takes": "length", "earn": "pay", "earns": "pay", "earned": "pay", "worth": "price", "valued": "price",
+    "took": "length", "take": "length", "takes": "length", "earn": "pay", "earns": "pay", "earned": "pay", "earning": "pay", "making": "pay", "costing": "price", "worth": "price", "valued": "price",
 }  # fmt: skip
 UNIT_DIMENSIONS: Final[dict[str, str]] = {
     "foot": "height", "meter": "height", "metre": "height", "mile": "length", "km": "length", "kilometer": "length", "minute": "length", "kg": "weight",
@@ -321,4 +321,5 @@ REVENUE: Final = frozenset(["sale", "revenue", "turnover", "income", "earning"])
 PARTICIPLES: Final = frozenset(
     "fed sold bought born paid sent held made left built begun written given taken seen done lent met drawn won lost".split()
 )
+PAID: Final = frozenset("payment sale donation fee fine expense deposit refund contribution salary bonus".split())  # tables of money by their name
 EARNING: Final = frozenset(["earn", "earns", "earned", "earning"])

@@ -5,6 +5,7 @@ from longtable.app.offline.chunks import PRODUCT, Chunk
 from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, entity, holds_years, priced_quantity
 from longtable.app.offline.conditions import as_col, as_number
 from longtable.app.offline.draft import Having, Sorting
+from longtable.app.offline.lexicon import PAID
 from longtable.app.offline.logic import (
     Agg,
     Between,
@@ -35,8 +36,7 @@ _UNITS: dict[str, Unit] = {
 
 MANY_COLUMNS = 15
 _PRICES = frozenset(["price", "cost", "fee", "rate", "salary", "wage", "amount"])
-_AMOUNTS = frozenset(["amount", "total", "value", "price", "cost", "paid", "payment"])
-_PAID = frozenset("payment sale donation fee fine expense purchase deposit refund transaction contribution claim loan invoice bill salary bonus order".split())  # noqa: SIM905
+_AMOUNTS = frozenset(["amount", "total", "value", "price", "cost", "paid", "payment", "principal", "sum"])
 _TRADED = frozenset(["sold", "bought", "ordered", "purchased", "shipped", "delivered"])
 
 
@@ -107,14 +107,15 @@ class Measures(Subject):
         column = choose(
             self.scope,
             chunk,
-            (lambda column: column.is_number) if func in ("sum", "avg", "spread") else (lambda column: not column.is_binary),
+            (lambda column: column.is_number and not (column.is_id and entity(chunk))) if func in ("sum", "avg", "spread") else (lambda column: not column.is_binary),
         )
         if chunk.arg == PRODUCT and column is not None:
             return self.product(column)
         if column is None and (table := entity(chunk)) and func == "sum":
             home = self.catalog.table(table)
             money = [each for each in (home.columns if home else ()) if each.is_number and not each.is_id and _AMOUNTS & {lemma(word) for word in each.words}]
-            if len(money) != 1 or not home or not _PAID & {lemma(word) for word in home.words}:
+            paid = self.draft.money or (home is not None and PAID & {lemma(word) for word in home.words})
+            if len(money) != 1 or not paid:
                 raise CannotRead("sum", chunk.text)
             self.need(table)
             return as_number(money[0])  # total payments: the sum of their amounts

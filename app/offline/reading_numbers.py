@@ -1,5 +1,7 @@
 """Read comparisons with numbers off the chunks."""
 
+import itertools
+
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.draft import Filter, Having
 from longtable.app.offline.lexicon import UNIT_WORDS
@@ -51,7 +53,9 @@ class Numbers(Conditions):
         )
         condition.unit = unit
         following = self.cs[last + 1] if last + 1 < len(self.cs) else None
-        if following is not None and following.kind == "mention" and not following.used and lemma(following.text.lower()) in UNIT_WORDS:
+        if following is not None and following.kind == "mention" and not following.used and (
+            lemma(following.text.lower()) in UNIT_WORDS or lemma(following.text.lower()) in ("month", "week", "night")
+        ):
             place = self.before(index, "mention", ops=("wh", "by"))
             if condition.dimension or (place is not None and measurable(self.cs[place])):
                 following.used = True  # 60 minutes: a unit, though a column has that name
@@ -120,6 +124,10 @@ class Numbers(Conditions):
             )
 
     def compare(self) -> None:
+        for first, second in itertools.pairwise(self.cs):
+            if first.kind == "word" and first.word in ("negative", "positive") and second.kind == "mention" and measurable(second):
+                first.used = second.used = True
+                self.draft.filters.append(Filter("compare", "<" if first.word == "negative" else ">", second, numbers=(0,)))
         for index, each in enumerate(self.cs):
             if not each.is_op("cmp") or each.used:
                 continue

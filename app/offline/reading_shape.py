@@ -56,6 +56,8 @@ class Shape(Ordering):
         ):
             return True
         before = next((each for each in reversed(self.all) if each.place < self.cs[index].place), None)
+        if before is None and index == 0 and self.cs[place].kind == "mention" and not self.cs[place].hits[0].is_table:
+            return True  # 'never checked by a vet'
         if before is not None and before.kind == "mention" and (self.cs[place].kind != "mention" or not self.cs[place].hits[0].is_table):
             return False
         return (
@@ -144,6 +146,7 @@ class Shape(Ordering):
             if self._is_name(index):
                 continue
             each.used = True
+            self.draft.money |= "amount" in each.text.lower() or "value" in each.text.lower()
             pending.append(each.arg)
             place = self.after(index, "mention", "op", "word", skip=("prep", "comma"), ops=("distinct", "pron"))
             if place is not None and self.cs[place].is_op("agg", "sup") and not self._is_name(place):

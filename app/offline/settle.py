@@ -9,7 +9,7 @@ from longtable.app.offline.conditions import as_col
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import plan
 from longtable.app.offline.kin import kin
-from longtable.app.offline.lexicon import REVENUE, VERB_TABLES
+from longtable.app.offline.lexicon import PAID, REVENUE, VERB_TABLES
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
     Agg,
@@ -67,11 +67,17 @@ class Settler(Subqueries):
     def revenue(self) -> None:
         """'revenue per brand': revenue is a sum unless another number is asked for."""
         found = [chunk for chunk in self.draft.targets if lemma(chunk.word) in REVENUE and chunk.hits and chunk.hits[0].numeric]
-        if self.draft.groups:  # the total payments of each student, though a column is called amount
-            found += [chunk for chunk in self.draft.targets if chunk.text.lower().startswith("total ") and chunk.hits and chunk.hits[0].numeric]
+        shown = any(entity(chunk) for chunk in self.draft.targets) or {"their", "its"} & set(self.draft.words)
+        if not self.draft.groups and shown:
+            found = []  # the clients and their income: shown, not added up
+        found += [chunk for chunk in self.draft.targets if chunk.text.lower().startswith("total ") and self.is_paid(chunk)]
         if found and not self.draft.computes and not self.draft.sups:
             self.draft.aggs.append(("sum", found[0]))
             self.draft.targets = [chunk for chunk in self.draft.targets if chunk is not found[0]]
+
+    def is_paid(self, chunk: Chunk) -> bool:
+        """'the total payments of each student': money by its name, though the column is called amount."""
+        return bool(chunk.hits) and chunk.hits[0].numeric and bool(PAID & {lemma(word) for word in chunk.text.lower().split()})
 
     def spending(self) -> None:
         """'how much did Ana spend on orders': the one sum of money of the tables named; a column asked for is enough of an answer."""

@@ -171,18 +171,21 @@ class Subqueries(Superlatives):
             return children[0]
         raise CannotRead("negation")
 
-    def absent(self, base: str, target: str, settled: list[tuple[str, tuple[Cond, ...]]]) -> Within:
+    def absent(self, base: str, target: str, settled: list[tuple[str, tuple[Cond, ...]]]) -> Cond:
         steps = path(self.catalog, (base,), target, self.hints)
         if not steps or len(steps[0].pairs) != 1:
             raise CannotRead("join", base, target)
         first = steps[0]
         left, right = first.pairs[0]
+        if not first.fans_out and first.there == target and not settled:
+            return Null(left)  # loans without an officer: the key is missing
         wanted = [target, *(table for table, _ in settled)]
         planned = plan(self.catalog, first.there, wanted, self.hints, _joins(steps[1:]))
         if planned is None:
             raise CannotRead("join", base, target)
         conds = tuple(cond for _, found in settled for cond in found)
-        return Within(left, Query(first.there, planned[0], (right,), (*conds, Null(right, negated=True))), negated=True)
+        none = Within(left, Query(first.there, planned[0], (right,), (*conds, Null(right, negated=True))), negated=True)
+        return none if first.fans_out else AnyOf((Null(left), none))
 
 
 def replace_sure(link: Link) -> Link:
