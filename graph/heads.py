@@ -72,7 +72,7 @@ class AsyncHeads(Protocol):
         """Return the run that wrote last."""
         ...
 
-    def writing(self, key: Key) -> AbstractAsyncContextManager[Head]:
+    def writing(self, key: Key) -> AbstractAsyncContextManager[Head[Awaitable[object]]]:
         """Hold the thread's head still until the block ends."""
         ...
 

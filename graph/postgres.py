@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
 import psycopg
-from langgraph.checkpoint.postgres import PostgresSaver
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.postgres import PostgresSaver as PostgresSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver as AsyncPostgresSaver
 from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
 from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
