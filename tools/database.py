@@ -10,10 +10,10 @@ from longtable.graph.errors import ConfigError, QueryFailedError
 from longtable.tools.catalog import Catalog, visible
 from longtable.tools.engines.base import Engine, Fetched, Row
 from longtable.tools.running import Cancel, Runner, Stop
-from longtable.tools.settings import QueryLimits, TablePolicy
+from longtable.tools.settings import FileLimits, QueryLimits, TablePolicy
 from longtable.tools.url import Dialect, Location, parse_url, without_password
 
-__all__ = ["BUSY_SECONDS", "Cancel", "Database", "QueryLimits", "QueryResult", "TablePolicy"]
+__all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
 
 BUSY_SECONDS = 5.0
 
@@ -49,16 +49,17 @@ class Database:
         limits: QueryLimits | None = None,
         policy: TablePolicy | None = None,
         busy_seconds: float = BUSY_SECONDS,
+        files: FileLimits | None = None,
     ) -> "Database":
         """Open what is there, never create it.
 
         `busy_seconds` is how long is waited for what others hold: a SQLite file that another program has locked, a locked
-        table of a server, a free connection to it. Raises `ConfigError` for a URL that cannot be read and
-        `DatabaseUnavailableError` for a file or a server that cannot.
+        table of a server, a free connection to it; `files` bounds what is loaded of data files. Raises `ConfigError` for a
+        URL that cannot be read and `DatabaseUnavailableError` for a file or a server that cannot.
         """
         limits, policy = limits or QueryLimits(), policy or TablePolicy()
         location = parse_url(url)
-        engine = _open_engine(location, limits=limits, busy_seconds=busy_seconds)
+        engine = _open_engine(location, limits=limits, busy_seconds=busy_seconds, files=files or FileLimits())
         return cls(engine, url=url, location=location, limits=limits, policy=policy)
 
     def catalog(self) -> Catalog:
@@ -127,7 +128,7 @@ class Database:
         self.close()
 
 
-def _open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float) -> Engine:
+def _open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float, files: FileLimits) -> Engine:
     """Load one engine and no other: each takes its time, and PostgreSQL's driver need not be installed."""
     if location.server:
         try:
@@ -137,10 +138,14 @@ def _open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float
         return PostgresEngine(location.server, limits=limits, wait_seconds=busy_seconds)
     if location.path is None:
         raise ConfigError("the database URL names neither a file nor a server")
+    if location.load:
+        from longtable.tools.engines.files import open_files
+
+        return open_files(location.path, limits=limits, files=files)
     if location.dialect == "sqlite":
         from longtable.tools.engines.sqlite import SqliteEngine
 
         return SqliteEngine(location.path, limits=limits, busy_seconds=busy_seconds)
     from longtable.tools.engines.duckdb import DuckdbEngine
 
-    return DuckdbEngine(location.path, limits=limits)
+    return DuckdbEngine.of_file(location.path, limits=limits)

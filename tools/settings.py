@@ -26,6 +26,25 @@ class QueryLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FileLimits:
+    """Most that files may come to that are loaded as a database."""
+
+    files: int = 200
+    bytes: int = 1_000_000_000
+    """All files together, as they are on disk."""
+    memory_bytes: int = 4_000_000_000
+    """What they may take when loaded."""
+    sheet_rows: int = 1_100_000
+    """Rows of one Excel sheet."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("files", 1), ("bytes", 1), ("memory_bytes", 16_000_000), ("sheet_rows", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(f"FileLimits.{name} must be a whole number of at least {least}, found {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class TablePolicy:
     """Which tables can be read, by name, whatever the case. A table that cannot be read is not seen at all.
 

@@ -11,10 +11,12 @@ from longtable.graph.errors import ConfigError
 Dialect = Literal["sqlite", "duckdb", "postgres"]
 
 ENDINGS: dict[str, Dialect] = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
+DATA_ENDINGS = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".xlsx"})
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 SUPPORTED = (
     "sqlite:///file.db or duckdb:///file.duckdb (four slashes before an absolute path),"
-    " a path ending in .db, .sqlite, .sqlite3 or .duckdb, or postgresql://user:password@host/database"
+    " a path ending in .db, .sqlite, .sqlite3 or .duckdb, postgresql://user:password@host/database,"
+    " or files:///folder, a folder or a file ending in .csv, .tsv, .parquet, .json, .jsonl or .xlsx"
 )
 _HOST = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^:@\[\]]*)(:\d*)?")
 UNWALLED = {"mysql": "MySQL", "mariadb": "MariaDB", "mssql": "SQL Server", "oracle": "Oracle"}
@@ -25,12 +27,16 @@ WHY_UNWALLED = (
 
 @dataclass(frozen=True)
 class Location:
-    """Where a database is: a file, or a server. `server` holds the password, so it is never shown."""
+    """Where a database is: a file, or a server. `server` holds the password, so it is never shown.
+
+    With `load`, `path` is a file of data or a folder of them, to be loaded.
+    """
 
     dialect: Dialect
     name: str
     path: Path | None = None
     server: str = field(default="", repr=False)
+    load: bool = False
 
 
 def parse_url(url: str) -> Location:
@@ -39,7 +45,10 @@ def parse_url(url: str) -> Location:
         raise ConfigError(f"the database URL must be text that is not blank, found {url!r}: use {SUPPORTED}")
     scheme, separator, rest = url.strip().partition("://")
     if not separator:
-        dialect = ENDINGS.get(Path(url.strip()).suffix.lower())
+        path = Path(url.strip())
+        dialect = ENDINGS.get(path.suffix.lower())
+        if path.suffix.lower() in DATA_ENDINGS or (dialect is None and path.is_dir()):
+            return _data(path)
         if dialect is None or url.strip().startswith(("sqlite:", "duckdb:")):
             raise ConfigError(f"the database {url!r} is neither a URL nor a path of a known kind: use {SUPPORTED}")
         return _file(dialect, url.strip())
@@ -49,11 +58,18 @@ def parse_url(url: str) -> Location:
         raise ConfigError(f"{UNWALLED[kind]} databases ({kind}://) are not supported: {WHY_UNWALLED}; use {SUPPORTED}")
     if kind in POSTGRES_SCHEMES:
         return _server(rest)
-    if kind not in ("sqlite", "duckdb"):
+    if kind not in ("sqlite", "duckdb", "files"):
         raise ConfigError(f"the database scheme {kind!r} is unknown: use {SUPPORTED}")
     if not rest.startswith("/") or rest in ("/", "/:memory:"):
         raise ConfigError(f"the database URL {url!r} names no file: use {SUPPORTED}")
+    if kind == "files":
+        # Three slashes before a relative path, as everywhere; where there is none, what many write for an absolute one.
+        return _data(Path(rest[1:]) if Path(rest[1:]).exists() or not Path(rest).exists() else Path(rest))
     return _file("sqlite" if kind == "sqlite" else "duckdb", rest[1:])
+
+
+def _data(path: Path) -> Location:
+    return Location("duckdb", path.resolve().stem, path, load=True)
 
 
 def _file(dialect: Dialect, text: str) -> Location:

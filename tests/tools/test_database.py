@@ -42,7 +42,8 @@ JOIN_SECONDS = 20
     [
         ("", "not blank"),
         ("shop", "neither a URL"),
-        ("shop.csv", "duckdb:///"),
+        ("shop.odt", "duckdb:///"),
+        ("files://", "names no file"),
         ("sqlite:shop.db", "sqlite:///"),
         ("sqlite://", "names no file"),
         ("sqlite:///", "names no file"),

@@ -31,21 +31,26 @@ TAKEN_NAMES = {"main", "memory", "system", "temp", "information_schema", "pg_cat
 
 
 class DuckdbEngine:
-    """One DuckDB file; a cursor of its own for each query."""
+    """One walled DuckDB instance; a cursor of its own for each query."""
 
     dialect = "duckdb"
 
-    def __init__(self, path: Path, *, limits: QueryLimits) -> None:
-        check_file(path, dialect=self.dialect)
-        self._memory_bytes = limits.memory_bytes
-        self._alias = path.stem if fold(path.stem) not in TAKEN_NAMES else f"{path.stem}_db"
+    def __init__(self, root: duckdb.DuckDBPyConnection, *, alias: str, memory_bytes: int) -> None:
+        self._root, self._alias, self._memory_bytes = root, alias, memory_bytes
         self._lock = threading.Lock()
         self._readable: frozenset[str] | None = None
         self._closed, self._at_work = False, 0
+
+    @classmethod
+    def of_file(cls, path: Path, *, limits: QueryLimits) -> "DuckdbEngine":
+        """Attach a database file to an empty instance."""
+        check_file(path, dialect=cls.dialect)
+        alias = path.stem if fold(path.stem) not in TAKEN_NAMES else f"{path.stem}_db"
         try:
-            self._root = _open(path, alias=self._alias, memory_bytes=limits.memory_bytes)
+            root = _attached(path, alias=alias, memory_bytes=limits.memory_bytes)
         except duckdb.Error as error:
-            raise DatabaseUnavailableError(f"the DuckDB database {str(path)!r} cannot be opened: {_first_line(error)}") from error
+            raise DatabaseUnavailableError(f"the DuckDB database {str(path)!r} cannot be opened: {first_line(error)}") from error
+        return cls(root, alias=alias, memory_bytes=limits.memory_bytes)
 
     def reflect(self) -> Reflected:
         """Read the catalogue from DuckDB's own tables of it."""
@@ -96,7 +101,8 @@ class DuckdbEngine:
                     self._root.close()
 
 
-def _open(path: Path, *, alias: str, memory_bytes: int) -> duckdb.DuckDBPyConnection:
+def empty_instance(*, memory_bytes: int) -> duckdb.DuckDBPyConnection:
+    """Open an instance that holds nothing; its wall stands once `close_wall` was called."""
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
@@ -105,12 +111,21 @@ def _open(path: Path, *, alias: str, memory_bytes: int) -> duckdb.DuckDBPyConnec
         "memory_limit": f"{memory_bytes}B",
         "temp_directory": "",
     }
-    root = duckdb.connect(":memory:", config=settings)
+    return duckdb.connect(":memory:", config=settings)
+
+
+def close_wall(root: duckdb.DuckDBPyConnection) -> None:
+    """Shut the instance off from files and the network, for good."""
+    root.execute("SET enable_external_access=false")
+    root.execute("SET lock_configuration=true")
+
+
+def _attached(path: Path, *, alias: str, memory_bytes: int) -> duckdb.DuckDBPyConnection:
+    root = empty_instance(memory_bytes=memory_bytes)
     try:
         literal = str(path.absolute()).replace("'", "''")
         root.execute(f"ATTACH '{literal}' AS {quoted(alias)} (READ_ONLY, TYPE duckdb)")
-        root.execute("SET enable_external_access=false")
-        root.execute("SET lock_configuration=true")
+        close_wall(root)
     except BaseException:
         root.close()
         raise
@@ -128,9 +143,14 @@ class DuckdbSession:
         try:
             if self._readable is not None:
                 self._check(sql, self._readable)
-            self.cursor.execute(sql, list(params))
-            entries = self.cursor.description or []
-            rows = collect(self.cursor.fetchmany, limits=limits, stop=stop)
+            # What was loaded into memory could be written to but for this; a file was attached for reading anyway.
+            self.cursor.execute("BEGIN TRANSACTION READ ONLY")
+            try:
+                self.cursor.execute(sql, list(params))
+                entries = self.cursor.description or []
+                rows = collect(self.cursor.fetchmany, limits=limits, stop=stop)
+            finally:
+                self.cursor.execute("ROLLBACK")
         except (duckdb.Error, MemoryError) as error:
             raise self._translate(error) from error
         return Fetched(tuple(str(entry[0]) for entry in entries), tuple(str(entry[1]) for entry in entries), rows)
@@ -166,7 +186,7 @@ class DuckdbSession:
         if isinstance(error, duckdb.PermissionException):
             return QueryRefusedError("the database refused the statement", rule="engine", hint="only its own tables can be read")
         if isinstance(error, duckdb.IOException | duckdb.FatalException | duckdb.InternalException):
-            return DatabaseUnavailableError(f"the DuckDB database cannot be read: {_first_line(error)}")
+            return DatabaseUnavailableError(f"the DuckDB database cannot be read: {first_line(error)}")
         return QueryFailedError(_with_place(str(error)))
 
 
@@ -192,7 +212,8 @@ def _bare(name: str) -> str:
     return fold(table.name) if table is not None else name
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return the first line of what DuckDB says."""
     return str(error).strip().split("\n", 1)[0]
 
 

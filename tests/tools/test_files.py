@@ -1,0 +1,210 @@
+"""Files of data as a database: loaded first, walled in after."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import date, datetime
+from pathlib import Path
+
+import duckdb
+import openpyxl
+import pytest
+
+from longtable.graph.errors import ConfigError, DatabaseError, DatabaseUnavailableError, QueryRefusedError
+from longtable.tools.database import Database, FileLimits, QueryLimits, TablePolicy
+from longtable.tools.running import Stop
+from tests.tools.test_catalog import call
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    home = tmp_path / "my data"
+    home.mkdir()
+    (home / "sales 2024.csv").write_text('id,day,amount,note\n1,2024-01-05,9.5,"a, b"\n2,2024-02-06,10,\n', encoding="utf-8")
+    (home / "Sales-2024.tsv").write_text("id\tname\n1\tZoë\n", encoding="utf-8")
+    (home / "客户.csv").write_text("编号,城市\n1,上海\n", encoding="utf-8")
+    (home / "2023 list.json").write_text(json.dumps([{"a": 1, "b": {"c": [1, 2]}}, {"a": 2, "b": None}]), encoding="utf-8")
+    (home / "log.jsonl").write_text(
+        '{"at": "2024-01-01T10:00:00", "ok": true}\n{"at": "2024-01-02T10:00:00", "ok": false}\n', encoding="utf-8"
+    )
+    duckdb.connect().execute("COPY (SELECT range AS n, 'x' || range AS s FROM range(1000)) TO '" + str(home / "numbers.parquet") + "'")
+    book = openpyxl.Workbook()
+    first = book.active
+    assert first is not None
+    first.title = "Order Lines"
+    for row in (
+        ["id", "when", "price", "price", None],
+        [1, datetime(2024, 1, 5, 10), 2.5, 3, None],
+        [2, datetime(2024, 1, 6), None, 4, "x"],
+    ):
+        first.append(row)
+    second = book.create_sheet("Second!")
+    second.append([])
+    second.append(["code", "day"])
+    second.append(["a", date(2024, 1, 1)])
+    second.append([7, None])
+    book.create_sheet("empty")
+    book.save(home / "book.xlsx")
+    (home / "notes.txt").write_text("not data", encoding="utf-8")
+    (home / ".hidden.csv").write_text("a\n1\n", encoding="utf-8")
+    (home / "~$book.xlsx").write_text("a lock file", encoding="utf-8")
+    return home
+
+
+def test_a_folder_is_a_database(folder: Path) -> None:
+    with Database.open(str(folder)) as database:
+        assert (database.dialect, database.name) == ("duckdb", "my data")
+        tables = {table.name: [f"{column.name} {column.type}" for column in table.columns] for table in database.catalog().tables}
+        assert tables == {
+            "t_2023_list": ["a BIGINT", "b STRUCT(c BIGINT[])"],
+            "Sales_2024": ["id BIGINT", "name VARCHAR"],
+            "book_Order_Lines": ["id BIGINT", "when TIMESTAMP", "price DOUBLE", "price_1 BIGINT"],
+            "book_Second": ["code VARCHAR", "day DATE"],
+            "log": ["at TIMESTAMP", "ok BOOLEAN"],
+            "numbers": ["n BIGINT", "s VARCHAR"],
+            "sales_2024_2": ["id BIGINT", "day DATE", "amount DOUBLE", "note VARCHAR"],
+            "客户": ["编号 BIGINT", "城市 VARCHAR"],
+        }
+        assert database.run("SELECT sum(amount), max(day) FROM sales_2024_2").rows == [(19.5, date(2024, 2, 6))]
+        assert database.run("SELECT s.name, c.城市 FROM Sales_2024 s JOIN 客户 c ON c.编号 = s.id").rows == [("Zoë", "上海")]
+        assert call(database, "find_values", text="上海")["matches"][0]["table"] == "客户"
+        described = call(database, "describe_tables", names=["book_Second", "sales_2024_2"])["tables"]
+        assert described[0]["comment"] == "from book.xlsx, sheet Second!"
+        assert described[0]["sample_rows"] == [["a", "2024-01-01"], ["7", None]]
+        assert described[1]["comment"] == "from sales 2024.csv"
+
+
+@pytest.mark.parametrize("name", ["sales 2024.csv", "Sales-2024.tsv", "2023 list.json", "log.jsonl", "numbers.parquet", "book.xlsx"])
+def test_one_file_is_a_database(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    for given in (str(folder / name), name, f"files:///{name}", f"files:///{folder / name}", f"files://{folder / name}"):
+        with Database.open(given) as database:
+            assert database.name == Path(name).stem
+            table = database.catalog().tables[0]
+            assert database.run(f"SELECT * FROM {table.sql_name}").row_count > 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO numbers VALUES (1, 'x')",
+        "CREATE TABLE t AS SELECT 1",
+        "DROP TABLE numbers",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM 'numbers.parquet'",
+        "COPY numbers TO 'out.csv'",
+        "SET memory_limit = '100GB'",
+        "ATTACH 'x.duckdb'",
+        "SELECT * FROM read_blob('/etc/passwd')",
+    ],
+)
+def test_the_wall_stands_once_the_files_are_loaded(sql: str, folder: Path) -> None:
+    with Database.open(str(folder)) as database:
+        with pytest.raises(QueryRefusedError):
+            database.run(sql)
+        stop = Stop(seconds=5)
+        with pytest.raises(DatabaseError), database.engine.walled(stop) as session:
+            session.fetch(sql, limits=database.limits, stop=stop)
+        with pytest.raises(DatabaseError), database.engine.trusted(stop) as session:
+            session.fetch("DELETE FROM numbers", limits=database.limits, stop=stop)
+        assert database.run("SELECT count(*) FROM numbers").rows == [(1_000,)]
+
+
+def test_a_policy_holds_for_files_too(folder: Path) -> None:
+    with Database.open(str(folder), policy=TablePolicy(denied=frozenset({"numbers"}))) as database, pytest.raises(QueryRefusedError):
+        database.run("SELECT * FROM numbers")
+
+
+def test_the_files_stay_as_they_are(folder: Path) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with Database.open(str(folder)) as database:
+        database.run("SELECT * FROM numbers")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def _empty(folder: Path) -> str:
+    (folder / "notes.txt").write_text("x", encoding="utf-8")
+    return "holds no data file"
+
+
+def _torn_parquet(folder: Path) -> str:
+    (folder / "torn.parquet").write_bytes(b"PAR1 and then nothing that is one")
+    return "torn.parquet"
+
+
+def _torn_json(folder: Path) -> str:
+    (folder / "good.csv").write_text("a\n1\n", encoding="utf-8")
+    (folder / "torn.json").write_text('[{"a": 1}, {"a": ', encoding="utf-8")
+    return "torn.json"
+
+
+def _torn_excel(folder: Path) -> str:
+    (folder / "torn.xlsx").write_bytes(b"PK\x03\x04 no workbook")
+    return "torn.xlsx"
+
+
+def _not_utf8(folder: Path) -> str:
+    (folder / "latin.csv").write_bytes("name,city\nZo\xeb,Gen\xe8ve\n".encode("latin-1"))
+    return "latin.csv"
+
+
+@pytest.mark.parametrize("prepare", [_empty, _torn_parquet, _torn_json, _torn_excel, _not_utf8])
+def test_a_file_that_cannot_be_loaded_is_named(prepare: Callable[[Path], str], tmp_path: Path) -> None:
+    said = prepare(tmp_path)
+    with pytest.raises(DatabaseUnavailableError, match=said) as caught:
+        Database.open(str(tmp_path))
+    assert str(tmp_path) not in caught.value.user_text()
+
+
+def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for given in (str(tmp_path / "no.csv"), f"files:///{tmp_path / 'nowhere'}"):
+        with pytest.raises(DatabaseUnavailableError, match="there is no file or folder"):
+            Database.open(given)
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (FileLimits(files=2), r"FileLimits\.files allows 2"),
+        (FileLimits(bytes=100), r"FileLimits\.bytes allows 100"),
+        (FileLimits(sheet_rows=1), r"FileLimits\.sheet_rows allows"),
+    ],
+)
+def test_what_is_too_much_is_told_with_the_limit(limits: FileLimits, said: str, folder: Path) -> None:
+    with pytest.raises(DatabaseUnavailableError, match=said):
+        Database.open(str(folder), files=limits)
+
+
+def test_what_does_not_fit_into_memory_is_told(tmp_path: Path) -> None:
+    target = tmp_path / "large.parquet"
+    duckdb.connect().execute(f"COPY (SELECT hash(range) AS h, md5(range::VARCHAR) AS m FROM range(1500000)) TO '{target}'")
+    with pytest.raises(DatabaseUnavailableError, match=r"'large\.parquet' does not fit"):
+        Database.open(str(target), files=FileLimits(memory_bytes=16_000_000))
+    with Database.open(str(target), limits=QueryLimits(memory_bytes=64_000_000)) as database:  # what is loaded is not the query's
+        assert database.run("SELECT count(*) FROM large").rows == [(1_500_000,)]
+
+
+@pytest.mark.parametrize("wrong", [{"files": 0}, {"bytes": -1}, {"memory_bytes": 1}, {"sheet_rows": True}])
+def test_file_limits_out_of_range_are_config_errors(wrong: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        FileLimits(**wrong)
+
+
+def test_a_name_with_the_marks_of_a_pattern_is_a_name(tmp_path: Path) -> None:
+    for name in ("a*b", "[x]", "what?", "it's"):
+        (tmp_path / f"{name}.csv").write_text(f"name\n{name}\n", encoding="utf-8")
+        with Database.open(str(tmp_path / f"{name}.csv")) as database:
+            assert database.run(f"SELECT name FROM {database.catalog().tables[0].sql_name}").rows == [(name,)]
+
+
+def test_without_openpyxl_the_error_names_the_extra(folder: Path) -> None:
+    code = (
+        "import sys; sys.modules['openpyxl'] = None\n"
+        "from longtable.graph.errors import ConfigError\n"
+        "from longtable.tools.database import Database\n"
+        "try: Database.open(sys.argv[1])\n"
+        "except ConfigError as error: print(error)"
+    )
+    command = [sys.executable, "-c", code, str(folder / "book.xlsx")]
+    assert "longtable[excel]" in subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
