@@ -142,6 +142,9 @@ def _lone_amount(scope: Scope) -> Column | None:
     return found[0] if len(found) == 1 else None
 
 
+_SCALES = {"m": 1_000_000, "mn": 1_000_000, "mio": 1_000_000, "million": 1_000_000, "millions": 1_000_000, "k": 1_000, "thousand": 1_000, "thousands": 1_000}
+
+
 def _equals(mention: Chunk) -> list[Hit]:
     """Return the columns a bare 'id' may be, when nothing tells one from the others."""
     return [hit for hit in mention.hits if hit.column and hit.score >= mention.best - 0.06] if " " not in mention.text else []
@@ -164,6 +167,9 @@ def _converted(number: float | int | str, unit: str, column: Column) -> float | 
     """Turn 5 minutes into what the column's own unit makes of them."""
     if isinstance(number, str):
         return float(number)
+    scale = next((_SCALES[word] for word in column.words[-1:] if word in _SCALES), 1)
+    if scale > 1 and number >= scale:
+        number = number / scale if number % scale else number // scale  # 10 million in a column of millions
     own = next((MEASURE_UNITS[lemma(word)] for word in column.words if lemma(word) in MEASURE_UNITS), None)
     asked = MEASURE_UNITS.get(lemma(unit)) if unit else None
     if asked is not None and own is None and lemma(unit) not in ("minute", "min", "day"):

@@ -84,7 +84,7 @@ def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:
     ):
         measured = [hit for hit in _measured("revenue", catalog) if _TURNOVER & set(map(lemma, split_name(hit.column)))]
         alone = all(lemma(token.word) in REVENUE for token in tokens[span.start : span.end])
-        if measured and alone and (span.end - span.start > 1 or found.word in ("revenue", "turnover")):
+        if measured and alone and (span.end - span.start > 1 or found.word in ("revenue", "turnover", "takings", "proceeds", "earnings", "receipts")):
             found.kind, found.hits = "mention", tuple(sorted(measured, key=lambda hit: not _sells(hit)))
         if not measured and (products := _products(catalog)) and not (found.hits and found.hits[0].is_table and found.best >= 0.95):
             found.kind, found.arg, found.hits = "mention", PRODUCT, products

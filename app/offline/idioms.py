@@ -5,8 +5,8 @@ import itertools
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import UNTRUE, Chunk
 from longtable.app.offline.columns import entity
-from longtable.app.offline.lexicon import MEASURE_UNITS, UNIT_WORDS
-from longtable.app.offline.linking import hits
+from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS
+from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.text import lemma, split_name, stem
 
 _HOMES = frozenset([
@@ -30,6 +30,7 @@ _OWN = frozenset("represent cover manage supervise advise support use host train
 _FIXED = frozenset(["file", "record", "records", "books", "payroll", "roster", "site"])
 _OPPOSITES = {"failed": "passed", "offline": "online", "rejected": "approved", "absent": "present", "denied": "approved", "disabled": "enabled"}
 _TURNED = frozenset("dislike avoid lack miss hate skip refuse lose lost missed avoided reject rejected cancel cancelled".split())  # noqa: SIM905
+_ANYONE = frozenset("member customer client people person user guest visitor".split())  # noqa: SIM905
 _AFTER_CARE = frozenset(["look", "looks", "looking", "looked"])
 
 
@@ -42,6 +43,8 @@ def stand_aside(chunks: list[Chunk], catalog: Catalog) -> None:
     _rates(chunks, catalog)
     _untrue(chunks, catalog)
     _last_verb(chunks)
+    _verb_before_place(chunks)
+    _only_people(chunks, catalog)
     _verb_of_value(chunks)
     _looked_after(chunks)
     _to_do(chunks, catalog)
@@ -159,6 +162,24 @@ def _last_verb(chunks: list[Chunk]) -> None:
     if verb is None or not asked or verb.kind != "word" or verb.name or verb.quoted or verb.word not in _GOT | _OWN:
         return
     verb.kind = "filler"
+
+
+def _verb_before_place(chunks: list[Chunk]) -> None:
+    """'which actors appeared in Iron Tide': what follows says it all."""
+    for before, verb, then in zip(chunks, chunks[1:], chunks[2:], strict=False):
+        if verb.kind == "word" and verb.text.islower() and before.kind == "mention" and entity(before) and then.kind == "prep":
+            if verb.word.endswith("ed") and len(verb.word) > 4 and verb.word not in _TURNED and then.word != "by":
+                verb.kind = "filler"
+
+
+def _only_people(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'gold members', 'how many people': in a schema of one table of people they are meant, whatever it calls them."""
+    tables = [table for table in catalog.tables.values() if table.kind == "table" and any(lemma(word) in PEOPLE for word in table.words)]
+    if len(tables) != 1:
+        return
+    for each in chunks:
+        if each.kind == "word" and each.text.islower() and lemma(each.word) in _ANYONE:
+            each.kind, each.hits = "mention", (Hit(tables[0].name, "", 0.8),)
 
 
 def _verb_of_value(chunks: list[Chunk]) -> None:

@@ -67,7 +67,7 @@ DIMENSIONS: Final[dict[str, tuple[str, ...]]] = {
     "height": ("height", "elevation", "altitude", "tall", "stature"),
     "speed": ("speed", "velocity", "horsepower", "mph"),
     "sale": ("sale", "revenue", "turnover", "total", "amount", "fee", "payment"),
-    "revenue": ("revenue", "sale", "turnover", "total", "amount", "fee", "payment"),
+    "revenue": ("revenue", "sale", "turnover", "total", "amount", "fee", "payment", "paid"),
     "turnover": ("turnover", "revenue", "sale", "total", "amount", "fee", "payment"),
     "money": ("amount", "paid", "payment", "price", "revenue", "total", "fee", "cost"),
     "wealth": ("wealth", "worth", "balance", "income", "salary", "money", "revenue"),
@@ -296,7 +296,7 @@ AGENTS: Final[dict[str, tuple[str, ...]]] = {
     "own": ("owner",), "act": ("actor",), "compos": ("composer", "artist"),
 }  # fmt: skip
 PEOPLE: Final = frozenset(
-    """person people employee staff customer client student pupil highschooler teacher instructor professor doctor physician nurse patient author writer artist singer musician actor
+    """patron shopper person people employee staff customer client student pupil highschooler teacher instructor professor doctor physician nurse patient author writer artist singer musician actor
 director driver pilot player athlete member user manager owner visitor guest passenger employee worker candidate applicant voter subscriber buyer seller agent coach officer
 trainer keeper chef cook guard clerk cashier technician mechanic waiter volunteer donor referee curator editor journalist therapist dentist vet
 judge lawyer lecturer faculty researcher scientist engineer friend contact performer composer reader borrower tenant resident citizen soldier crew host reviewer borrower victim suspect""".split()
@@ -306,7 +306,7 @@ MORE_IS_WORSE: Final = frozenset("delay late lateness error defect penalty fine 
 MORE_IS_BETTER: Final = frozenset("rating score grade mark point star quality review profit revenue sale rate capacity".split())
 # Verbs whose time or object is kept in a table of that name ("customers who ordered in 2016").
 VERB_TABLES: Final[dict[str, str]] = {
-    "flew": "flight", "fly": "flight", "flown": "flight", "flies": "flight", "bought": "purchase", "buy": "purchase", "sold": "sale", "borrowed": "loan",
+    "shown": "showing", "screened": "screening", "flew": "flight", "fly": "flight", "flown": "flight", "flies": "flight", "bought": "purchase", "buy": "purchase", "sold": "sale", "borrowed": "loan",
     "lent": "loan", "drove": "trip", "paid": "payment", "traveled": "trip", "travelled": "trip", "treated": "appointment", "enrolled": "enrolment",
 }  # fmt: skip
 VERB_DIMENSIONS: Final[dict[str, str]] = {
@@ -317,9 +317,9 @@ UNIT_DIMENSIONS: Final[dict[str, str]] = {
     "foot": "height", "meter": "height", "metre": "height", "mile": "length", "km": "length", "kilometer": "length", "minute": "length", "kg": "weight",
     "kilogram": "weight", "pound": "weight", "ton": "weight", "dollar": "price", "euro": "price", "usd": "price", "eur": "price", "yuan": "price", "rmb": "price",
 }  # fmt: skip
-REVENUE: Final = frozenset(["sale", "revenue", "turnover", "income", "earning"])
+REVENUE: Final = frozenset(["sale", "revenue", "turnover", "income", "earning", "taking", "proceed", "receipt"])
 PARTICIPLES: Final = frozenset(
-    "fed sold bought born paid sent held made left built begun written given taken seen done lent met drawn won lost".split()
+    "shown fed sold bought born paid sent held made left built begun written given taken seen done lent met drawn won lost".split()
 )
 PAID: Final = frozenset("payment sale donation fee fine expense deposit refund contribution salary bonus".split())  # tables of money by their name
 EARNING: Final = frozenset(["earn", "earns", "earned", "earning"])

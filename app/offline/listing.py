@@ -50,7 +50,9 @@ class Listing(Measures):
             items = [*(as_col(each) for each in table.names), as_col(found[0])]
         if "where" in self.draft.words and not columns and (places := _places(table)):
             items = [*(as_col(each) for each in table.names), *map(as_col, places)]
-        if columns and self.draft.targets and entity(self.draft.targets[0]) == base and self.shown_with(columns[0]):
+        before = self.draft.words[max(0, columns[0].order - 3) : columns[0].order] if columns else ()
+        own = bool(columns) and (entity(self.draft.targets[0]) == base or bool({"their", "its"} & set(before)))
+        if own and self.shown_with(columns[0]):
             items = [*map(as_col, table.names), *items]
         unique = list(dict.fromkeys(items))
         if not columns and not unique:

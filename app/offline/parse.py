@@ -54,6 +54,8 @@ class Reader(Shape):
                 each.kind = "filler"  # courses that last less than an hour
             elif each.kind == "mention" and following.kind == "word" and following.word in _TAILS and not each.hits[0].is_table:
                 following.kind = "filler"  # the email address, the freight amount
+            elif each.kind == following.kind == "mention" and following.order == each.order + 1 and self.is_tail(each, following):
+                following.kind = "filler"  # the running time: no second column
         self.cs = [each for each in self.cs if each.kind != "filler"]
         for index, each in enumerate(self.cs):
             if not (each.is_op("agg") and each.hits):
@@ -63,6 +65,10 @@ class Reader(Shape):
             named = before is not None and (before.is_op("agg", "sup") or (before.kind == "mention" and before.hits[0].is_table))
             if named or then is None or then.is_op("cmp", "between", "post") or then.kind in ("comma", "number", "time"):
                 each.kind = "mention"
+
+    def is_tail(self, first: Chunk, second: Chunk) -> bool:
+        """Say whether a weak mention only closes the noun that a column of numbers began."""
+        return lemma(second.word) in ("time", *_TAILS) and second.best < 0.9 and first.hits[0].numeric and " " not in second.text
 
     def flags(self) -> None:
         for each in self.cs:

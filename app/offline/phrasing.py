@@ -29,6 +29,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r",? (?:from )?(?:least|fewest|low(?:est)?|small(?:est)?) to (?:most|high(?:est)?|big(?:gest)?|larg(?:e|est))(?: first)?$", " ascending"),
         (r"\b(?:on|in) average\b", "on average"),
         (r"(?<![\d'])'?([2-9])0s\b", r"19\g<1>0s"),
+        (r"\bby (?:the )?(?:total |overall )?(?:(?:amount|money|sum)(?: of money)?(?: (?:they|each))?(?: have| has)? (?:spent|paid|spend)|spend(?:ing)?|money)\b", "by total revenue"),
         (r"\bhow much money\b", "how much"),
         (r"[, ]+(?:so far|to date|until now|up to now|right now|at the moment|at present|these days|nowadays|as of (?:now|today)|in all|all in all|for us|with us|to us)(?=\W*$)", ""),
         (r"\b(?:joint|all)[- ]time (?=best|highest|most)", ""),
@@ -39,8 +40,17 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )  # fmt: skip
 
 
+_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+
+
+def _scaled(match: re.Match[str]) -> str:
+    value = float(match.group(1).replace(",", "")) * _SCALES[match.group(2).lower()]
+    return f"{value:.0f}" if value == int(value) else f"{value:g}"
+
+
 def plainly(question: str) -> str:
     """Return an English question with such phrases replaced."""
+    question = re.sub(r"\b(\d[\d,]*(?:\.\d+)?) (hundred|thousand|million|billion)\b", _scaled, question, flags=_I)
     for pattern, plain in _RULES:
         question = pattern.sub(plain, question)
     return question

@@ -160,7 +160,7 @@ class Shape(Ordering):
             if place is not None and (self.cs[place].kind == "mention" or self.cs[place].hits):
                 chunk = self._take(place)
                 following = self.cs[place + 1] if place + 1 < len(self.cs) else None
-                if following is not None and self._of_its_table(chunk, following):
+                if following is not None and (self._of_its_table(chunk, following) or self._heads(chunk, following)):
                     place += 1
                     chunk = self._take(place)
             for func in pending:
@@ -174,6 +174,7 @@ class Shape(Ordering):
                 if (
                     joined is None
                     or self.cs[joined].hits[0].is_table
+                    or joined == place + 1
                     or not all(c.kind == "comma" or c.word == "and" for c in self.cs[place + 1 : joined])
                     or not measurable(self.cs[joined])
                 ):
@@ -187,6 +188,12 @@ class Shape(Ordering):
                 place = joined
         for func in pending:
             self._trailing(func)
+
+    def _heads(self, first: Chunk, second: Chunk) -> bool:
+        """'the average ticket price': of two nouns the last is what is measured, where the first names no column wholly."""
+        if first.kind != "mention" or second.kind != "mention" or second.used or second.order != first.order + 1:
+            return False
+        return first.best < 0.9 and not second.hits[0].is_table and second.hits[0].numeric
 
     def _of_its_table(self, first: Chunk, second: Chunk) -> bool:
         """'the average survey score': the table's name before its column."""

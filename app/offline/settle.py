@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.chunks import PRODUCT, Chunk
 from longtable.app.offline.columns import CannotRead, entity, priced_quantity
 from longtable.app.offline.conditions import as_col
@@ -50,6 +50,10 @@ def unused(draft: Draft, catalog: Catalog) -> list[str]:
 _MONEY = frozenset(["amount", "total", "cost", "paid", "payment", "price", "spent", "fee"])
 
 
+def _sums(table: Table) -> list[Column]:
+    return [column for column in table.columns if column.is_number and not column.is_id and _MONEY & set(map(lemma, column.words))]
+
+
 class Settler(Subqueries):
     """Settle one draft; `start` may hold an earlier query whose rows it goes on from."""
 
@@ -57,6 +61,9 @@ class Settler(Subqueries):
         self.revenue()
         if self.draft.spent:
             self.spending()
+        for chunk in self.draft.targets:
+            if chunk.text.lower().startswith("total ") and chunk.hits and chunk.hits[0].numeric and "total" not in split_name(chunk.hits[0].column):
+                raise CannotRead("sum", chunk.text)
         base = self.fixed or self.base()
         self.scope = replace(self.scope, base=base)
         self.flags(base)
@@ -87,7 +94,7 @@ class Settler(Subqueries):
         for name in (*self.scope.anchors, *self.paid_into()):
             table = self.catalog.table(name)
             pair = priced_quantity(table) if table is not None else None
-            sums = [c for c in (table.columns if table else ()) if c.is_number and not c.is_id and _MONEY & set(map(lemma, c.words))]
+            sums = _sums(table) if table is not None else []
             if pair is not None or len(sums) == 1:
                 column = pair[0] if pair is not None else sums[0]
                 hit = Hit(name, column.name, 1.0, numeric=True)
@@ -98,7 +105,13 @@ class Settler(Subqueries):
     def paid_into(self) -> list[str]:
         """Return the tables that record what the verb speaks of: 'how much has Ana paid'."""
         stems = {stem(VERB_TABLES[word]) for word in self.draft.words if word in VERB_TABLES}
-        return [table.name for table in self.catalog.tables.values() if table.kind == "table" and stems & set(map(stem, table.words))]
+        named = [table.name for table in self.catalog.tables.values() if table.kind == "table" and stems & set(map(stem, table.words))]
+        if named:
+            return named
+        homes = {match.table for item in self.draft.filters for value in item.values for match in value.matches}
+        children = {link.many for link in self.catalog.links if link.one in homes}
+        money = [name for name in children if (table := self.catalog.table(name)) is not None and _sums(table)]
+        return money if len(money) == 1 else []
 
     def shape(self, base: str) -> Query:
         draft = self.draft

@@ -304,7 +304,7 @@ def _plain(token: Token, before: Token | None) -> tuple[float, Chunk]:
         return 3.0, Chunk("prep", text, word)
     if text == "US" or (before is not None and len(text) == 1 and text.isupper() and word in FILLERS):
         return 1.0, Chunk("word", text, word, name=True)
-    if word in GREETINGS or word in FILLERS or lemma(word) in FILLERS:
+    if word in GREETINGS or word in FILLERS or (lemma(word) in FILLERS and not word.endswith("ings")):
         return 2.0, Chunk("filler", text, word)
     if word in UNIT_WORDS:
         return 1.5, Chunk("filler", text, word, unit=lemma(word))
