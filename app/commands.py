@@ -1,6 +1,7 @@
 """The slash commands of a chat."""
 
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from longtable.app import render
@@ -10,9 +11,12 @@ from longtable.app.screen import make_console
 from longtable.app.settings import check_text
 from longtable.app.words import counted, say
 from longtable.graph.errors import MessageTooLongError
+from longtable.graph.events import QueryFinished
+from longtable.tools.cells import json_value
 
 if TYPE_CHECKING:
     from longtable.app.chat import Chat
+    from longtable.tools.database import QueryResult
 
 COMMANDS = (
     "help",
@@ -28,6 +32,7 @@ COMMANDS = (
     "threads",
     "tables",
     "table",
+    "result",
     "quit",
 )
 CLIP_VIEW = 600
@@ -141,6 +146,21 @@ class Commands:
             return
         self.screen.show("table", render.whole_result(results[number - 1], make_console().width))
 
+    def _result(self, argument: str) -> None:
+        handle, _, file = argument.partition(" ")
+        if not handle:
+            known = ", ".join(meta.handle for meta in self.session.results.handles(self.session.thread_id)[-20:])
+            self.screen.complain(say("result_what", self.screen.language, handles=known or say("empty", self.screen.language)))
+        elif file.strip():
+            from longtable.app.result_files import save_result
+
+            path = Path(file.strip()).expanduser()
+            rows = save_result(self.session.results, self.session.thread_id, handle, path)
+            self.screen.note("result_saved" if rows != 1 else "result_saved_1", handle=handle, count=f"{rows:,}", file=path)
+        else:
+            result = self._wait(self.conversation.aresult(handle))
+            self.screen.show("result", render.whole_result(_shown(result), make_console().width))
+
     def _quit(self, _: str) -> None:
         raise Leave
 
@@ -161,3 +181,11 @@ class Commands:
         if not argument:
             self.screen.complain(say(f"{command}_what", self.screen.language))
         return bool(argument)
+
+
+def _shown(result: "QueryResult") -> QueryFinished:
+    """Return a kept result as the query told it that made it."""
+    rows = [[json_value(value) for value in row] for row in result.rows]
+    return QueryFinished(
+        type="query_finished", call_id="", name="", status="success", ms=0, sql=result.sql, columns=list(result.columns), rows=rows
+    )

@@ -1,21 +1,23 @@
 """Open what one run of the command line needs: model, database, store, and the conversation over them."""
 
 import contextlib
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtable.app.demo import OnStep, demo_path, ensure_demo
 from longtable.app.models import model_label, open_model
-from longtable.app.settings import Settings, cache_folder, check_apart, new_thread_id, store_url
+from longtable.app.settings import Settings, cache_folder, check_apart, new_thread_id, results_folder, store_url
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from longtable.graph.persistence import Persistence
     from longtable.graph.threads import Conversation
     from longtable.tools.database import Database
+    from longtable.tools.results import ResultStore
 
 Progress = Callable[[], contextlib.AbstractContextManager[OnStep]]
 """Shows the building of the demo database; entered only when it is built."""
@@ -28,6 +30,7 @@ class Session:
     conversation: "Conversation"
     database: "Database"
     persistence: "Persistence"
+    results: "ResultStore"
     label: str
     new: bool
 
@@ -56,11 +59,33 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     async with AsyncExitStack() as stack:
         database = stack.enter_context(contextlib.closing(Database.open(database_url(settings))))
         persistence = await stack.enter_async_context(opening)
-        graph = build_graph(model=model, database=database).compile(checkpointer=persistence.checkpointer, store=persistence.store)
-        conversation = Conversation(graph, settings.thread or new_thread_id(), context=context)
+        results = open_results(results_folder(store) or Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        built = build_graph(model=model, database=database, results=results)
+        graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
+        conversation = Conversation(graph, settings.thread or new_thread_id(), context=context, results=results)
         state = await graph.aget_state(conversation.config)
         label = model_label(settings.model, settings.base_url)
-        yield Session(conversation=conversation, database=database, persistence=persistence, label=label, new=state.created_at is None)
+        yield Session(
+            conversation=conversation,
+            database=database,
+            persistence=persistence,
+            results=results,
+            label=label,
+            new=state.created_at is None,
+        )
+
+
+def open_results(folder: Path) -> "ResultStore":
+    """Return the store of whole results in a folder, which is made when the first one is kept."""
+    from longtable.tools.results import ResultStore
+
+    return ResultStore(folder, clock=lambda: datetime.now(UTC))
+
+
+def kept_results(settings: Settings) -> "ResultStore | None":
+    """Return the results that lie beside a store, None for a store in memory."""
+    folder = results_folder(store_url(settings.store))
+    return open_results(folder) if folder else None
 
 
 def database_url(settings: Settings) -> str:
@@ -68,7 +93,7 @@ def database_url(settings: Settings) -> str:
     return settings.database or f"duckdb:///{demo_path(cache_folder())}"
 
 
-def demo_database(progress: Progress, *, force: bool = False) -> "Path":
+def demo_database(progress: Progress, *, force: bool = False) -> Path:
     """Return the demo database in the user's cache folder, built when it is not there yet."""
     cache = cache_folder()
     if demo_path(cache).is_file() and not force:

@@ -1,5 +1,6 @@
 """What the command line was given, checked, and where a user's files live."""
 
+import hashlib
 import os
 import uuid
 from dataclasses import dataclass
@@ -112,6 +113,22 @@ def store_url(given: str | None) -> str:
     from platformdirs import user_data_path
 
     return f"sqlite:///{user_data_path('longtable', appauthor=False) / 'threads.db'}"
+
+
+def results_folder(store: str) -> Path | None:
+    """Return where a store's whole results are kept: beside its file, for a server in the data folder; None for memory://."""
+    from longtable.graph.persistence import open_persistence
+
+    path = open_persistence(store).path
+    if path is not None:
+        return path.with_name(f"{path.name}.results")
+    parts = urlsplit(store)
+    if parts.scheme == "memory":
+        return None
+    from platformdirs import user_data_path
+
+    place = f"{parts.hostname}:{parts.port}{parts.path}"  # never the password: it may change
+    return user_data_path("longtable", appauthor=False) / f"server-{hashlib.sha256(place.encode()).hexdigest()[:16]}.results"
 
 
 def key_for(*names: str) -> str | None:

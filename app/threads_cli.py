@@ -171,12 +171,15 @@ def fork(
 ) -> None:
     """Begin a new thread with the first turns of another."""
 
-    def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
+    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+        from longtable.app.session import kept_results
         from longtable.app.settings import check_thread_id, new_thread_id
 
         new_id = new or new_thread_id()
         check_thread_id(new_id)
-        screen.note("forked", id=_conversation(persistence, thread, owner).fork(turn, thread_id=new_id).thread_id, thread=thread, turn=turn)
+        conversation = _conversation(persistence, thread, owner)
+        conversation.results = kept_results(settings)
+        screen.note("forked", id=conversation.fork(turn, thread_id=new_id).thread_id, thread=thread, turn=turn)
 
     _work(ctx, Given(store=store, json=json, debug=debug), run)
 
@@ -247,10 +250,11 @@ def delete(
     """Delete a thread with all that is stored of it."""
 
     def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+        from longtable.app.session import kept_results
         from longtable.graph.operations import delete_thread
 
         _confirm("delete_ask", settings, screen, yes=yes, id=thread)
-        delete_thread(persistence, thread, owner=owner, all_owners=all_owners)
+        delete_thread(persistence, thread, owner=owner, all_owners=all_owners, results=kept_results(settings))
         screen.note("deleted", id=thread)
 
     _work(ctx, Given(store=store, json=json, debug=debug), run)
@@ -277,6 +281,7 @@ def prune(
         from datetime import UTC, datetime
 
         from longtable.app import render
+        from longtable.app.session import kept_results
         from longtable.graph.listing import MOST_THREADS, list_threads
         from longtable.graph.operations import prune_threads, stale_threads
 
@@ -289,7 +294,15 @@ def prune(
         if not yes and not settings.json:
             screen.show("threads", render.threads(old))
         _confirm("reduce_ask" if keep_archive else "prune_ask", settings, screen, yes=yes, count=len(old))
-        done = prune_threads(persistence, older_than=age, now=now, keep_archive=keep_archive, owner=owner, all_owners=all_owners)
+        done = prune_threads(
+            persistence,
+            older_than=age,
+            now=now,
+            keep_archive=keep_archive,
+            owner=owner,
+            all_owners=all_owners,
+            results=kept_results(settings),
+        )
         if settings.json:
             _print_json(asdict(info) for info in done)
         screen.note("reduced" if keep_archive else "pruned", count=len(done))

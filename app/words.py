@@ -91,6 +91,9 @@ WORDS: dict[str, dict[str, str]] = {
     "no_table": {"en": "No result was shown in this chat yet.", "zh": "本次聊天还没有显示过结果。"},
     "no_such_table": {"en": "There is no table {number}: there are {count}.", "zh": "没有第 {number} 个表：共有 {count} 个。"},
     "no_such_table_1": {"en": "There is no table {number}: there is {count}.", "zh": "没有第 {number} 个表：共有 {count} 个。"},
+    "result_what": {"en": "/result needs a handle: {handles}", "zh": "/result 后面要写句柄：{handles}"},
+    "result_saved": {"en": "{handle} ({count} rows) is written to {file}.", "zh": "{handle}（{count} 行）已写入 {file}。"},
+    "result_saved_1": {"en": "{handle} ({count} row) is written to {file}.", "zh": "{handle}（{count} 行）已写入 {file}。"},
     "limit_too_small": {
         "en": "The model's limit is too small for this: what the tools returned needs one of {need} tokens at least "
         "(--model-limit {number}, or a model that takes more).",
@@ -141,6 +144,10 @@ WORDS: dict[str, dict[str, str]] = {
     "help_table": {
         "en": "show the last result in full (/table 2: the second of its turn)",
         "zh": "完整显示最近的结果（/table 2：同一轮的第二个）",
+    },
+    "help_result": {
+        "en": "show a result of this thread by its handle, or write it to a file (/result r3, /result r3 file.csv, or .parquet)",
+        "zh": "按句柄显示本会话的结果，或写入文件（/result r3，/result r3 文件.csv 或 .parquet）",
     },
     "help_quit": {"en": "leave", "zh": "离开"},
 }

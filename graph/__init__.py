@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from longtable.graph.threads import list_threads as list_threads
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
     from longtable.tools.database import Database as Database
+    from longtable.tools.results import ResultStore as ResultStore
 
 _HOMES = {
     "Answer": "longtable.graph.threads",
@@ -35,6 +36,7 @@ _HOMES = {
     "Database": "longtable.tools.database",
     "LongtableError": "longtable.graph.errors",
     "Persistence": "longtable.graph.persistence",
+    "ResultStore": "longtable.tools.results",
     "State": "longtable.graph.state",
     "build_graph": "longtable.graph.build",
     "delete_thread": "longtable.graph.operations",

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import BaseMessage
@@ -33,7 +33,11 @@ from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Settle
 from longtable.tools.database import Database
 from longtable.tools.recall_tool import recall_tool
+from longtable.tools.result_tool import fetch_tool
 from longtable.tools.toolset import database_tools
+
+if TYPE_CHECKING:
+    from longtable.tools.results import ResultStore
 
 Update = dict[str, Any]
 ConversationGraph = StateGraph[State, Context, Input, State]
@@ -52,6 +56,7 @@ def build_graph(
     policy: CompactionPolicy | None = None,
     strategies: Sequence[Strategy] = (),
     recall: bool = True,
+    results: "ResultStore | None" = None,
     summary_seconds: float = 120.0,
     clock: Callable[[], datetime] = _now,
 ) -> ConversationGraph:
@@ -60,11 +65,17 @@ def build_graph(
     `database` brings its four tools, `recall` one that searches what was folded (or, for a model that calls no tools, a
     marker that asks for it); `tools` are further ones (a name given twice raises `ConfigError`). `summarizer`
     writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
+    `results` keeps every whole result under a handle that the model is told, for `fetch_result` and `Conversation.result`.
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that
     cannot bind tools answers without them. The model's limit is looked up when a run starts: `Context.model_limit` may still set it.
     """
     indexes = Indexes()
-    toolset = [*(database_tools(database) if database else []), *([recall_tool()] if recall else []), *tools]
+    toolset = [
+        *(database_tools(database) if database else []),
+        *([recall_tool()] if recall else []),
+        *([fetch_tool()] if results is not None else []),
+        *tools,
+    ]
     by_name = {tool.name: tool for tool in toolset}
     if len(by_name) != len(toolset):
         raise ConfigError(f"two tools share a name: {', '.join(sorted(tool.name for tool in toolset))}")
@@ -81,7 +92,7 @@ def build_graph(
     folding = Folding(summarizer, known, clock, summary_seconds)
     compact, prepare = Compact(folding), Prepare(folding)
     respond = Respond(HeldBack(inner=bound) if marker else bound, clock, indexes)
-    run_tools = RunTools(by_name, clock, indexes)
+    run_tools = RunTools(by_name, clock, indexes, results)
 
     return _wired(
         ingest=Ingest(brief, clock),

@@ -126,6 +126,10 @@ class QueryFinished(TypedDict):
     column_types: NotRequired[list[str]]
     rows: NotRequired[list[list[Any]]]
     row_count: NotRequired[int]
+    handle: NotRequired[str]
+    """Where a result store keeps the whole result: `Conversation.result(handle)`."""
+    not_kept: NotRequired[str]
+    """Why the result store could not keep it."""
     error: NotRequired[str]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import Item, PutOp, SearchOp
 
@@ -13,13 +13,16 @@ from longtable.graph.listing import MOST_THREADS, ThreadInfo, alist_threads, lis
 from longtable.graph.persistence import Persistence
 from longtable.graph.reading import reader
 from longtable.graph.running import is_pending
-from longtable.graph.steps import Batch, Forget, Save, Shelve, Steps, arun, is_there, run
+from longtable.graph.steps import Batch, Drop, Forget, Save, Shelve, Steps, arun, is_there, run
 from longtable.graph.transcripts import PAGE, REDUCING, load_steps, save_steps, seen_steps
 from longtable.memory.archive import key_of, label, namespace_of
 from longtable.memory.excerpt import excerpt_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
 from longtable.memory.stamps import marks_of
 from longtable.nodes.thread_index import THREADS, title_of
+
+if TYPE_CHECKING:
+    from longtable.tools.results import ResultStore
 
 KINDS = ("archive", "compactions", "inbox")
 """What a store keeps of one thread beside its index: namespaces ("longtable", kind, thread)."""
@@ -56,14 +59,31 @@ async def arename_thread(
     return await arun(rename_steps(thread_id, title, owner, all_owners=all_owners), reader(persistence))
 
 
-def delete_thread(persistence: Persistence, thread_id: str, *, owner: str | None = None, all_owners: bool = False) -> None:
-    """Delete a thread with all that is stored of it. Raises `ThreadNotFoundError`. Killed half way, it can be called again."""
-    run(delete_steps(thread_id, owner, all_owners=all_owners), reader(persistence))
+def delete_thread(
+    persistence: Persistence,
+    thread_id: str,
+    *,
+    owner: str | None = None,
+    all_owners: bool = False,
+    results: "ResultStore | None" = None,
+) -> None:
+    """Delete a thread with all that is stored of it, its results too where their store is given.
+
+    Raises `ThreadNotFoundError`. Killed half way, it can be called again.
+    """
+    run(delete_steps(thread_id, owner, all_owners=all_owners, results=results), reader(persistence))
 
 
-async def adelete_thread(persistence: Persistence, thread_id: str, *, owner: str | None = None, all_owners: bool = False) -> None:
+async def adelete_thread(
+    persistence: Persistence,
+    thread_id: str,
+    *,
+    owner: str | None = None,
+    all_owners: bool = False,
+    results: "ResultStore | None" = None,
+) -> None:
     """Delete a thread with all that is stored of it: see `delete_thread`."""
-    await arun(delete_steps(thread_id, owner, all_owners=all_owners), reader(persistence))
+    await arun(delete_steps(thread_id, owner, all_owners=all_owners, results=results), reader(persistence))
 
 
 def import_thread(persistence: Persistence, lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None) -> str:
@@ -95,9 +115,11 @@ def rename_steps(thread_id: str, title: str, owner: str | None, *, all_owners: b
     return made
 
 
-def delete_steps(thread_id: str, owner: str | None, *, all_owners: bool = False) -> Steps[None]:
-    """Delete checkpoints and writes, then what the store keeps; the index last, so that what is left can be found."""
+def delete_steps(thread_id: str, owner: str | None, *, all_owners: bool = False, results: "ResultStore | None" = None) -> Steps[None]:
+    """Delete results, checkpoints and writes, then what the store keeps; the index last, so that what is left can be found."""
     yield from seen_steps(thread_id, owner, all_owners=all_owners)
+    if results is not None:
+        yield Drop(results, thread_id)
     yield Forget(thread_id)
     for kind in KINDS:
         yield from _clear(("longtable", kind, label(thread_id)))
@@ -146,15 +168,16 @@ def prune_threads(
     keep_archive: bool = False,
     owner: str | None = None,
     all_owners: bool = False,
+    results: "ResultStore | None" = None,
 ) -> list[ThreadInfo]:
-    """Delete the threads not used for so long and return them, the newest first.
+    """Delete the threads not used for so long and return them, the newest first; their results too where their store is given.
 
     With `keep_archive` their transcript and memory stay and can be continued; only the checkpoints behind them go.
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     old = stale_threads(infos, older_than=older_than, now=now)
     graph = reader(persistence)
-    return [info for info in old if run(_prune(info, keep_archive=keep_archive), graph)]
+    return [info for info in old if run(_prune(info, keep_archive=keep_archive, results=results), graph)]
 
 
 async def aprune_threads(
@@ -165,12 +188,13 @@ async def aprune_threads(
     keep_archive: bool = False,
     owner: str | None = None,
     all_owners: bool = False,
+    results: "ResultStore | None" = None,
 ) -> list[ThreadInfo]:
     """Delete the threads not used for so long: see `prune_threads`."""
     infos = await alist_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     old = stale_threads(infos, older_than=older_than, now=now)
     graph = reader(persistence)
-    return [info for info in old if await arun(_prune(info, keep_archive=keep_archive), graph)]
+    return [info for info in old if await arun(_prune(info, keep_archive=keep_archive, results=results), graph)]
 
 
 def stale_threads(infos: Sequence[ThreadInfo], *, older_than: timedelta, now: datetime) -> list[ThreadInfo]:
@@ -180,7 +204,7 @@ def stale_threads(infos: Sequence[ThreadInfo], *, older_than: timedelta, now: da
     return [info for info in infos if (used := _time(info.updated)) is not None and now - used > older_than]
 
 
-def _prune(info: ThreadInfo, *, keep_archive: bool) -> Steps[bool]:
+def _prune(info: ThreadInfo, *, keep_archive: bool, results: "ResultStore | None") -> Steps[bool]:
     # Looked at again: it may have been used, or deleted, since it was listed.
     try:
         _, entry = yield from seen_steps(info.thread_id, None, all_owners=True)
@@ -190,7 +214,7 @@ def _prune(info: ThreadInfo, *, keep_archive: bool) -> Steps[bool]:
         return False
     if keep_archive:
         return (yield from reduce_steps(info.thread_id))
-    yield from delete_steps(info.thread_id, None, all_owners=True)
+    yield from delete_steps(info.thread_id, None, all_owners=True, results=results)
     return True
 
 

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.runnables import RunnableConfig
@@ -17,6 +17,9 @@ from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors
 from longtable.graph.state import Input, State, turn_of
 from longtable.nodes.thread_index import may_see, owner_of
+
+if TYPE_CHECKING:
+    from longtable.tools.results import ResultStore
 
 Graph = CompiledStateGraph[State, Context, Input, State]
 OWNER = "longtable_owner"
@@ -33,7 +36,13 @@ class Runner:
     """One thread of a compiled graph. The methods without `a` want a sync checkpointer, the others an async one."""
 
     def __init__(
-        self, graph: Graph, thread_id: str | None = None, *, context: Context | None = None, when_busy: WhenBusy = "queue"
+        self,
+        graph: Graph,
+        thread_id: str | None = None,
+        *,
+        context: Context | None = None,
+        when_busy: WhenBusy = "queue",
+        results: "ResultStore | None" = None,
     ) -> None:
         if graph.checkpointer is None:
             raise ConfigError("a Conversation needs a graph compiled with a checkpointer: graph.compile(checkpointer=...)")
@@ -43,6 +52,7 @@ class Runner:
         self.when_busy = when_busy
         self.thread_id = thread_id or uuid.uuid4().hex[:12]
         self.context = context or Context()
+        self.results = results
         self.config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
         if self.context.owner:  # kept with each checkpoint: of a first message that no node has seen yet, nothing else says whose it is
             self.config["metadata"] = {OWNER: self.context.owner}

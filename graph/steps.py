@@ -3,9 +3,10 @@
 An operation is a generator: it yields one of these steps and is sent its result. `run` and `arun` carry them out.
 """
 
+import asyncio
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -18,6 +19,9 @@ from longtable.graph.running import Graph
 from longtable.memory.archive import apage, aput_all, page, put_all
 from longtable.memory.search import Original
 from longtable.nodes.shelf import StoreShelf
+
+if TYPE_CHECKING:
+    from longtable.tools.results import ResultStore
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,15 @@ class Shelve:
     originals: Sequence[Original]
 
 
-Step = Batch | Load | Save | Forget | Page | Shelve
+@dataclass(frozen=True)
+class Drop:
+    """Delete the whole results of a thread."""
+
+    results: "ResultStore"
+    thread_id: str
+
+
+Step = Batch | Load | Save | Forget | Page | Shelve | Drop
 Result = TypeVar("Result")
 Steps = Generator[Step, Any, Result]
 
@@ -107,6 +119,8 @@ def _do(step: Step, graph: Graph) -> Any:
             return graph.update_state(config_of(thread_id), dict(values), as_node="prepare")
         case Forget(thread_id):
             return _saver(graph).delete_thread(thread_id)
+        case Drop(results, thread_id):
+            return results.delete(thread_id)
         case Page(thread_id, first, last):
             return page(StoreShelf(_store(graph)), thread_id, first, last) if first <= last else []
         case Shelve(thread_id, originals):
@@ -127,6 +141,8 @@ async def _ado(step: Step, graph: Graph) -> Any:
             return await graph.aupdate_state(config_of(thread_id), dict(values), as_node="prepare")
         case Forget(thread_id):
             return await _saver(graph).adelete_thread(thread_id)
+        case Drop(results, thread_id):
+            return await asyncio.to_thread(results.delete, thread_id)
         case Page(thread_id, first, last):
             return await apage(StoreShelf(_store(graph)), thread_id, first, last) if first <= last else []
         case Shelve(thread_id, originals):

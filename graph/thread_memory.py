@@ -1,9 +1,10 @@
 """What `Conversation` offers beside turns: the transcript, the view, and what is remembered, to look at and to change."""
 
+import asyncio
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from langchain_core.messages import BaseMessage
 from langgraph.types import Command, StateSnapshot
@@ -25,6 +26,10 @@ from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import Found, Topic, current, find_section, versions
 from longtable.memory.view import Layout
 from longtable.nodes.shelf import StoreShelf
+from longtable.tools.database import QueryResult
+
+if TYPE_CHECKING:
+    from longtable.tools.results import ResultStore
 
 
 class ThreadMemory(Runner):
@@ -191,6 +196,18 @@ class ThreadMemory(Runner):
         """Return the topic section that answers a keyword: see `find_section`."""
         return find_section(topics_of(thread_of(self._values(await self._astate()))), keyword)
 
+    # -- results ----------------------------------------------------------------------------------------------------
+
+    def result(self, handle: str) -> QueryResult:
+        """Return the whole result that a handle (r1, r2 ...) names. Raises `UnknownResultError`, `ResultGoneError` with its SQL."""
+        self._values(self._state())
+        return self._results().get(self.thread_id, handle)
+
+    async def aresult(self, handle: str) -> QueryResult:
+        """Return the whole result that a handle names: see `result`."""
+        self._values(await self._astate())
+        return await asyncio.to_thread(self._results().get, self.thread_id, handle)
+
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _fold_now(self, state: StateSnapshot) -> Command[str]:
@@ -204,6 +221,11 @@ class ThreadMemory(Runner):
     async def _aarchived(self, thread: Thread, first: int, last: int) -> list[Original]:
         last = min(last, thread.archived)
         return await apage(self._shelf(), self.thread_id, first, last) if first <= last else []
+
+    def _results(self) -> "ResultStore":
+        if self.results is None:
+            raise ConfigError("this conversation has no result store: give it the one of build_graph, Conversation(..., results=...)")
+        return self.results
 
     def _shelf(self) -> StoreShelf:
         if self.graph.store is None:

@@ -1,5 +1,6 @@
 """What `Conversation` offers as a whole thread: another title, a fork, an export, its end."""
 
+import asyncio
 import uuid
 from copy import copy
 from datetime import UTC, datetime
@@ -32,12 +33,16 @@ class ThreadOperations(ThreadMemory):
         """
         new_id = thread_id or uuid.uuid4().hex[:12]
         run(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph)
+        if self.results is not None:
+            self.results.copy(self.thread_id, new_id)
         return self._on(new_id)
 
     async def afork(self, turn: int, *, thread_id: str | None = None) -> Self:
         """Return a new thread that begins as this one did: see `fork`."""
         new_id = thread_id or uuid.uuid4().hex[:12]
         await arun(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph)
+        if self.results is not None:
+            await asyncio.to_thread(self.results.copy, self.thread_id, new_id)
         return self._on(new_id)
 
     def export(self, form: Form = "jsonl") -> str:
@@ -65,11 +70,11 @@ class ThreadOperations(ThreadMemory):
 
     def delete(self) -> None:
         """Delete the thread with all that is stored of it. Raises `ThreadNotFoundError`."""
-        run(delete_steps(self.thread_id, self.context.owner), self.graph)
+        run(delete_steps(self.thread_id, self.context.owner, results=self.results), self.graph)
 
     async def adelete(self) -> None:
         """Delete the thread with all that is stored of it: see `delete`."""
-        await arun(delete_steps(self.thread_id, self.context.owner), self.graph)
+        await arun(delete_steps(self.thread_id, self.context.owner, results=self.results), self.graph)
 
     def _on(self, thread_id: str) -> Self:
         """Return the same settings on another thread."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
@@ -24,52 +24,65 @@ from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.rounds import MALFORMED, all_calls
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import compact_json
+from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import stamp
+from longtable.nodes.keep import Kept, keep
 from longtable.nodes.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.route import open_calls
 from longtable.tools.cells import json_value
 from longtable.tools.database import QueryResult
 from longtable.tools.recall_tool import answered
+from longtable.tools.result_tool import KIND, ThreadResults
+
+if TYPE_CHECKING:
+    from longtable.tools.results import ResultStore
 
 MAX_PARALLEL = 8
 
 
 @dataclass(frozen=True)
 class RunTools:
-    """The node. Full results go to the person by event; the thread keeps what the model is shown."""
+    """The node. Full results go to the person by event and into `results`; the thread keeps what the model is shown."""
 
     tools: Mapping[str, BaseTool]
     clock: Callable[[], datetime]
     indexes: Indexes
+    results: "ResultStore | None" = None
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         calls = _calls(state)
-        originals = originals_of(state, runtime, self.indexes)
+        given = self._given(state, runtime)
         with ThreadPoolExecutor(max_workers=min(MAX_PARALLEL, max(1, len(calls)))) as pool:
             # Each worker gets the run's context variables, so that a tool's own model calls and interrupts work.
-            jobs = [pool.submit(contextvars.copy_context().run, self._run, call, runtime.stream_writer, originals) for call in calls]
+            jobs = [pool.submit(contextvars.copy_context().run, self._run, call, runtime.stream_writer, given) for call in calls]
             answers = [job.result() for job in jobs]
         return self._update(answers, state)
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         """Do the same without blocking the event loop; cancelling the run cancels the tools."""
-        originals = originals_of(state, runtime, self.indexes)
-        answers = await asyncio.gather(*(self._arun(call, runtime.stream_writer, originals) for call in _calls(state)))
+        given = self._given(state, runtime)
+        answers = await asyncio.gather(*(self._arun(call, runtime.stream_writer, given) for call in _calls(state)))
         return self._update(answers, state)
 
-    def _run(self, call: ToolCall, emit: StreamWriter, originals: Originals) -> ToolMessage:
+    def _given(self, state: State, runtime: Runtime[Context]) -> "_Given":
+        thread_id = thread_id_of(runtime)
+        results = ThreadResults(self.results, thread_id) if self.results is not None and thread_id else None
+        return _Given(originals_of(state, runtime, self.indexes), results)
+
+    def _run(self, call: ToolCall, emit: StreamWriter, given: "_Given") -> ToolMessage:
         report = _Report(call, self.tools, emit)
         try:
-            return report.done(report.checked().invoke(report.given(originals)))
+            return report.done(keep(report.checked().invoke(report.given(given)), given.results))
         except GraphBubbleUp:
             raise
         except Exception as error:  # whatever a tool raises is an answer to the model
             return report.failed(error)
 
-    async def _arun(self, call: ToolCall, emit: StreamWriter, originals: Originals) -> ToolMessage:
+    async def _arun(self, call: ToolCall, emit: StreamWriter, given: "_Given") -> ToolMessage:
         report = _Report(call, self.tools, emit)
         try:
-            return report.done(await report.checked().ainvoke(report.given(originals)))
+            answer = await report.checked().ainvoke(report.given(given))
+            return report.done(await asyncio.to_thread(keep, answer, given.results) if given.results else Kept(answer))
         except GraphBubbleUp:
             raise
         except Exception as error:  # as above
@@ -80,6 +93,14 @@ class RunTools:
         now = self.clock().isoformat(timespec="seconds")
         # No artifact in state: the person has the whole result already, the thread keeps plain text.
         return {"messages": [stamp(answer.model_copy(update={"artifact": None}), turn=turn, time=now) for answer in answers]}
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What a run hands to its tools, unseen by the model: the thread's originals, and its results where a store keeps them."""
+
+    originals: Originals
+    results: ThreadResults | None
 
 
 class UnknownToolError(LongtableError):
@@ -102,7 +123,7 @@ class _Report:
         self.id, self.name = call["id"] or "", call["name"]
         tool = tools.get(self.name)
         kind = (tool.metadata or {}).get("kind") if tool else None
-        self.is_query, self.recalls = kind == "query", kind == "recall"
+        self.is_query, self.recalls, self.fetches = kind == "query", kind == "recall", kind == KIND
         self.started = time.perf_counter()
         if self.is_query:
             emit(QueryStarted(type="query_started", call_id=self.id, name=self.name, sql=self._sql()))
@@ -119,17 +140,18 @@ class _Report:
             raise BadArgumentsError(f"the arguments of {self.name} are not valid JSON: send one JSON object")
         return self.tools[self.name]
 
-    def given(self, originals: Originals) -> ToolCall:
-        """Return the call as the tool gets it: a tool that recalls is handed the thread's originals, unseen by the model."""
-        more = {"originals": originals} if self.recalls else {}
+    def given(self, given: _Given) -> ToolCall:
+        """Return the call as the tool gets it: one that recalls is handed the thread's originals, one that fetches its results."""
+        more = {"originals": given.originals} if self.recalls else {"results": given.results} if self.fetches else {}
         return {**self.call, "args": {**self.call["args"], **more}, "type": "tool_call"}
 
-    def done(self, answer: ToolMessage) -> ToolMessage:
+    def done(self, kept: Kept) -> ToolMessage:
+        answer = kept.answer
         if self.recalls:
             answer = marked(answer, kind=RECALLED)
             self.emit(recall_event(str(self.call["args"].get("query", "")), answered(answer.text), via="tool"))
         if isinstance(answer.artifact, QueryResult):
-            self.emit(_query_finished(self.id, self.name, self._ms(), answer.artifact))
+            self.emit(_query_finished(self.id, self.name, self._ms(), answer.artifact, kept))
         else:
             self._finished(answer.status)
         return answer.model_copy(update={"id": f"tool-{self.id}-{time.time_ns():x}"})
@@ -161,8 +183,8 @@ def _told(error: Exception, name: str) -> tuple[str, str]:
     return "tool_failed", f"{name} failed: {type(error).__name__}: {' '.join(str(error).split())[:500]}"
 
 
-def _query_finished(call_id: str, name: str, ms: int, result: QueryResult) -> QueryFinished:
-    return QueryFinished(
+def _query_finished(call_id: str, name: str, ms: int, result: QueryResult, kept: Kept) -> QueryFinished:
+    told = QueryFinished(
         type="query_finished",
         call_id=call_id,
         name=name,
@@ -174,6 +196,11 @@ def _query_finished(call_id: str, name: str, ms: int, result: QueryResult) -> Qu
         rows=[[json_value(cell) for cell in row] for row in result.rows],
         row_count=result.row_count,
     )
+    if kept.handle:
+        told["handle"] = kept.handle
+    if kept.failure:
+        told["not_kept"] = kept.failure
+    return told
 
 
 def _calls(state: State) -> list[ToolCall]:

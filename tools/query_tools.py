@@ -1,6 +1,8 @@
 """Run a model's SQL; the model is shown the first rows, the person gets them all from the artifact."""
 
-from longtable.tools.cells import Json, clean, clip, preview_rows
+import json
+
+from longtable.tools.cells import Json, clean, clip, dumps, preview_rows
 from longtable.tools.database import Cancel, Database, QueryResult
 
 SHOWN_ROWS = 20
@@ -23,3 +25,13 @@ def run_sql(database: Database, sql: str, *, cancel: Cancel | None = None) -> tu
         "ms": result.ms,
     }
     return preview, result
+
+
+def with_handle(answer: str, handle: str) -> str:
+    """Return an answer of run_sql with the handle of its whole result, before the rows: a long answer is cut at its end."""
+    told: dict[str, Json] = {}
+    for name, value in json.loads(answer).items():
+        if name == "rows":
+            told["handle"] = handle
+        told[name] = value
+    return dumps(told)

@@ -153,6 +153,23 @@ class ResultStore:
             sql, metas, lambda handle: self.path(thread_id, handle), limits=limits or QueryLimits(), runner=self._runner, cancel=cancel
         )
 
+    def copy(self, thread_id: str, other_id: str) -> None:
+        """Give a thread that has no results yet those of another, under the same handles: what a fork's history names.
+
+        Raises `PersistenceError`.
+        """
+        home, other = self._home(thread_id), self._home(other_id)
+        draft = self.folder / f"copy-{uuid.uuid4().hex}"  # killed half way, its data is counted in the quota, and goes by it
+        try:
+            for number in sorted(_numbers(home)):
+                shutil.copytree(home / f"r{number}", draft / f"r{number}", copy_function=_link)
+            if draft.exists():
+                draft.rename(other)
+        except OSError as error:
+            raise PersistenceError(f"the results cannot be copied in {str(self.folder)!r}: {error}") from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
     def delete(self, thread_id: str) -> None:
         """Drop all results of a thread."""
         home = self._home(thread_id)
@@ -218,6 +235,13 @@ def _read_meta(handle: str, path: Path) -> ResultMeta:
     for key in ("columns", "names", "types"):
         found[key] = tuple(found[key])
     return ResultMeta(handle=handle, **found)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)  # the files are never written again: both may be one
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def _numbers(home: Path) -> list[int]:

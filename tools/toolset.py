@@ -59,15 +59,17 @@ def database_tools(database: Database) -> list[BaseTool]:
         return dumps(preview), result
 
     return [
-        _tool("list_tables", "List the tables and views with their columns and row counts.", tables, ListTables),
-        _tool("describe_tables", "Describe tables: column types, keys, comments, row counts, three sample rows.", describe, DescribeTables),
-        _tool(
+        cancellable_tool("list_tables", "List the tables and views with their columns and row counts.", tables, ListTables),
+        cancellable_tool(
+            "describe_tables", "Describe tables: column types, keys, comments, row counts, three sample rows.", describe, DescribeTables
+        ),
+        cancellable_tool(
             "find_values",
             "Find which table and column hold a value, and how it is spelled there: use it before filtering.",
             find,
             FindValues,
         ),
-        _tool(
+        cancellable_tool(
             "run_sql",
             f"Run one read-only SELECT in the {database.dialect} dialect. You see the first {query_tools.SHOWN_ROWS} rows"
             " and the number of all; the user sees every row.",
@@ -78,9 +80,11 @@ def database_tools(database: Database) -> list[BaseTool]:
     ]
 
 
-def _tool(
+def cancellable_tool(
     name: str, description: str, call: Callable[..., Answer], arguments: type[BaseModel], metadata: dict[str, Any] | None = None
 ) -> BaseTool:
+    """Return a tool over a blocking function; cancelling the run cancels what it does by its argument `cancel`."""
+
     def run(**given: Any) -> Answer:
         return call(**given)
 
