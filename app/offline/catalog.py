@@ -141,7 +141,8 @@ class Table:
         people = [
             column
             for column in found
-            if {"first", "last", "f", "l", "given", "family", "sur", "surname", "forename", "firstname", "lastname", "fname", "lname"} & set(column.words)
+            if {"first", "last", "f", "l", "given", "family", "sur", "surname", "forename", "firstname", "lastname", "fname", "lname"}
+            & set(column.words)
         ]
         if len(people) >= 2:
             return tuple(people[:2])

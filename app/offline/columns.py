@@ -184,7 +184,11 @@ def priced_quantity(table: Table) -> tuple[Column, Column] | None:
     """Return the price and the quantity of a table that has one of each."""
     numbers = [column for column in table.columns if (column.is_number or not table.described) and not column.is_id]
     prices = [column for column in numbers if {"price", "cost", "rate", "fee"} & {lemma(word) for word in column.words}]
-    prices = [column for column in prices if not {"total", "subtotal", "sum", "line", "amount", "net", "gross"} & {lemma(word) for word in column.words}]
+    prices = [
+        column
+        for column in prices
+        if not {"total", "subtotal", "sum", "line", "amount", "net", "gross"} & {lemma(word) for word in column.words}
+    ]
     quantities = [column for column in numbers if {"quantity", "qty", "unit", "ton", "piece"} & {lemma(word) for word in column.words}]
     quantities = [column for column in quantities if column not in prices]
     return (prices[0], quantities[0]) if len(prices) == 1 and len(quantities) == 1 else None

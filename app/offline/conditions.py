@@ -138,11 +138,22 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
 def _lone_amount(scope: Scope) -> Column | None:
     """Return the one amount of the base: 'transactions over 1000'."""
     table = scope.catalog.table(scope.base) if scope.base else None
-    found = [c for c in (table.columns if table else ()) if c.is_number and not c.is_id and {"amount", "total", "price", "value"} & set(c.words)]
+    found = [
+        c for c in (table.columns if table else ()) if c.is_number and not c.is_id and {"amount", "total", "price", "value"} & set(c.words)
+    ]
     return found[0] if len(found) == 1 else None
 
 
-_SCALES = {"m": 1_000_000, "mn": 1_000_000, "mio": 1_000_000, "million": 1_000_000, "millions": 1_000_000, "k": 1_000, "thousand": 1_000, "thousands": 1_000}
+_SCALES = {
+    "m": 1_000_000,
+    "mn": 1_000_000,
+    "mio": 1_000_000,
+    "million": 1_000_000,
+    "millions": 1_000_000,
+    "k": 1_000,
+    "thousand": 1_000,
+    "thousands": 1_000,
+}
 
 
 def _equals(mention: Chunk) -> list[Hit]:

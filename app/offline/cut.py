@@ -84,13 +84,17 @@ def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:
     ):
         measured = [hit for hit in _measured("revenue", catalog) if _TURNOVER & set(map(lemma, split_name(hit.column)))]
         alone = all(lemma(token.word) in REVENUE for token in tokens[span.start : span.end])
-        if measured and alone and (span.end - span.start > 1 or found.word in ("revenue", "turnover", "takings", "proceeds", "earnings", "receipts")):
+        if (
+            measured
+            and alone
+            and (span.end - span.start > 1 or found.word in ("revenue", "turnover", "takings", "proceeds", "earnings", "receipts"))
+        ):
             found.kind, found.hits = "mention", tuple(sorted(measured, key=lambda hit: not _sells(hit)))
         if not measured and (products := _products(catalog)) and not (found.hits and found.hits[0].is_table and found.best >= 0.95):
             found.kind, found.arg, found.hits = "mention", PRODUCT, products
-    if lemma(found.word) in _PIECES and found.kind in ("word", "filler", "mention") and found.best < 0.9 and _is_counted(span, tokens):
-        if quantities := _quantities(catalog):
-            found.kind, found.hits = "mention", quantities
+    pieces = lemma(found.word) in _PIECES and found.kind in ("word", "filler", "mention") and found.best < 0.9
+    if pieces and _is_counted(span, tokens) and (quantities := _quantities(catalog)):
+        found.kind, found.hits = "mention", quantities
     if found.kind == "word" and not found.hits and lemma(found.word) in DIMENSIONS:
         found.kind, found.hits = "mention", _measured(lemma(found.word), catalog)
         found.kind = "mention" if found.hits else "word"

@@ -146,7 +146,6 @@ class Groups(Listing):
         single = not any(self.fans(base, name) for name in self.join_only if name != base)
         return bool(key) and own and all(each in keys for each in key) and single
 
-
     def told_apart(self, base: str, keys: list[Scalar]) -> list[Scalar]:
         """Group things by their key beside their name: two of one name are two."""
         for key in keys:

@@ -1,56 +1,51 @@
 """Let chunks stand aside that carry nothing of their own: units of what is measured, 'on file', 'staff members', verbs of a ranking."""
 
+# ruff: noqa: E501, SIM905 - word lists read best as long lines of plain words
+
 import itertools
 
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import UNTRUE, Chunk
 from longtable.app.offline.columns import entity
+from longtable.app.offline.idle_verbs import idle_verbs
 from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS
 from longtable.app.offline.linking import Hit, hits
-from longtable.app.offline.text import lemma, split_name, stem
+from longtable.app.offline.text import lemma, split_name
 
-_HOMES = frozenset([
-    "collection", "catalog", "catalogue", "system", "database", "file", "record", "book", "register", "registry", "list", "inventory",
-    "archive", "portfolio", "books", "roster", "roll", "payroll", "premises", "site", "network", "fleet", "world", "company", "organization",
-    "organisation", "business", "data", "dataset", "sample", "program", "programme", "total", "place", "range", "line-up", "lineup", "zoo", "museum", "library", "school", "hospital", "farm", "shop", "store", "hotel", "gym", "clinic", "university",
-    "bank", "club", "festival", "restaurant", "warehouse", "factory", "park", "garden", "gallery", "theatre", "theater", "cinema", "airline",
-    "league", "stock",
-])  # fmt: skip
+_HOMES = frozenset(
+    """collection catalog catalogue system database file record book register registry inventory archive portfolio books roster roll payroll premises
+    site network fleet world company organization organisation business data dataset sample program programme zoo museum library school hospital
+    farm shop store hotel gym clinic university bank club festival restaurant warehouse factory park garden gallery theatre theater cinema airline
+    league""".split()
+)
 _GROUPS_OF_PEOPLE = frozenset(["staff", "crew", "team", "club", "family", "board", "faculty", "cast", "band", "personnel", "committee"])
 _RATES = frozenset(["hourly", "daily", "monthly", "weekly", "annual", "yearly", "salary", "wage", "rate", "pay", "fee", "price", "cost"])
 _ADVERBS = {"hourly": "hour", "daily": "day", "monthly": "month", "yearly": "year", "annual": "year", "nightly": "night"}
-_CHARGED = frozenset(["cost", "costs", "earn", "earns", "earned", "make", "makes", "pay", "paid", "pays", "charge", "charges", "fee", "rate", "wage", "salary", "rent"])
-_GOT = frozenset("""
-    draw drew draws drawn attract attracted attracts see sees saw log logged receive record records record generate generated generates
-    bring brought brings gather gathered collect collected racked accumulated boast boasts feature features featured employ employs employed
-    enjoy enjoyed get got gets count counts counted cover covers covered pull pulled complete completed produce produced score scored contain contains
-    took take takes process processed handle handled complete book booked place placed rack put submitted submit filed file raised raise issue issued
-""".split())  # fmt: skip
-_OWN = frozenset("represent cover manage supervise advise support use host train assist mentor coach organise organize recommend prefer speak ride".split())  # noqa: SIM905
+_CHARGED = frozenset("cost costs earn earns earned make makes pay paid pays charge charges fee rate wage salary rent".split())
 _FIXED = frozenset(["file", "record", "records", "books", "payroll", "roster", "site"])
-_OPPOSITES = {"failed": "passed", "offline": "online", "rejected": "approved", "absent": "present", "denied": "approved", "disabled": "enabled"}
-_TURNED = frozenset("dislike avoid lack miss hate skip refuse lose lost missed avoided reject rejected cancel cancelled".split())  # noqa: SIM905
-_ANYONE = frozenset("member customer client people person user guest visitor".split())  # noqa: SIM905
-_AFTER_CARE = frozenset(["look", "looks", "looking", "looked"])
+_OPPOSITES = {
+    "failed": "passed",
+    "offline": "online",
+    "rejected": "approved",
+    "absent": "present",
+    "denied": "approved",
+    "disabled": "enabled",
+}
+_ANYONE = frozenset("member customer client people person user guest visitor".split())
 
 
 def stand_aside(chunks: list[Chunk], catalog: Catalog) -> None:
     """Turn what needs no place in a query into fillers."""
-    _units_of_measures(chunks, catalog)
+    idle_verbs(chunks, catalog)
+    _units_of_measures(chunks)
     _general_homes(chunks)
     _members_of_staff(chunks)
-    _verbs_of_rankings(chunks)
     _rates(chunks, catalog)
     _untrue(chunks, catalog)
-    _last_verb(chunks)
-    _verb_before_place(chunks)
     _only_people(chunks, catalog)
-    _verb_of_value(chunks)
-    _looked_after(chunks)
-    _to_do(chunks, catalog)
 
 
-def _units_of_measures(chunks: list[Chunk], catalog: Catalog) -> None:
+def _units_of_measures(chunks: list[Chunk]) -> None:
     """'the total yield in tonnes', 'weight in kg': the unit is in the column's name, or the column tells none."""
     for place, each in enumerate(chunks):
         if each.word != "in" or each.kind != "prep" or place + 1 >= len(chunks):
@@ -58,7 +53,11 @@ def _units_of_measures(chunks: list[Chunk], catalog: Catalog) -> None:
         unit = chunks[place + 1]
         measure = next((c for c in reversed(chunks[:place]) if c.kind == "mention" and any(hit.numeric for hit in c.hits)), None)
         following = chunks[place + 2] if place + 2 < len(chunks) else None
-        if measure is None or unit.kind not in ("mention", "filler", "word", "unit") or (following is not None and following.kind == "value"):
+        if (
+            measure is None
+            or unit.kind not in ("mention", "filler", "word", "unit")
+            or (following is not None and following.kind == "value")
+        ):
             continue
         if unit.is_op() or (unit.kind == "unit" and unit.unit not in ("hour", "day")):
             continue
@@ -77,7 +76,12 @@ def _units_of_measures(chunks: list[Chunk], catalog: Catalog) -> None:
 def _general_homes(chunks: list[Chunk]) -> None:
     """'in the collection', 'on file', 'on our books': where all rows are."""
     for before, each, then in zip(chunks, chunks[1:], chunks[2:], strict=False):
-        if each.kind == "word" and lemma(each.word) in _HOMES and before.word in ("the", "our", "this") and then.word in ("have", "own", "employ", "hold", "has"):
+        if (
+            each.kind == "word"
+            and lemma(each.word) in _HOMES
+            and before.word in ("the", "our", "this")
+            and then.word in ("have", "own", "employ", "hold", "has")
+        ):
             each.kind = "filler"  # how many clients does the bank have
     for before, each in itertools.pairwise(chunks):
         if before.kind == "word" and before.word in ("earning", "making", "costing") and each.is_op("cmp"):
@@ -86,12 +90,18 @@ def _general_homes(chunks: list[Chunk]) -> None:
         if each.kind != "prep" or each.word not in ("in", "on", "of", "from", "at", "within", "across"):
             continue
         step = place + 1
-        while step < len(chunks) and chunks[step].kind == "filler" and chunks[step].word in ("the", "our", "this", "your", "my", "whole", "entire"):
+        while (
+            step < len(chunks)
+            and chunks[step].kind == "filler"
+            and chunks[step].word in ("the", "our", "this", "your", "my", "whole", "entire")
+        ):
             step += 1
         fixed = each.word == "on" and step < len(chunks) and chunks[step].word in _FIXED and chunks[step].best < 0.95
         if fixed and chunks[step].kind in ("word", "filler", "mention"):
             each.kind = chunks[step].kind = "filler"
-        elif step < len(chunks) and chunks[step].kind in ("word", "filler") and lemma(chunks[step].word) in _HOMES and not chunks[step].name:
+        elif (
+            step < len(chunks) and chunks[step].kind in ("word", "filler") and lemma(chunks[step].word) in _HOMES and not chunks[step].name
+        ):
             if step + 1 < len(chunks) and chunks[step + 1].kind in ("mention", "value") and chunks[step].kind == "word":
                 continue
             each.kind = chunks[step].kind = "filler"
@@ -99,21 +109,22 @@ def _general_homes(chunks: list[Chunk]) -> None:
 
 def _members_of_staff(chunks: list[Chunk]) -> None:
     for first, second in itertools.pairwise(chunks):
-        if first.kind == second.kind == "mention" and lemma(second.word) == "member" and lemma(first.word) in _GROUPS_OF_PEOPLE and entity(first):
+        if (
+            first.kind == second.kind == "mention"
+            and lemma(second.word) == "member"
+            and lemma(first.word) in _GROUPS_OF_PEOPLE
+            and entity(first)
+        ):
             second.kind = "filler"
     for first, middle, last in zip(chunks, chunks[1:], chunks[2:], strict=False):
-        if last.kind == "mention" and entity(last) and lemma(last.word) in _GROUPS_OF_PEOPLE and middle.word == "of" and lemma(first.word) == "member":
+        if (
+            last.kind == "mention"
+            and entity(last)
+            and lemma(last.word) in _GROUPS_OF_PEOPLE
+            and middle.word == "of"
+            and lemma(first.word) == "member"
+        ):
             first.kind = middle.kind = "filler"
-
-
-def _verbs_of_rankings(chunks: list[Chunk]) -> None:
-    """'which exhibition drew the most visits', 'which clerk handled more than 5 cases': to have them is all it says."""
-    for place, each in enumerate(chunks):
-        if each.kind != "word" or each.word not in _GOT or place == 0:
-            continue
-        following = next((c for c in chunks[place + 1 :] if c.kind != "filler"), None)
-        if following is not None and following.is_op("most", "sup", "cmp", "frequent"):
-            each.kind = "filler"
 
 
 def _rates(chunks: list[Chunk], catalog: Catalog) -> None:
@@ -128,12 +139,20 @@ def _rates(chunks: list[Chunk], catalog: Catalog) -> None:
         if each.kind != "number" or not rated:
             continue
         step = place + 1
-        if step < len(chunks) and chunks[step].kind in ("filler", "unit") and lemma(chunks[step].word) in ("dollar", "euro", "pound", "usd", "eur"):
+        if (
+            step < len(chunks)
+            and chunks[step].kind in ("filler", "unit")
+            and lemma(chunks[step].word) in ("dollar", "euro", "pound", "usd", "eur")
+        ):
             step += 1
         if step + 1 >= len(chunks):
             continue
         joiner, unit = chunks[step], chunks[step + 1]
-        if (joiner.word in ("a", "an") or joiner.is_op("each")) and unit.kind == "unit" and unit.unit in ("hour", "day", "month", "year", "week"):
+        if (
+            (joiner.word in ("a", "an") or joiner.is_op("each"))
+            and unit.kind == "unit"
+            and unit.unit in ("hour", "day", "month", "year", "week")
+        ):
             joiner.kind, joiner.op = "filler", ""
             unit.kind, unit.unit, unit.hits = "filler", "", ()
 
@@ -154,60 +173,17 @@ def _untrue(chunks: list[Chunk], catalog: Catalog) -> None:
             each.kind, each.arg, each.hits = "mention", UNTRUE, tuple(flags)
 
 
-def _last_verb(chunks: list[Chunk]) -> None:
-    """'how many tickets did Borealis raise?': the verb at the end says no more than that they are its own."""
-    said = [each for each in chunks if each.kind != "comma"]
-    asked = any(each.word in ("did", "does", "do") for each in said)
-    verb = said[-1] if said else None
-    if verb is None or not asked or verb.kind != "word" or verb.name or verb.quoted or verb.word not in _GOT | _OWN:
-        return
-    verb.kind = "filler"
-
-
-def _verb_before_place(chunks: list[Chunk]) -> None:
-    """'which actors appeared in Iron Tide': what follows says it all."""
-    for before, verb, then in zip(chunks, chunks[1:], chunks[2:], strict=False):
-        if verb.kind == "word" and verb.text.islower() and before.kind == "mention" and entity(before) and then.kind == "prep":
-            if verb.word.endswith("ed") and len(verb.word) > 4 and verb.word not in _TURNED and then.word != "by":
-                verb.kind = "filler"
-
-
 def _only_people(chunks: list[Chunk], catalog: Catalog) -> None:
     """'gold members', 'how many people': in a schema of one table of people they are meant, whatever it calls them."""
     tables = [table for table in catalog.tables.values() if table.kind == "table" and any(lemma(word) in PEOPLE for word in table.words)]
+    valued = {match.table for each in chunks for match in each.matches}
+    if len(tables) > 1:
+        tables = [table for table in tables if table.name in valued]
     if len(tables) != 1:
         return
     for each in chunks:
         if each.kind == "word" and each.text.islower() and lemma(each.word) in _ANYONE:
             each.kind, each.hits = "mention", (Hit(tables[0].name, "", 0.8),)
-
-
-def _verb_of_value(chunks: list[Chunk]) -> None:
-    """'animals that eat plants', 'students speaking French': the value says which column, the verb nothing more."""
-    told = [each for each in chunks if each.kind != "filler"]
-    for before, verb, value in zip(told, told[1:], told[2:], strict=False):
-        if verb.kind == "word" and verb.text.islower() and before.kind == "mention" and entity(before) and value.kind == "value":
-            if verb.word.isalpha() and verb.word not in _TURNED:
-                verb.kind = "filler"
-
-
-def _looked_after(chunks: list[Chunk]) -> None:
-    for first, second in itertools.pairwise(chunks):
-        if first.word in _AFTER_CARE and second.word == "after":
-            first.kind = second.kind = "filler"
-            second.op = ""
-
-
-def _to_do(chunks: list[Chunk], catalog: Catalog) -> None:
-    """'the first customer to sign up', 'the last person to join': a verb that the date column has in its name."""
-    dated = {stem(word) for table in catalog.tables.values() for column in table.columns if column.is_date for word in column.words}
-    joined = {"".join(column.words) for table in catalog.tables.values() for column in table.columns if column.is_date}
-    for place, each in enumerate(chunks):
-        if each.word != "to" or place + 1 >= len(chunks) or not any(c.is_op("first", "sup") for c in chunks[:place]):
-            continue
-        verb = chunks[place + 1]
-        if verb.kind == "word" and (stem(verb.word) in dated or any(name.startswith(verb.word) for name in joined)):
-            each.kind = verb.kind = "filler"
 
 
 __all__ = ["stand_aside"]

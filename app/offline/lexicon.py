@@ -321,5 +321,7 @@ REVENUE: Final = frozenset(["sale", "revenue", "turnover", "income", "earning", 
 PARTICIPLES: Final = frozenset(
     "shown fed sold bought born paid sent held made left built begun written given taken seen done lent met drawn won lost".split()
 )
-PAID: Final = frozenset("payment sale donation fee fine expense deposit refund contribution salary bonus".split())  # tables of money by their name
+PAID: Final = frozenset(
+    "payment sale donation fee fine expense deposit refund contribution salary bonus".split()
+)  # tables of money by their name
 EARNING: Final = frozenset(["earn", "earns", "earned", "earning"])

@@ -107,13 +107,19 @@ class Measures(Subject):
         column = choose(
             self.scope,
             chunk,
-            (lambda column: column.is_number and not (column.is_id and entity(chunk))) if func in ("sum", "avg", "spread") else (lambda column: not column.is_binary),
+            (lambda column: column.is_number and not (column.is_id and entity(chunk)))
+            if func in ("sum", "avg", "spread")
+            else (lambda column: not column.is_binary),
         )
         if chunk.arg == PRODUCT and column is not None:
             return self.product(column)
         if column is None and (table := entity(chunk)) and func == "sum":
             home = self.catalog.table(table)
-            money = [each for each in (home.columns if home else ()) if each.is_number and not each.is_id and _AMOUNTS & {lemma(word) for word in each.words}]
+            money = [
+                each
+                for each in (home.columns if home else ())
+                if each.is_number and not each.is_id and _AMOUNTS & {lemma(word) for word in each.words}
+            ]
             paid = self.draft.money or (home is not None and PAID & {lemma(word) for word in home.words})
             if len(money) != 1 or not paid:
                 raise CannotRead("sum", chunk.text)

@@ -37,7 +37,9 @@ class Conditions(Reading):
             last = self.cs[end].place if end < len(self.cs) else 10_000
             verbs = tuple(c.word for c in self.all if c.kind == "filler" and each.place < c.place < last)
             if not [c for c in scope if c.kind != "prep"]:
-                if (verbs and "never" in each.text.lower().split() + list(verbs)) or any(is_participle(verb) or verb in PARTICIPLES for verb in verbs):
+                if (verbs and "never" in each.text.lower().split() + list(verbs)) or any(
+                    is_participle(verb) or verb in PARTICIPLES for verb in verbs
+                ):
                     each.used = True
                     self.draft.absent.append(Draft(words=verbs))
                 continue

@@ -29,7 +29,12 @@ class Numbers(Conditions):
             low, high = self._take(first), self._take(second)
             if low.kind == "number" and high.kind == "number":
                 condition = self._on(Filter("between", numbers=(low.number, high.number)), index, second)
-                if year_like(low) and year_like(high) and not condition.unit and (condition.mention is None or condition.mention.hits[0].is_table):
+                if (
+                    year_like(low)
+                    and year_like(high)
+                    and not condition.unit
+                    and (condition.mention is None or condition.mention.hits[0].is_table)
+                ):
                     for year in (low, high):
                         year.kind, year.unit = "time", "year"
                     if condition.mention is not None:
@@ -53,8 +58,11 @@ class Numbers(Conditions):
         )
         condition.unit = unit
         following = self.cs[last + 1] if last + 1 < len(self.cs) else None
-        if following is not None and following.kind == "mention" and not following.used and (
-            lemma(following.text.lower()) in UNIT_WORDS or lemma(following.text.lower()) in ("month", "week", "night")
+        if (
+            following is not None
+            and following.kind == "mention"
+            and not following.used
+            and (lemma(following.text.lower()) in UNIT_WORDS or lemma(following.text.lower()) in ("month", "week", "night"))
         ):
             place = self.before(index, "mention", ops=("wh", "by"))
             if condition.dimension or (place is not None and measurable(self.cs[place])):
@@ -201,7 +209,12 @@ class Numbers(Conditions):
         if not joined or before is None or before.kind != "compare" or condition.mention is not None or condition.dimension:
             return
         steps[1].used = True
-        condition.mention, condition.dimension, condition.verbs, condition.near = before.mention, before.dimension, before.verbs, before.near
+        condition.mention, condition.dimension, condition.verbs, condition.near = (
+            before.mention,
+            before.dimension,
+            before.verbs,
+            before.near,
+        )
         condition.unit = condition.unit or before.unit
 
     def _is_question(self, place: int) -> bool:
@@ -249,7 +262,13 @@ class Numbers(Conditions):
                     break
                 numbers.append(self.cs[step])
                 joined = step
-            if before is None and index > 1 and self.cs[index - 1].word == "of" and self.cs[index - 2].kind == "mention" and measurable(self.cs[index - 2]):
+            if (
+                before is None
+                and index > 1
+                and self.cs[index - 1].word == "of"
+                and self.cs[index - 2].kind == "mention"
+                and measurable(self.cs[index - 2])
+            ):
                 before = index - 2  # a score of 5
             if before is not None and self._numbers_row(before, numbers):
                 hit = self.cs[before].hits[0]

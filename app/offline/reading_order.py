@@ -7,7 +7,6 @@ from longtable.app.offline.reading import measurable, of_dimension, year_like
 from longtable.app.offline.reading_numbers import Numbers
 from longtable.app.offline.text import lemma, split_name
 
-
 _TOTALS = frozenset(["in total", "total", "altogether", "combined", "summed"])
 
 

@@ -199,7 +199,12 @@ class Shape(Ordering):
         """'the average survey score': the table's name before its column."""
         if first.kind != "mention" or second.kind != "mention" or second.used or second.order != first.order + 1:
             return False
-        return first.hits[0].is_table and not second.hits[0].is_table and second.hits[0].table == first.hits[0].table and second.hits[0].numeric
+        return (
+            first.hits[0].is_table
+            and not second.hits[0].is_table
+            and second.hits[0].table == first.hits[0].table
+            and second.hits[0].numeric
+        )
 
     def _trailing(self, func: str) -> None:
         """'how many tons in total', 'what did it cost altogether': the measure stands before."""

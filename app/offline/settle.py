@@ -62,7 +62,12 @@ class Settler(Subqueries):
         if self.draft.spent:
             self.spending()
         for chunk in self.draft.targets:
-            if chunk.text.lower().startswith("total ") and chunk.hits and chunk.hits[0].numeric and "total" not in split_name(chunk.hits[0].column):
+            if (
+                chunk.text.lower().startswith("total ")
+                and chunk.hits
+                and chunk.hits[0].numeric
+                and "total" not in split_name(chunk.hits[0].column)
+            ):
                 raise CannotRead("sum", chunk.text)
         base = self.fixed or self.base()
         self.scope = replace(self.scope, base=base)

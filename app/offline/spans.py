@@ -186,7 +186,7 @@ def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) 
         return True
     return (
         (asked and start == len(tokens) - 1)
-        or before in ("to", "who", "that", "which", "they", "was", "were", "been")
+        or (before in ("to", "who", "that", "which", "they", "was", "were", "been") and not (before == "which" and start == 1))
         or word.endswith("ed")
     )
 

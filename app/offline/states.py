@@ -1,5 +1,7 @@
 """Tell verbs that stand as a state ('shipped orders', 'are still open') from verbs that only carry the sentence."""
 
+# ruff: noqa: E501 - word lists read best as long lines of plain words
+
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.lexicon import FILLERS, PARTICIPLES, PREPOSITIONS, VERB_TABLES
 from longtable.app.offline.text import Token, stem

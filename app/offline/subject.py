@@ -222,7 +222,9 @@ class Subject:
             ends = place + 2 >= len(words) or words[place + 2] in ("?", ".", ",", "and", "or")
             if before in ("were", "was", "are", "is") and not ends:
                 continue  # shipped to France, shipped by a carrier: told by what follows
-            if before not in ("have", "has", "had", "been", "were", "was", "are", "is", "got") or not (verb.endswith("ed") or verb in PARTICIPLES):
+            if before not in ("have", "has", "had", "been", "were", "was", "are", "is", "got") or not (
+                verb.endswith("ed") or verb in PARTICIPLES
+            ):
                 continue
             stems = {stem(verb), verb}
             found = [column for column in table.columns if column.is_date and stems & {*column.words, *map(stem, column.words)}]
@@ -231,7 +233,11 @@ class Subject:
 
     def is_adjective(self, chunk: Chunk) -> bool:
         words = self.draft.words
-        if chunk.hits and chunk.hits[0].own < chunk.hits[0].words and any(likeness(chunk.word, word) >= 0.9 for word in split_name(chunk.hits[0].table)):
+        if (
+            chunk.hits
+            and chunk.hits[0].own < chunk.hits[0].words
+            and any(likeness(chunk.word, word) >= 0.9 for word in split_name(chunk.hits[0].table))
+        ):
             return True  # 'active clients': the thing itself is in the mention
         before = words[max(0, chunk.order - 2) : chunk.order]
         following = [c for c in self.draft.mentions if c.order == chunk.order + 1]

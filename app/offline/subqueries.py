@@ -28,7 +28,27 @@ from longtable.app.offline.text import lemma, split_name, stem
 _QUANTITIES = frozenset("unit stock quantity qty number num count staff balance sale seat ticket employee child".split())  # noqa: SIM905
 
 
-_USES = frozenset("never used ordered rented bought borrowed booked visited sold played taken attended read hired flown driven made".split())  # noqa: SIM905
+_USES = frozenset(
+    [
+        "never",
+        "used",
+        "ordered",
+        "rented",
+        "bought",
+        "borrowed",
+        "booked",
+        "visited",
+        "sold",
+        "played",
+        "taken",
+        "attended",
+        "read",
+        "hired",
+        "flown",
+        "driven",
+        "made",
+    ]
+)
 
 
 class Subqueries(Superlatives):
@@ -121,7 +141,12 @@ class Subqueries(Superlatives):
             return [self.absent(query.base, target, settled)]
         columns = [self.column(chunk) for chunk in inner.targets if not entity(chunk)]
         apart = [column for column in columns if column.table != query.base and self.fans(query.base, column.table)]
-        conds: list[Cond] = [self.absent(query.base, name, []) for name in dict.fromkeys(column.table for column in apart)]
+        conds: list[Cond] = []
+        for name in dict.fromkeys(column.table for column in apart):
+            flags = tuple(
+                Compare(as_col(column), "=", column.truth) for column in apart if column.table == name and column.truth is not None
+            )
+            conds.append(self.absent(query.base, name, [(name, flags)] if flags else []))  # never a lead role: none that is one
         for column in apart:
             if column.table in self.join_only:
                 self.join_only.remove(column.table)

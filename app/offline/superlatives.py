@@ -19,8 +19,9 @@ from longtable.app.offline.logic import (
 from longtable.app.offline.measures import identity
 from longtable.app.offline.text import split_name, stem
 
-
-_APPEARS = frozenset(["used", "appear", "appears", "appeared", "occur", "occurs", "occurred", "happen", "happens", "comes", "chosen", "represented"])
+_APPEARS = frozenset(
+    ["used", "appear", "appears", "appeared", "occur", "occurs", "occurred", "happen", "happens", "comes", "chosen", "represented"]
+)
 _MONEYED = frozenset(["paid", "spent", "earned", "cost", "sold"])
 
 
@@ -150,7 +151,7 @@ class Superlatives(Groups):
             if named is not None:
                 return named, False
         if sup.dimension:
-            tables = tuple(
+            tables: tuple[str, ...] = tuple(
                 dict.fromkeys(
                     (
                         *([entity(sup.chunk)] if sup.chunk is not None and entity(sup.chunk) else []),

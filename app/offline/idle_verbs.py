@@ -1,0 +1,112 @@
+"""Let verbs stand aside that only join what is before them with what follows: 'drew the most visits', 'eat plants'."""
+
+# ruff: noqa: E501, SIM905 - word lists read best as long lines of plain words
+
+import itertools
+
+from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.columns import entity
+from longtable.app.offline.text import stem
+
+_GOT = frozenset(
+    """draw drew draws drawn attract attracted attracts see sees saw log logged receive record records generate generated generates bring brought
+    brings gather gathered collect collected racked accumulated boast boasts feature features featured employ employs employed enjoy enjoyed get got
+    gets count counts counted cover covers covered pull pulled complete completed produce produced produces score scored scores contain contains take
+    took takes process processed processes handle handled handles book booked books place placed rack put submit submitted file filed raise raised
+    issue issued host hosted hosts""".split()
+)
+_OWN = frozenset(
+    [
+        "represent",
+        "cover",
+        "manage",
+        "supervise",
+        "advise",
+        "support",
+        "use",
+        "host",
+        "train",
+        "assist",
+        "mentor",
+        "coach",
+        "organise",
+        "organize",
+        "recommend",
+        "prefer",
+        "speak",
+        "ride",
+    ]
+)
+_TURNED = frozenset("dislike avoid lack miss hate skip refuse lose lost missed avoided reject rejected cancel cancelled".split())
+_AFTER_CARE = frozenset(["look", "looks", "looking", "looked"])
+
+
+def idle_verbs(chunks: list[Chunk], catalog: Catalog) -> None:
+    """Turn verbs that need no place in a query into fillers."""
+    _verbs_of_rankings(chunks)
+    _looked_after(chunks)
+    _to_do(chunks, catalog)
+    _last_verb(chunks)
+    _verb_before_place(chunks)
+    _verb_of_value(chunks)
+
+
+def _verbs_of_rankings(chunks: list[Chunk]) -> None:
+    """'which exhibition drew the most visits', 'which clerk handled more than 5 cases': to have them is all it says."""
+    for place, each in enumerate(chunks):
+        if each.kind != "word" or each.word not in _GOT or place == 0:
+            continue
+        rest = [c for c in chunks[place + 1 :] if c.kind != "filler"]
+        if rest and rest[0].kind == "prep" and rest[0].word in ("in", "up"):
+            rest[0].kind = "filler" if rest[1:] and rest[1].is_op("most", "sup") else rest[0].kind
+            rest = rest[1:]
+        if rest and rest[0].is_op("most", "sup", "cmp", "frequent"):
+            each.kind = "filler"
+
+
+def _last_verb(chunks: list[Chunk]) -> None:
+    """'how many tickets did Borealis raise?': the verb at the end says no more than that they are its own."""
+    said = [each for each in chunks if each.kind != "comma"]
+    asked = any(each.word in ("did", "does", "do") for each in said)
+    verb = said[-1] if said else None
+    if verb is None or not asked or verb.kind != "word" or verb.name or verb.quoted or verb.word not in _GOT | _OWN:
+        return
+    verb.kind = "filler"
+
+
+def _verb_before_place(chunks: list[Chunk]) -> None:
+    """'which actors appeared in Iron Tide': what follows says it all."""
+    for before, verb, then in zip(chunks, chunks[1:], chunks[2:], strict=False):
+        lone = verb.kind == "word" and verb.text.islower() and before.kind == "mention" and bool(entity(before))
+        past = verb.word.endswith("ed") and len(verb.word) > 4 and verb.word not in _TURNED
+        if lone and past and then.kind == "prep" and then.word != "by":
+            verb.kind = "filler"
+
+
+def _verb_of_value(chunks: list[Chunk]) -> None:
+    """'animals that eat plants', 'students speaking French': the value says which column, the verb nothing more."""
+    told = [each for each in chunks if each.kind != "filler"]
+    for before, verb, value in zip(told, told[1:], told[2:], strict=False):
+        lone = verb.kind == "word" and verb.text.islower() and before.kind == "mention" and bool(entity(before))
+        if lone and value.kind == "value" and verb.word.isalpha() and verb.word not in _TURNED:
+            verb.kind = "filler"
+
+
+def _looked_after(chunks: list[Chunk]) -> None:
+    for first, second in itertools.pairwise(chunks):
+        if first.word in _AFTER_CARE and second.word == "after":
+            first.kind = second.kind = "filler"
+            second.op = ""
+
+
+def _to_do(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'the first customer to sign up', 'the last person to join': a verb that the date column has in its name."""
+    dated = {stem(word) for table in catalog.tables.values() for column in table.columns if column.is_date for word in column.words}
+    joined = {"".join(column.words) for table in catalog.tables.values() for column in table.columns if column.is_date}
+    for place, each in enumerate(chunks):
+        if each.word != "to" or place + 1 >= len(chunks) or not any(c.is_op("first", "sup") for c in chunks[:place]):
+            continue
+        verb = chunks[place + 1]
+        if verb.kind == "word" and (stem(verb.word) in dated or any(name.startswith(verb.word) for name in joined)):
+            each.kind = verb.kind = "filler"
