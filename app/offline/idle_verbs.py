@@ -39,6 +39,7 @@ _OWN = frozenset(
     ]
 )
 _TURNED = frozenset("dislike avoid lack miss hate skip refuse lose lost missed avoided reject rejected cancel cancelled".split())
+_BE = frozenset(["were", "was", "are", "is", "have", "has", "had", "been"])
 _AFTER_CARE = frozenset(["look", "looks", "looking", "looked"])
 
 
@@ -48,7 +49,7 @@ def idle_verbs(chunks: list[Chunk], catalog: Catalog) -> None:
     _looked_after(chunks)
     _to_do(chunks, catalog)
     _last_verb(chunks)
-    _verb_before_place(chunks)
+    _verb_before_place(chunks, catalog)
     _verb_of_value(chunks)
 
 
@@ -75,11 +76,17 @@ def _last_verb(chunks: list[Chunk]) -> None:
     verb.kind = "filler"
 
 
-def _verb_before_place(chunks: list[Chunk]) -> None:
+def _verb_before_place(chunks: list[Chunk], catalog: Catalog) -> None:
     """'which actors appeared in Iron Tide': what follows says it all."""
-    for before, verb, then in zip(chunks, chunks[1:], chunks[2:], strict=False):
-        lone = verb.kind == "word" and verb.text.islower() and before.kind == "mention" and bool(entity(before))
+    for place, verb in enumerate(chunks[1:-1], 1):
+        before = next((each for each in reversed(chunks[:place]) if each.word not in _BE), chunks[0])
+        then, last = chunks[place + 1], chunks[min(place + 2, len(chunks) - 1)]
+        table = catalog.table(entity(before)) if before.kind == "mention" else None
+        lone = verb.kind == "word" and verb.text.islower() and table is not None
         past = verb.word.endswith("ed") and len(verb.word) > 4 and verb.word not in _TURNED
+        timed = last.kind in ("time", "number")
+        if timed and table is not None and sum(column.is_date for column in table.columns) != 1:
+            continue  # which of the dates is meant nobody knows
         if lone and past and then.kind == "prep" and then.word != "by":
             verb.kind = "filler"
 

@@ -31,8 +31,8 @@ class Reader(Shape):
             self.between,
             self.difference,
             self.above_average,
-            self.compare,
             self.or_more,
+            self.compare,
             self.limits,
             self.superlatives,
             self.grouping,
@@ -54,6 +54,9 @@ class Reader(Shape):
                 each.kind = "filler"  # courses that last less than an hour
             elif each.kind == "mention" and following.kind == "word" and following.word in _TAILS and not each.hits[0].is_table:
                 following.kind = "filler"  # the email address, the freight amount
+            elif each.kind == "mention" and entity(each) and following.kind == "word" and following.word in ("value", "amount"):
+                following.kind = "filler"  # the total deal value
+                self.draft.money = True
             elif each.kind == following.kind == "mention" and following.order == each.order + 1 and self.is_tail(each, following):
                 following.kind = "filler"  # the running time: no second column
         self.cs = [each for each in self.cs if each.kind != "filler"]
@@ -68,7 +71,8 @@ class Reader(Shape):
 
     def is_tail(self, first: Chunk, second: Chunk) -> bool:
         """Say whether a weak mention only closes the noun that a column of numbers began."""
-        return lemma(second.word) in ("time", *_TAILS) and second.best < 0.9 and first.hits[0].numeric and " " not in second.text
+        whole = first.hits[0].numeric or (second.word == "address" and first.best >= 0.95 and not first.hits[0].is_table)
+        return lemma(second.word) in ("time", *_TAILS) and second.best < 0.9 and whole and " " not in second.text
 
     def flags(self) -> None:
         for each in self.cs:

@@ -203,7 +203,7 @@ class Settler(Subqueries):
     def either_or(self, settled: list[tuple[str, tuple[Cond, ...]]]) -> list[tuple[str, tuple[Cond, ...]]]:
         """Join by OR what the question joins by 'or' or 'either' across conditions."""
         words = self.draft.words
-        if len(settled) < 2 or "or" not in words:
+        if len(settled) < 2 or "or" not in words or not (self.draft.alternative or "either" in words):
             return settled
         if any(len(item.values) > 1 or len(item.numbers) > 1 or len(item.times) > 1 for item in self.draft.filters):
             return settled

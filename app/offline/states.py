@@ -68,7 +68,8 @@ _STATUS = frozenset(["shipped", "delivered", "open", "opened", "published", "pai
 def unexplained(tokens: list[Token], place: int, catalog: Catalog) -> bool:
     """Say whether a word tells a state that nothing in the schema records: passing over it would answer another question."""
     word = tokens[place].word
-    if word not in _STATUS or not is_state(tokens, place, catalog):
+    follows = tokens[place + 1].word if place + 1 < len(tokens) else ""
+    if word not in _STATUS or follows in _TIMED or not is_state(tokens, place, catalog):
         return False
     roots = {stem(word), stem(VERB_TABLES.get(word, word))}
     return not any(
