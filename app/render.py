@@ -201,6 +201,11 @@ def recalled(event: Recall, language: Language) -> Text:
     return Text(counted("recalled", language, event["found"], query=query, turns=turns), "cyan")
 
 
+def unsupported(figures: Sequence[str], language: Language) -> Text:
+    """Return the line of figures that no result vouches for."""
+    return Text(say("unsupported", language, figures=clean_line(", ".join(figures), 200)), "yellow")
+
+
 def skipped(event: ContextCompactionSkipped, language: Language) -> Text:
     """Return the line of a compaction that was due and did not happen."""
     return Text(

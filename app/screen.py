@@ -93,6 +93,7 @@ class ConsoleScreen:
         self.usage: ContextUsage | None = None
         self.results = Results()
         self._text = ""
+        self._doubts: list[str] = []
         self._live: Live | None = None
 
     def opened(self, session: "Session") -> None:
@@ -100,6 +101,7 @@ class ConsoleScreen:
 
     def asked(self, text: str) -> None:
         self.results.next_turn()
+        self._doubts = []
         if not self.console.is_terminal:  # in a terminal it stands there already, typed
             self._print(Text(f"> {clean(text)}", "bold"))
 
@@ -109,6 +111,9 @@ class ConsoleScreen:
             return
         if event["type"] == "context_usage":
             self.usage = event
+            return
+        if event["type"] == "unsupported_numbers":  # said below the answer, which is still being drawn
+            self._doubts = event["figures"]
             return
         text = self.end()
         match event["type"]:
@@ -139,6 +144,9 @@ class ConsoleScreen:
         if streamed.strip() != event["text"].strip():
             self._grow(event["text"])
             self.end()
+        if self._doubts:
+            self._print(render.unsupported(self._doubts, self.language))
+            self._doubts = []
         if self.usage:
             self._print(render.gauge(self.usage, self.language))
 

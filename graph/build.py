@@ -100,7 +100,7 @@ def build_graph(
         compact=_either(compact, compact.acall),
         respond=_either(respond, respond.acall),
         run_tools=_either(run_tools, run_tools.acall),
-        settle=Settle(clock),
+        settle=Settle(clock, results),
         prepare=_either(prepare, prepare.acall),
     )
 

@@ -49,6 +49,7 @@ class Context:
     max_model_calls: int = _setting(12, "Model calls allowed in one turn; then the turn ends with a notice.")
     max_overflow_retries: int = _setting(3, "How often a turn folds harder after the provider says the context is too long.")
     max_message_chars: int = _setting(8_000, "Characters allowed in one message of the user.")
+    check_numbers: str = _setting("flag", "Figures of an answer that no result of its turn gives: 'flag' them after the answer, or 'off'.")
     owner: str | None = _setting(
         None, "Whose thread it is. A thread another owner opened is not found; one opened without an owner is open to all."
     )
@@ -62,6 +63,8 @@ class Context:
                 raise ConfigError(f"Context.{name} must be a whole number from {least:,} to {most:,}, found {_shown(value)}")
         if self.language not in (None, "en", "zh"):
             raise ConfigError(f"Context.language must be 'en', 'zh' or None, found {self.language!r}")
+        if self.check_numbers not in ("off", "flag"):
+            raise ConfigError(f"Context.check_numbers must be 'off' or 'flag', found {_shown(self.check_numbers)}")
         if self.owner is not None and not is_owner(self.owner):
             raise ConfigError(f"Context.owner must be None or {OWNER_RULE}, found {_shown(self.owner)}")
         for name in ("system_prompt", "memory_prompt"):

@@ -133,6 +133,16 @@ class QueryFinished(TypedDict):
     error: NotRequired[str]
 
 
+class UnsupportedNumbers(TypedDict):
+    """Figures of the answer, as written, that no result of its turn gives, directly or by one step. Comes after the tokens."""
+
+    type: Literal["unsupported_numbers"]
+    turn: int
+    figures: list[str]
+    failure: NotRequired[str]
+    """Why the check could not be made; then there are no figures."""
+
+
 class Token(TypedDict):
     """A piece of the answer's text, as it streams."""
 
@@ -159,6 +169,7 @@ Event = (
     | ToolFinished
     | QueryStarted
     | QueryFinished
+    | UnsupportedNumbers
     | Token
     | AnswerEvent
 )

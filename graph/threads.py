@@ -28,6 +28,8 @@ class Answer:
     usage: ContextUsage | None = None
     recalls: int = 0
     """How often originals were brought back for this turn."""
+    unsupported_numbers: list[str] = field(default_factory=list)
+    """Figures of the text that no result of the turn gives, as written."""
 
 
 class Conversation(ThreadOperations):
@@ -99,6 +101,7 @@ class Conversation(ThreadOperations):
 def _collect(events: list[Event]) -> Answer:
     text, status, turn, usage, recalls = "", "", 0, None, 0
     queries: list[QueryFinished] = []
+    doubts: list[str] = []
     for event in events:
         if event["type"] == "answer":
             text, status, turn = event["text"], event["status"], event["turn"]
@@ -108,4 +111,6 @@ def _collect(events: list[Event]) -> Answer:
             usage = event
         elif event["type"] == "recall":
             recalls += 1
-    return Answer(text, status, turn, queries, usage, recalls)
+        elif event["type"] == "unsupported_numbers":
+            doubts = event["figures"]
+    return Answer(text, status, turn, queries, usage, recalls, doubts)

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.runtime import Runtime
@@ -19,14 +19,20 @@ from longtable.graph.errors import (
     ThreadNotFoundError,
     WrongRoleError,
 )
+from longtable.graph.events import UnsupportedNumbers
 from longtable.graph.state import State, refreshed, thread_of, turn_of
 from longtable.memory.stamps import marked
 from longtable.memory.summary import language_of
+from longtable.nodes.check_numbers import Whole, unsupported_in
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import stamp
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.prompts import NOTICES
 from longtable.nodes.thread_index import close_turn
+from longtable.tools.database import QueryResult
+
+if TYPE_CHECKING:
+    from longtable.tools.results import ResultStore
 
 _REFUSALS: dict[str, Callable[..., LongtableError]] = {
     EmptyMessageError.code: EmptyMessageError,
@@ -43,6 +49,7 @@ class Settle:
     """The node."""
 
     clock: Callable[[], datetime]
+    results: "ResultStore | None" = None
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         turn = turn_of(state)
@@ -57,12 +64,39 @@ class Settle:
             close_turn(runtime.store, thread_id, messages=length)
         if status not in NOTICES:
             kept = status if status == "cut_off" else "answered"
-            return {**again, "turn": {**turn, "status": kept, "prepare": prepare}}
+            return {**again, "turn": {**turn, "status": kept, "prepare": prepare, **self._doubts(state, runtime)}}
         context = runtime.context or Context()
         language = context.language or newest_language(thread_of(state).messages)
         notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0)), id=str(uuid.uuid4()))
         stamped = stamp(notice, turn=turn["number"], time=self.clock().isoformat(timespec="seconds"))
         return {**again, "messages": [marked(stamped, notice=status)], "turn": {**turn, "prepare": prepare}}
+
+    def _doubts(self, state: State, runtime: Runtime[Context]) -> dict[str, Any]:
+        """Return the figures of the answer that nothing vouches for, and tell of them; the answer has streamed already."""
+        turn = turn_of(state)
+        if turn.get("status") == "compacting" or (runtime.context or Context()).check_numbers == "off":
+            return {}
+        number, told = turn.get("number", 0), ""
+        try:
+            figures = unsupported_in(thread_of(state), number, self._whole(thread_id_of(runtime)))
+        except Exception as error:  # a check that fails is told, and fails no turn
+            figures, told = [], f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        if not figures and not told:
+            return {}
+        event = UnsupportedNumbers(type="unsupported_numbers", turn=number, figures=figures)
+        runtime.stream_writer({**event, "failure": told} if told else event)
+        return {"unsupported_numbers": figures} if figures else {}
+
+    def _whole(self, thread_id: str | None) -> Whole:
+        def whole(handle: str) -> QueryResult | None:
+            if self.results is None or not thread_id:
+                return None
+            try:
+                return self.results.get(thread_id, handle)
+            except LongtableError:  # gone: it is not known what it held
+                return None
+
+        return whole
 
 
 def newest_language(messages: Sequence[BaseMessage]) -> str:

@@ -101,3 +101,7 @@ def test_the_transcript_is_complete_and_the_view_is_not(events: list[dict[str, A
     assert len(values["compactions"]) == sum(event["type"] == "context_compressed" for event in events)
     assert len(view) < len(history) / 2
     assert_paired(view[1:])
+
+
+def test_no_figure_of_the_talk_is_taken_for_an_invented_one(events: list[dict[str, Any]]) -> None:
+    assert [event for event in events if event["type"] == "unsupported_numbers"] == []
