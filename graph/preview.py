@@ -6,7 +6,8 @@ from typing import Any
 
 from longtable.graph.context import Context
 from longtable.graph.state import layout_of, turn_of
-from longtable.memory.fold import Job, needs_originals
+from longtable.memory.fold import BLOCK_TOKENS, Job, needs_originals
+from longtable.memory.frame import Frame
 from longtable.memory.plan import plan_fold
 from longtable.memory.rolling import split_input
 
@@ -29,6 +30,10 @@ class CompactionPreview:
     """Tokens of text it would read."""
     rebuilt: bool
     """It would be made from the originals, not from the memory before; retired messages are not in `summariser_tokens`."""
+
+
+def _most_memory(frame: Frame) -> int:
+    return frame.summary_tokens + frame.pin_tokens + frame.ledger_tokens + BLOCK_TOKENS
 
 
 def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview | None:
@@ -54,7 +59,7 @@ def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview
         first=thread.archived + fold.start + 1,
         last=job.count,
         tokens_before=fold.tokens_before,
-        tokens_after_most=fold.tokens_before - fold.folded_tokens - frame.counter.text(job.previous) + job.budget,
+        tokens_after_most=fold.tokens_before - fold.folded_tokens + _most_memory(frame) - layout.parts.memory,
         summariser_calls=len(parts),
         summariser_tokens=sum(frame.counter.text(text) for part in parts for text in part),
         rebuilt=rebuilt,

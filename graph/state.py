@@ -20,6 +20,8 @@ from longtable.memory.view import Layout, build_view
 ROLES = {"user", "human", "assistant", "ai", "system", "tool"}
 SELDOM = ("compactions", "edits", "archive", "learned", "brief")
 """Channels that most turns do not write."""
+RECORD_WRITES = 8
+"""Writes after which the records are stored whole: seldom enough that a long thread's bytes a turn stay few."""
 REFRESH_TURNS = 32
 """Turns after which these are stored whole again; `messages` is about as often."""
 
@@ -96,7 +98,9 @@ def refreshed(values: Mapping[str, Any], turn: int) -> dict[str, Any]:
     which 400 were this.
     """
     if turn % REFRESH_TURNS:
-        return {}
+        # The records grow with the thread: an empty write counts towards their next whole one, and costs nothing.
+        counts = turn % (REFRESH_TURNS // RECORD_WRITES) == 0 and values.get("compactions") is not None
+        return {"compactions": []} if counts else {}
     return {name: [] if isinstance(values[name], list) else values[name] for name in SELDOM if values.get(name) is not None}
 
 
@@ -105,7 +109,7 @@ class State(TypedDict, total=False):
 
     messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages)]
     """The transcript. Written by the caller, ingest (stamps), respond, run_tools, settle (notices)."""
-    compactions: Annotated[list[dict[str, Any]], DeltaChannel(append_records, snapshot_frequency=1)]
+    compactions: Annotated[list[dict[str, Any]], DeltaChannel(append_records, snapshot_frequency=RECORD_WRITES)]
     """Append-only records of folds. Written by compact."""
     edits: Annotated[list[dict[str, Any]], DeltaChannel(append_records, snapshot_frequency=1)]
     """Append-only changes of a person: pins made and taken away, messages excluded, compactions undone. Written by `Conversation`."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.types import Command, StateSnapshot
 
 from longtable.graph.context import Context
-from longtable.graph.errors import ConfigError, UndoTooFarError, UnknownMessageError, UnknownPinError, UnknownTopicError
+from longtable.graph.errors import ConfigError, EmptyMessageError, UndoTooFarError, UnknownMessageError, UnknownPinError, UnknownTopicError
 from longtable.graph.events import ContextCompressed, Event
 from longtable.graph.persistence import storage_errors
 from longtable.graph.preview import CompactionPreview, preview_of
@@ -26,6 +26,7 @@ from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import Found, Topic, current, find_section, versions
 from longtable.memory.view import Layout
 from longtable.nodes.shelf import StoreShelf
+from longtable.tools.chart_tool import Chart, chart_of
 from longtable.tools.database import QueryResult
 
 if TYPE_CHECKING:
@@ -137,13 +138,13 @@ class ThreadMemory(Runner):
         A memory that holds it is made again at the next compaction. Raises `UnknownMessageError`.
         """
         thread = thread_of(self._values(self._state()))
-        number = _numbered(thread, self._archived(thread, 1, thread.archived), message_id)
+        number = _live_number(thread, message_id) or _retired_number(self._archived(thread, 1, thread.archived), message_id)
         self._change(lambda _: _exclude(message_id, number))
 
     async def aexclude(self, message_id: str) -> None:
         """Leave a message out of views, summaries and recall: see `exclude`."""
         thread = thread_of(self._values(await self._astate()))
-        number = _numbered(thread, await self._aarchived(thread, 1, thread.archived), message_id)
+        number = _live_number(thread, message_id) or _retired_number(await self._aarchived(thread, 1, thread.archived), message_id)
         await self._achange(lambda _: _exclude(message_id, number))
 
     def include(self, message_id: str) -> None:
@@ -208,13 +209,24 @@ class ThreadMemory(Runner):
         self._values(await self._astate())
         return await asyncio.to_thread(self._results().get, self.thread_id, handle)
 
+    def chart(self, handle: str, spec: Mapping[str, object] | None = None, *, wish: str = "") -> Chart:
+        """Return a result as a chart, by the spec of a `chart` event or by a wish ("line by month"); notebooks show it.
+
+        Raises `ChartSpecError` and what `result` raises; needs the extra `charts`.
+        """
+        return chart_of(handle, self.result(handle), spec=spec, wish=wish)
+
+    async def achart(self, handle: str, spec: Mapping[str, object] | None = None, *, wish: str = "") -> Chart:
+        """Return a result as a chart: see `chart`."""
+        return await asyncio.to_thread(chart_of, handle, await self.aresult(handle), spec=spec, wish=wish)
+
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _fold_now(self, state: StateSnapshot) -> Command[str]:
         return Command(goto="compact", update={"turn": {**turn_of(self._resting(state)), "status": "compacting"}})
 
     def _archived(self, thread: Thread, first: int, last: int) -> list[Original]:
-        """Return the retired messages of a range of numbers. Without async twin: see `_aarchived`."""
+        """Return the retired messages of a range of numbers."""
         last = min(last, thread.archived)
         return page(self._shelf(), self.thread_id, first, last) if first <= last else []
 
@@ -249,11 +261,13 @@ def _transcript(thread: Thread, archived: Sequence[Original], first: int, last: 
     return [marked(message, kind=EXCLUDED) if message.id in thread.excluded else message for message in messages]
 
 
-def _numbered(thread: Thread, archived: Sequence[Original], message_id: str) -> int:
-    """Return the number of a message. Raises `UnknownMessageError`."""
-    for i, message in enumerate(thread.messages):
-        if message.id == message_id:
-            return thread.archived + i + 1
+def _live_number(thread: Thread, message_id: str) -> int:
+    """Return the number of a live message, 0 where it is none."""
+    return next((thread.archived + i + 1 for i, message in enumerate(thread.messages) if message.id == message_id), 0)
+
+
+def _retired_number(archived: Sequence[Original], message_id: str) -> int:
+    """Return the number of a retired message. Raises `UnknownMessageError`."""
     for original in archived:
         if original.message.id == message_id:
             return original.number
@@ -270,19 +284,31 @@ def _undo(values: Values, context: Context) -> tuple[str | None, Update]:
     older = before.live[0]
     if before.archived > (older["count"] if older else 0):
         raise UndoTooFarError(before.archived)
-    # The breaker: or the next call would fold the same rounds at once.
-    return str(record["id"]), {"edits": [edit], "turn": {**turn_of(values), "breaker": Layout(before, layout.frame).parts.total}}
+    # The breaker: or the next call would fold the same rounds at once; not where what came back does not fit a call.
+    tokens = Layout(before, layout.frame).parts.total
+    breaker = tokens if tokens <= layout.frame.hard_tokens else None
+    return str(record["id"]), {"edits": [edit], "turn": {**turn_of(values), "breaker": breaker}}
 
 
 def _pin(values: Values, text: str) -> tuple[Pin, Update]:
+    if not text.strip():
+        raise EmptyMessageError
     pin = make_pin(text, turn=turn_of(values).get("number", 0))
     return pin, {"edits": [_edit("pin", pin=pin.as_json())]}
 
 
 def _unpin(values: Values, pin_id: str) -> tuple[None, Update]:
-    if all(pin.id != pin_id for pin in thread_of(values).pins):
+    pins = thread_of(values).pins
+    pin = next((pin for pin in pins if pin.id == pin_id), None)
+    if pin is None:
         raise UnknownPinError(pin_id)
-    return None, {"edits": [_edit("unpin", pin=pin_id)]}
+    # With it go the older ones on its matter, or what it superseded would come back, and other cuts of the same words.
+    gone = [other.id for other in pins if other.id == pin.id or other.matter == pin.matter or _same_words(other, pin)]
+    return None, {"edits": [_edit("unpin", pins=gone)]}
+
+
+def _same_words(one: Pin, other: Pin) -> bool:
+    return one.message_id == other.message_id != "" and (one.text in other.text or other.text in one.text)
 
 
 def _exclude(message_id: str, number: int) -> tuple[None, Update]:

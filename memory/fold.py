@@ -134,22 +134,37 @@ class Job:
     @property
     def replaced_tokens(self) -> int:
         """Return the tokens of what the new memory stands for."""
+        if self.remade:
+            return self.fold.summary_budget
         before = str(self.fold.previous["summary"]) if self.fold.previous else ""
         return self.fold.folded_tokens + self.frame.counter.text(before)
 
     @cached_property
     def ledger(self) -> list[dict[str, Any]]:
-        """Return the queries of the folded messages, as the record keeps them."""
-        return [line.as_json() for line in ledger_lines([message for _, message in self.folded], dialect=self.frame.dialect)]
+        """Return the queries of what is read that no record has yet, as this one keeps them."""
+        known = {line["message_id"] for record in self.thread.chain for line in record.get("ledger", ())}
+        lines = ledger_lines([message for _, message in self.reads], dialect=self.frame.dialect)
+        return [line.as_json() for line in lines if line.message_id not in known]
 
     @cached_property
     def budget(self) -> int:
         """Return the most tokens its text may have to pass the gate, 0 where no text could."""
         empty = _layout(self, _record(self, Draft(text="", method="fallback")))
         alone = empty.parts.total - empty.parts.memory >= self.frame.threshold_tokens
-        bound = self.fold.tokens_before if alone else min(self.fold.tokens_before, self.frame.threshold_tokens)
+        most = self.frame.threshold_tokens if self.remade else self.fold.tokens_before
+        bound = most if alone else min(most, self.frame.threshold_tokens)
         room = bound - empty.parts.total - BLOCK_TOKENS
-        return max(0, min(self.fold.summary_budget, int(self.replaced_tokens * (1 - self.frame.policy.margin)), room))
+        return max(0, min(self.fold.summary_budget, int(self.replaced_tokens * (1 - self.margin)), room))
+
+    @property
+    def remade(self) -> bool:
+        """Tell whether the memory is only made again, for what was excluded or included, and folds nothing new."""
+        return self.fold.start == self.fold.end
+
+    @property
+    def margin(self) -> float:
+        """Return by how much the memory must be smaller than what it replaces."""
+        return 0.0 if self.remade else self.frame.policy.margin
 
 
 def needs_originals(thread: Thread, frame: Frame) -> bool:
@@ -211,10 +226,11 @@ def judge(job: Job, draft: Draft) -> tuple[dict[str, Any] | None, list[Reason]]:
             summary_tokens=record["summary_tokens"],
             replaced_tokens=job.replaced_tokens,
             view_tokens=after.total,
-            view_before=job.fold.tokens_before,
+            # A memory made again for what was excluded or included need not be smaller than the one it replaces.
+            view_before=after.total + 1 if job.remade else job.fold.tokens_before,
             budget=job.frame.threshold_tokens,
             kept_tokens=after.total - after.memory,
-            margin=job.frame.policy.margin,
+            margin=job.margin,
             summary_budget=job.fold.summary_budget,
             missing_pins=[pin.text for pin in pins if harmless(" ".join(pin.text.split())) not in " ".join(block.split())],
             unknown_citations=sorted(number for number in cited_numbers(draft.text) if not 1 <= number <= job.count),
@@ -236,7 +252,7 @@ def _record(job: Job, draft: Draft) -> dict[str, Any]:
         "previous": previous["id"] if previous else None,
         "strategy": job.strategy,
         "from_id": previous["from_id"] if previous else thread.messages[0].id,
-        "to_id": thread.messages[fold.end - 1].id,
+        "to_id": thread.messages[fold.end - 1].id if fold.end else str(previous["to_id"]) if previous else None,
         "count": job.count,
         "length": thread.length,
         "folded": fold.end - fold.start,
@@ -261,7 +277,7 @@ def _record(job: Job, draft: Draft) -> dict[str, Any]:
 
 
 def _pins(job: Job, draft: Draft) -> list[Pin]:
-    """Return the pins of the folded messages, the model's first: theirs say best what a statement is about."""
-    known = {pin.id for pin in job.thread.pins}
-    found = {pin.id: pin for pin in [*heuristic_pins([message for _, message in job.folded]), *draft.pins]}
+    """Return the pins of what is read that no record has yet, the model's first: theirs say best what a statement is about."""
+    known = {pin["id"] for record in job.thread.chain for pin in record.get("pins", ())}
+    found = {pin.id: pin for pin in [*heuristic_pins([message for _, message in job.reads]), *draft.pins]}
     return [pin for pin in found.values() if pin.id not in known]

@@ -93,7 +93,7 @@ def _line(message: ToolMessage, called: str, question: str, dialect: str) -> Led
         tables=tables_in(sql, dialect),
         filters=filters_in(sql, dialect),
         columns=columns,
-        rows=count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else len(rows),
+        rows=count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 10**15 else len(rows),
         figures=figures_of(columns, rows),
         handle=handle if isinstance(handle, str) else "",
         message_id=message.id or "",

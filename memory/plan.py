@@ -48,6 +48,7 @@ def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
     of the policy's triggers is met, the thread
     has `min_messages` and `min_new_messages` came since the last fold. A view that would not fit the limit at all, a
     provider's overflow (`frame.ceiling`), or a person who asked waives the counts of messages and the least a fold takes.
+    A memory that holds what was excluded since is made again ahead of the next turn, or when asked, with nothing new folded.
     The newest round is never folded; fewer than `keep_rounds` and `keep_messages` stay only where so many do not fit.
     """
     frame, policy, thread = layout.frame, layout.frame.policy, layout.thread
@@ -55,9 +56,10 @@ def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
         return None
     before = layout.parts.total
     urgent = before > frame.hard_tokens or frame.ceiling is not None
-    if when != "asked" and not _is_due(layout, when):
-        return None
     record, start = thread.live
+    if when != "asked" and not _is_due(layout, when):
+        # What a person excluded leaves the memory after the next answer, whether a fold is due or not.
+        return Fold(start, start, record, before, 0, frame.summary_tokens) if when == "ahead" and thread.stale else None
     # Rounds the last fold left stand after it, but are not new; a view that is over does not wait for new ones.
     left = record.get("length", 0) if record and not _is_over(layout, when) else 0
     fresh = thread.length - max(left, thread.archived + start)
@@ -68,6 +70,8 @@ def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
     kept = _rounds_to_keep(sizes, [len(round_) for round_ in rounds], layout)
     folded = rounds[: len(rounds) - kept]
     tokens = sum(sizes[: len(folded)])
+    if not folded and when != "due" and thread.stale:
+        return Fold(start, start, record, before, 0, frame.summary_tokens)
     if not folded or (when != "asked" and not urgent and not _is_worth(tokens, layout)):
         return None
     return Fold(

@@ -58,11 +58,16 @@ class Thread:
     @cached_property
     def pins(self) -> list[Pin]:
         """Return every pin ever made and not taken away, superseded ones too, in the order they were stated."""
-        removed = {edit["pin"] for edit in self.edits if edit["op"] == "unpin"}
-        found = [Pin.from_json(pin) for record in self.chain for pin in record.get("pins", ())]
-        made = [Pin.from_json(edit["pin"]) for edit in self.edits if edit["op"] == "pin"]
-        known = {pin.id: pin for pin in [*found, *made] if pin.id not in removed and pin.message_id not in self.excluded}
-        return sorted(known.values(), key=lambda pin: pin.turn)
+        known = {pin["id"]: Pin.from_json(pin) for record in self.chain for pin in record.get("pins", ())}
+        removed: set[str] = set()
+        for edit in self.edits:
+            if edit["op"] == "pin":
+                known[edit["pin"]["id"]] = Pin.from_json(edit["pin"])
+                removed.discard(edit["pin"]["id"])
+            elif edit["op"] == "unpin":
+                removed |= set(edit["pins"])
+        kept = [pin for pin in known.values() if pin.id not in removed and pin.message_id not in self.excluded]
+        return sorted(kept, key=lambda pin: pin.turn)
 
     @cached_property
     def live(self) -> tuple[Record | None, int]:

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.types import StreamWriter
 
-from longtable.graph.errors import ProviderUnavailableError, RecallRefusedError
+from longtable.graph.errors import ProviderUnavailableError
 from longtable.memory.rounds import all_calls
 from longtable.memory.view import Layout, View, build_view
 from longtable.nodes.held_back import NEED_CONTEXT, Held, needed_context
@@ -59,7 +59,7 @@ class Asking:
         """Return the block of originals for a keyword, "" when there are none."""
         try:
             found = answered(recall(self.originals, keyword))
-        except RecallRefusedError:
+        except Exception:  # no words in the keyword, or a store that fails: then nothing is found, and the answer is kept
             return ""
         if not found["messages"]:
             return ""

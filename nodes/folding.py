@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,6 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
+from longtable.graph.errors import ConfigError, Reason
 from longtable.graph.events import ContextCompactionSkipped, ContextCompressed
 from longtable.graph.state import State, layout_of, turn_of
 from longtable.memory.archive import apage, label, page
@@ -26,6 +28,7 @@ from longtable.memory.view import Layout
 from longtable.nodes.providers import provider_error
 from longtable.nodes.shelf import StoreShelf
 
+NO_STORE = "messages of this thread have retired to a store that is not there"
 NAMESPACE = ("longtable", "compactions")
 PRIVATE: RunnableConfig = {"tags": ["nostream", "langsmith:nostream"], "run_name": "summarise", "callbacks": []}
 """Keeps the summariser's tokens out of every stream of the user's run: no callbacks of the run reach it, and two tags say
@@ -65,13 +68,17 @@ class Folding:
         plan = self._plan(state, runtime, when)
         if plan is None:
             return None
-        job = self._job(plan, _originals(plan, runtime))
-        found = self._remembered(job, plan) or (runtime.store.get((*NAMESPACE, label(plan.thread_id)), job.id) if runtime.store else None)
-        if found:
-            return Outcome(dict(found if isinstance(found, dict) else found.value), [])
+        try:
+            job = self._job(plan, _originals(plan, runtime))
+            known = self._remembered(job, plan) or _stored(runtime.store.get(_place(plan), job.id) if runtime.store else None)
+        except Exception as error:  # without its originals a memory is not made, without its store not twice
+            return _given_up(plan, error)
+        if known:
+            return Outcome(known, [])
         outcome = self._drive(job)
         if outcome.record and runtime.store:
-            runtime.store.put((*NAMESPACE, label(plan.thread_id)), job.id, outcome.record, index=False)
+            with suppress(Exception):  # then it is kept in the thread alone
+                runtime.store.put(_place(plan), job.id, outcome.record, index=False)
         return self._remember(job, plan, outcome)
 
     async def afold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
@@ -79,17 +86,19 @@ class Folding:
         plan = await asyncio.to_thread(self._plan, state, runtime, when)
         if plan is None:
             return None
-        job = self._job(plan, await _aoriginals(plan, runtime))
-        # The identity hashes all that is folded: off the event loop.
-        await asyncio.to_thread(lambda: job.id)
-        found = self._remembered(job, plan) or (
-            await runtime.store.aget((*NAMESPACE, label(plan.thread_id)), job.id) if runtime.store else None
-        )
-        if found:
-            return Outcome(dict(found if isinstance(found, dict) else found.value), [])
+        try:
+            job = self._job(plan, await _aoriginals(plan, runtime))
+            # The identity hashes all that is folded: off the event loop.
+            await asyncio.to_thread(lambda: job.id)
+            known = self._remembered(job, plan) or _stored(await runtime.store.aget(_place(plan), job.id) if runtime.store else None)
+        except Exception as error:  # as above
+            return _given_up(plan, error)
+        if known:
+            return Outcome(known, [])
         outcome = await self._adrive(job)
         if outcome.record and runtime.store:
-            await runtime.store.aput((*NAMESPACE, label(plan.thread_id)), job.id, outcome.record, index=False)
+            with suppress(Exception):
+                await runtime.store.aput(_place(plan), job.id, outcome.record, index=False)
         return self._remember(job, plan, outcome)
 
     # -- inside -----------------------------------------------------------------------------------------------------
@@ -107,7 +116,7 @@ class Folding:
             turn=turn_of(state).get("number", 0),
             instructions=context.memory_prompt,
             thread_id=thread_id_of(runtime) or "-",
-            from_originals=wanted and (runtime.store is not None or not layout.thread.archived),
+            from_originals=wanted,
         )
 
     def _job(self, plan: Plan, originals: Sequence[Numbered] | None) -> Job:
@@ -137,14 +146,14 @@ class Folding:
 
     def _drive(self, job: Job) -> Outcome:
         steps, answer = fold_steps(job, self.strategies[job.strategy]), None
-        while not isinstance(request := _advance(steps, answer), Outcome):
+        while not isinstance(request := _advance(steps, answer, job), Outcome):
             answer = self._ask(request)
         return request
 
     async def _adrive(self, job: Job) -> Outcome:
         steps, answer = fold_steps(job, self.strategies[job.strategy]), None
         # Counting and the fallback take time on a long thread: off the event loop.
-        while not isinstance(request := await asyncio.to_thread(_advance, steps, answer), Outcome):
+        while not isinstance(request := await asyncio.to_thread(_advance, steps, answer, job), Outcome):
             answer = await self._aask(request)
         return request
 
@@ -196,12 +205,28 @@ def thread_id_of(runtime: Runtime[Context]) -> str | None:
     return runtime.execution_info.thread_id if runtime.execution_info else None
 
 
-def _advance(steps: Any, answer: str | Exception | None) -> Request | Outcome:
+def _place(plan: Plan) -> tuple[str, ...]:
+    return (*NAMESPACE, label(plan.thread_id))
+
+
+def _stored(item: Any) -> dict[str, Any] | None:
+    return dict(item.value) if item else None
+
+
+def _given_up(plan: Plan, error: Exception) -> Outcome:
+    reason = Reason(code="store_failed", message=f"what was folded before cannot be read: {type(error).__name__}")
+    return Outcome(None, [reason], plan.fold.tokens_before)
+
+
+def _advance(steps: Any, answer: str | Exception | None, job: Job) -> Request | Outcome:
     try:
         request: Request = steps.send(answer)
     except StopIteration as stop:
         outcome: Outcome = stop.value
         return outcome
+    except Exception as error:  # a strategy that fails, a user's own say, must not fail the turn either
+        reason = Reason(code="strategy_failed", message=f"the strategy failed: {type(error).__name__}: {error}"[:300])
+        return Outcome(None, [reason], job.fold.tokens_before)
     return request
 
 
@@ -209,8 +234,10 @@ def _originals(plan: Plan, runtime: Runtime[Context]) -> list[Numbered] | None:
     if not plan.from_originals:
         return None
     thread = plan.layout.thread
-    if not thread.archived or runtime.store is None:
+    if not thread.archived:
         return []
+    if runtime.store is None:
+        raise ConfigError(NO_STORE)
     return _not_excluded(page(StoreShelf(runtime.store), plan.thread_id, 1, thread.archived), plan)
 
 
@@ -218,8 +245,10 @@ async def _aoriginals(plan: Plan, runtime: Runtime[Context]) -> list[Numbered] |
     if not plan.from_originals:
         return None
     thread = plan.layout.thread
-    if not thread.archived or runtime.store is None:
+    if not thread.archived:
         return []
+    if runtime.store is None:
+        raise ConfigError(NO_STORE)
     return _not_excluded(await apage(StoreShelf(runtime.store), plan.thread_id, 1, thread.archived), plan)
 
 

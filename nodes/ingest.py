@@ -22,7 +22,7 @@ from longtable.graph.errors import (
 )
 from longtable.graph.state import State, frame_of, thread_of, turn_of
 from longtable.memory.frame import Frame
-from longtable.memory.stamps import STAMP, marks_of
+from longtable.memory.stamps import STAMP, marks_of, turn_number
 from longtable.memory.tokens import PRIMING
 from longtable.nodes.thread_index import may_see, open_turn, owner_of
 
@@ -67,7 +67,7 @@ class Ingest:
             # The newest message was sent again, by its id, before it was answered: answer it now.
             return {**update, "turn": {**before, "status": "running", "calls": 0, "overflows": 0}}
         try:
-            check_input(new, context, frame_of({"brief": brief}, context))
+            check_input(new, context, frame_of({"brief": brief, "learned": update.get("learned", state.get("learned"))}, context))
         except InputError as error:
             return _refused(new, before, error)
         now = self.clock().isoformat(timespec="seconds")
@@ -91,7 +91,7 @@ def unstamped(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return the newest messages that no turn has accepted yet, oldest first."""
     new: list[BaseMessage] = []
     for message in reversed(messages):
-        if STAMP in message.additional_kwargs:
+        if turn_number(message):
             break
         new.append(message)
     return new[::-1]
@@ -100,10 +100,13 @@ def unstamped(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 def stamp(message: Accepted, *, turn: int, time: str) -> Accepted:
     """Return the message marked as accepted in this turn, its texts fit to be stored."""
     changes: Update = {"additional_kwargs": {**message.additional_kwargs, STAMP: {**marks_of(message), "turn": turn, "time": time}}}
-    for name in ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "name"):
+    for name in ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "response_metadata", "name"):
         value = changes.get(name, getattr(message, name, None))
         if (clean := storable(value)) != value:
             changes[name] = clean
+    usage = getattr(message, "usage_metadata", None)
+    if storable(usage) != usage:
+        changes["usage_metadata"] = None  # no count of tokens
     return message.model_copy(update=changes)
 
 

@@ -4,7 +4,7 @@ Safe to lose: a run that ends before or within it leaves the thread as the answe
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +12,10 @@ from langchain_core.messages import RemoveMessage
 from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
-from longtable.graph.events import MessagesRetired
+from longtable.graph.errors import Reason
+from longtable.graph.events import ContextCompactionSkipped, MessagesRetired
 from longtable.graph.state import State, layout_of, thread_of, turn_of
-from longtable.memory.archive import aput_all, put_all
+from longtable.memory.archive import Namespace, aput_all, key_of, namespace_of, put_all, to_item
 from longtable.memory.plan import plan_fold
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.search import Original
@@ -37,13 +38,11 @@ class Prepare:
         outcome = self.folding.fold(state, runtime, "ahead") if folds_ahead(state, runtime.context or Context()) else None
         update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
         if (retired := _retired(state, runtime)) and runtime.store is not None:
-            # Written first, removed after: a kill between the two doubles nothing, for the number is the key.
-            shelf, thread_id = StoreShelf(runtime.store), str(thread_id_of(runtime))
             try:
-                put_all(shelf, thread_id, retired, embed=True)
-            except Exception:  # an embedding server that is down: found by words alone, but kept
-                put_all(shelf, thread_id, retired, embed=False)
-            update |= _removal(state, retired, runtime)
+                if _retire(StoreShelf(runtime.store), str(thread_id_of(runtime)), retired):
+                    update |= _removal(state, retired, runtime)
+            except Exception as error:  # the answer stands, and what did not retire stays in the transcript
+                _told(runtime, error)
         return update
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
@@ -52,12 +51,11 @@ class Prepare:
         outcome = await self.folding.afold(state, runtime, "ahead") if folds_ahead(state, runtime.context or Context()) else None
         update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
         if (retired := _retired(state, runtime)) and runtime.store is not None:
-            shelf, thread_id = StoreShelf(runtime.store), str(thread_id_of(runtime))
             try:
-                await aput_all(shelf, thread_id, retired, embed=True)
-            except Exception:  # as above
-                await aput_all(shelf, thread_id, retired, embed=False)
-            update |= _removal(state, retired, runtime)
+                if await _aretire(StoreShelf(runtime.store), str(thread_id_of(runtime)), retired):
+                    update |= _removal(state, retired, runtime)
+            except Exception as error:  # as above
+                _told(runtime, error)
         return update
 
 
@@ -84,6 +82,43 @@ def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
         return []
     _, end = replace(thread, records=thread.chain[:-1]).live
     return [Original(thread.archived + i + 1, thread.messages[i]) for i in range(end)]
+
+
+def _retire(shelf: StoreShelf, thread_id: str, retired: Sequence[Original]) -> bool:
+    """Write what retires; False where another branch of the thread (time travel) has its own messages under these numbers.
+
+    Written first, removed after: a kill between the two doubles nothing, for the number is the key.
+    """
+    if _taken(shelf.get(*_places(thread_id, retired)), retired):
+        return False
+    try:
+        put_all(shelf, thread_id, retired, embed=True)
+    except Exception:  # an embedding server that is down: found by words alone, but kept
+        put_all(shelf, thread_id, retired, embed=False)
+    return True
+
+
+async def _aretire(shelf: StoreShelf, thread_id: str, retired: Sequence[Original]) -> bool:
+    if _taken(await shelf.aget(*_places(thread_id, retired)), retired):
+        return False
+    try:
+        await aput_all(shelf, thread_id, retired, embed=True)
+    except Exception:  # as above
+        await aput_all(shelf, thread_id, retired, embed=False)
+    return True
+
+
+def _places(thread_id: str, retired: Sequence[Original]) -> tuple[Namespace, list[str]]:
+    return namespace_of(thread_id), [key_of(original.number) for original in retired]
+
+
+def _taken(found: Sequence[Mapping[str, Any] | None], retired: Sequence[Original]) -> bool:
+    return any(item is not None and item["id"] != to_item(original)["id"] for item, original in zip(found, retired, strict=True))
+
+
+def _told(runtime: Runtime[Context], error: Exception) -> None:
+    reason = Reason(code="store_failed", message=f"the store failed: {type(error).__name__}")
+    runtime.stream_writer(ContextCompactionSkipped(type="context_compaction_skipped", reasons=[reason]))
 
 
 def _retired(state: State, runtime: Runtime[Context]) -> list[Original]:

@@ -87,7 +87,10 @@ class Originals:
     def _by_meaning(self, query: str, limit: int) -> list[Original]:
         if self.store is None or self.thread_id is None or not embeds(self.store):
             return []
-        found = near(StoreShelf(self.store), self.thread_id, query, limit)
+        try:
+            found = near(StoreShelf(self.store), self.thread_id, query, limit)
+        except Exception:  # an embedding server that is down: words alone must do
+            return []
         excluded, length = self.thread.excluded, self.thread.length
         return [o for o in found if o.message.id not in excluded and o.number <= length and not is_recalled(o.message)]
 

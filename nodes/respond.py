@@ -64,7 +64,7 @@ class Respond:
     def _answered(self, answer: BaseMessage, state: State, asking: Asking, view: View) -> Update:
         turn = turn_of(state)
         status = _status(answer)
-        calls, recalls = turn.get("calls", 0) + max(1, asking.recalls), turn.get("recalls", 0) + asking.recalls
+        calls, recalls = turn.get("calls", 0) + asking.tries, turn.get("recalls", 0) + asking.recalls
         update: Update = {"turn": {**turn, "calls": calls, "recalls": recalls, "status": status}}
         reported = answer.usage_metadata if isinstance(answer, AIMessage) else None
         update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
