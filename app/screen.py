@@ -15,7 +15,8 @@ from longtable.app.clean import clean, clean_line, json_line
 from longtable.app.demo import OnStep, Step
 from longtable.app.streams import takes_unicode, writing
 from longtable.app.words import say, system_language
-from longtable.graph.events import AnswerEvent, ContextUsage, Event, QueryFinished
+from longtable.graph.errors import LongtableError
+from longtable.graph.events import AnswerEvent, ChartShown, ContextUsage, Event, QueryFinished
 
 if TYPE_CHECKING:
     from longtable.app.session import Session
@@ -94,9 +95,11 @@ class ConsoleScreen:
         self.results = Results()
         self._text = ""
         self._doubts: list[str] = []
+        self._session: Session | None = None
         self._live: Live | None = None
 
     def opened(self, session: "Session") -> None:
+        self._session = session
         self.note("new_thread" if session.new else "old_thread", id=session.thread_id)
 
     def asked(self, text: str) -> None:
@@ -125,6 +128,8 @@ class ConsoleScreen:
                 self._print(render.query_started(event["name"], event["sql"], plain=not self.console.is_terminal))
             case "query_finished":
                 self._query(event)
+            case "chart":
+                self._chart(event)
             case "context_compressed":
                 self._print(render.compressed(event, self.language))
             case "context_compaction_skipped":
@@ -139,6 +144,23 @@ class ConsoleScreen:
     def _query(self, event: QueryFinished) -> None:
         self.results.add(event)
         self._print(render.query_finished(event, self.console.width, self.language))
+
+    def _chart(self, event: ChartShown) -> None:
+        if self._session is None:
+            return
+        from longtable.app.chart_files import drawn
+
+        handle = clean_line(event["handle"], 20)
+        try:
+            text, file = drawn(self._session, event, self.console.width)
+        except LongtableError as error:  # the answer goes on without it
+            self.note("not_charted", handle=handle, reason=error)
+            return
+        self._print(Text(clean(text)))
+        for note in event["notes"]:
+            self._print(Text(clean_line(note), "dim"))
+        if file:
+            self.note("charted", handle=handle, file=file)
 
     def _answer(self, event: AnswerEvent, streamed: str) -> None:
         if streamed.strip() != event["text"].strip():

@@ -31,6 +31,8 @@ class Session:
     database: "Database"
     persistence: "Persistence"
     results: "ResultStore"
+    lasts: bool
+    """The results outlive the session."""
     label: str
     new: bool
 
@@ -59,7 +61,8 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     async with AsyncExitStack() as stack:
         database = stack.enter_context(contextlib.closing(Database.open(database_url(settings))))
         persistence = await stack.enter_async_context(opening)
-        results = open_results(results_folder(store) or Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        lasting = results_folder(store)
+        results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
         built = build_graph(model=model, database=database, results=results)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         conversation = Conversation(graph, settings.thread or new_thread_id(), context=context, results=results)
@@ -70,6 +73,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
             database=database,
             persistence=persistence,
             results=results,
+            lasts=lasting is not None,
             label=label,
             new=state.created_at is None,
         )

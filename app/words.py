@@ -61,6 +61,8 @@ WORDS: dict[str, dict[str, str]] = {
     "recalled_1": {"en": "recalled {count} message on “{query}”{turns}", "zh": "找回 {count} 条关于“{query}”的消息{turns}"},
     "recalled_none": {"en": "recalled nothing on “{query}”", "zh": "没有找到关于“{query}”的消息"},
     "of_turns": {"en": " (turn {turns})", "zh": "（第 {turns} 轮）"},
+    "charted": {"en": "chart of {handle}: {file}", "zh": "{handle} 的图：{file}"},
+    "not_charted": {"en": "the chart of {handle} cannot be drawn here: {reason}", "zh": "这里无法画 {handle} 的图：{reason}"},
     "unsupported": {"en": "not found in the results: {figures}", "zh": "查询结果中没有这些数字：{figures}"},
     "undone": {"en": "The newest compaction is undone.", "zh": "已撤销最近一次压缩。"},
     "nothing_to_undo": {"en": "There is no compaction to undo.", "zh": "没有可撤销的压缩。"},

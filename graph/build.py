@@ -31,6 +31,7 @@ from longtable.nodes.respond import Respond
 from longtable.nodes.route import after_estimate, after_ingest, after_respond, after_settle
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Settle
+from longtable.tools.chart_tool import chart_tool, charts_installed
 from longtable.tools.database import Database
 from longtable.tools.recall_tool import recall_tool
 from longtable.tools.result_tool import fetch_tool
@@ -65,7 +66,8 @@ def build_graph(
     `database` brings its four tools, `recall` one that searches what was folded (or, for a model that calls no tools, a
     marker that asks for it); `tools` are further ones (a name given twice raises `ConfigError`). `summarizer`
     writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
-    `results` keeps every whole result under a handle that the model is told, for `fetch_result` and `Conversation.result`.
+    `results` keeps every whole result under a handle that the model is told, for `fetch_result` and `Conversation.result`;
+    with the extra `charts` also for `show_chart`.
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that
     cannot bind tools answers without them. The model's limit is looked up when a run starts: `Context.model_limit` may still set it.
     """
@@ -74,6 +76,7 @@ def build_graph(
         *(database_tools(database) if database else []),
         *([recall_tool()] if recall else []),
         *([fetch_tool()] if results is not None else []),
+        *([chart_tool()] if results is not None and charts_installed() else []),
         *tools,
     ]
     by_name = {tool.name: tool for tool in toolset}

@@ -133,6 +133,19 @@ class QueryFinished(TypedDict):
     error: NotRequired[str]
 
 
+class ChartShown(TypedDict):
+    """A chart is to be drawn: a checked Vega-Lite spec without data, for the result that the handle names.
+
+    `Conversation.chart(handle, spec)` has its rows, and draws it. `notes` say what is left out or added up.
+    """
+
+    type: Literal["chart"]
+    call_id: str
+    handle: str
+    spec: dict[str, Any]
+    notes: list[str]
+
+
 class UnsupportedNumbers(TypedDict):
     """Figures of the answer, as written, that no result of its turn gives, directly or by one step. Comes after the tokens."""
 
@@ -169,6 +182,7 @@ Event = (
     | ToolFinished
     | QueryStarted
     | QueryFinished
+    | ChartShown
     | UnsupportedNumbers
     | Token
     | AnswerEvent

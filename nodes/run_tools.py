@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from longtable.graph.context import Context
 from longtable.graph.errors import LongtableError
-from longtable.graph.events import QueryFinished, QueryStarted, ToolStarted
+from longtable.graph.events import ChartShown, QueryFinished, QueryStarted, ToolStarted
 from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.rounds import MALFORMED, all_calls
 from longtable.memory.stamps import RECALLED, marked
@@ -29,6 +29,7 @@ from longtable.nodes.ingest import stamp
 from longtable.nodes.keep import Kept, keep
 from longtable.nodes.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.route import open_calls
+from longtable.tools import chart_tool
 from longtable.tools.cells import json_value
 from longtable.tools.database import QueryResult
 from longtable.tools.recall_tool import answered
@@ -123,7 +124,7 @@ class _Report:
         self.id, self.name = call["id"] or "", call["name"]
         tool = tools.get(self.name)
         kind = (tool.metadata or {}).get("kind") if tool else None
-        self.is_query, self.recalls, self.fetches = kind == "query", kind == "recall", kind == KIND
+        self.is_query, self.recalls, self.fetches = kind == "query", kind == "recall", kind in (KIND, chart_tool.KIND)
         self.started = time.perf_counter()
         if self.is_query:
             emit(QueryStarted(type="query_started", call_id=self.id, name=self.name, sql=self._sql()))
@@ -154,6 +155,8 @@ class _Report:
             self.emit(_query_finished(self.id, self.name, self._ms(), answer.artifact, kept))
         else:
             self._finished(answer.status)
+        if isinstance(answer.artifact, chart_tool.Chart):
+            self.emit(_chart_shown(self.id, answer.artifact))
         return answer.model_copy(update={"id": f"tool-{self.id}-{time.time_ns():x}"})
 
     def failed(self, error: Exception) -> ToolMessage:
@@ -201,6 +204,10 @@ def _query_finished(call_id: str, name: str, ms: int, result: QueryResult, kept:
     if kept.failure:
         told["not_kept"] = kept.failure
     return told
+
+
+def _chart_shown(call_id: str, chart: chart_tool.Chart) -> ChartShown:
+    return ChartShown(type="chart", call_id=call_id, handle=chart.handle, spec=chart.spec, notes=list(chart.notes))
 
 
 def _calls(state: State) -> list[ToolCall]:

@@ -1,0 +1,101 @@
+"""Charts in a turn: a result behind a handle, a spec or a wish, an event with the checked spec; no rows in the thread."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from longtable.graph import Context, Conversation, Database, ResultStore, build_graph
+from longtable.tools.chart_fields import ChartSpecError
+from tests.support.models import ScriptedModel, call, script
+
+CONTEXT = Context(model_limit=16_000)
+SQL = "SELECT month, sum(amount) AS total FROM sales GROUP BY month ORDER BY month"
+LINE = {"mark": "line", "encoding": {"x": {"field": "month", "type": "ordinal"}, "y": {"field": "total", "type": "quantitative"}}}
+
+Talk = Callable[..., tuple[Conversation, ScriptedModel]]
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Talk:
+    connection = sqlite3.connect(tmp_path / "shop.db")
+    with connection:
+        connection.execute("CREATE TABLE sales (month TEXT, amount REAL)")
+        connection.executemany("INSERT INTO sales VALUES (?, ?)", [(f"2025-{n % 12 + 1:02}", float(n)) for n in range(240)])
+    connection.close()
+    store = ResultStore(tmp_path / "results", clock=lambda: datetime.now(UTC))
+
+    def talk(*said: AIMessage | str, kept: bool = True) -> tuple[Conversation, ScriptedModel]:
+        model, results = script(*said), store if kept else None
+        graph = build_graph(model=model, database=Database.open(f"sqlite:///{tmp_path / 'shop.db'}"), results=results)
+        return Conversation(graph.compile(checkpointer=InMemorySaver()), "t", context=CONTEXT, results=results), model
+
+    return talk
+
+
+def charts(conversation: Conversation, *, asynchronous: bool = False) -> list[Any]:
+    async def told() -> list[Any]:
+        return [event async for event in conversation.astream("plot it")]
+
+    events = asyncio.run(told()) if asynchronous else list(conversation.stream("plot it"))
+    return [event for event in events if event["type"] == "chart"]
+
+
+def newest(model: ScriptedModel) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads([message for message in model.sent[-1] if isinstance(message, ToolMessage)][-1].text)
+    return answer
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("asked", [{"spec": LINE}, {"wish": "line by month"}])
+def test_a_chart_is_told_by_spec_and_handle_and_drawn_from_them(talk: Talk, asked: dict[str, Any], asynchronous: bool) -> None:
+    conversation, model = talk(call("run_sql", sql=SQL), call("show_chart", "call_2", handle="r1", **asked), "There.")
+    [event] = charts(conversation, asynchronous=asynchronous)
+    assert event["handle"] == "r1"
+    assert newest(model)["spec"] == event["spec"]
+    assert newest(model)["points"] == 12
+    assert "data" not in event["spec"]
+    chart = conversation.chart(event["handle"], event["spec"])
+    assert [row["total"] for row in chart.rows] == [row[1] for row in conversation.result("r1").rows]
+    assert chart.png().startswith(b"\x89PNG")
+    bundle = chart._repr_mimebundle_()
+    assert bundle["image/svg+xml"].startswith("<svg")
+    assert "2,500" in bundle["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "said"),
+    [
+        ({"handle": "r9"}, "unknown_result", "r1"),
+        ({"handle": "r1", "spec": {"mark": "line", "encoding": {"x": {"field": "mnth"}}}}, "chart_spec", "month"),
+        ({"handle": "r1", "spec": {**LINE, "data": {"url": "http://127.0.0.1/x"}, "title": "t" * 9_000}}, "chart_spec", ""),
+        ({"spec": LINE}, "bad_arguments", "handle"),
+    ],
+)
+def test_a_chart_that_cannot_be_is_a_typed_answer_and_no_event(talk: Talk, asked: dict[str, Any], code: str, said: str) -> None:
+    conversation, model = talk(call("run_sql", sql=SQL), call("show_chart", "call_2", **asked), "No chart.")
+    assert charts(conversation) == []
+    assert newest(model)["error"]["class"] == code
+    assert said in newest(model)["error"]["message"]
+
+
+def test_without_a_store_there_is_no_chart_tool(talk: Talk) -> None:
+    conversation, model = talk(call("run_sql", sql=SQL), call("show_chart", "call_2", handle="r1"), "No chart.", kept=False)
+    assert charts(conversation) == []
+    assert newest(model)["error"]["class"] == "unknown_tool"
+
+
+def test_a_caller_draws_what_it_wishes(talk: Talk) -> None:
+    conversation, _ = talk(call("run_sql", sql=SQL), "There.")
+    conversation.ask("totals")
+    assert conversation.chart("r1", wish="bar").rows
+    assert asyncio.run(conversation.achart("r1", LINE)).spec["mark"] == "line"
+    with pytest.raises(ChartSpecError, match="nope"):
+        conversation.chart("r1", {"mark": "nope"})
