@@ -5,10 +5,12 @@ import re
 from collections.abc import Iterator
 
 from longtable.app.offline.catalog import Catalog, Column
-from longtable.app.offline.columns import CannotRead
+from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import Hints, rivals
+from longtable.app.offline.lexicon import VERB_TABLES
 from longtable.app.offline.logic import Agg, Among, AnyOf, Between, Col, Compare, Cond, Like, Query, Scalar, Share, Spread, Within
+from longtable.app.offline.text import stem
 
 _DIGITS = re.compile(r"\d[\d\s.+-]*")
 
@@ -19,6 +21,7 @@ def audit(query: Query, draft: Draft, catalog: Catalog, hints: Hints, before: Qu
     for join in query.joins:
         if join not in known:
             _joins_by_one_key(join.pairs, catalog, hints)
+    _bridges_are_told(query, draft, catalog)
     _no_contradiction(query)
     for cond in conditions(query):
         _fits_its_column(cond, catalog)
@@ -115,6 +118,39 @@ def _joins_by_one_key(pairs: tuple[tuple[Col, Col], ...], catalog: Catalog, hint
         walked = {(link.many, a, link.one, b) for a, b in ways}, {(link.one, b, link.many, a) for a, b in ways}
         if sides in walked and (others := rivals(catalog, link, hints)):
             raise CannotRead("keys", *(column for each in (link, *others) for column in each.many_columns))
+
+
+def _bridges_are_told(query: Query, draft: Draft, catalog: Catalog) -> None:
+    """Where two tables are joined through one that nobody named, and another would do as well, the answer could be either."""
+    named = {entity(chunk) or hit.table for chunk in draft.mentions for hit in chunk.hits[:1]}
+    roots = {stem(VERB_TABLES.get(word, word)) for word in draft.words if len(word) > 3}
+    used = {scalar.table for scalar in _columns_of(query)}
+    for join in query.joins:
+        table = catalog.table(join.table)
+        if table is None or join.table in named or join.table in used or roots & set(map(stem, table.words)):
+            continue
+        ends = {col.table for each in query.joins for pair in each.pairs for col in pair if join.table in (pair[0].table, pair[1].table)}
+        ends -= {join.table}
+        if len(ends) != 2 or not _between(catalog, join.table, ends):
+            continue
+        others = [other.name for other in catalog.tables.values() if other.name not in query.tables and _between(catalog, other.name, ends)]
+        if others:
+            raise CannotRead("bridge", join.table, *others)
+
+
+def _between(catalog: Catalog, table: str, ends: set[str]) -> bool:
+    """Say whether a table holds keys of both ends."""
+    return ends <= {link.one for link in catalog.links if link.many == table}
+
+
+def _columns_of(query: Query) -> Iterator[Col]:
+    """Yield the columns that a query shows, groups, orders and compares."""
+    conds: list[object] = [getattr(cond, "left", None) for cond in (*query.where, *query.having)]
+    for item in (*query.select, *query.group, *(each.by for each in query.order), *conds):
+        if isinstance(item, Col):
+            yield item
+        elif isinstance(inner := getattr(item, "arg", None) or getattr(item, "col", None), Col):
+            yield inner
 
 
 def _no_row_meets_itself(query: Query, catalog: Catalog) -> None:

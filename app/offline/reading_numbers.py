@@ -47,6 +47,10 @@ class Numbers(Conditions):
     def _on(self, condition: Filter, index: int, last: int) -> Filter:
         """Find the mention a number condition bears on: just before it, else just after it."""
         condition.verbs = self.verbs(index)
+        taken = next((c for c in reversed(self.cs[:index]) if c.kind == "mention"), None)
+        if taken is not None and taken.used and any(item.mention is taken for item in self.draft.filters):
+            gone = set(taken.text.lower().split())  # three or more bedrooms under 600k: another column is meant
+            condition.verbs = tuple(verb for verb in condition.verbs if verb not in gone)
         condition.near = self._near(index)
         unit = next(
             (

@@ -24,12 +24,17 @@ class Shape(Ordering):
                 each.used = start == "by"
                 continue
             counted = self.cs[place + 1] if place + 1 < len(self.cs) else None
-            plain = self.draft.limit is None and self.draft.desc is None and not self.draft.sups and any(c.is_op("agg") for c in self.cs[:index])
-            if start == "by" and self.cs[place].is_op("count") and plain and counted is not None and counted.kind == "mention":
-                if not counted.hits[0].is_table and counted.hits[0].numeric:
-                    each.used = self.cs[place].used = counted.used = True
-                    self.draft.groups.append(counted)  # the average area by number of bedrooms
-                    continue
+            plain = (
+                self.draft.limit is None
+                and self.draft.desc is None
+                and not self.draft.sups
+                and any(c.is_op("agg") for c in self.cs[:index])
+            )
+            measured = counted is not None and counted.kind == "mention" and not counted.hits[0].is_table and counted.hits[0].numeric
+            if start == "by" and self.cs[place].is_op("count") and plain and measured and counted is not None:
+                each.used = self.cs[place].used = counted.used = True
+                self.draft.groups.append(counted)  # the average area by number of bedrooms
+                continue
             if start == "by" and self._passive(index, place):
                 each.used = True
                 continue

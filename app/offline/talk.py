@@ -149,6 +149,10 @@ _REASONS = {
         "This goes on from a question that I could not answer, so I do not know what it refers to",
         "这接着一个我没有回答的问题，不知道指的是什么",
     ),
+    "bridge": (
+        "More than one table connects these, and I could not tell which is meant: {words}",
+        "有多个表可以连接它们，不知道指哪一个：{words}",
+    ),
     "contradiction": ("No row can meet these conditions at once: {words}", "没有行能同时满足这些条件：{words}"),
     "keys": (
         "More than one key connects these tables, and I could not tell which is meant: {words}",

@@ -64,6 +64,61 @@ def chat_over(database: Database) -> Chat:
     return Chat({tool.name: tool for tool in database_tools(database)})
 
 
+HOMES = """
+CREATE TABLE buyers (buyer_id INTEGER PRIMARY KEY, buyer_name TEXT, email TEXT);
+CREATE TABLE homes (
+  home_id INTEGER PRIMARY KEY, street TEXT, bedrooms INTEGER, floor_area REAL, asking_price REAL, has_garden INTEGER, town TEXT);
+CREATE TABLE viewings (
+  viewing_id INTEGER PRIMARY KEY, home_id INTEGER REFERENCES homes(home_id), buyer_id INTEGER REFERENCES buyers(buyer_id),
+  viewed_on DATE, score INTEGER);
+CREATE TABLE deals (deal_id INTEGER PRIMARY KEY, home_id INTEGER REFERENCES homes(home_id), buyer_id INTEGER REFERENCES buyers(buyer_id),
+  closed_on DATE, final_price REAL);
+INSERT INTO buyers VALUES (1,'Anne Lie','a@x.no'),(2,'Tor Moe',NULL),(3,'Rita Sol',NULL);
+INSERT INTO homes VALUES (1,'Hill',4,160,720000,1,'Bergen'),(2,'Pier',2,68,310000,0,'Bergen'),(3,'Mill',3,95,410000,0,'Oslo'),
+  (4,'Brook',2,72,560000,0,'Oslo');
+INSERT INTO viewings VALUES (1,1,1,'2023-01-15',5),(2,1,2,'2023-01-18',3),(3,3,1,'2023-02-08',4);
+INSERT INTO deals VALUES (1,1,1,'2023-03-01',705000),(2,3,3,'2023-04-10',400000);
+"""
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> Iterator[Chat]:
+    path = tmp_path / "homes.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(HOMES)
+    connection.close()
+    with Database.open(str(path)) as database:
+        yield chat_over(database)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("homes with three or more bedrooms under 600k", [3]),
+        ("homes with a garden", [1]),
+        ("homes Anne Lie viewed", [1, 3]),
+        ("buyers without an email address", [2, 3]),
+        ("homes that have never been viewed", [2, 4]),
+    ],
+)
+def test_two_conditions_bear_on_two_columns(homes: Chat, question: str, expected: list[int]) -> None:
+    answer = homes.ask(question)
+    assert [row[0] for row in homes.rows or []] == expected, answer
+
+
+def test_a_count_of_rooms_is_what_is_grouped_by(homes: Chat) -> None:
+    homes.ask("average floor area by number of bedrooms")
+    assert homes.rows == [(2, 70.0), (3, 95.0), (4, 160.0)]
+
+
+def test_of_two_tables_between_two_others_the_question_must_tell_which(homes: Chat) -> None:
+    answer = homes.ask("Which buyers are interested in Hill?")
+    assert homes.rows is None
+    assert "viewings" in answer and "deals" in answer
+    homes.ask("Which buyers viewed Hill?")
+    assert cells(homes)[::3] == ["1", "2"]
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Chat]:
     path = tmp_path / "store.db"
