@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -114,12 +114,13 @@ class Chat:
     def _limit_too_small(self, key: str, need: int) -> None:
         self.screen.complain(say(key, self.screen.language, need=f"{need:,}", number=need), code="limit_too_small")
 
-    def _play(self, events: AsyncIterator[Event]) -> "Course":
+    def _play(self, events: AsyncGenerator[Event, None]) -> "Course":
         course = Course()
 
         async def play() -> None:
-            async for event in events:
-                self.screen.event(event)
+            async with aclosing(events):  # lets go of the thread at once, also where the screen fails
+                async for event in events:
+                    self.screen.event(event)
                 course.note(event)
 
         try:

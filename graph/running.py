@@ -1,7 +1,7 @@
 """Run a compiled graph on one thread: its stream as events, its state, what was interrupted, what a person changes."""
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -70,7 +70,7 @@ class Runner:
             yield from reader.read(str(mode), payload)
         yield from reader.end()
 
-    async def _arun(self, given: Any) -> AsyncIterator[Event]:
+    async def _arun(self, given: Any) -> AsyncGenerator[Event, None]:
         reader = _Reader()
         async for mode, payload in self.graph.astream(
             given, self.config, context=self.context, stream_mode=cast("Any", MODES), durability="sync"

@@ -1,7 +1,8 @@
 """The thread facade: ask, stream, look at and change one conversation."""
 
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from langchain_core.messages import HumanMessage
@@ -60,14 +61,15 @@ class Conversation(ThreadOperations):
                 self._keep_interrupted()
                 yield from self._run(Input(messages=[message]))
 
-    async def astream(self, text: str) -> AsyncIterator[Event]:
+    async def astream(self, text: str) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events, the last an `answer`. Cancelling the task cancels queries, not the thread."""
         with storage_errors():
             message = self._message(text)
             async with self._aalone():
                 await self._akeep_interrupted()
-                async for event in self._arun(Input(messages=[message])):
-                    yield event
+                async with aclosing(self._arun(Input(messages=[message]))) as events:
+                    async for event in events:
+                        yield event
 
     def pending(self) -> bool:
         """Tell whether a turn was interrupted and waits to be resumed."""
@@ -83,13 +85,14 @@ class Conversation(ThreadOperations):
             if self.pending():
                 yield from self._run(None)
 
-    async def aresume(self) -> AsyncIterator[Event]:
+    async def aresume(self) -> AsyncGenerator[Event, None]:
         """Finish an interrupted turn and yield its events; nothing when none is pending."""
         with storage_errors():
             async with self._aalone():
                 if await self.apending():
-                    async for event in self._arun(None):
-                        yield event
+                    async with aclosing(self._arun(None)) as events:
+                        async for event in events:
+                            yield event
 
     def _message(self, text: str) -> HumanMessage:
         """Return the new message; refuse what needs no count here, so that nothing at all is written (`ingest` counts)."""
