@@ -9,7 +9,7 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import Hints, rivals
 from longtable.app.offline.lexicon import VERB_TABLES
-from longtable.app.offline.logic import Agg, Among, AnyOf, Between, Col, Compare, Cond, Like, Query, Scalar, Share, Spread, Within
+from longtable.app.offline.logic import Agg, Among, AnyOf, Between, Bucket, Col, Compare, Cond, Like, Query, Scalar, Share, Spread, Within
 from longtable.app.offline.text import stem
 
 _DIGITS = re.compile(r"\d[\d\s.+-]*")
@@ -98,7 +98,7 @@ def _groups_hold_several(query: Query, catalog: Catalog) -> None:
     alone = bool(key) and all(each in query.group for each in key)
     if alone and not query.joins and any(isinstance(cond, Compare | Between) and cond.left == Agg("count") for cond in query.having):
         raise CannotRead("group", query.base)
-    if alone and len(query.group) > len(key) and Agg("count") in query.select and not query.joins:
+    if alone and any(isinstance(each, Bucket) for each in query.group) and Agg("count") in query.select and not query.joins:
         raise CannotRead("group", query.base)  # each group is one row: a word was taken for the key
     for item in query.select:
         if isinstance(item, Agg) and item.func in ("sum", "avg") and item.arg in query.group:

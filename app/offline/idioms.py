@@ -110,10 +110,10 @@ def _general_homes(chunks: list[Chunk]) -> None:
 def _members_of_staff(chunks: list[Chunk]) -> None:
     for first, second in itertools.pairwise(chunks):
         if (
-            first.kind == second.kind == "mention"
+            first.kind == "mention"
+            and second.kind in ("mention", "word")
             and lemma(second.word) == "member"
             and lemma(first.word) in _GROUPS_OF_PEOPLE
-            and entity(first)
         ):
             second.kind = "filler"
     for first, middle, last in zip(chunks, chunks[1:], chunks[2:], strict=False):

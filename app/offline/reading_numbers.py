@@ -266,8 +266,10 @@ class Numbers(Conditions):
                     break
                 numbers.append(self.cs[step])
                 joined = step
+            alone = index + 1 >= len(self.cs) or self.cs[index + 1].kind not in ("mention", "value")
             if (
                 before is None
+                and alone
                 and index > 1
                 and self.cs[index - 1].word == "of"
                 and self.cs[index - 2].kind == "mention"

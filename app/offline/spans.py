@@ -302,7 +302,7 @@ def _plain(token: Token, before: Token | None) -> tuple[float, Chunk]:
         return 5.0, Chunk("unit", text, word, unit=UNITS[lemma(word)])
     if word in PREPOSITIONS:
         return 3.0, Chunk("prep", text, word)
-    if text == "US" or (before is not None and len(text) == 1 and text.isupper() and word in FILLERS):
+    if text == "US" or (before is not None and len(text) == 1 and text.isupper() and text != "I" and word in FILLERS):
         return 1.0, Chunk("word", text, word, name=True)
     if word in GREETINGS or word in FILLERS or (lemma(word) in FILLERS and not word.endswith("ings")):
         return 2.0, Chunk("filler", text, word)

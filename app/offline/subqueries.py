@@ -73,7 +73,7 @@ class Subqueries(Superlatives):
             if not item.verbs:
                 raise CannotRead("number", f"{item.number:g}")
             return self.within(
-                query.base, self.child_by_verb(query.base, item.verbs), (), having=(Compare(Agg("count"), item.op, item.number),)
+                query.base, self.child_by_verb(query.base, item.verbs, done=True), (), having=(Compare(Agg("count"), item.op, item.number),)
             )
         table = entity(item.counted) or self.column(item.counted).table
         count: Scalar = Agg("count")
@@ -185,14 +185,14 @@ class Subqueries(Superlatives):
             found.append(Within(Col(base, link.one_columns[0]), Query(target, (), (many,), (Null(many, negated=True),)), negated=True))
         return found
 
-    def child_by_verb(self, base: str, verbs: tuple[str, ...]) -> str:
+    def child_by_verb(self, base: str, verbs: tuple[str, ...], *, done: bool = False) -> str:
         """Return the table that records what 'never used', 'never prescribed' speaks of: named by the verb, or the only one."""
         children = list(dict.fromkeys(link.many for link in self.catalog.links if link.one == base))
         stems = {stem(verb) for verb in verbs} | {stem(VERB_TABLES[verb]) for verb in verbs if verb in VERB_TABLES}
         named = [name for name in children if (table := self.catalog.table(name)) and stems & {stem(word) for word in table.words}]
         if len(named) == 1:
             return named[0]
-        if len(children) == 1 and (self.draft.never or set(verbs) & _USES):
+        if len(children) == 1 and (done or self.draft.never or set(verbs) & _USES):
             return children[0]
         raise CannotRead("negation")
 
