@@ -6,6 +6,8 @@ from dataclasses import dataclass
 DRAFT_CHARS = 160
 """Characters of an answer that are not shown before it is sure that no marker follows a short draft."""
 KEYWORD_CHARS = 200
+LOOSE_CHARS = 256
+"""Most blanks, quotes and emphasis before a marker that are held back with it."""
 
 _SPACE = r"\s{0,8}"
 # Each step of a marker's beginning, in order: as soon as the colon is there it is a marker, whatever follows.
@@ -128,6 +130,7 @@ def _safe(text: str) -> int:
     """Return up to where no character can still belong to a marker, or be tidied away with one."""
     begun = _UNFINISHED.search(text)
     until = begun.start() if begun else len(text)
-    while until and (text[until - 1] in _LOOSE or text[until - 1].isspace()):
+    # Of a long run of blanks only the end waits: what is held stays short, and each piece costs the same.
+    while until > len(text) - LOOSE_CHARS and until and (text[until - 1] in _LOOSE or text[until - 1].isspace()):
         until -= 1
     return until

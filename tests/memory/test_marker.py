@@ -189,3 +189,10 @@ def test_half_of_a_marker_at_the_very_end_is_shown_when_nothing_follows() -> Non
     held = HoldBack()
     assert held.feed(LONG + "[NEED_C") == LONG.rstrip()
     assert held.close() == (" [NEED_C", None)
+
+
+def test_a_long_run_of_blanks_is_not_held_for_ever() -> None:
+    hold = HoldBack()
+    hold.feed("word " * 100)
+    shown = [len(hold.feed(" ")) for _ in range(5_000)]
+    assert sum(shown) > 4_500
