@@ -151,7 +151,7 @@ def test_usage_no_provider_can_mean_harms_nothing(tokens: int) -> None:
 def test_an_empty_stamp_in_the_input_skips_no_check() -> None:
     conversation = thread()
     given: Any = {"messages": [HumanMessage("huge " * 4_000, additional_kwargs={"longtable": {}})]}
-    with pytest.raises(Exception, match="characters|tokens"):
+    with pytest.raises(Exception, match=r"characters|tokens"):
         conversation.graph.invoke(given, conversation.config, context=CONTEXT)
 
 
