@@ -1,6 +1,7 @@
 """Hold the figures of an answer against the results of its turn, and against what the thread said before."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,6 +22,9 @@ EARLIER_TURNS = 3
 """Turns before this one whose results an answer may compare with."""
 EARLIER_MESSAGES = 200
 TEXT_CHARS = 1_500
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+"""What moves a terminal's cursor or colours its text claims no figure."""
 
 Whole = Callable[[str], QueryResult | None]
 """Returns the result behind a handle, None where it is not kept."""
@@ -53,7 +57,7 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole) -> list[str]:
     if not queried or sum(len(source.rows) * len(source.columns) for source in sources) > MOST_CELLS:
         return []
     question = "\n".join(str(message.text) for message in messages if message.type == "human")
-    text = str(answer.text)
+    text = _ESCAPES.sub("", str(answer.text))
     left = unsupported(text, sources, question)
     if left:
         earlier = [message for message in thread.messages if turn_number(message) != turn]

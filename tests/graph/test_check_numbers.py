@@ -47,6 +47,7 @@ def talk(shop: str, tmp_path: Path) -> Callable[..., Conversation]:
         (SOME, "The prices are 37.25, 74.5 and 111.75, together 223.50.", []),
         (SOME, "The dearest costs 111.75, the cheapest 41.90.", ["41.90"]),
         (SOME, "最贵的是 111.75，最便宜的是 41.9。", ["41.9"]),
+        (SOME, "\x1b[31mThe dearest\x1b[2J costs 111.75.", []),
         (ALL, "The dearest costs 3,725, the 73rd 2,719.25.", []),
         (ALL, "The dearest costs 3,725, the cheapest 918.33.", ["918.33"]),
     ],
