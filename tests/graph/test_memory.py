@@ -239,11 +239,10 @@ def test_originals_too_long_for_a_few_windows_are_not_read_again_each_time() -> 
 
 
 def over_one_thread(policies: list[CompactionPolicy], turns: int = 16) -> tuple[Conversation, list[list[dict[str, Any]]]]:
-    saver, store, runs = InMemorySaver(), InMemoryStore(), []
-    for i, policy in enumerate(policies):
-        conversation = thread(saver=saver, store=store, policy=policy)
-        runs.append(talk(conversation, turns, start=i * turns))
-    return conversation, runs
+    saver, store = InMemorySaver(), InMemoryStore()
+    conversations = [thread(saver=saver, store=store, policy=policy) for policy in policies]
+    runs = [talk(conversation, turns, start=i * turns) for i, conversation in enumerate(conversations)]
+    return conversations[-1], runs
 
 
 def test_a_threads_strategy_may_change_between_turns() -> None:

@@ -126,9 +126,7 @@ def test_recall_works_async_on_real_files_after_a_restart(tmp_path: Path) -> Non
             graph = build_graph(model=recaller(), policy=CompactionPolicy(retire_after=10))
             compiled = graph.compile(checkpointer=kept.checkpointer, store=kept.store)
             conversation = Conversation(compiled, "t", context=Context(model_limit=3_000))
-            for question in questions:
-                answer = await conversation.aask(question)
-            return answer.text
+            return [(await conversation.aask(question)).text for question in questions][-1]
 
     asyncio.run(session(["The project is called Kingfisher.", *(f"q{n} " + "w " * 82 for n in range(24))]))
     assert "called Kingfisher" in asyncio.run(session(["recall project Kingfisher"]))
