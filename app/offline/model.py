@@ -20,26 +20,19 @@ from pydantic import Field
 
 from longtable.app.offline.policy import Call, decide
 from longtable.app.offline.view import read_view
+from longtable.memory.tokens import compact_json, counter
 
 MODEL_NAME = "built-in-analyst"
 INPUT_LIMIT = 32_000
 _WORDS = re.compile(r"\S+\s*|\s+")
-_CJK = re.compile(r"[\u3400-\u9fff]")
-
-
-def estimate(text: str) -> int:
-    """Return about how many tokens a text has: four letters each, Chinese characters one each."""
-    chinese = len(_CJK.findall(text))
-    return chinese + (len(text) - chinese + 3) // 4
 
 
 class BuiltInAnalyst(BaseChatModel):
     """Answer questions about a database by rules; it knows the database only through the tools bound to it.
 
-    `count` gives the tokens of a text, for the usage numbers. The same messages get the same answer.
+    The same messages get the same answer. Its usage numbers are what the graph counts: it has no tokenizer of its own.
     """
 
-    count: Callable[[str], int] = Field(default=estimate, exclude=True)
     model_name: str = MODEL_NAME
     encoding: str = "o200k_base"  # what the graph counts its messages with
     profile: ModelProfile | None = Field(default_factory=lambda: ModelProfile(max_input_tokens=INPUT_LIMIT))
@@ -110,8 +103,9 @@ class BuiltInAnalyst(BaseChatModel):
         decision = decide(read_view(messages))
         calls = [tool_call(name=call.name, args=call.args, id=_call_id(messages, call, place)) for place, call in enumerate(decision.calls)]
         text = "" if calls else decision.text
-        sent = sum(self.count(_sent(message)) for message in messages) + (self.count(json.dumps(tools, ensure_ascii=False)) if tools else 0)
-        spent = self.count(text) + sum(self.count(json.dumps(call["args"], ensure_ascii=False)) for call in calls)
+        ours = counter(self.encoding)
+        sent = ours.messages(messages) + ours.tools(tools)
+        spent = ours.text(text) + sum(ours.text(compact_json(call["args"])) for call in calls)
         usage = UsageMetadata(input_tokens=sent, output_tokens=spent, total_tokens=sent + spent)
         told = {"model_name": self.model_name, "finish_reason": "tool_calls" if calls else "stop"}
         return AIMessage(
@@ -138,11 +132,6 @@ class BuiltInAnalyst(BaseChatModel):
             chunk_position="last",
         )
         yield ChatGenerationChunk(message=last)
-
-
-def _sent(message: BaseMessage) -> str:
-    calls = json.dumps(message.tool_calls, ensure_ascii=False, default=str) if isinstance(message, AIMessage) and message.tool_calls else ""
-    return str(message.text) + calls
 
 
 def _call_id(messages: Sequence[BaseMessage], call: Call, place: int) -> str:

@@ -5,8 +5,10 @@ from functools import reduce
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from longtable.app.offline.model import BuiltInAnalyst, estimate
+from longtable.app.offline.model import BuiltInAnalyst
+from longtable.memory.tokens import counter
 from longtable.tools.toolset import database_tools
 from tests.offline.conftest import Chat
 
@@ -61,11 +63,12 @@ def test_async_equals_sync(shop: Chat) -> None:
     assert whole.content == shop.messages[-1].content == "".join(str(chunk.content) for chunk in chunks)
 
 
-def test_usage_is_counted_with_the_counter_given() -> None:
-    usage = BuiltInAnalyst(count=len).invoke([HumanMessage("thanks")]).usage_metadata
-    assert usage is not None
-    answer = BuiltInAnalyst(count=len).invoke([HumanMessage("thanks")])
-    assert usage == {"input_tokens": 6, "output_tokens": len(str(answer.content)), "total_tokens": 6 + len(str(answer.content))}
+def test_usage_is_what_the_graph_counts(shop: Chat) -> None:
+    asked, tools = [HumanMessage("thanks")], list(shop.tools.values())
+    answer = shop.model.bind_tools(tools).invoke(asked)
+    ours = counter("o200k_base")
+    sent, spent = ours.messages(asked) + ours.tools([convert_to_openai_tool(tool) for tool in tools]), ours.text(str(answer.content))
+    assert answer.usage_metadata == {"input_tokens": sent, "output_tokens": spent, "total_tokens": sent + spent}
 
 
 def test_bound_tools_count_as_input(shop: Chat) -> None:
@@ -75,10 +78,6 @@ def test_bound_tools_count_as_input(shop: Chat) -> None:
     assert bound.usage_metadata["input_tokens"] > plain.usage_metadata["input_tokens"]
     assert bound.tool_calls == plain.tool_calls
     assert database_tools.__name__ == "database_tools"
-
-
-def test_chinese_counts_more_than_letters() -> None:
-    assert estimate("航班航班") == 4 > estimate("abcd")
 
 
 def test_it_says_once_what_it_is(shop: Chat) -> None:
