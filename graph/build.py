@@ -26,7 +26,7 @@ from longtable.nodes.held_back import HeldBack
 from longtable.nodes.ingest import Ingest
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.providers import with_usage
-from longtable.nodes.recall import Indexes
+from longtable.nodes.recall import KEPT_INDEXES, Indexes
 from longtable.nodes.respond import Respond
 from longtable.nodes.route import after_estimate, after_ingest, after_respond, after_settle
 from longtable.nodes.run_tools import RunTools
@@ -71,7 +71,7 @@ def build_graph(
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that
     cannot bind tools answers without them. The model's limit is looked up when a run starts: `Context.model_limit` may still set it.
     """
-    indexes = Indexes()
+    indexes = Indexes(KEPT_INDEXES)
     toolset = [
         *(database_tools(database) if database else []),
         *([recall_tool()] if recall else []),

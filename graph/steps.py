@@ -16,9 +16,9 @@ from langgraph.types import StateSnapshot
 from longtable.graph.errors import ConfigError
 from longtable.graph.persistence import storage_errors
 from longtable.graph.running import Graph
-from longtable.memory.archive import apage, aput_all, page, put_all
+from longtable.memory.archive import apage, page
 from longtable.memory.search import Original
-from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.shelf import StoreShelf, akeep_originals, keep_originals
 
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
@@ -124,11 +124,7 @@ def _do(step: Step, graph: Graph) -> Any:
         case Page(thread_id, first, last):
             return page(StoreShelf(_store(graph)), thread_id, first, last) if first <= last else []
         case Shelve(thread_id, originals):
-            shelf = StoreShelf(_store(graph))
-            try:
-                return put_all(shelf, thread_id, originals, embed=True)
-            except Exception:  # an embedding server that is down: found by words alone, but kept
-                return put_all(shelf, thread_id, originals, embed=False)
+            return keep_originals(StoreShelf(_store(graph)), thread_id, originals)
 
 
 async def _ado(step: Step, graph: Graph) -> Any:
@@ -146,11 +142,7 @@ async def _ado(step: Step, graph: Graph) -> Any:
         case Page(thread_id, first, last):
             return await apage(StoreShelf(_store(graph)), thread_id, first, last) if first <= last else []
         case Shelve(thread_id, originals):
-            shelf = StoreShelf(_store(graph))
-            try:
-                return await aput_all(shelf, thread_id, originals, embed=True)
-            except Exception:  # as above
-                return await aput_all(shelf, thread_id, originals, embed=False)
+            return await akeep_originals(StoreShelf(_store(graph)), thread_id, originals)
 
 
 def config_of(thread_id: str) -> RunnableConfig:

@@ -78,9 +78,14 @@ def ledger_of(thread: Thread, frame: Frame) -> tuple[list[LedgerLine], int]:
     return [line for line in lines if line.message_id not in thread.excluded], earlier
 
 
+def pins_that_fit(pins: list[Pin], frame: Frame) -> tuple[list[Pin], int]:
+    """Return the pins that the block holds, and how many gave way."""
+    return fit_pins(pins, frame.pin_tokens, partial(_tokens, frame.encoding))
+
+
 def pins_text(pins: list[Pin], frame: Frame, language: str) -> str:
     """Return the pins within their budget."""
-    kept, gone = fit_pins(pins, frame.pin_tokens, partial(_tokens, frame.encoding))
+    kept, gone = pins_that_fit(pins, frame)
     return render_pins(kept, language, gone) if kept else ""
 
 

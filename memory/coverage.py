@@ -1,10 +1,12 @@
 """What the writer of a memory is shown of the messages it folds, and what it is not."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
 Count = Callable[[str], int]
+Item = TypeVar("Item")
 
 
 def coverage(messages: Sequence[tuple[int, BaseMessage]], clip_tool_chars: int, count: Count) -> tuple[float, str]:
@@ -36,6 +38,19 @@ def attachments(message: BaseMessage) -> list[str]:
 
 
 _TEXT = frozenset({"text", "tool_use", "function_call", "thinking", "reasoning", "redacted_thinking"})
+
+
+def packed(items: Iterable[tuple[Item, int]], room: int) -> list[list[Item]]:
+    """Pack items, each given with its tokens, into parts of at most `room`, in order; one that is longer has a part alone."""
+    parts: list[list[Item]] = [[]]
+    used = 0
+    for item, tokens in items:
+        if parts[-1] and used + tokens > room:
+            parts.append([])
+            used = 0
+        parts[-1].append(item)
+        used += tokens
+    return parts
 
 
 def pieces(text: str, room: int, count: Count) -> Iterator[str]:

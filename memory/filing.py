@@ -12,6 +12,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from longtable.memory import filing_prompts as prompts
 from longtable.memory.artifacts import Count, Section, fit_artifact, join, lost_sources, merge_sections, same, sections
+from longtable.memory.coverage import packed
 from longtable.memory.lexical import Words, overlap, rarity, words
 from longtable.memory.summary import Numbered, render_message
 from longtable.memory.topic_drafts import Draft, code_drafts, complete, enough_for, read_drafts, rounds_of, shown, subject_of
@@ -232,15 +233,7 @@ def _pieces(round_: list[Numbered], job: Filing, room: int) -> list[list[Numbere
     costs = [_cost(item, job) for item in round_]
     if sum(costs) <= room or max(costs) > room:
         return [round_]
-    pieces: list[list[Numbered]] = [[]]
-    used = 0
-    for item, tokens in zip(round_, costs, strict=True):
-        if pieces[-1] and used + tokens > room:
-            pieces.append([])
-            used = 0
-        pieces[-1].append(item)
-        used += tokens
-    return pieces
+    return packed(zip(round_, costs, strict=True), room)
 
 
 def _cost(item: Numbered, job: Filing) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from longtable.memory.artifacts import Section, join, read_sources
-from longtable.memory.summary import Numbered, render_message
+from longtable.memory.summary import Numbered, harmless, render_message
 from longtable.memory.topics import Topic
 
 TITLE_CHARS, SUMMARY_CHARS = 80, 240
@@ -61,7 +61,6 @@ _AGAIN = {
     "en": "Your last answer was not accepted: {fault}. Write the whole answer again.",
     "zh": "你上次的回答未被接受：{fault}。请重新写出完整的回答。",
 }
-_TAG = re.compile(r"<(?=/?(?:memory|messages))", re.IGNORECASE)
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
@@ -137,11 +136,6 @@ def topic_line(topic: Topic) -> str:
 def merge_input(old: Sequence[Section], new: Sequence[Section]) -> str:
     """Return the sections to merge."""
     return f"<memory-old>\n{harmless(join(old))}\n</memory-old>\n<memory-new>\n{harmless(join(new))}\n</memory-new>"
-
-
-def harmless(text: str) -> str:
-    """Keep words of a person or a tool from closing the block they stand in."""
-    return _TAG.sub("‹", text)
 
 
 def read_analysis(answer: str) -> Analysis | str:

@@ -13,10 +13,11 @@ from typing import Any, Literal, Protocol
 from langchain_core.messages import BaseMessage
 
 from longtable.graph.errors import Reason
+from longtable.memory.block import pins_that_fit
 from longtable.memory.frame import Frame
 from longtable.memory.gate import Candidate, objections, pairs_valid
 from longtable.memory.ledger import ledger_lines
-from longtable.memory.pin_view import fit_pins, live_pins
+from longtable.memory.pin_view import live_pins
 from longtable.memory.pins import Pin, heuristic_pins
 from longtable.memory.plan import Fold
 from longtable.memory.stamps import is_recalled
@@ -219,7 +220,7 @@ def judge(job: Job, draft: Draft) -> tuple[dict[str, Any] | None, list[Reason]]:
     record = _record(job, draft)
     layout = _layout(job, record)
     after, block = layout.parts, layout.memory.render()
-    pins, _ = fit_pins(live_pins(layout.thread.pins), job.frame.pin_tokens, job.frame.counter.text)
+    pins, _ = pins_that_fit(live_pins(layout.thread.pins), job.frame)
     why = objections(
         Candidate(
             summary=draft.text,

@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from longtable.graph.errors import ModelContextOverflowError, Reason
 from longtable.memory import summary as text
-from longtable.memory.coverage import coverage, pieces
+from longtable.memory.coverage import coverage, packed, pieces
 from longtable.memory.fold import ROLLING, Attempts, Draft, Job, Request
 from longtable.memory.pins import PIN_CONTRACT, Pin, proposals_in, verify, without_proposals
 
@@ -77,18 +77,9 @@ def split_input(job: Job, window: int) -> list[list[str]]:
     """
     count = job.frame.counter.text
     room = max(256, int(window * WINDOW_SHARE) - 2 * job.fold.summary_budget)
-    parts: list[list[str]] = [[]]
-    used = 0
-    for number, message in job.reads:
-        whole = text.render_message(number, message, clip_tool_chars=job.frame.policy.clip_tool_chars)
-        for piece in _marked_pieces(whole, number, room, count):
-            tokens = count(piece) + 1
-            if parts[-1] and used + tokens > room:
-                parts.append([])
-                used = 0
-            parts[-1].append(piece)
-            used += tokens
-    return parts
+    clip = job.frame.policy.clip_tool_chars
+    wholes = ((number, text.render_message(number, message, clip_tool_chars=clip)) for number, message in job.reads)
+    return packed(((piece, count(piece) + 1) for number, whole in wholes for piece in _marked_pieces(whole, number, room, count)), room)
 
 
 def _marked_pieces(whole: str, number: int, room: int, count: Callable[[str], int]) -> list[str]:

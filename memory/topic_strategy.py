@@ -40,27 +40,25 @@ class Topics:
 def topics_of(thread: Thread) -> list[Topic]:
     """Return every version of a thread's topics, oldest first."""
     found: list[Topic] = []
+    known: dict[str, tuple[str, ...]] = {}
     for record in thread.chain:
         if record.get("rebuilt"):
-            found = []  # made from the originals: what was before is the same messages, filed once more
+            found, known = [], {}  # made from the originals: what was before is the same messages, filed once more
         for change in (record.get("kept") or {}).get("topics", ()):
             topic = Topic.from_json(change)
-            known = _ids(found, topic.id)
-            found.append(replace(topic, message_ids=(*known, *(id_ for id_ in topic.message_ids if id_ not in known))))
+            known[topic.id] = tuple(dict.fromkeys((*known.get(topic.id, ()), *topic.message_ids)))
+            found.append(replace(topic, message_ids=known[topic.id]))
     return found
 
 
 def _changes(filed: Sequence[Topic], before: Sequence[Topic]) -> list[dict[str, Any]]:
     """Return new versions as a record keeps them: with the ids of newly filed messages only, for records to stay small."""
     changes = []
+    filed_before = {topic.id: set(topic.message_ids) for topic in before}
     for topic in filed:
-        known = set(_ids(before, topic.id))
+        known = filed_before.get(topic.id, set())
         changes.append(replace(topic, message_ids=tuple(id_ for id_ in topic.message_ids if id_ not in known)).as_json())
     return changes
-
-
-def _ids(topics: Sequence[Topic], topic_id: str) -> tuple[str, ...]:
-    return next((topic.message_ids for topic in reversed(topics) if topic.id == topic_id), ())
 
 
 def _file(job: Job, before: Sequence[Topic], window: int | None) -> Generator[Any, Any, Filed]:

@@ -61,11 +61,6 @@ def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
     return tail if last_user >= len(messages) - len(tail) else [messages[last_user], *tail]
 
 
-def measure(thread: Thread, frame: Frame) -> Parts:
-    """Count the next call as it would be if nothing had to give way."""
-    return Layout(thread, frame).parts
-
-
 def build_view(layout: Layout) -> View:
     """Return the next call's messages, within `frame.threshold_tokens` whatever their sizes, once all is folded.
 

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -25,6 +24,8 @@ from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, n
 from longtable.memory.plan import Fold, When, plan_fold
 from longtable.memory.summary import Numbered
 from longtable.memory.view import Layout
+from longtable.nodes.estimate import waits
+from longtable.nodes.newest import Newest
 from longtable.nodes.providers import provider_error
 from longtable.nodes.shelf import StoreShelf
 
@@ -60,8 +61,7 @@ class Folding:
     clock: Callable[[], datetime]
     seconds: float
     """How long one call of the summariser may take."""
-    made: "OrderedDict[tuple[str, str], dict[str, Any]]" = field(default_factory=OrderedDict, repr=False)
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    made: Newest[tuple[str, str], dict[str, Any]] = field(default_factory=lambda: Newest(REMEMBERED), repr=False)
 
     def fold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
         """Return the fold's outcome, None when there was nothing to do."""
@@ -70,7 +70,7 @@ class Folding:
             return None
         try:
             job = self._job(plan, _originals(plan, runtime))
-            known = self._remembered(job, plan) or _stored(runtime.store.get(_place(plan), job.id) if runtime.store else None)
+            known = self.made.get((plan.thread_id, job.id)) or _stored(runtime.store.get(_place(plan), job.id) if runtime.store else None)
         except Exception as error:  # without its originals a memory is not made, without its store not twice
             return _given_up(plan, error)
         if known:
@@ -90,7 +90,9 @@ class Folding:
             job = self._job(plan, await _aoriginals(plan, runtime))
             # The identity hashes all that is folded: off the event loop.
             await asyncio.to_thread(lambda: job.id)
-            known = self._remembered(job, plan) or _stored(await runtime.store.aget(_place(plan), job.id) if runtime.store else None)
+            known = self.made.get((plan.thread_id, job.id)) or _stored(
+                await runtime.store.aget(_place(plan), job.id) if runtime.store else None
+            )
         except Exception as error:  # as above
             return _given_up(plan, error)
         if known:
@@ -106,17 +108,16 @@ class Folding:
     def _plan(self, state: State, runtime: Runtime[Context], when: When) -> Plan | None:
         context = runtime.context or Context()
         layout = layout_of(state, context)
-        fold = plan_fold(layout, when)
+        fold = plan_ahead(layout, turn_of(state).get("breaker")) if when == "ahead" else plan_fold(layout, when)
         if fold is None:
             return None
-        wanted = needs_originals(layout.thread, layout.frame)
         return Plan(
             layout=layout,
             fold=fold,
             turn=turn_of(state).get("number", 0),
             instructions=context.memory_prompt,
             thread_id=thread_id_of(runtime) or "-",
-            from_originals=wanted,
+            from_originals=needs_originals(layout.thread, layout.frame),
         )
 
     def _job(self, plan: Plan, originals: Sequence[Numbered] | None) -> Job:
@@ -132,16 +133,9 @@ class Folding:
             originals=originals,
         )
 
-    def _remembered(self, job: Job, plan: Plan) -> dict[str, Any] | None:
-        with self.lock:
-            return self.made.get((plan.thread_id, job.id))
-
     def _remember(self, job: Job, plan: Plan, outcome: Outcome) -> Outcome:
         if outcome.record:
-            with self.lock:
-                self.made[plan.thread_id, job.id] = outcome.record
-                while len(self.made) > REMEMBERED:
-                    self.made.popitem(last=False)
+            self.made.put((plan.thread_id, job.id), outcome.record)
         return outcome
 
     def _drive(self, job: Job) -> Outcome:
@@ -171,6 +165,14 @@ class Folding:
             return str((await asyncio.wait_for(self.summarizer.ainvoke(request, PRIVATE), self.seconds)).text)
         except Exception as error:  # as above
             return provider_error(error) or error
+
+
+def plan_ahead(layout: Layout, breaker: int | None) -> Fold | None:
+    """Return the fold to make ahead of the next turn, None where none is due or one that failed waits for more tokens."""
+    if not layout.frame.policy.ahead:
+        return None
+    fold = plan_fold(layout, "ahead")
+    return None if fold and waits(breaker, fold.tokens_before, layout.frame) else fold
 
 
 def concluded(state: State, outcome: Outcome | None, runtime: Runtime[Context], started: float, *, ahead: bool = False) -> Update:
@@ -233,23 +235,23 @@ def _advance(steps: Any, answer: str | Exception | None, job: Job) -> Request | 
 def _originals(plan: Plan, runtime: Runtime[Context]) -> list[Numbered] | None:
     if not plan.from_originals:
         return None
-    thread = plan.layout.thread
-    if not thread.archived:
-        return []
-    if runtime.store is None:
-        raise ConfigError(NO_STORE)
-    return _not_excluded(page(StoreShelf(runtime.store), plan.thread_id, 1, thread.archived), plan)
+    shelf, last = _retired(plan, runtime)
+    return _not_excluded(page(shelf, plan.thread_id, 1, last), plan) if shelf else []
 
 
 async def _aoriginals(plan: Plan, runtime: Runtime[Context]) -> list[Numbered] | None:
     if not plan.from_originals:
         return None
-    thread = plan.layout.thread
-    if not thread.archived:
-        return []
-    if runtime.store is None:
+    shelf, last = _retired(plan, runtime)
+    return _not_excluded(await apage(shelf, plan.thread_id, 1, last), plan) if shelf else []
+
+
+def _retired(plan: Plan, runtime: Runtime[Context]) -> tuple[StoreShelf | None, int]:
+    """Return where a thread's retired messages are, None where it has none, and how many. Raises `ConfigError` without a store."""
+    archived = plan.layout.thread.archived
+    if archived and runtime.store is None:
         raise ConfigError(NO_STORE)
-    return _not_excluded(await apage(StoreShelf(runtime.store), plan.thread_id, 1, thread.archived), plan)
+    return StoreShelf(runtime.store) if archived and runtime.store else None, archived
 
 
 def _not_excluded(originals: Sequence[Any], plan: Plan) -> list[Numbered]:

@@ -15,14 +15,12 @@ from longtable.graph.context import Context
 from longtable.graph.errors import Reason
 from longtable.graph.events import ContextCompactionSkipped, MessagesRetired
 from longtable.graph.state import State, layout_of, thread_of, turn_of
-from longtable.memory.archive import Namespace, aput_all, key_of, namespace_of, put_all, to_item
-from longtable.memory.plan import plan_fold
+from longtable.memory.archive import Namespace, key_of, namespace_of, to_item
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.search import Original
 from longtable.memory.thread import Thread
-from longtable.nodes.estimate import waits
-from longtable.nodes.folding import Folding, concluded, thread_id_of
-from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.folding import Folding, concluded, plan_ahead, thread_id_of
+from longtable.nodes.shelf import StoreShelf, akeep_originals, keep_originals
 
 Update = dict[str, Any]
 
@@ -35,7 +33,7 @@ class Prepare:
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         started = time.perf_counter()
-        outcome = self.folding.fold(state, runtime, "ahead") if folds_ahead(state, runtime.context or Context()) else None
+        outcome = self.folding.fold(state, runtime, "ahead")
         update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
         if (retired := _retired(state, runtime)) and runtime.store is not None:
             try:
@@ -48,7 +46,7 @@ class Prepare:
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Do the same without blocking the event loop."""
         started = time.perf_counter()
-        outcome = await self.folding.afold(state, runtime, "ahead") if folds_ahead(state, runtime.context or Context()) else None
+        outcome = await self.folding.afold(state, runtime, "ahead")
         update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
         if (retired := _retired(state, runtime)) and runtime.store is not None:
             try:
@@ -61,16 +59,8 @@ class Prepare:
 
 def worth_preparing(state: State, runtime: Runtime[Context]) -> bool:
     """Tell whether the node has anything to do after this turn."""
-    return folds_ahead(state, runtime.context or Context()) or bool(_retired(state, runtime))
-
-
-def folds_ahead(state: State, context: Context) -> bool:
-    """Tell whether a fold is due ahead of the next turn."""
-    layout = layout_of(state, context)
-    if not layout.frame.policy.ahead:
-        return False
-    fold = plan_fold(layout, "ahead")
-    return fold is not None and not waits(turn_of(state).get("breaker"), fold.tokens_before, layout.frame)
+    layout = layout_of(state, runtime.context or Context())
+    return plan_ahead(layout, turn_of(state).get("breaker")) is not None or bool(_retired(state, runtime))
 
 
 def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
@@ -91,20 +81,14 @@ def _retire(shelf: StoreShelf, thread_id: str, retired: Sequence[Original]) -> b
     """
     if _taken(shelf.get(*_places(thread_id, retired)), retired):
         return False
-    try:
-        put_all(shelf, thread_id, retired, embed=True)
-    except Exception:  # an embedding server that is down: found by words alone, but kept
-        put_all(shelf, thread_id, retired, embed=False)
+    keep_originals(shelf, thread_id, retired)
     return True
 
 
 async def _aretire(shelf: StoreShelf, thread_id: str, retired: Sequence[Original]) -> bool:
     if _taken(await shelf.aget(*_places(thread_id, retired)), retired):
         return False
-    try:
-        await aput_all(shelf, thread_id, retired, embed=True)
-    except Exception:  # as above
-        await aput_all(shelf, thread_id, retired, embed=False)
+    await akeep_originals(shelf, thread_id, retired)
     return True
 
 

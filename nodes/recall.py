@@ -1,7 +1,5 @@
 """Bring originals back: what a thread folded or retired, searched by words and, where the store can, by meaning."""
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,7 +9,6 @@ from langgraph.store.base import BaseStore
 
 from longtable.graph.context import Context
 from longtable.graph.events import Recall
-from longtable.graph.state import State, layout_of
 from longtable.memory.archive import near, page
 from longtable.memory.frame import Frame
 from longtable.memory.search import Index, Original, in_turns, text_of
@@ -19,7 +16,9 @@ from longtable.memory.stamps import is_recalled, marks_of
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import find_section
+from longtable.memory.view import Layout
 from longtable.nodes.folding import thread_id_of
+from longtable.nodes.newest import Newest
 from longtable.nodes.shelf import StoreShelf, embeds
 from longtable.tools.recall_tool import Hit
 
@@ -32,7 +31,10 @@ BUDGET_SHARE = 0.1
 CHARS_A_TOKEN = 2
 """Characters counted as one token when a budget in tokens bounds a text: on the safe side for English, about right for Chinese."""
 
-Key = tuple[str, int, int, str, frozenset[str]]
+Key = tuple[int, int, str, frozenset[str]]
+"""What an index was made of: messages retired, live ones folded, the last of them, those excluded."""
+Indexes = Newest[str, tuple[Key, Index]]
+"""The newest index of each thread, shared by a process's runs."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Originals:
     frame: Frame = field(repr=False)
     store: BaseStore | None = field(repr=False)
     thread_id: str | None
-    indexes: "Indexes" = field(repr=False)
+    indexes: Indexes = field(repr=False)
 
     @property
     def budget_chars(self) -> int:
@@ -68,8 +70,11 @@ class Originals:
         """Return the index over them, made once until more is folded."""
         thread, end = self.thread, self.thread.live[1]
         last = thread.messages[end - 1].id if end else ""
-        key = (self.thread_id or "-", thread.archived, end, last or "", frozenset(thread.excluded))
-        return self.indexes.get(key) or self.indexes.put(key, Index.build(self._all()))
+        key = (thread.archived, end, last or "", frozenset(thread.excluded))
+        known = self.indexes.get(self.thread_id or "-")
+        if known is None or known[0] != key:
+            known = self.indexes.put(self.thread_id or "-", (key, Index.build(self._all())))
+        return known[1]
 
     def _all(self) -> list[Original]:
         thread = self.thread
@@ -95,32 +100,8 @@ class Originals:
         return [o for o in found if o.message.id not in excluded and o.number <= length and not is_recalled(o.message)]
 
 
-@dataclass(frozen=True)
-class Indexes:
-    """The newest indexes of a process, shared by its runs."""
-
-    made: "OrderedDict[Key, Index]" = field(default_factory=OrderedDict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def get(self, key: Key) -> Index | None:
-        """Return an index made before, None when it is not here."""
-        with self.lock:
-            return self.made.get(key)
-
-    def put(self, key: Key, index: Index) -> Index:
-        """Keep an index, in place of older ones of its thread."""
-        with self.lock:
-            for old in [old for old in self.made if old[0] == key[0]]:
-                del self.made[old]
-            self.made[key] = index
-            while len(self.made) > KEPT_INDEXES:
-                self.made.popitem(last=False)
-        return index
-
-
-def originals_of(state: State, runtime: Runtime[Context], indexes: Indexes) -> Originals:
+def originals_of(layout: Layout, runtime: Runtime[Context], indexes: Indexes) -> Originals:
     """Return what a run may recall."""
-    layout = layout_of(state, runtime.context or Context())
     return Originals(layout.thread, layout.frame, runtime.store, thread_id_of(runtime), indexes)
 
 

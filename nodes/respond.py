@@ -59,7 +59,8 @@ class Respond:
         return self._answered(answer, state, asking, view)
 
     def _asking(self, state: State, runtime: Runtime[Context]) -> Asking:
-        return Asking(layout_of(state, runtime.context or Context()), originals_of(state, runtime, self.indexes), runtime.stream_writer)
+        layout = layout_of(state, runtime.context or Context())
+        return Asking(layout, originals_of(layout, runtime, self.indexes), runtime.stream_writer)
 
     def _answered(self, answer: BaseMessage, state: State, asking: Asking, view: View) -> Update:
         turn = turn_of(state)

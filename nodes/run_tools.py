@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from longtable.graph.context import Context
 from longtable.graph.errors import LongtableError
 from longtable.graph.events import ChartShown, QueryFinished, QueryStarted, ToolStarted
-from longtable.graph.state import State, thread_of, turn_of
+from longtable.graph.state import State, layout_of, thread_of, turn_of
 from longtable.memory.rounds import MALFORMED, all_calls
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import compact_json
@@ -68,7 +68,8 @@ class RunTools:
     def _given(self, state: State, runtime: Runtime[Context]) -> "_Given":
         thread_id = thread_id_of(runtime)
         results = ThreadResults(self.results, thread_id) if self.results is not None and thread_id else None
-        return _Given(originals_of(state, runtime, self.indexes), results)
+        layout = layout_of(state, runtime.context or Context())
+        return _Given(originals_of(layout, runtime, self.indexes), results)
 
     def _run(self, call: ToolCall, emit: StreamWriter, given: "_Given") -> ToolMessage:
         report = _Report(call, self.tools, emit)

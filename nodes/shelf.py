@@ -7,7 +7,8 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 from langgraph.store.memory import InMemoryStore
 
-from longtable.memory.archive import Namespace
+from longtable.memory.archive import Namespace, aput_all, put_all
+from longtable.memory.search import Original
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,22 @@ class StoreShelf:
         if not embeds(self.store):
             return []
         return _scored(await self.store.asearch(namespace, query=query, limit=limit), namespace)
+
+
+def keep_originals(shelf: StoreShelf, thread_id: str, originals: Sequence[Original]) -> None:
+    """Write originals to the archive, by meaning too where the store can; by words alone where its embedding server is down."""
+    try:
+        put_all(shelf, thread_id, originals, embed=True)
+    except Exception:  # embeddings are a help: what was said is kept without them
+        put_all(shelf, thread_id, originals, embed=False)
+
+
+async def akeep_originals(shelf: StoreShelf, thread_id: str, originals: Sequence[Original]) -> None:
+    """Write originals to the archive: see `keep_originals`."""
+    try:
+        await aput_all(shelf, thread_id, originals, embed=True)
+    except Exception:  # as above
+        await aput_all(shelf, thread_id, originals, embed=False)
 
 
 def embeds(store: BaseStore) -> bool:
