@@ -80,20 +80,28 @@ def options(
     )
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the shared options behind its own parameters; it is handed them as one, its last: `given`."""
-    shared = inspect.signature(options).parameters
-    own = {name: parameter for name, parameter in inspect.signature(command).parameters.items() if name != "given"}
+def sharing(made: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options that `made` takes, behind its own parameters; it is handed what `made` returns: `given`."""
+    shared = inspect.signature(made).parameters
 
-    @functools.wraps(command)
-    def run(**values: Any) -> None:
-        given = options(**{name: values.pop(name) for name in shared})
-        command(**values, given=given)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = {name: parameter for name, parameter in inspect.signature(command).parameters.items() if name != "given"}
 
-    # What Typer reads.
-    run.__signature__ = inspect.Signature([*own.values(), *shared.values()])  # type: ignore[attr-defined]
-    run.__annotations__ = {name: parameter.annotation for name, parameter in {**own, **shared}.items()}
-    return run
+        @functools.wraps(command)
+        def run(**values: Any) -> None:
+            given = made(**{name: values.pop(name) for name in shared})
+            command(**values, given=given)
+
+        # What Typer reads.
+        run.__signature__ = inspect.Signature([*own.values(), *shared.values()])  # type: ignore[attr-defined]
+        run.__annotations__ = {name: parameter.annotation for name, parameter in {**own, **shared}.items()}
+        return run
+
+    return decorate
+
+
+with_options = sharing(options)
+"""Give a command the options of a chat."""
 
 
 @app.command()

@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from longtable.app.cli import Debug, Given, Json, Store, run_command, with_options
+from longtable.app.cli import Debug, Given, Json, Store, run_command, sharing, with_options
 from longtable.app.streams import takes_unicode, writing
 
 if TYPE_CHECKING:
@@ -25,6 +26,26 @@ Owner = Annotated[str | None, typer.Option(help="Whose threads: theirs and nobod
 AllOwners = Annotated[bool, typer.Option("--all-owners", help="Threads of every owner: for those who run the store.")]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Most lines.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose threads a command is about, and the options of its run."""
+
+    run: Given
+    owner: str | None
+    all_owners: bool = False
+
+
+def owned(owner: Owner = None, store: Store = None, json: Json = False, debug: Debug = False) -> Scope:
+    """Return the options of a command about one owner's thread."""
+    return Scope(Given(store=store, json=json, debug=debug), owner)
+
+
+def all_owned(owner: Owner = None, all_owners: AllOwners = False, store: Store = None, json: Json = False, debug: Debug = False) -> Scope:
+    """Return the options of a command that may be about every owner's threads."""
+    return Scope(Given(store=store, json=json, debug=debug), owner, all_owners)
+
 
 Work = Callable[["Persistence", "Settings", "Screen"], None]
 
@@ -65,31 +86,30 @@ def threads(ctx: typer.Context, given: Given) -> None:
 
 
 @threads_app.command("list")
+@sharing(all_owned)
 def list_command(
     ctx: typer.Context,
+    given: Scope,
     text: Annotated[str, typer.Option(help="Only with all these words in the title.")] = "",
     limit: Limit = 100,
     page: Annotated[int, typer.Option(min=1, help="Which page of so many.")] = 1,
-    owner: Owner = None,
-    all_owners: AllOwners = False,
-    store: Store = None,
-    json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """List threads, newest first, page by page."""
-    more: dict[str, Any] = {"text": text, "limit": limit, "offset": (page - 1) * limit, "owner": owner, "all_owners": all_owners}
-    _work(ctx, Given(store=store, json=json, debug=debug), lambda p, settings, screen: _list(p, settings, screen, **more))
+    more: dict[str, Any] = {"text": text, "limit": limit, "offset": (page - 1) * limit, "owner": given.owner}
+    more["all_owners"] = given.all_owners
+    _work(ctx, given.run, lambda p, settings, screen: _list(p, settings, screen, **more))
 
 
 @threads_app.command()
-def show(ctx: typer.Context, thread: Id, owner: Owner = None, store: Store = None, json: Json = False, debug: Debug = False) -> None:
+@sharing(owned)
+def show(ctx: typer.Context, thread: Id, given: Scope) -> None:
     """Show a thread's transcript."""
 
     def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
         from longtable.app import render
         from longtable.memory.stamps import kind_of, marks_of, turn_number
 
-        messages = _conversation(persistence, thread, owner).history()
+        messages = _conversation(persistence, thread, given.owner).history()
         if settings.json:
             _print_json(
                 {
@@ -106,19 +126,16 @@ def show(ctx: typer.Context, thread: Id, owner: Owner = None, store: Store = Non
         else:
             screen.show("show", render.messages(messages))
 
-    _work(ctx, Given(store=store, json=json, debug=debug), run)
+    _work(ctx, given.run, run)
 
 
 @threads_app.command()
+@sharing(all_owned)
 def search(
     ctx: typer.Context,
+    given: Scope,
     query: Annotated[str, typer.Argument(help="Words to find, in any thread.")],
     limit: Limit = 20,
-    owner: Owner = None,
-    all_owners: AllOwners = False,
-    store: Store = None,
-    json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Search the transcripts of all threads; the best turns first."""
 
@@ -128,7 +145,7 @@ def search(
         from longtable.app import render
         from longtable.graph.operations import search_threads
 
-        found = search_threads(persistence, query, limit=limit, owner=owner, all_owners=all_owners)
+        found = search_threads(persistence, query, limit=limit, owner=given.owner, all_owners=given.all_owners)
         if settings.json:
             _print_json(asdict(each) for each in found)
         elif found:
@@ -137,37 +154,33 @@ def search(
         else:
             screen.note("nothing_found")
 
-    _work(ctx, Given(store=store, json=json, debug=debug), run)
+    _work(ctx, given.run, run)
 
 
 @threads_app.command()
+@sharing(owned)
 def rename(
     ctx: typer.Context,
+    given: Scope,
     thread: Id,
     title: Annotated[str, typer.Argument(help="The new title.")],
-    owner: Owner = None,
-    store: Store = None,
-    json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Give a thread another title."""
 
     def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
-        screen.note("renamed", id=thread, title=_conversation(persistence, thread, owner).rename(title))
+        screen.note("renamed", id=thread, title=_conversation(persistence, thread, given.owner).rename(title))
 
-    _work(ctx, Given(store=store, json=json, debug=debug), run)
+    _work(ctx, given.run, run)
 
 
 @threads_app.command()
+@sharing(owned)
 def fork(
     ctx: typer.Context,
+    given: Scope,
     thread: Id,
     turn: Annotated[int, typer.Option(help="The last turn the new thread has.")],
     new: Annotated[str | None, typer.Option("--as", help="The new thread's id. Default: a new one.")] = None,
-    owner: Owner = None,
-    store: Store = None,
-    json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Begin a new thread with the first turns of another."""
 
@@ -177,11 +190,11 @@ def fork(
 
         new_id = new or new_thread_id()
         check_thread_id(new_id)
-        conversation = _conversation(persistence, thread, owner)
+        conversation = _conversation(persistence, thread, given.owner)
         conversation.results = kept_results(settings)
         screen.note("forked", id=conversation.fork(turn, thread_id=new_id).thread_id, thread=thread, turn=turn)
 
-    _work(ctx, Given(store=store, json=json, debug=debug), run)
+    _work(ctx, given.run, run)
 
 
 @threads_app.command()
@@ -237,15 +250,12 @@ def import_command(
 
 
 @threads_app.command()
+@sharing(all_owned)
 def delete(
     ctx: typer.Context,
+    given: Scope,
     thread: Id,
     yes: Yes = False,
-    owner: Owner = None,
-    all_owners: AllOwners = False,
-    store: Store = None,
-    json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Delete a thread with all that is stored of it."""
 
@@ -254,25 +264,22 @@ def delete(
         from longtable.graph.operations import delete_thread
 
         _confirm("delete_ask", settings, screen, yes=yes, id=thread)
-        delete_thread(persistence, thread, owner=owner, all_owners=all_owners, results=kept_results(settings))
+        delete_thread(persistence, thread, owner=given.owner, all_owners=given.all_owners, results=kept_results(settings))
         screen.note("deleted", id=thread)
 
-    _work(ctx, Given(store=store, json=json, debug=debug), run)
+    _work(ctx, given.run, run)
 
 
 @threads_app.command()
+@sharing(all_owned)
 def prune(
     ctx: typer.Context,
+    given: Scope,
     older_than: Annotated[str, typer.Option(help="Not used for so long: 90d, 12w, 36h.")],
     keep_archive: Annotated[
         bool, typer.Option("--keep-archive", help="Keep transcript and memory; drop only the checkpoints behind them.")
     ] = False,
     yes: Yes = False,
-    owner: Owner = None,
-    all_owners: AllOwners = False,
-    store: Store = None,
-    json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Delete the threads that were not used for long."""
 
@@ -286,7 +293,7 @@ def prune(
         from longtable.graph.operations import prune_threads, stale_threads
 
         age, now = _age(older_than), datetime.now(UTC)
-        infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
+        infos = list_threads(persistence, limit=MOST_THREADS, owner=given.owner, all_owners=given.all_owners)
         old = stale_threads(infos, older_than=age, now=now)
         if not old:
             screen.note("nothing_to_prune")
@@ -299,25 +306,22 @@ def prune(
             older_than=age,
             now=now,
             keep_archive=keep_archive,
-            owner=owner,
-            all_owners=all_owners,
+            owner=given.owner,
+            all_owners=given.all_owners,
             results=kept_results(settings),
         )
         if settings.json:
             _print_json(asdict(info) for info in done)
         screen.note("reduced" if keep_archive else "pruned", count=len(done))
 
-    _work(ctx, Given(store=store, json=json, debug=debug), run)
+    _work(ctx, given.run, run)
 
 
+@sharing(all_owned)
 def usage(
     ctx: typer.Context,
+    given: Scope,
     by: Annotated[list[By] | None, typer.Option(help="Add up by this; may be given again. Default: model.")] = None,
-    owner: Owner = None,
-    all_owners: AllOwners = False,
-    store: Store = None,
-    json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Show the tokens that threads took, as providers reported them or estimated."""
 
@@ -328,7 +332,7 @@ def usage(
         from longtable.graph.spending import usage_of_threads
 
         names = [NAMES[each] for each in by or [By.model]]
-        spent = usage_of_threads(persistence, by=names, owner=owner, all_owners=all_owners)
+        spent = usage_of_threads(persistence, by=names, owner=given.owner, all_owners=given.all_owners)
         figures = ("calls", "input", "output", "cached", "reasoning", "estimated")
         if settings.json:
             _print_json({name: value for name, value in asdict(row).items() if name in (*names, *figures)} for row in spent)
@@ -338,7 +342,7 @@ def usage(
         else:
             screen.note("no_threads")
 
-    _work(ctx, Given(store=store, json=json, debug=debug), run)
+    _work(ctx, given.run, run)
 
 
 # -- inside ---------------------------------------------------------------------------------------------------------
