@@ -5,7 +5,7 @@ reads `error.code` and the attributes. A person reads `error.user_text(language)
 internals (no SQL, path, URL, key or stack).
 """
 
-from typing import ClassVar, TypedDict
+from typing import ClassVar, Literal, TypedDict
 
 
 class Reason(TypedDict):
@@ -289,10 +289,20 @@ class RecallRefusedError(LongtableError):
 # -- the database ---------------------------------------------------------------------------------------------------
 
 
+Problem = Literal["syntax", "unknown_name", "ambiguous", "type", "refused", "too_slow", "too_big", "unavailable", "other"]
+"""What is wrong with a query, whichever engine says so and in whatever words."""
+
+
 class DatabaseError(LongtableError):
     """Base of what the database side raises."""
 
     code = "database"
+    problem: Problem = "other"
+    line: int | None = None
+    """Where in the SQL as it was asked, both from 1; None where that is not known."""
+    column: int | None = None
+    nearest: tuple[str, ...] = ()
+    """Names that were probably meant, the likeliest first."""
     short: ClassVar[dict[str, str]] = {"en": "The database cannot answer this.", "zh": "数据库无法回答。"}
 
 
@@ -300,6 +310,7 @@ class DatabaseUnavailableError(DatabaseError):
     """The database is missing, unreadable, locked, or not a database of the kind its URL says."""
 
     code = "database_unavailable"
+    problem = "unavailable"
     short: ClassVar[dict[str, str]] = {"en": "The database cannot be opened.", "zh": "无法打开数据库。"}
 
 
@@ -309,19 +320,41 @@ class QueryRefusedError(DatabaseError):
     code = "query_refused"
     short: ClassVar[dict[str, str]] = {"en": "This query is not allowed: only reading is.", "zh": "不允许这个查询：只能读取。"}
 
-    def __init__(self, reason: str, *, rule: str, hint: str = "") -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        rule: str,
+        hint: str = "",
+        line: int | None = None,
+        column: int | None = None,
+        nearest: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(f"{reason}: {hint}" if hint else reason)
         self.reason, self.rule, self.hint = reason, rule, hint
+        self.problem = "syntax" if rule == "syntax" else "unknown_name" if rule == "table" else "refused"
+        self.line, self.column, self.nearest = line, column, nearest
 
 
 class QueryFailedError(DatabaseError):
-    """The database could not run the statement (unknown name, type, syntax). `hint` names the nearest names."""
+    """The database could not run the statement. `hint` says what to change."""
 
     code = "query_failed"
 
-    def __init__(self, reason: str, *, hint: str = "") -> None:
-        super().__init__(f"{reason} ({hint})" if hint else reason)
-        self.reason, self.hint = reason, hint
+    def __init__(
+        self,
+        reason: str,
+        *,
+        hint: str = "",
+        problem: Problem = "other",
+        line: int | None = None,
+        column: int | None = None,
+        nearest: tuple[str, ...] = (),
+    ) -> None:
+        place = f", at line {line}, column {column}" if line and column else ""
+        super().__init__(f"{reason}{place} ({hint})" if hint else f"{reason}{place}")
+        self.reason, self.hint, self.problem = reason, hint, problem
+        self.line, self.column, self.nearest = line, column, nearest
 
 
 class UnknownTableError(QueryRefusedError, QueryFailedError):
@@ -335,6 +368,7 @@ class QueryTimeoutError(DatabaseError):
     """The statement ran longer than allowed. Seconds."""
 
     code = "query_timeout"
+    problem = "too_slow"
 
     def __init__(self, *, limit_s: float) -> None:
         super().__init__(f"the query was stopped after {limit_s:g} s: filter or aggregate more, or raise QueryLimits.seconds")
@@ -345,6 +379,7 @@ class ConnectionWaitError(DatabaseError):
     """No connection to the server came free in time: the query never began. Seconds, and how many connections there are."""
 
     code = "connection_wait"
+    problem = "unavailable"
     short: ClassVar[dict[str, str]] = {"en": "The database is busy: try again later.", "zh": "数据库繁忙：请稍后重试。"}
 
     def __init__(self, *, waited_s: float, connections: int) -> None:
@@ -358,6 +393,7 @@ class TooManyRowsError(DatabaseError):
     """The result has more rows than allowed; nothing of it is returned."""
 
     code = "too_many_rows"
+    problem = "too_big"
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(f"the result has more than {limit:,} rows: aggregate, filter or add LIMIT")
@@ -368,6 +404,7 @@ class ResultTooLargeError(DatabaseError):
     """The result is larger than allowed (bytes), or one value or the query's memory is; nothing of it is returned."""
 
     code = "result_too_large"
+    problem = "too_big"
 
     def __init__(self, *, limit: int, what: str = "the result") -> None:
         super().__init__(f"{what} is larger than {limit:,} bytes: select fewer columns or rows")

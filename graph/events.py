@@ -5,7 +5,7 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from longtable.graph.errors import Reason
+from longtable.graph.errors import Problem, Reason
 
 
 class UsageParts(TypedDict):
@@ -131,6 +131,11 @@ class QueryFinished(TypedDict):
     not_kept: NotRequired[str]
     """Why the result store could not keep it."""
     error: NotRequired[str]
+    problem: NotRequired[Problem]
+    """What is wrong with it, whichever engine says so; then where in the SQL as asked, and what was probably meant."""
+    line: NotRequired[int]
+    column: NotRequired[int]
+    nearest: NotRequired[list[str]]
 
 
 class ChartShown(TypedDict):

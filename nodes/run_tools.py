@@ -18,7 +18,7 @@ from langgraph.types import StreamWriter
 from pydantic import ValidationError
 
 from longtable.graph.context import Context
-from longtable.graph.errors import LongtableError
+from longtable.graph.errors import DatabaseError, LongtableError
 from longtable.graph.events import ChartShown, QueryFinished, QueryStarted, ToolStarted
 from longtable.graph.state import State, layout_of, thread_of, turn_of
 from longtable.memory.rounds import MALFORMED, all_calls
@@ -162,11 +162,12 @@ class _Report:
 
     def failed(self, error: Exception) -> ToolMessage:
         code, told = _told(error, self.name)
-        self._finished("error", error=told)
-        content = compact_json({"error": {"class": code, "message": told}})
+        details = _details(error)
+        self._finished("error", error=told, **details)
+        content = compact_json({"error": {"class": code, **details, "message": told}})
         return ToolMessage(content, tool_call_id=self.id, name=self.name, status="error", id=f"tool-{self.id}-{time.time_ns():x}")
 
-    def _finished(self, status: str, **more: str) -> None:
+    def _finished(self, status: str, **more: Any) -> None:
         kind = {"type": "query_finished", "sql": self._sql()} if self.is_query else {"type": "tool_finished"}
         self.emit({**kind, "call_id": self.id, "name": self.name, "status": status, "ms": self._ms(), **more})
 
@@ -185,6 +186,14 @@ def _told(error: Exception, name: str) -> tuple[str, str]:
         faults = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors())
         return BadArgumentsError.code, f"the arguments of {name} do not fit: {faults}"
     return "tool_failed", f"{name} failed: {type(error).__name__}: {' '.join(str(error).split())[:500]}"
+
+
+def _details(error: Exception) -> dict[str, Any]:
+    """Return what is wrong with a query, where, and what was probably meant, as far as each is known."""
+    if not isinstance(error, DatabaseError):
+        return {}
+    details = {"problem": error.problem, "line": error.line, "column": error.column, "nearest": list(error.nearest)}
+    return {name: value for name, value in details.items() if value}
 
 
 def _query_finished(call_id: str, name: str, ms: int, result: QueryResult, kept: Kept) -> QueryFinished:

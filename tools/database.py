@@ -97,9 +97,10 @@ class Database:
         try:
             fetched = self._runner.run(work, seconds=self.limits.seconds, cancel=cancel)
         except QueryFailedError as error:
-            from longtable.tools.hints import with_hint
+            from longtable.tools.hints import explained
 
-            raise with_hint(error, sql=verdict.sql, dialect=self.dialect, catalog=catalog, tables=verdict.tables) from error
+            found = explained(error, asked=sql, ran=verdict.sql, dialect=self.dialect, catalog=catalog, tables=verdict.tables)
+            raise found from error
         ms = round((time.monotonic() - started) * 1000)
         return QueryResult(verdict.sql, fetched.columns, fetched.types, fetched.rows, len(fetched.rows), ms)
 

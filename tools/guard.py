@@ -17,6 +17,7 @@ from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, longest_series
 from longtable.tools.guard_postgres import as_postgres_has_it, check_postgres, check_tokens
 from longtable.tools.nodes_allowed import QUERIES, SYNTAX_FUNCTIONS, allowed_node
+from longtable.tools.places import place_of
 from longtable.tools.refusal import RefusedError
 from longtable.tools.scope import is_cte, written_name
 
@@ -36,13 +37,17 @@ class Verdict:
     hint: str = ""
     sql: str = ""
     tables: tuple[str, ...] = ()
+    place: tuple[int, int] | None = None
+    """Line and column of what was refused, from 1, where that is one spot of the text."""
+    nearest: tuple[str, ...] = ()
 
     def raise_if_refused(self) -> None:
         """Raise `QueryRefusedError`, or `UnknownTableError` when a table is not there or cannot be seen."""
         if self.allowed:
             return
         kind = UnknownTableError if self.rule == "table" else QueryRefusedError
-        raise kind(self.reason, rule=self.rule, hint=self.hint)
+        line, column = self.place or (None, None)
+        raise kind(self.reason, rule=self.rule, hint=self.hint, line=line, column=column, nearest=self.nearest)
 
 
 def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
@@ -56,7 +61,7 @@ def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
         tables = sorted({table.name for node in second.find_all(exp.Table) if (table := _resolved(node, dialect, catalog))})
         return Verdict(True, sql=rendered, tables=tuple(tables))
     except RefusedError as refused:
-        return Verdict(False, refused.rule, refused.reason, refused.hint)
+        return Verdict(False, refused.rule, refused.reason, refused.hint, place=refused.place, nearest=refused.nearest)
     except RecursionError:
         return Verdict(False, "depth", "the SQL is nested too deeply", "write it with fewer nested brackets")
 
@@ -82,7 +87,7 @@ def _parse(sql: str, dialect: str) -> exp.Expr:
     try:
         trees = [tree for tree in parse(sql, dialect=dialect) if tree is not None and not isinstance(tree, exp.Semicolon)]
     except ParseError as error:
-        raise RefusedError("syntax", _parse_message(error), f"send one {dialect} SELECT") from error
+        raise RefusedError("syntax", _parse_message(error), f"send one {dialect} SELECT", place=_parse_place(error)) from error
     except SqlglotError as error:
         raise RefusedError("syntax", f"the SQL cannot be read: {_first_line(error)}", f"send one {dialect} SELECT") from error
     if not trees:
@@ -94,9 +99,16 @@ def _parse(sql: str, dialect: str) -> exp.Expr:
 
 def _parse_message(error: ParseError) -> str:
     detail = error.errors[0] if error.errors else {}
-    place = f" at line {detail['line']}, column {detail['col']}" if detail.get("line") else ""
+    found = _parse_place(error)
+    place = f" at line {found[0]}, column {found[1]}" if found else ""
     near = f", near {str(detail['highlight'])[:40]!r}" if detail.get("highlight") else ""
     return f"syntax error{place}{near}: {str(detail.get('description') or _first_line(error)).rstrip('.')}"
+
+
+def _parse_place(error: ParseError) -> tuple[int, int] | None:
+    detail = error.errors[0] if error.errors else {}
+    # sqlglot gives the column where the word ends.
+    return (detail["line"], max(1, detail["col"] - len(str(detail.get("highlight") or " ")) + 1)) if detail.get("line") else None
 
 
 def _render(tree: exp.Expr, dialect: str) -> str:
@@ -118,26 +130,27 @@ _MENDED = {"sqlite": _as_sqlite_has_it, "postgres": as_postgres_has_it}
 
 def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
     if isinstance(node, exp.Table):
-        _check_table(node, dialect, catalog)
+        _check_table(node, sql, dialect, catalog)
     elif isinstance(node, exp.Func) and type(node) not in SYNTAX_FUNCTIONS:
         _check_function(node, sql, dialect, catalog)
     elif not allowed_node(node):
         raise RefusedError("construct", f"{_label(node)} is not allowed in a query", "only reading is allowed: send a plain SELECT")
 
 
-def _check_table(node: exp.Table, dialect: str, catalog: Catalog) -> None:
+def _check_table(node: exp.Table, sql: str, dialect: str, catalog: Catalog) -> None:
     if isinstance(node.this, exp.Func) or (node.this is None and node.args.get("rows_from")):
         return  # its name is checked when the walk comes to it
     if not isinstance(node.this, exp.Identifier) or isinstance(node.args.get("catalog"), exp.Dot):
         raise RefusedError("construct", "a table must be given by its name", "see list_tables for the names")
     if is_cte(node, dialect) or _resolved(node, dialect, catalog) is not None:
         return
-    name = node.name
+    name, place = node.name, place_of(node.this, sql)
     close = catalog.nearest_tables(name)
     if dialect == "postgres" and (same := _other_case(node, catalog)) is not None:
-        raise RefusedError("table", f"there is no table {name!r} to read", f"a name with capitals needs its quotes: {same.sql_name}")
+        hint = f"a name with capitals needs its quotes: {same.sql_name}"
+        raise RefusedError("table", f"there is no table {name!r} to read", hint, place=place, nearest=[same.sql_name])
     hint = f"nearest tables: {', '.join(close)}" if close else "see list_tables for the tables"
-    raise RefusedError("table", f"there is no table {name!r} to read", hint)
+    raise RefusedError("table", f"there is no table {name!r} to read", hint, place=place, nearest=close)
 
 
 def _other_case(node: exp.Table, catalog: Catalog) -> Table | None:
@@ -165,6 +178,8 @@ def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) ->
         "function",
         f"the function {name!r} is not allowed{where}",
         f"nearest functions: {', '.join(close)}" if close else "use another function",
+        place=place_of(node, sql),
+        nearest=close,
     )
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import duckdb
 
-from longtable.graph.errors import DatabaseUnavailableError, UnknownTableError
+from longtable.graph.errors import DatabaseUnavailableError, QueryFailedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Column, Table, quoted
 from longtable.tools.database import QueryLimits, QueryResult
 from longtable.tools.engines.base import Fetched
 from longtable.tools.engines.duckdb import DuckdbSession
 from longtable.tools.guard import check
+from longtable.tools.hints import explained
 from longtable.tools.parquet import literal
 from longtable.tools.result_meta import ResultMeta
 from longtable.tools.running import Cancel, Runner, Stop
@@ -30,12 +31,14 @@ def run_over_handles(
 ) -> QueryResult:
     """Check one SELECT against these handles, and run it over their files; `path_of` raises for a result that is gone."""
     started = time.monotonic()
-    verdict = check(sql, dialect="duckdb", catalog=Catalog(tuple(map(_table, metas.values())), frozenset({"memory"})))
+    catalog = Catalog(tuple(map(_table, metas.values())), frozenset({"memory"}))
+    verdict = check(sql, dialect="duckdb", catalog=catalog)
     try:
         verdict.raise_if_refused()
     except UnknownTableError as error:
         known = ", ".join(list(metas)[-10:]) or "no results yet"
-        raise UnknownTableError(error.reason, rule=error.rule, hint=f"the tables here are the handles of results: {known}") from error
+        hint = f"the tables here are the handles of results: {known}"
+        raise UnknownTableError(error.reason, rule=error.rule, hint=hint, line=error.line, column=error.column) from error
     paths = {handle: path_of(handle) for handle in verdict.tables}
 
     def work(stop: Stop) -> Fetched:
@@ -46,7 +49,10 @@ def run_over_handles(
             finally:
                 stop.watch(None)
 
-    fetched = runner.run(work, seconds=limits.seconds, cancel=cancel)
+    try:
+        fetched = runner.run(work, seconds=limits.seconds, cancel=cancel)
+    except QueryFailedError as error:
+        raise explained(error, asked=sql, ran=verdict.sql, dialect="duckdb", catalog=catalog, tables=verdict.tables) from error
     ms = round((time.monotonic() - started) * 1000)
     return QueryResult(verdict.sql, fetched.columns, fetched.types, fetched.rows, len(fetched.rows), ms)
 

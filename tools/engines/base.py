@@ -8,7 +8,7 @@ from pathlib import Path
 from sys import getsizeof
 from typing import Protocol
 
-from longtable.graph.errors import DatabaseUnavailableError, ResultTooLargeError, TooManyRowsError
+from longtable.graph.errors import DatabaseUnavailableError, Problem, QueryFailedError, ResultTooLargeError, TooManyRowsError
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.running import Stop, StoppedError
 from longtable.tools.settings import QueryLimits
@@ -26,6 +26,14 @@ class Fetched:
     columns: tuple[str, ...]
     types: tuple[str, ...]
     rows: list[Row]
+
+
+class FailedAtError(QueryFailedError):
+    """A query failed at a character of the text that ran, from 0, or near a word; `tools.hints` says where that is as asked."""
+
+    def __init__(self, reason: str, *, problem: Problem, offset: int | None = None, word: str = "") -> None:
+        super().__init__(reason, problem=problem)
+        self.offset, self.word = offset, word
 
 
 class Session(Protocol):

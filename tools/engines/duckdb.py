@@ -17,12 +17,12 @@ from sqlglot import exp, parse_one
 from longtable.graph.errors import (
     DatabaseUnavailableError,
     LongtableError,
-    QueryFailedError,
+    Problem,
     QueryRefusedError,
     ResultTooLargeError,
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
-from longtable.tools.engines.base import Fetched, check_file, collect
+from longtable.tools.engines.base import FailedAtError, Fetched, check_file, collect
 from longtable.tools.engines.duckdb_catalog import reflect
 from longtable.tools.running import Stop, StoppedError
 from longtable.tools.settings import QueryLimits
@@ -152,7 +152,7 @@ class DuckdbSession:
             finally:
                 self.cursor.execute("ROLLBACK")
         except (duckdb.Error, MemoryError) as error:
-            raise self._translate(error) from error
+            raise self._translate(error, sql) from error
         return Fetched(tuple(str(entry[0]) for entry in entries), tuple(str(entry[1]) for entry in entries), rows)
 
     def interrupt(self) -> None:
@@ -178,7 +178,7 @@ class DuckdbSession:
             plan = self.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()
             return [f".{fold(name)}" for name in _tables_of_plan(json.loads(plan[0][1]))]
 
-    def _translate(self, error: Exception) -> LongtableError | StoppedError:
+    def _translate(self, error: Exception, sql: str) -> LongtableError | StoppedError:
         if isinstance(error, duckdb.InterruptException):
             return StoppedError()
         if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
@@ -187,7 +187,7 @@ class DuckdbSession:
             return QueryRefusedError("the database refused the statement", rule="engine", hint="only its own tables can be read")
         if isinstance(error, duckdb.IOException | duckdb.FatalException | duckdb.InternalException):
             return DatabaseUnavailableError(f"the DuckDB database cannot be read: {first_line(error)}")
-        return QueryFailedError(_with_place(str(error)))
+        return _failed(error, sql)
 
 
 def _readable(name: str, readable: frozenset[str]) -> bool:
@@ -217,11 +217,32 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().split("\n", 1)[0]
 
 
-def _with_place(text: str) -> str:
+def _failed(error: Exception, sql: str) -> FailedAtError:
     """Keep the message's first line and the place it points at; what lies between may name tables nobody may see."""
+    text = str(error)
     first = re.split(r"\s*Did you mean|\s*Candidate", text.strip().split("\n", 1)[0])[0]
     place = re.search(r"LINE (\d+): (.*)\n( *)\^", text)
-    if place is None:
-        return first
-    label = len(f"LINE {place[1]}: ")
-    return f"{first} (line {place[1]}, near {place[2][max(0, len(place[3]) - label) :][:40].strip()!r})"
+    offset = None
+    if place is not None:
+        label = len(f"LINE {place[1]}: ")
+        near = place[2][max(0, len(place[3]) - label) :].rstrip(".")
+        line = sql.split("\n")[int(place[1]) - 1] if int(place[1]) <= sql.count("\n") + 1 else ""
+        # A long line is shown in part, between dots: what stands at the mark is looked for instead.
+        at = max(0, len(place[3]) - label) if line.startswith(place[2]) else line.find(near) if line.count(near) == 1 else -1
+        offset = at + sum(len(part) + 1 for part in sql.split("\n")[: int(place[1]) - 1]) if at >= 0 else None
+    return FailedAtError(first, problem=_problem(error, first), offset=offset)
+
+
+_TYPES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.TypeMismatchException, duckdb.InvalidTypeException)
+
+
+def _problem(error: Exception, text: str) -> Problem:
+    if isinstance(error, duckdb.ParserException | duckdb.SyntaxException):
+        return "syntax"
+    if isinstance(error, _TYPES) or re.search(r"No function matches|Cannot (compare|mix|cast)|explicit type cast|Could not convert", text):
+        return "type"
+    if re.search(r"[Aa]mbiguous", text):
+        return "ambiguous"
+    if isinstance(error, duckdb.CatalogException) or re.search(r"not found|does not (have|exist)", text):
+        return "unknown_name"
+    return "other"

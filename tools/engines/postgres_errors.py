@@ -8,10 +8,12 @@ import psycopg
 from longtable.graph.errors import (
     DatabaseUnavailableError,
     LongtableError,
+    Problem,
     QueryFailedError,
     QueryRefusedError,
     ResultTooLargeError,
 )
+from longtable.tools.engines.base import FailedAtError
 from longtable.tools.growth import OVER
 from longtable.tools.running import StoppedError
 from longtable.tools.settings import QueryLimits
@@ -53,12 +55,18 @@ def _translate(error: psycopg.Error, limits: QueryLimits, sql: str, before: int,
         return QueryFailedError("the query was cancelled on the server by someone else", hint="ask again")
     if state.startswith(_GONE) or (isinstance(error, psycopg.OperationalError) and not state):
         return DatabaseUnavailableError(f"the PostgreSQL server cannot be asked: {text}")
-    return QueryFailedError(text + _place(error, sql, before))
-
-
-def _place(error: psycopg.Error, sql: str, before: int) -> str:
     position = error.diag.statement_position
     at = int(position) - 1 - before if position else -1
-    if not 0 <= at < len(sql):
-        return ""
-    return f" (line {sql.count(chr(10), 0, at) + 1}, near {sql[at : at + 40].split(chr(10))[0].strip()!r})"
+    return FailedAtError(text, problem=_problem(state, text), offset=at if 0 <= at < len(sql) else None)
+
+
+_PROBLEMS: dict[str, Problem] = {
+    "42601": "syntax", "42703": "unknown_name", "42P01": "unknown_name", "42704": "unknown_name", "3F000": "unknown_name",
+    "42702": "ambiguous", "42725": "ambiguous", "42804": "type", "42846": "type", "42P18": "type", "42P22": "type", "42883": "type",
+    "22P02": "type", "22007": "type", "22008": "type", "22003": "type", "22018": "type",
+}  # fmt: skip
+
+
+def _problem(state: str, text: str) -> Problem:
+    # A function of no arguments that fit is a matter of types; the names that may be called are known to the AST wall.
+    return _PROBLEMS.get(state, "syntax" if "syntax error" in text else "other")

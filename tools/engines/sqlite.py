@@ -1,5 +1,6 @@
 """SQLite behind its own wall: read-only, capped, an authorizer that names what may be read, a deadline inside."""
 
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -12,12 +13,12 @@ from urllib.parse import quote
 from longtable.graph.errors import (
     DatabaseError,
     DatabaseUnavailableError,
-    QueryFailedError,
+    Problem,
     QueryRefusedError,
     ResultTooLargeError,
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
-from longtable.tools.engines.base import Fetched, Row, check_file, collect
+from longtable.tools.engines.base import FailedAtError, Fetched, Row, check_file, collect
 from longtable.tools.engines.sqlite_catalog import reflect, shadow_tables, virtual_tables
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.running import Stop, StoppedError
@@ -263,9 +264,33 @@ def _translate(error: sqlite3.Error, value_bytes: int) -> DatabaseError | Stoppe
         return DatabaseUnavailableError("the database is locked by another program: wait until that has finished, then ask again")
     if any(sign in text for sign in ("not authorized", "authorization denied", "prohibited")):
         return QueryRefusedError("the database refused the statement", rule="engine", hint="only the tables of the catalogue can be read")
-    if any(sign in text for sign in ("not a database", "malformed", "unable to open", "disk I/O", "readonly", "unsupported file format")):
+    if any(
+        sign in text
+        for sign in (
+            "not a database",
+            "disk image",
+            "malformed database",
+            "unable to open",
+            "disk I/O",
+            "readonly",
+            "unsupported file format",
+        )
+    ):
         return DatabaseUnavailableError(f"the SQLite database cannot be read: {text}")
-    return QueryFailedError(text)
+    word = re.match(r'near "(.+)": ', text)
+    return FailedAtError(text, problem=_problem(text), word=word[1] if word else "")
+
+
+_PROBLEMS: tuple[tuple[str, Problem], ...] = (
+    (r"no such|unknown table", "unknown_name"),
+    (r"ambiguous column", "ambiguous"),
+    (r"syntax error|incomplete input|unrecognized token", "syntax"),
+    (r"datatype mismatch|wrong number of arguments|malformed JSON|integer overflow", "type"),
+)
+
+
+def _problem(text: str) -> Problem:
+    return next((problem for pattern, problem in _PROBLEMS if re.search(pattern, text)), "other")
 
 
 def _folded(value: str | None) -> str | None:

@@ -1,0 +1,79 @@
+"""What is wrong with a query is told as data, the same on all engines: what kind of fault, where as it was asked, what was meant."""
+
+from pathlib import Path
+
+import pytest
+
+from longtable.graph.errors import DatabaseError, ResultTooLargeError
+from longtable.tools.database import Database, QueryLimits
+from tests.tools.databases import Place, open_at
+
+FAULTS: list[tuple[str, str, tuple[int, int] | None, tuple[str, ...]]] = [
+    ("SELECT name\nFORM people WHERE x", "syntax", (2, 6), ()),
+    ("SELECT * FROM people WHERE (id = 1", "syntax", (1, 34), ()),
+    ("SELECT id\n  FROM peple", "unknown_name", (2, 8), ("people",)),
+    ("SELECT id,\n  salry FROM people", "unknown_name", (2, 3), ("salary",)),
+    ("SELECT b.name, p.salry FROM people p JOIN people b ON b.id = p.boss_id", "unknown_name", (1, 18), ("salary",)),
+    ("SELECT name FROM people p /* all */ ,\n people q", "ambiguous", (1, 8), ()),
+    ("DELETE FROM people", "refused", None, ()),
+    ("SELECT lenght(name) FROM people", "refused", (1, 8), ("length",)),
+    ("SELECT n FROM numbers UNION SELECT n, n FROM numbers", "other", None, ()),
+]
+
+
+@pytest.mark.parametrize(("sql", "problem", "place", "nearest"), FAULTS)
+def test_an_error_tells_its_class_its_place_and_the_nearest_names(
+    sql: str, problem: str, place: tuple[int, int] | None, nearest: tuple[str, ...], database: Database
+) -> None:
+    with pytest.raises(DatabaseError) as caught:
+        database.run(sql)
+    error = caught.value
+    assert error.problem == ("syntax" if problem == "other" and database.dialect == "postgres" else problem)
+    if place is not None:
+        assert (error.line, error.column) == place
+    assert error.nearest[: len(nearest)] == nearest
+
+
+@pytest.mark.parametrize(
+    ("sql", "place"),
+    [
+        ("SELECT name,\n name + 1 FROM people", None),
+        ("SELECT id FROM people\nWHERE id = 'abc'", (2, 12)),
+        ("SELECT round(name, name) FROM people", None),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_a_value_of_the_wrong_type_is_told_as_one(
+    sql: str, place: tuple[int, int] | None, dialect: str, databases: dict[str, Database]
+) -> None:
+    with pytest.raises(DatabaseError) as caught:
+        databases[dialect].run(sql)
+    assert caught.value.problem == "type"
+    assert place is None or (caught.value.line, caught.value.column) == place
+
+
+def test_an_argument_that_is_no_json_is_a_type_error_in_sqlite(databases: dict[str, Database]) -> None:
+    with pytest.raises(DatabaseError) as caught:
+        databases["sqlite"].run("SELECT json_extract(name, '$.a') FROM people")
+    assert caught.value.problem == "type"
+
+
+@pytest.mark.parametrize(
+    ("limits", "sql", "problem"),
+    [
+        (QueryLimits(seconds=0.2), "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d", "too_slow"),
+        (QueryLimits(rows=3), "SELECT n FROM numbers", "too_big"),
+    ],
+)
+def test_what_is_too_much_is_told_as_slow_or_big(
+    limits: QueryLimits, sql: str, problem: str, dialect: str, files: dict[str, Place]
+) -> None:
+    with open_at(files[dialect], limits=limits) as database, pytest.raises(DatabaseError) as caught:
+        database.run(sql)
+    assert caught.value.problem == problem
+
+
+def test_a_result_over_its_bytes_is_too_big(paths: dict[str, Path]) -> None:
+    with open_at(paths["duckdb"], limits=QueryLimits(bytes=1_000)) as database, pytest.raises(ResultTooLargeError) as caught:
+        database.run("SELECT n, n, n FROM numbers")
+    assert caught.value.problem == "too_big"

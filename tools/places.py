@@ -1,0 +1,66 @@
+"""Say where in a query something stands: line and column of the text as it was asked, though the engine read another.
+
+What runs is written anew from the checked tree, so an engine's place is a place in a text that nobody sent.
+"""
+
+from sqlglot import Token, exp, tokenize
+from sqlglot.errors import SqlglotError
+
+from longtable.tools.catalog import fold
+
+Place = tuple[int, int]
+"""Line and column, both from 1."""
+
+
+def line_and_column(sql: str, offset: int) -> Place:
+    """Return the place of a character, counted from 0."""
+    return sql.count("\n", 0, offset) + 1, offset - sql.rfind("\n", 0, offset)
+
+
+def place_of(node: exp.Expr, sql: str) -> Place | None:
+    """Return where a node of this text's tree begins, None for one that has no place of its own."""
+    start = node.meta.get("start")
+    return line_and_column(sql, start) if isinstance(start, int) and start < len(sql) else None
+
+
+def place_of_column(name: str, tree: exp.Expr, sql: str) -> Place | None:
+    """Return where a column is first named, `name` as the engine writes it: with its table where the text says one."""
+    table, _, column = name.rpartition(".")
+    found = None
+    for node in tree.find_all(exp.Column, bfs=False):
+        if fold(node.name) != fold(column.strip('"')) or not isinstance(node.this, exp.Identifier):
+            continue
+        if fold(node.table) == fold(table.strip('"')):
+            return place_of(node.this, sql)
+        found = found or place_of(node.this, sql)
+    return found
+
+
+def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | None:
+    """Return where the word at `offset` of the text that ran stands in the text that was asked.
+
+    The same word may stand there several times: it is counted, and none is returned where the counts differ.
+    """
+    try:
+        run_tokens, asked_tokens = tokenize(ran, dialect=dialect), tokenize(asked, dialect=dialect)
+    except SqlglotError:
+        return None
+    at = next((token for token in run_tokens if token.start <= offset <= token.end), None)
+    if at is None:
+        return None
+    same = [token.start for token in run_tokens if _word(token) == _word(at)]
+    there = [token.start for token in asked_tokens if _word(token) == _word(at)]
+    return line_and_column(asked, there[same.index(at.start)]) if len(same) == len(there) else None
+
+
+def place_of_word(word: str, asked: str, dialect: str) -> Place | None:
+    """Return where a word stands that the text holds once."""
+    try:
+        found = [token.start for token in tokenize(asked, dialect=dialect) if fold(token.text) == fold(word)]
+    except SqlglotError:
+        return None
+    return line_and_column(asked, found[0]) if len(found) == 1 else None
+
+
+def _word(token: Token) -> tuple[object, str]:
+    return token.token_type, fold(token.text)
