@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from longtable.graph.build import build_graph as build_graph
     from longtable.graph.context import Context as Context
+    from longtable.graph.embedding import as_node as as_node
+    from longtable.graph.embedding import as_tool as as_tool
     from longtable.graph.errors import ConfigError as ConfigError
     from longtable.graph.errors import LongtableError as LongtableError
     from longtable.graph.operations import delete_thread as delete_thread
@@ -38,6 +40,8 @@ _HOMES = {
     "Persistence": "longtable.graph.persistence",
     "ResultStore": "longtable.tools.results",
     "State": "longtable.graph.state",
+    "as_node": "longtable.graph.embedding",
+    "as_tool": "longtable.graph.embedding",
     "build_graph": "longtable.graph.build",
     "delete_thread": "longtable.graph.operations",
     "import_thread": "longtable.graph.operations",

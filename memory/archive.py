@@ -11,6 +11,8 @@ from longtable.memory.stamps import marks_of
 NAMESPACE = ("longtable", "archive")
 BATCH = 1_000
 """Items of one store call: SQLite binds 32,766 values a statement at most, PostgreSQL 65,535, and a put takes five."""
+NODE = "\x1f"
+"""Between a thread's id and the node of another graph whose memory it is."""
 DIGITS = 9
 """Of a key, so that keys sort as their numbers do."""
 TEXT_CHARS = 4_000
@@ -48,12 +50,17 @@ class Shelf(Protocol):
 
 
 def namespace_of(thread_id: str) -> Namespace:
-    """Return where a thread's originals are: one namespace a thread. A store takes no dot and no empty name in it."""
-    return (*NAMESPACE, label(thread_id))
+    """Return where a thread's originals are: one namespace a thread, below it those of its nodes."""
+    return (*NAMESPACE, *labels(thread_id))
+
+
+def labels(thread_id: str) -> Namespace:
+    """Return a thread's id, or that of a node in another graph's thread, as the end of a namespace."""
+    return tuple(label(part) for part in thread_id.split(NODE))
 
 
 def label(thread_id: str) -> str:
-    """Return a thread's id as a store takes it in a namespace."""
+    """Return a thread's id as a store takes it in a namespace: no dot, and no empty name."""
     return thread_id.replace("%", "%25").replace(".", "%2E") or "%"
 
 

@@ -19,7 +19,7 @@ from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError, Reason
 from longtable.graph.events import ContextCompactionSkipped, ContextCompressed
 from longtable.graph.state import State, layout_of, turn_of
-from longtable.memory.archive import apage, label, page
+from longtable.memory.archive import NODE, apage, labels, page
 from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, needs_originals
 from longtable.memory.plan import Fold, When, plan_fold
 from longtable.memory.summary import Numbered
@@ -203,12 +203,18 @@ def concluded(state: State, outcome: Outcome | None, runtime: Runtime[Context], 
 
 
 def thread_id_of(runtime: Runtime[Context]) -> str | None:
-    """Return the id of the thread a run works on, None where it has none."""
-    return runtime.execution_info.thread_id if runtime.execution_info else None
+    """Return the id under which a run's thread keeps what is outside its checkpoints, None where it has none.
+
+    A node of another graph has its own below the thread's.
+    """
+    info = runtime.execution_info
+    if info is None or info.thread_id is None:
+        return None
+    return NODE.join([info.thread_id, *(part.split(":")[0] for part in info.checkpoint_ns.split("|")[:-1])])
 
 
 def _place(plan: Plan) -> tuple[str, ...]:
-    return (*NAMESPACE, label(plan.thread_id))
+    return (*NAMESPACE, *labels(plan.thread_id))
 
 
 def _stored(item: Any) -> dict[str, Any] | None:

@@ -72,7 +72,8 @@ class Ingest:
             return _refused(new, before, error)
         now = self.clock().isoformat(timespec="seconds")
         stamped = [stamp(message, turn=number + 1, time=now) for message in new]
-        if runtime.store is not None and thread_id:
+        embedded = runtime.execution_info is not None and "|" in runtime.execution_info.checkpoint_ns  # the thread is another graph's
+        if runtime.store is not None and thread_id and not embedded:
             first, model = stamped[-1].text, str(brief.get("model") or "")
             open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now)
         # The breaker outlives the turn: a fold that failed is not tried again at every message.

@@ -1,0 +1,252 @@
+"""The conversation inside other graphs: as a node with its own memory, and as a tool of an agent."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command, interrupt
+from typing_extensions import TypedDict
+
+from longtable.graph import CompactionPolicy, ConfigError, Context, build_graph, delete_thread, open_persistence
+from longtable.graph.embedding import as_node, as_tool
+from longtable.graph.errors import WrongRoleError
+from tests.support.models import ScriptedModel, call
+
+CONTEXT = Context(model_limit=8_000)
+T: RunnableConfig = {"configurable": {"thread_id": "t"}}
+Parent = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Talk(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+class Form(TypedDict, total=False):
+    ask: str
+    told: str
+
+
+def numbered(messages: Sequence[BaseMessage]) -> AIMessage:
+    """Answer with the human messages in view."""
+    return AIMessage(" ".join(str(m.text) for m in messages if m.type == "human"))
+
+
+def parent(node: Any, saver: Any = None, *, before: Any = None, schema: type = Talk, store: Any = None, **options: Any) -> Parent:
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(schema, **options)
+    builder.add_node("before", before or (lambda state: {}))
+    builder.add_node("analyst", node)
+    builder.add_edge(START, "before")
+    builder.add_edge("before", "analyst")
+    builder.add_edge("analyst", END)
+    return builder.compile(checkpointer=saver, store=store)
+
+
+def say(text: str) -> dict[str, Any]:
+    return {"messages": [HumanMessage(text, id=text)]}
+
+
+def texts(values: Any) -> list[str]:
+    return [str(m.text) for m in values["messages"]]
+
+
+def test_a_node_remembers_turns_under_a_parent_that_has_none_of_its_keys() -> None:
+    model = ScriptedModel(say=numbered)
+    app = parent(as_node(build_graph(model=model)), InMemorySaver(), context_schema=Context)
+    for text in ("a", "b", "c"):
+        values = app.invoke(say(text), T, context=CONTEXT)
+    assert texts(values) == ["a", "a", "b", "a b", "c", "a b c"]
+    assert [len(sent) for sent in model.sent] == [2, 4, 6]  # its own memory, each message once
+    other = app.invoke(say("x"), {"configurable": {"thread_id": "other"}}, context=CONTEXT)
+    assert texts(other) == ["x", "x"]
+
+
+def test_a_node_remembers_turns_when_awaited() -> None:
+    async def run() -> list[str]:
+        app = parent(as_node(build_graph(model=ScriptedModel(say=numbered)), context=CONTEXT), InMemorySaver())
+        for text in ("a", "b"):
+            values = await app.ainvoke(say(text), T)
+        past = [s async for s in app.aget_state_history(T) if texts(s.values) == ["a", "a"] and not s.next]
+        back = await app.ainvoke(say("c"), past[0].config)
+        start = [s async for s in app.aget_state_history(T) if not s.values.get("messages")]
+        return [texts(values)[-1], texts(back)[-1], texts(await app.ainvoke(say("d"), start[-1].config))[-1]]
+
+    assert asyncio.run(run()) == ["a b", "a c", "d"]
+
+
+def test_the_memory_follows_a_parent_that_goes_back_in_time() -> None:
+    app = parent(as_node(build_graph(model=ScriptedModel(say=numbered)), context=CONTEXT), InMemorySaver())
+    for text in ("a", "b"):
+        app.invoke(say(text), T)
+    past = next(s for s in app.get_state_history(T) if texts(s.values) == ["a", "a"] and not s.next)
+    assert texts(app.invoke(say("c"), past.config)) == ["a", "a", "c", "a c"]
+    assert texts(app.invoke(say("d"), T))[-1] == "a c d"
+    start = [s for s in app.get_state_history(T) if not s.values.get("messages")][-1]
+    assert texts(app.invoke(say("e"), start.config)) == ["e", "e"]
+
+
+@pytest.mark.parametrize("where", ["before", "model"])
+def test_a_parent_that_failed_in_mid_turn_is_resumed_and_the_question_is_answered_once(where: str) -> None:
+    failing: list[str] = []
+
+    def fail(here: str) -> None:
+        if failing == [here]:
+            failing.clear()
+            raise RuntimeError("down")
+
+    def answer(messages: Sequence[BaseMessage]) -> AIMessage:
+        fail("model")
+        return numbered(messages)
+
+    node = as_node(build_graph(model=ScriptedModel(say=answer)), context=CONTEXT)
+
+    class Failing:
+        def __call__(self, state: Talk) -> Any:
+            fail("before")
+            return node.invoke(state)
+
+    app = parent(Failing(), InMemorySaver())
+    app.invoke(say("a"), T)
+    failing.append(where)
+    with pytest.raises(RuntimeError):
+        app.invoke(say("b"), T)
+    assert texts(app.invoke(None, T)) == ["a", "a", "b", "a b"]
+    failing.append(where)
+    with pytest.raises(RuntimeError):
+        app.invoke(say("c"), T)
+    assert texts(app.invoke(say("d"), T))[-1] == "a b c d"  # not resumed, asked on: nothing of what was said is lost
+
+
+def test_an_interrupt_of_a_tool_inside_reaches_the_parents_caller_and_its_answer_comes_back() -> None:
+    @tool
+    def confirm(what: str) -> str:
+        """Ask a person."""
+        return str(interrupt({"please": what}))
+
+    def answer(messages: Sequence[BaseMessage]) -> AIMessage:
+        return AIMessage(f"they said {messages[-1].text}") if messages[-1].type == "tool" else call("confirm", what="this")
+
+    app = parent(as_node(build_graph(model=ScriptedModel(say=answer), tools=[confirm]), context=CONTEXT), InMemorySaver())
+    asked = app.invoke(say("may I?"), T)
+    assert [i.value for i in asked["__interrupt__"]] == [{"please": "this"}]
+    assert texts(app.invoke(Command(resume="yes"), T))[-1] == "they said yes"
+
+
+def test_text_keys_of_a_parent_are_mapped() -> None:
+    app = parent(
+        as_node(build_graph(model=ScriptedModel(say=numbered)), question="ask", answer="told", context=CONTEXT),
+        InMemorySaver(),
+        schema=Form,
+    )
+    assert [app.invoke({"ask": text}, T)["told"] for text in ("a", "b")] == ["a", "a b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "told"),
+    [
+        ({}, {"ask": "a"}, "'messages' of the parent's state, found ask"),
+        ({"messages": "chat"}, {"ask": "a"}, "'chat'"),
+        ({"question": "ask", "answer": "reply"}, {"ask": "a"}, "answer='reply'"),
+        ({"question": "what", "answer": "told"}, {"ask": "a"}, "question='what'"),
+    ],
+)
+def test_a_parent_without_the_keys_gets_a_clear_error(options: dict[str, str], given: dict[str, str], told: str) -> None:
+    app = parent(as_node(build_graph(model=ScriptedModel(say=numbered)), context=CONTEXT, **options), InMemorySaver(), schema=Form)
+    with pytest.raises(ConfigError, match=told):
+        app.invoke(given, T)
+
+
+def test_a_question_key_without_an_answer_key_is_refused_when_built() -> None:
+    with pytest.raises(ConfigError, match="answer="):
+        as_node(build_graph(model=ScriptedModel(say=numbered)), question="ask")
+
+
+def test_what_other_agents_said_is_passed_on_and_their_calls_are_not() -> None:
+    model = ScriptedModel(say=numbered)
+
+    def plan(state: Talk) -> Any:
+        asked = call("look_up", x=1)
+        return {"messages": [asked, ToolMessage("secret", tool_call_id=asked.tool_calls[0]["id"]), AIMessage("plan: count")]}
+
+    app = parent(as_node(build_graph(model=model), context=CONTEXT), InMemorySaver(), before=plan)
+    app.invoke(say("how many?"), T)
+    assert [(m.type, str(m.text)) for m in model.sent[0][1:]] == [("ai", "plan: count"), ("human", "how many?")]
+    with pytest.raises(WrongRoleError):  # nobody asked anything since
+        app.invoke({"messages": []}, T)
+
+
+def test_two_nodes_in_one_parent_keep_apart_and_hear_each_other() -> None:
+    first, second = ScriptedModel(say=numbered), ScriptedModel(say=lambda m: AIMessage(str(len(m) - 1)))
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(Talk)
+    builder.add_node("a", as_node(build_graph(model=first), name="a", context=CONTEXT))
+    builder.add_node("b", as_node(build_graph(model=second), name="b", context=CONTEXT))
+    builder.add_edge(START, "a")
+    builder.add_edge("a", "b")
+    app = builder.compile(checkpointer=InMemorySaver())
+    for text in ("x", "y"):
+        values = app.invoke(say(text), T)
+    assert texts(values) == ["x", "x", "2", "y", "x y", "5"]
+    assert [str(m.text) for m in first.sent[1][1:]] == ["x", "x", "2", "y"]
+
+
+def test_without_a_checkpointer_a_node_reads_the_parents_messages() -> None:
+    app = parent(as_node(build_graph(model=ScriptedModel(say=numbered)), context=CONTEXT))
+    values = app.invoke(say("a"))
+    assert texts(app.invoke({"messages": [*values["messages"], HumanMessage("b")]}))[-1] == "a b"
+
+
+@dataclass(frozen=True)
+class Theirs:
+    model_limit: int = 8_000
+    tenant: str = "x"
+
+
+def test_the_parents_context_gives_the_fields_it_has() -> None:
+    app = parent(as_node(build_graph(model=ScriptedModel(say=numbered))), InMemorySaver(), context_schema=Theirs)
+    assert texts(app.invoke(say("a"), T, context=Theirs())) == ["a", "a"]
+    made = as_node(build_graph(model=ScriptedModel(say=numbered)), context=lambda theirs: Context(model_limit=theirs.model_limit))
+    assert texts(parent(made, InMemorySaver(), context_schema=Theirs).invoke(say("a"), T, context=Theirs()))[-1] == "a"
+
+
+def test_an_embedded_thread_folds_and_retires_in_the_parents_store_and_is_not_listed(tmp_path: Path) -> None:
+    policy = CompactionPolicy(retire_after=12, keep_rounds=2, min_messages=4, min_new_messages=1)
+    model = ScriptedModel(say=lambda messages: AIMessage("so it is"))
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
+        node = as_node(build_graph(model=model, policy=policy), context=Context(model_limit=2_500))
+        app = parent(node, kept.checkpointer, store=kept.store)
+        for n in range(40):
+            values = app.invoke(say(f"question {n}" + " w" * 60), T)
+        assert len(values["messages"]) == 80
+        assert max(len(sent) for sent in model.sent) < 38
+        spaces = kept.store.list_namespaces(prefix=("longtable",))
+        assert ("longtable", "archive", "t", "analyst") in spaces
+        assert ("longtable", "threads") not in spaces
+        delete_thread(kept, "t")
+        assert not kept.store.list_namespaces(prefix=("longtable",))
+
+
+def test_a_tool_answers_an_agents_parallel_calls_each_for_itself() -> None:
+    asks = as_tool(build_graph(model=ScriptedModel(say=numbered)), context=CONTEXT)
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(Talk)
+    builder.add_node("agent", lambda state: {"messages": [AIMessage("", tool_calls=[_ask("a", "1"), _ask("b", "2")])]})
+    builder.add_node("tools", ToolNode([asks]))
+    builder.add_edge(START, "agent")
+    builder.add_edge("agent", "tools")
+    app = builder.compile(checkpointer=InMemorySaver())
+    assert texts(app.invoke(say("go"), T))[-2:] == ["a", "b"]
+    assert texts(asyncio.run(app.ainvoke(say("on"), T)))[-2:] == ["a", "b"]
+    assert asks.invoke({"question": "alone"}) == "alone"
+
+
+def _ask(question: str, call_id: str) -> Any:
+    return {"name": "ask_data", "args": {"question": question}, "id": call_id, "type": "tool_call"}
