@@ -245,7 +245,7 @@ class UndoTooFarError(LongtableError):
 
     def __init__(self, archived: int) -> None:
         super().__init__(
-            f"{archived:,} messages retired to the archive since: only the newest compaction can be undone; "
+            f"{archived:,} messages, and compactions before this one, retired to the archive since: only newer ones can be undone; "
             "`Conversation.history()` still has every message"
         )
         self.archived = archived
@@ -263,10 +263,10 @@ class ArchiveGapError(PersistenceError):
 
     code = "archive_gap"
 
-    def __init__(self, missing: list[tuple[int, int]]) -> None:
+    def __init__(self, missing: list[tuple[int, int]], *, what: str = "messages") -> None:
         told = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in missing[:5])
         more = f" and {len(missing) - 5} more gaps" if len(missing) > 5 else ""
-        super().__init__(f"the archive lacks messages {told}{more}: give the store that the thread was kept in, or restore its file")
+        super().__init__(f"the archive lacks {what} {told}{more}: give the store that the thread was kept in, or restore its file")
         self.missing = missing
 
 

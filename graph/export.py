@@ -17,6 +17,7 @@ from longtable.graph.errors import ConfigError, LongtableError, ThreadFormatErro
 from longtable.graph.state import next_view
 from longtable.graph.transcripts import KEPT, REDUCING, Whole
 from longtable.memory.codec import decode_message, encode_message
+from longtable.memory.merging import merged_count
 from longtable.memory.summary import language_of
 from longtable.memory.transcript_text import to_html, to_markdown
 
@@ -72,6 +73,8 @@ def _lines(whole: Whole) -> Iterator[str]:
     yield _line({"type": FORMAT, "schema": SCHEMA, "thread_id": whole.thread_id, "archived": whole.archived, "entry": entry})
     for number, message in enumerate(whole.messages, 1):
         yield f'{{"type":"message","number":{number},"message":{encode_message(message)}}}\n'
+    for record in whole.retired:
+        yield _line({"type": "retired_compaction", "record": record})
     for record in whole.compactions:
         yield _line({"type": "compaction", "record": record})
     for edit in whole.edits:
@@ -89,7 +92,7 @@ def _line(fields: Json) -> str:
 def _read(lines: Iterable[str]) -> Whole:
     header: Json = {}
     messages: list[BaseMessage] = []
-    found: dict[str, list[Json]] = {"compaction": [], "edit": [], "state": []}
+    found: dict[str, list[Json]] = {"retired_compaction": [], "compaction": [], "edit": [], "state": []}
     digest, count = hashlib.sha256(), 0
     end: Json | None = None
     for text in lines:
@@ -121,6 +124,7 @@ def _read(lines: Iterable[str]) -> Whole:
         messages=messages,
         archived=header["archived"],
         compactions=found["compaction"],
+        retired=found["retired_compaction"],
         edits=found["edit"],
         turn=_dict(state.get("turn", {}), "turn"),
         kept={name: _dict(state[name], name) for name in KEPT if name in state},
@@ -179,7 +183,7 @@ def _keep(fields: Json, found: dict[str, list[Json]], number: int) -> None:
     kind = fields["type"]
     if kind not in found:
         raise ThreadFormatError(f"line {number} is a {kind[:40]!r}, which this version does not know: update longtable")
-    inner = {"compaction": "record", "edit": "edit"}.get(kind)
+    inner = {"retired_compaction": "record", "compaction": "record", "edit": "edit"}.get(kind)
     found[kind].append(_dict(fields.get(inner), kind) if inner else fields)
 
 
@@ -202,8 +206,9 @@ def _check(whole: Whole) -> None:
     try:
         thread = whole.thread
         _ = (thread.pins, thread.excluded, thread.chain, thread.stale, whole.shown, next_view(whole.values, Context()))
-        sound = all(isinstance(item["id"], str) for item in [*whole.compactions, *whole.edits])
-        sound = sound and all(isinstance(record["turn"], int) and isinstance(record["count"], int) for record in whole.compactions)
+        records = [*whole.retired, *whole.compactions]
+        sound = all(isinstance(item["id"], str) for item in [*records, *whole.edits]) and merged_count(records) == len(whole.retired)
+        sound = sound and all(isinstance(record["turn"], int) and isinstance(record["count"], int) for record in records)
     except Exception as error:  # whatever a made-up record makes the view stumble over
         raise ThreadFormatError(f"the memory of the thread cannot be read ({type(error).__name__}): export it again") from error
     if not sound:

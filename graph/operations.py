@@ -24,7 +24,7 @@ from longtable.nodes.thread_index import THREADS, title_of
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
 
-KINDS = ("archive", "compactions")
+KINDS = ("archive", "compactions", "records")
 """What a store keeps of one thread beside its index: namespaces ("longtable", kind, thread)."""
 REDUCED = "reduced"
 """Key in the index: time and number of the last turn before a thread's checkpoints were dropped."""

@@ -75,14 +75,16 @@ def _items(write: Any) -> Sequence[Any]:
 
 
 def append_records(state: list[dict[str, Any]], writes: Sequence[Any]) -> list[dict[str, Any]]:
-    """Append records by id, each once; the reducer of `compactions` and `edits`."""
-    seen = {record["id"] for record in state}
-    merged = list(state)
+    """Append records by id, each once; the reducer of `compactions` and `edits`. One that `replaces` others takes their place."""
+    merged = {record["id"]: record for record in state}
     for record in (record for write in writes for record in _items(write)):
-        if record["id"] not in seen:
-            seen.add(record["id"])
-            merged.append(record)
-    return merged
+        if gone := set(record.get("replaces", ())):
+            before = next((i for i, id_ in enumerate(merged) if id_ in gone), len(merged))
+            rest = [other for id_, other in merged.items() if id_ not in gone]
+            merged = {each["id"]: each for each in [*rest[:before], record, *rest[before:]]}
+        else:
+            merged.setdefault(record["id"], record)
+    return list(merged.values())
 
 
 def keep_latest(state: dict[str, Any], writes: Sequence[Any]) -> dict[str, Any]:

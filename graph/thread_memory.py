@@ -17,6 +17,7 @@ from longtable.graph.preview import CompactionPreview, preview_of
 from longtable.graph.running import Runner, Update, Values
 from longtable.graph.state import layout_of, next_view, thread_of, turn_of
 from longtable.memory.archive import apage, page
+from longtable.memory.merging import merged_count, unmerged
 from longtable.memory.pin_view import live_pins
 from longtable.memory.pins import Pin, make_pin
 from longtable.memory.search import Original
@@ -25,6 +26,7 @@ from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import Found, Topic, current, find_section, versions
 from longtable.memory.view import Layout
+from longtable.nodes import old_records
 from longtable.nodes.shelf import StoreShelf
 from longtable.tools.chart_tool import Chart, chart_of
 from longtable.tools.database import QueryResult
@@ -159,11 +161,11 @@ class ThreadMemory(Runner):
 
     def topics(self) -> list[Topic]:
         """Return the newest version of each topic; none where another strategy keeps the memory."""
-        return current(topics_of(thread_of(self._values(self._state()))))
+        return current(self._topics())
 
     async def atopics(self) -> list[Topic]:
         """Return the newest version of each topic; none where another strategy keeps the memory."""
-        return current(topics_of(thread_of(self._values(await self._astate()))))
+        return current(await self._atopics())
 
     def topic(self, topic_id: str) -> Topic:
         """Return a topic's newest version. Raises `UnknownTopicError`."""
@@ -183,11 +185,11 @@ class ThreadMemory(Runner):
 
     def versions(self, topic_id: str) -> list[Topic]:
         """Return all versions of a topic, oldest first. Raises `UnknownTopicError`."""
-        return _versions(self._values(self._state()), topic_id)
+        return _versions(self._topics(), topic_id)
 
     async def aversions(self, topic_id: str) -> list[Topic]:
         """Return all versions of a topic, oldest first. Raises `UnknownTopicError`."""
-        return _versions(self._values(await self._astate()), topic_id)
+        return _versions(await self._atopics(), topic_id)
 
     def find_section(self, keyword: str) -> Found | None:
         """Return the topic section that answers a keyword, titles before contents; its sources are message numbers."""
@@ -234,6 +236,17 @@ class ThreadMemory(Runner):
         last = min(last, thread.archived)
         return await apage(self._shelf(), self.thread_id, first, last) if first <= last else []
 
+    def _topics(self) -> list[Topic]:
+        """Return every version of every topic, also of those whose compactions retired."""
+        thread = thread_of(self._values(self._state()))
+        batches = old_records.gets(self.thread_id, 1, merged_count(thread.records))
+        return _topics_with(thread, [item for batch in batches for item in self._shelf().store.batch(batch)])
+
+    async def _atopics(self) -> list[Topic]:
+        thread = thread_of(self._values(await self._astate()))
+        batches = old_records.gets(self.thread_id, 1, merged_count(thread.records))
+        return _topics_with(thread, [item for batch in batches for item in await self._shelf().store.abatch(batch)])
+
     def _results(self) -> "ResultStore":
         if self.results is None:
             raise ConfigError("this conversation has no result store: give it the one of build_graph, Conversation(..., results=...)")
@@ -243,6 +256,10 @@ class ThreadMemory(Runner):
         if self.graph.store is None:
             raise ConfigError("messages of this thread have retired to a store: compile the graph with it, graph.compile(..., store=...)")
         return StoreShelf(self.graph.store)
+
+
+def _topics_with(thread: Thread, retired: Sequence[Any]) -> list[Topic]:
+    return topics_of(replace(thread, records=unmerged(old_records.read(retired), thread.records)))
 
 
 def _edit(op: str, **more: Any) -> Update:
@@ -279,6 +296,8 @@ def _undo(values: Values, context: Context) -> tuple[str | None, Update]:
     record = layout.thread.live[0]
     if record is None:
         return None, {}
+    if "merged" in record:  # what stood before it is in the store
+        raise UndoTooFarError(layout.thread.archived)
     edit = _edit("undo", record=record["id"])
     before = replace(layout.thread, edits=[*layout.thread.edits, edit])
     older = before.live[0]
@@ -321,8 +340,8 @@ def _include(values: Values, message_id: str) -> tuple[None, Update]:
     return None, {"edits": [_edit("include", message=message_id)]}
 
 
-def _versions(values: Values, topic_id: str) -> list[Topic]:
-    found = versions(topics_of(thread_of(values)), topic_id)
+def _versions(topics: Sequence[Topic], topic_id: str) -> list[Topic]:
+    found = versions(topics, topic_id)
     if not found:
         raise UnknownTopicError(topic_id)
     return found

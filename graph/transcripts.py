@@ -12,9 +12,11 @@ from longtable.graph.errors import ThreadExistsError, ThreadNotFoundError, TurnP
 from longtable.graph.running import is_pending, state_owner
 from longtable.graph.state import thread_of, turn_of
 from longtable.graph.steps import Batch, Load, Page, Save, Shelve, Steps, is_there
+from longtable.memory.merging import merged_count, unmerged
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked, turn_number
 from longtable.memory.thread import Thread
+from longtable.nodes import old_records
 from longtable.nodes.thread_index import THREADS, may_see, owner_of, title_of
 
 PAGE = 1_000
@@ -38,6 +40,9 @@ class Whole:
     """The transcript, archived and live."""
     archived: int
     compactions: Sequence[Json] = ()
+    """Those of its state."""
+    retired: Sequence[Json] = ()
+    """Those that retired, merged into the first of `compactions`."""
     edits: Sequence[Json] = ()
     turn: Json = field(default_factory=dict)
     kept: Mapping[str, Json] = field(default_factory=dict)
@@ -83,11 +88,15 @@ def load_steps(thread_id: str, owner: str | None, *, all_owners: bool = False) -
     for first in range(1, archived + 1, PAGE):
         originals: list[Original] = yield Page(thread_id, first, min(archived, first + PAGE - 1))
         messages += [original.message for original in originals]
+    found: list[Any] = []
+    for batch in old_records.gets(thread_id, 1, merged_count(thread.records)):
+        found += yield Batch(batch)
     whole = Whole(
         thread_id=thread_id,
         entry=entry,
         messages=[*messages, *thread.messages],
         archived=archived,
+        retired=old_records.read(found),
         compactions=[dict(record) for record in thread.records],
         edits=[dict(edit) for edit in thread.edits],
         turn=turn_of(state.values),
@@ -105,6 +114,8 @@ def save_steps(whole: Whole) -> Steps[None]:
     for start in range(0, whole.archived, PAGE):
         end = min(whole.archived, start + PAGE)
         yield Shelve(whole.thread_id, [Original(i + 1, whole.messages[i]) for i in range(start, end)])
+    for batch in old_records.puts(whole.thread_id, 1, whole.retired):
+        yield Batch(batch)
     if whole.values:
         yield Save(whole.thread_id, whole.values)
     if whole.entry:
@@ -130,7 +141,8 @@ def forked(whole: Whole, new_id: str, turn: int, *, pending: bool, owner: str | 
         raise TurnPendingError(whole.thread_id)
     length = next((i for i, message in enumerate(whole.messages) if turn_number(message) > turn), len(whole.messages))
     messages = whole.messages[:length]
-    records = [record for record in whole.compactions if record["turn"] <= turn and record["count"] <= length]
+    made = unmerged(whole.retired, whole.compactions)
+    records = [dict(record) for record in made if record["turn"] <= turn and record["count"] <= length]
     edits = [edit for edit in whole.edits if _concerns(edit, turn, length, {record["id"] for record in records})]
     chain = Thread(messages, records, edits).chain
     # Retired by then was what the compaction before the live one covers; the live one's originals stay, for undo.

@@ -73,7 +73,7 @@ def ledger_of(thread: Thread, frame: Frame) -> tuple[list[LedgerLine], int]:
     stored: list[Any] = []
     for record in reversed(thread.chain):
         stored = [*record.get("ledger", ()), *stored] if len(stored) < most else stored
-    earlier = sum(len(record.get("ledger", ())) for record in thread.chain) - len(stored[-most:])
+    earlier = sum(len(record.get("ledger", ())) + record.get("earlier", 0) for record in thread.chain) - len(stored[-most:])
     lines = [LedgerLine.from_json(line) for line in stored[-most:]]
     return [line for line in lines if line.message_id not in thread.excluded], earlier
 

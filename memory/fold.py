@@ -144,6 +144,9 @@ class Job:
     def ledger(self) -> list[dict[str, Any]]:
         """Return the queries of what is read that no record has yet, as this one keeps them."""
         known = {line["message_id"] for record in self.thread.chain for line in record.get("ledger", ())}
+        for record in self.thread.chain:
+            if record.get("earlier"):  # a merged one has only its newest lines; it knew the others
+                known |= {str(m.id) for number, m in self.reads if number <= record["count"] and number not in record["excluded"]}
         lines = ledger_lines([message for _, message in self.reads], dialect=self.frame.dialect)
         return [line.as_json() for line in lines if line.message_id not in known]
 
@@ -187,7 +190,7 @@ def needs_originals(thread: Thread, frame: Frame) -> bool:
     for older in reversed(thread.chain):
         if older.get("rebuilt"):
             break
-        since += 1
+        since += int(older.get("folds", 1))
     folded = sum(int(older["folded_tokens"]) for older in thread.chain)
     return since + 1 >= every and folded <= frame.policy.rebuild_windows * window
 

@@ -1,4 +1,4 @@
-"""Make room for the next turn, after the answer: fold ahead of time, and retire what was folded long ago to the archive.
+"""Make room for the next turn, after the answer: fold ahead of time, and retire what was folded long ago, and old folds, to the store.
 
 Safe to lose: a run that ends before or within it leaves the thread as the answer left it.
 """
@@ -16,9 +16,11 @@ from longtable.graph.errors import Reason
 from longtable.graph.events import ContextCompactionSkipped, MessagesRetired
 from longtable.graph.state import State, layout_of, thread_of, turn_of
 from longtable.memory.archive import Namespace, key_of, namespace_of, to_item
+from longtable.memory.merging import Merge, merge_of
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.search import Original
 from longtable.memory.thread import Thread
+from longtable.nodes import old_records
 from longtable.nodes.folding import Folding, concluded, plan_ahead, thread_id_of
 from longtable.nodes.shelf import StoreShelf, akeep_originals, keep_originals
 
@@ -35,12 +37,15 @@ class Prepare:
         started = time.perf_counter()
         outcome = self.folding.fold(state, runtime, "ahead")
         update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
-        if (retired := _retired(state, runtime)) and runtime.store is not None:
-            try:
-                if _retire(StoreShelf(runtime.store), str(thread_id_of(runtime)), retired):
-                    update |= _removal(state, retired, runtime)
-            except Exception as error:  # the answer stands, and what did not retire stays in the transcript
-                _told(runtime, error)
+        if (store := runtime.store) is None or not (thread_id := thread_id_of(runtime)):
+            return update
+        try:
+            if (retired := _retired(state, runtime)) and _retire(StoreShelf(store), thread_id, retired):
+                update |= _removal(state, retired, runtime)
+            if (merge := _merge(state, runtime)) and old_records.retire(store, thread_id, merge):
+                update |= _merged(merge, update)
+        except Exception as error:  # the answer stands, and what did not retire stays in the transcript
+            _told(runtime, error)
         return update
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
@@ -48,19 +53,24 @@ class Prepare:
         started = time.perf_counter()
         outcome = await self.folding.afold(state, runtime, "ahead")
         update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
-        if (retired := _retired(state, runtime)) and runtime.store is not None:
-            try:
-                if await _aretire(StoreShelf(runtime.store), str(thread_id_of(runtime)), retired):
-                    update |= _removal(state, retired, runtime)
-            except Exception as error:  # as above
-                _told(runtime, error)
+        if (store := runtime.store) is None or not (thread_id := thread_id_of(runtime)):
+            return update
+        try:
+            if (retired := _retired(state, runtime)) and await _aretire(StoreShelf(store), thread_id, retired):
+                update |= _removal(state, retired, runtime)
+            if (merge := _merge(state, runtime)) and await old_records.aretire(store, thread_id, merge):
+                update |= _merged(merge, update)
+        except Exception as error:  # as above
+            _told(runtime, error)
         return update
 
 
 def worth_preparing(state: State, runtime: Runtime[Context]) -> bool:
     """Tell whether the node has anything to do after this turn."""
     layout = layout_of(state, runtime.context or Context())
-    return plan_ahead(layout, turn_of(state).get("breaker")) is not None or bool(_retired(state, runtime))
+    if plan_ahead(layout, turn_of(state).get("breaker")) is not None:
+        return True
+    return bool(_retired(state, runtime)) or _merge(state, runtime) is not None
 
 
 def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
@@ -110,6 +120,16 @@ def _retired(state: State, runtime: Runtime[Context]) -> list[Original]:
         return []
     policy = CompactionPolicy.from_json((state.get("brief") or {}).get("policy") or {})
     return retiring(thread_of(state), policy)
+
+
+def _merge(state: State, runtime: Runtime[Context]) -> Merge | None:
+    layout = layout_of(state, runtime.context or Context())
+    return merge_of(layout.thread, layout.frame) if runtime.store is not None and thread_id_of(runtime) else None
+
+
+def _merged(merge: Merge, update: Update) -> Update:
+    """Return the update that puts the merged compaction in the place of the old ones, before one that was made just now."""
+    return {"compactions": [merge.record, *update.get("compactions", ())]}
 
 
 def _removal(state: State, retired: Sequence[Original], runtime: Runtime[Context]) -> Update:

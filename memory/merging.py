@@ -1,0 +1,90 @@
+"""Merge the older compactions of a long thread into one, so that what a turn stores does not grow with their number.
+
+The merged one holds all that later memories stand on: the newest text, the pins, the newest lines of the ledger, the
+topics as they are now. The originals retire to a store, as folded messages do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from longtable.memory.block import LEAST_LINE
+from longtable.memory.frame import Frame
+from longtable.memory.pin_view import live_pins
+from longtable.memory.pins import Pin
+from longtable.memory.thread import Record, Thread
+from longtable.memory.topic_strategy import TOPICS, topics_of
+from longtable.memory.topics import current
+
+MERGE_AT = 24
+"""Compactions in the state at which the older ones are merged."""
+KEEP = 8
+"""Newest compactions that stay as they are, and can be undone."""
+MOST_PINS = 400
+"""Pins that a merged compaction holds; beyond them superseded ones go first, then the oldest. Those made by hand are no part of it."""
+MOST_IDS = 100
+"""Newest message ids that a topic of a merged compaction holds."""
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Compactions that retire now, the place of the first among all that ever retired (from 1), and the one that stands for them."""
+
+    first: int
+    retired: Sequence[Record]
+    record: dict[str, Any]
+
+
+def merge_of(thread: Thread, frame: Frame) -> Merge | None:
+    """Return what is to merge now; None while there are few compactions."""
+    chain = thread.chain
+    if len(thread.records) < MERGE_AT or len(chain) <= KEEP:
+        return None
+    last = chain[-KEEP - 1]
+    old = thread.records[: next(i for i, record in enumerate(thread.records) if record["id"] == last["id"]) + 1]
+    retired = [record for record in old if "merged" not in record]
+    # What a strategy of the user's own keeps in its records is not known here.
+    if not retired or any(record.get("kept") and record["strategy"] != TOPICS for record in old):
+        return None
+    first = 1 + sum(int(record.get("merged", 0)) for record in old)
+    return Merge(first, retired, _merged(thread, chain[:-KEEP], [record["id"] for record in old], first - 1 + len(retired), frame))
+
+
+def _merged(thread: Thread, chain: Sequence[Record], replaces: list[str], count: int, frame: Frame) -> dict[str, Any]:
+    most = frame.ledger_tokens // LEAST_LINE + 1
+    ledger = [line for record in chain for line in record.get("ledger", ())]
+    rebuilt = max((i for i, record in enumerate(chain) if record.get("rebuilt")), default=-1)
+    topics = current(topics_of(replace(thread, records=chain)))
+    record = {
+        **chain[-1],
+        "previous": None,
+        "from_id": chain[0]["from_id"],
+        "folded": sum(record["folded"] for record in chain),
+        "folded_tokens": sum(int(record["folded_tokens"]) for record in chain),
+        "pins": _pins(chain),
+        "ledger": ledger[-most:],
+        "earlier": sum(int(record.get("earlier", 0)) for record in chain) + len(ledger[:-most]),
+        "folds": sum(int(record.get("folds", 1)) for record in chain[rebuilt + 1 :]),
+        "merged": count,
+        "replaces": replaces,
+    }
+    if topics:
+        record["kept"] = {"topics": [{**topic.as_json(), "message_ids": list(topic.message_ids[-MOST_IDS:])} for topic in topics]}
+    return record
+
+
+def _pins(chain: Sequence[Record]) -> list[dict[str, Any]]:
+    pins = [Pin.from_json(pin) for record in chain for pin in record.get("pins", ())]
+    if len(pins) > MOST_PINS:
+        pins = live_pins(sorted(pins, key=lambda pin: pin.turn))[-MOST_PINS:]
+    return [pin.as_json() for pin in pins]
+
+
+def unmerged(retired: Sequence[Record], records: Sequence[Record]) -> list[Record]:
+    """Return all compactions a thread ever had, in order: those that retired, and those of its state that were not merged."""
+    return [*retired, *(record for record in records if "merged" not in record)]
+
+
+def merged_count(records: Sequence[Record]) -> int:
+    """Return how many compactions of a thread have retired."""
+    return sum(int(record.get("merged", 0)) for record in records)
