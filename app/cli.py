@@ -220,9 +220,10 @@ def _quiet_warnings() -> None:
 
 def main() -> None:
     """Run the command line. Whatever ends it, the output is written out first, or it is said that it cannot be."""
-    from longtable.app.threads_cli import register
+    from longtable.app import records_cli, threads_cli
 
-    register(app)
+    threads_cli.register(app)
+    records_cli.register(app)
     open_streams()
     code: int | str | None = 0
     try:

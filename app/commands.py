@@ -159,7 +159,7 @@ class Commands:
             self.screen.note("result_saved" if rows != 1 else "result_saved_1", handle=handle, count=f"{rows:,}", file=path)
         else:
             result = self._wait(self.conversation.aresult(handle))
-            self.screen.show("result", render.whole_result(_shown(result), make_console().width))
+            self.screen.show("result", render.whole_result(shown_result(result), make_console().width))
 
     def _quit(self, _: str) -> None:
         raise Leave
@@ -183,7 +183,7 @@ class Commands:
         return bool(argument)
 
 
-def _shown(result: "QueryResult") -> QueryFinished:
+def shown_result(result: "QueryResult") -> QueryFinished:
     """Return a kept result as the query told it that made it."""
     rows = [[json_value(value) for value in row] for row in result.rows]
     return QueryFinished(

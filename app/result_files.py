@@ -1,10 +1,12 @@
-"""Write a kept result to a file that other programs read: CSV or Parquet."""
+"""Write a kept result to a file that other programs read: CSV, Parquet or Excel."""
 
 import csv
 import shutil
 from collections.abc import Iterable, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from longtable.graph.errors import ConfigError
 from longtable.tools.cells import Json, dumps, json_value
@@ -12,25 +14,34 @@ from longtable.tools.cells import Json, dumps, json_value
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
 
-FORMS = (".csv", ".parquet")
+FORMS = (".csv", ".parquet", ".xlsx")
+SHEET_ROWS = 1_048_576
+SHEET_COLUMNS = 16_384
+CELL_CHARS = 32_767
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the beginning of a formula."""
 
 
 def save_result(results: "ResultStore", thread_id: str, handle: str, file: Path) -> int:
     """Write the whole result to a new file, in the form its name ends with, and return its number of rows.
 
-    CSV is UTF-8 with a heading, NULL is empty. Raises `ConfigError` for another ending and for a file that is there
-    already or cannot be written, `UnknownResultError`, `ResultGoneError`.
+    CSV is UTF-8 with a heading, NULL is empty, each cell as it is. In an Excel file text stays text, whatever it begins
+    with: no cell is a formula. Raises `ConfigError` for another ending, for a file that is there already or cannot be
+    written, and for more than a sheet holds, `UnknownResultError`, `ResultGoneError`.
     """
     if file.suffix.lower() not in FORMS:
-        raise ConfigError(f"the file must end in {' or '.join(FORMS)}, found {file.name!r}")
+        raise ConfigError(f"the file must end in {', '.join(FORMS[:-1])} or {FORMS[-1]}, found {file.name!r}")
     meta = results.meta(thread_id, handle)
     kept = results.path(thread_id, handle)
     try:
         if file.suffix.lower() == ".parquet":
             with kept.open("rb") as source, file.open("xb") as target:
                 shutil.copyfileobj(source, target)
+        elif file.suffix.lower() == ".xlsx":
+            _write_sheet(file, meta.columns, results.batches(thread_id, handle), meta.row_count)
         else:
-            _write_csv(file, meta.columns, results.batches(thread_id, handle))
+            with file.open("x", encoding="utf-8", newline="", errors="replace") as target:
+                write_csv(target, meta.columns, results.batches(thread_id, handle))
     except FileExistsError:
         raise ConfigError(f"{str(file)!r} is there already: name another file") from None
     except OSError as error:
@@ -38,12 +49,53 @@ def save_result(results: "ResultStore", thread_id: str, handle: str, file: Path)
     return meta.row_count
 
 
-def _write_csv(file: Path, columns: Sequence[str], batches: Iterable[Sequence[Sequence[object]]]) -> None:
-    with file.open("x", encoding="utf-8", newline="", errors="replace") as target:
-        writer = csv.writer(target)
-        writer.writerow(columns)
-        for rows in batches:
-            writer.writerows([_text(cell) for cell in row] for row in rows)
+def write_csv(target: IO[str], columns: Sequence[str], batches: Iterable[Sequence[Sequence[object]]]) -> None:
+    """Write a heading and all rows."""
+    writer = csv.writer(target)
+    writer.writerow(columns)
+    for rows in batches:
+        writer.writerows([_text(cell) for cell in row] for row in rows)
+
+
+def _write_sheet(file: Path, columns: Sequence[str], batches: Iterable[Sequence[Sequence[object]]], rows: int) -> None:
+    try:
+        from openpyxl import Workbook
+    except ImportError as error:
+        raise ConfigError("an Excel file needs openpyxl: pip install 'longtable[excel]', or write .csv or .parquet") from error
+    if rows >= SHEET_ROWS or len(columns) > SHEET_COLUMNS:
+        raise ConfigError(
+            f"a sheet holds {SHEET_ROWS - 1:,} rows and {SHEET_COLUMNS:,} columns, the result has {rows:,} and {len(columns):,}: "
+            "write .csv or .parquet"
+        )
+    with file.open("xb") as target:
+        book = Workbook(write_only=True)  # a row at a time: the whole sheet is never in memory
+        sheet = book.create_sheet("result")
+        sheet.append([_sheet_cell(sheet, name) for name in columns])
+        for batch in batches:
+            for row in batch:
+                sheet.append([_sheet_cell(sheet, cell) for cell in row])
+        book.save(target)
+
+
+def _sheet_cell(sheet: Any, cell: object) -> object:
+    """Return a cell as openpyxl takes it: numbers and dates as they are, all else as text that is never a formula."""
+    if isinstance(cell, datetime | time) and cell.tzinfo is not None:
+        cell = cell.isoformat()  # Excel knows no time zone
+    value = cell if isinstance(cell, date | time | Decimal) else _text(cell)
+    if isinstance(value, Decimal) and not value.is_finite():
+        value = str(value)
+    if not isinstance(value, str):
+        return value
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    text = ILLEGAL_CHARACTERS_RE.sub("", value)[:CELL_CHARS]
+    if not text.startswith(FORMULA):
+        return text
+    made = WriteOnlyCell(sheet, value=text)
+    made.data_type = "s"
+    made.quotePrefix = True  # or it becomes one when a person edits it
+    return made
 
 
 def _text(cell: object) -> Json:

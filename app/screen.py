@@ -138,6 +138,8 @@ class ConsoleScreen:
                 self._print(render.retired(event, self.language))
             case "recall":
                 self._print(render.recalled(event, self.language))
+            case "audit_failed":
+                self.note("audit_failed", failure=event["failure"])
             case "answer":
                 self._answer(event, text)
 

@@ -1,7 +1,7 @@
 """The command line's `threads` and `usage`: list, show, search, rename, fork, export, import, delete, prune; what was spent."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -82,7 +82,7 @@ def threads(ctx: typer.Context, given: Given) -> None:
     # An option before the subcommand's name counts, unless the subcommand is given its own.
     ctx.obj = {name: ctx.params[name] for name in ("store", "json", "debug") if _typed(ctx, name)}
     if ctx.invoked_subcommand is None:
-        _work(ctx, given, lambda persistence, settings, screen: _list(persistence, settings, screen, thread=settings.thread, limit=100))
+        work(ctx, given, lambda persistence, settings, screen: _list(persistence, settings, screen, thread=settings.thread, limit=100))
 
 
 @threads_app.command("list")
@@ -97,7 +97,7 @@ def list_command(
     """List threads, newest first, page by page."""
     more: dict[str, Any] = {"text": text, "limit": limit, "offset": (page - 1) * limit, "owner": given.owner}
     more["all_owners"] = given.all_owners
-    _work(ctx, given.run, lambda p, settings, screen: _list(p, settings, screen, **more))
+    work(ctx, given.run, lambda p, settings, screen: _list(p, settings, screen, **more))
 
 
 @threads_app.command()
@@ -111,7 +111,7 @@ def show(ctx: typer.Context, thread: Id, given: Scope) -> None:
 
         messages = _conversation(persistence, thread, given.owner).history()
         if settings.json:
-            _print_json(
+            print_json(
                 {
                     "number": number,
                     "turn": turn_number(message),
@@ -126,7 +126,7 @@ def show(ctx: typer.Context, thread: Id, given: Scope) -> None:
         else:
             screen.show("show", render.messages(messages))
 
-    _work(ctx, given.run, run)
+    work(ctx, given.run, run)
 
 
 @threads_app.command()
@@ -147,14 +147,14 @@ def search(
 
         found = search_threads(persistence, query, limit=limit, owner=given.owner, all_owners=given.all_owners)
         if settings.json:
-            _print_json(asdict(each) for each in found)
+            print_json(asdict(each) for each in found)
         elif found:
             rows = [[each.thread_id, str(each.turn), each.title, each.excerpt] for each in found]
             screen.show("search", render.listing(("thread", "turn", "title", "excerpt"), rows))
         else:
             screen.note("nothing_found")
 
-    _work(ctx, given.run, run)
+    work(ctx, given.run, run)
 
 
 @threads_app.command()
@@ -170,7 +170,7 @@ def rename(
     def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
         screen.note("renamed", id=thread, title=_conversation(persistence, thread, given.owner).rename(title))
 
-    _work(ctx, given.run, run)
+    work(ctx, given.run, run)
 
 
 @threads_app.command()
@@ -194,7 +194,7 @@ def fork(
         conversation.results = kept_results(settings)
         screen.note("forked", id=conversation.fork(turn, thread_id=new_id).thread_id, thread=thread, turn=turn)
 
-    _work(ctx, given.run, run)
+    work(ctx, given.run, run)
 
 
 @threads_app.command()
@@ -221,7 +221,7 @@ def export(
             file.write(text)
         screen.note("exported", id=thread, file=output)
 
-    _work(ctx, Given(store=store, json=False, debug=debug), run)
+    work(ctx, Given(store=store, json=False, debug=debug), run)
 
 
 @threads_app.command("import")
@@ -246,7 +246,7 @@ def import_command(
             thread_id = import_thread(persistence, lines, thread_id=new, owner=owner)
         screen.note("imported", id=thread_id)
 
-    _work(ctx, Given(store=store, json=json, debug=debug), run)
+    work(ctx, Given(store=store, json=json, debug=debug), run)
 
 
 @threads_app.command()
@@ -267,7 +267,7 @@ def delete(
         delete_thread(persistence, thread, owner=given.owner, all_owners=given.all_owners, results=kept_results(settings))
         screen.note("deleted", id=thread)
 
-    _work(ctx, given.run, run)
+    work(ctx, given.run, run)
 
 
 @threads_app.command()
@@ -311,10 +311,10 @@ def prune(
             results=kept_results(settings),
         )
         if settings.json:
-            _print_json(asdict(info) for info in done)
+            print_json(asdict(info) for info in done)
         screen.note("reduced" if keep_archive else "pruned", count=len(done))
 
-    _work(ctx, given.run, run)
+    work(ctx, given.run, run)
 
 
 @sharing(all_owned)
@@ -335,20 +335,20 @@ def usage(
         spent = usage_of_threads(persistence, by=names, owner=given.owner, all_owners=given.all_owners)
         figures = ("calls", "input", "output", "cached", "reasoning", "estimated")
         if settings.json:
-            _print_json({name: value for name, value in asdict(row).items() if name in (*names, *figures)} for row in spent)
+            print_json({name: value for name, value in asdict(row).items() if name in (*names, *figures)} for row in spent)
         elif spent:
             rows = [[*(getattr(row, name) for name in names), *(f"{getattr(row, name):,}" for name in figures)] for row in spent]
             screen.show("usage", render.listing((*names, *figures), rows, numeric=len(figures)))
         else:
             screen.note("no_threads")
 
-    _work(ctx, given.run, run)
+    work(ctx, given.run, run)
 
 
 # -- inside ---------------------------------------------------------------------------------------------------------
 
 
-def _work(ctx: typer.Context, given: Given, work: Work) -> None:
+def work(ctx: typer.Context, given: Given, work: Work) -> None:
     """Run a command on the store it is given, or that stands before the command's name."""
 
     def run(settings: "Settings", screen: "Screen") -> None:
@@ -384,7 +384,7 @@ def _list(persistence: "Persistence", settings: "Settings", screen: "Screen", *,
     if thread and not infos:
         raise ThreadNotFoundError(thread)
     if settings.json:
-        _print_json(asdict(info) for info in infos)
+        print_json(asdict(info) for info in infos)
     elif infos:
         screen.show("threads", render.threads(infos))
     else:
@@ -399,7 +399,8 @@ def _conversation(persistence: "Persistence", thread: str, owner: str | None) ->
     return Conversation(reader(persistence), thread, context=Context(owner=owner))
 
 
-def _print_json(lines: Iterable[dict[str, Any]]) -> None:
+def print_json(lines: Iterable[Mapping[str, Any]]) -> None:
+    """Print one JSON object a line."""
     from longtable.app.clean import json_line
 
     with writing():

@@ -64,6 +64,10 @@ WORDS: dict[str, dict[str, str]] = {
     "charted": {"en": "chart of {handle}: {file}", "zh": "{handle} 的图：{file}"},
     "not_charted": {"en": "the chart of {handle} cannot be drawn here: {reason}", "zh": "这里无法画 {handle} 的图：{reason}"},
     "unsupported": {"en": "not found in the results: {figures}", "zh": "查询结果中没有这些数字：{figures}"},
+    "audit_failed": {
+        "en": "the audit of this turn was not written: the store failed ({failure})",
+        "zh": "本轮的审计记录未能写入：存储出错（{failure}）",
+    },
     "undone": {"en": "The newest compaction is undone.", "zh": "已撤销最近一次压缩。"},
     "nothing_to_undo": {"en": "There is no compaction to undo.", "zh": "没有可撤销的压缩。"},
     "no_pins": {"en": "Nothing is pinned.", "zh": "没有固定的内容。"},
@@ -113,6 +117,7 @@ WORDS: dict[str, dict[str, str]] = {
     "unknown_command": {"en": "There is no command {name}: /help lists them.", "zh": "没有命令 {name}：/help 列出全部命令。"},
     "empty": {"en": "(empty)", "zh": "（空）"},
     "building": {"en": "Building the demo database", "zh": "正在建立演示数据库"},
+    "no_queries": {"en": "No query was sent yet.", "zh": "还没有发过查询。"},
     "nothing_found": {"en": "Nothing was found.", "zh": "没有找到。"},
     "renamed": {"en": "Thread {id} is now called: {title}", "zh": "会话 {id} 的新标题：{title}"},
     "forked": {
@@ -149,8 +154,8 @@ WORDS: dict[str, dict[str, str]] = {
         "zh": "完整显示最近的结果（/table 2：同一轮的第二个）",
     },
     "help_result": {
-        "en": "show a result of this thread by its handle, or write it to a file (/result r3, /result r3 file.csv, or .parquet)",
-        "zh": "按句柄显示本会话的结果，或写入文件（/result r3，/result r3 文件.csv 或 .parquet）",
+        "en": "show a result of this thread by its handle, or write it to a file (/result r3, /result r3 file.csv, .parquet or .xlsx)",
+        "zh": "按句柄显示本会话的结果，或写入文件（/result r3，/result r3 文件.csv、.parquet 或 .xlsx）",
     },
     "help_quit": {"en": "leave", "zh": "离开"},
 }

@@ -19,6 +19,7 @@ from longtable.memory.fold import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
 from longtable.memory.topic_strategy import Topics
+from longtable.nodes.audit import Audit
 from longtable.nodes.compact import Compact
 from longtable.nodes.estimate import Estimate
 from longtable.nodes.folding import Folding
@@ -95,7 +96,7 @@ def build_graph(
     folding = Folding(summarizer, known, clock, summary_seconds)
     compact, prepare = Compact(folding), Prepare(folding)
     respond = Respond(HeldBack(inner=bound) if marker else bound, clock, indexes)
-    run_tools = RunTools(by_name, clock, indexes, results)
+    run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.reads if database else None), results)
 
     return _wired(
         ingest=Ingest(brief, clock),

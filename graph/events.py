@@ -161,6 +161,14 @@ class UnsupportedNumbers(TypedDict):
     """Why the check could not be made; then there are no figures."""
 
 
+class AuditFailed(TypedDict):
+    """The store did not take what the audit says of so many calls; the turn goes on. `failure`: the error's class."""
+
+    type: Literal["audit_failed"]
+    calls: int
+    failure: str
+
+
 class Token(TypedDict):
     """A piece of the answer's text, as it streams."""
 
@@ -189,6 +197,7 @@ Event = (
     | QueryFinished
     | ChartShown
     | UnsupportedNumbers
+    | AuditFailed
     | Token
     | AnswerEvent
 )

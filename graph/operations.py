@@ -19,12 +19,13 @@ from longtable.memory.archive import key_of, label, namespace_of
 from longtable.memory.excerpt import excerpt_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
 from longtable.memory.stamps import marks_of
+from longtable.nodes import audit
 from longtable.nodes.thread_index import THREADS, title_of
 
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
 
-KINDS = ("archive", "compactions", "records")
+KINDS = ("archive", "compactions", "records", audit.KEPT)
 """What a store keeps of one thread beside its index: namespaces ("longtable", kind, thread)."""
 REDUCED = "reduced"
 """Key in the index: time and number of the last turn before a thread's checkpoints were dropped."""

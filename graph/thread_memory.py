@@ -32,7 +32,12 @@ from longtable.tools.chart_tool import Chart, chart_of
 from longtable.tools.database import QueryResult
 
 if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
     from longtable.tools.results import ResultStore
+
+ResultForm = Literal["rows", "arrow", "pandas"]
 
 
 class ThreadMemory(Runner):
@@ -201,15 +206,30 @@ class ThreadMemory(Runner):
 
     # -- results ----------------------------------------------------------------------------------------------------
 
-    def result(self, handle: str) -> QueryResult:
-        """Return the whole result that a handle (r1, r2 ...) names. Raises `UnknownResultError`, `ResultGoneError` with its SQL."""
-        self._values(self._state())
-        return self._results().get(self.thread_id, handle)
+    @overload
+    def result(self, handle: str, form: Literal["rows"] = "rows") -> QueryResult: ...
+    @overload
+    def result(self, handle: str, form: Literal["arrow"]) -> "pyarrow.Table": ...
+    @overload
+    def result(self, handle: str, form: Literal["pandas"]) -> "pandas.DataFrame": ...
+    def result(self, handle: str, form: ResultForm = "rows") -> "QueryResult | pyarrow.Table | pandas.DataFrame":
+        """Return the whole result that a handle (r1, r2 ...) names: its rows, or an Arrow table, or a DataFrame.
 
-    async def aresult(self, handle: str) -> QueryResult:
+        Raises `UnknownResultError`, `ResultGoneError` with its SQL.
+        """
+        self._values(self._state())
+        return self._whole_result(handle, form)
+
+    @overload
+    async def aresult(self, handle: str, form: Literal["rows"] = "rows") -> QueryResult: ...
+    @overload
+    async def aresult(self, handle: str, form: Literal["arrow"]) -> "pyarrow.Table": ...
+    @overload
+    async def aresult(self, handle: str, form: Literal["pandas"]) -> "pandas.DataFrame": ...
+    async def aresult(self, handle: str, form: ResultForm = "rows") -> "QueryResult | pyarrow.Table | pandas.DataFrame":
         """Return the whole result that a handle names: see `result`."""
         self._values(await self._astate())
-        return await asyncio.to_thread(self._results().get, self.thread_id, handle)
+        return await asyncio.to_thread(self._whole_result, handle, form)
 
     def chart(self, handle: str, spec: Mapping[str, object] | None = None, *, wish: str = "") -> Chart:
         """Return a result as a chart, by the spec of a `chart` event or by a wish ("line by month"); notebooks show it.
@@ -246,6 +266,13 @@ class ThreadMemory(Runner):
         thread = thread_of(self._values(await self._astate()))
         batches = old_records.gets(self.thread_id, 1, merged_count(thread.records))
         return _topics_with(thread, [item for batch in batches for item in await self._shelf().store.abatch(batch)])
+
+    def _whole_result(self, handle: str, form: ResultForm) -> "QueryResult | pyarrow.Table | pandas.DataFrame":
+        results = self._results()
+        whole = {"rows": results.get, "arrow": results.arrow, "pandas": results.frame}
+        if form not in whole:
+            raise ConfigError(f"a result is returned as {', '.join(whole)}, found {form!r}")
+        return whole[form](self.thread_id, handle)
 
     def _results(self) -> "ResultStore":
         if self.results is None:

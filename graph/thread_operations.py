@@ -6,6 +6,7 @@ from copy import copy
 from datetime import UTC, datetime
 from typing import Self
 
+from longtable.graph.auditing import audit_steps
 from longtable.graph.export import Form, written
 from longtable.graph.operations import delete_steps, rename_steps
 from longtable.graph.spending import spent_in
@@ -13,6 +14,7 @@ from longtable.graph.steps import arun, run
 from longtable.graph.thread_memory import ThreadMemory
 from longtable.graph.transcripts import fork_steps, load_steps
 from longtable.memory.spent import Spent
+from longtable.nodes.audit import AuditEntry
 
 
 class ThreadOperations(ThreadMemory):
@@ -67,6 +69,17 @@ class ThreadOperations(ThreadMemory):
         """Return the tokens the thread's model calls took: see `usage`."""
         whole, _ = await arun(load_steps(self.thread_id, self.context.owner), self.graph)
         return spent_in(whole)
+
+    def audit(self) -> list[AuditEntry]:
+        """Return every query the model sent, the oldest first, also those refused, failed or cancelled; `pandas.DataFrame` takes it.
+
+        Raises `ThreadNotFoundError`, `ConfigError` for a graph without a store.
+        """
+        return run(audit_steps(self.thread_id, self.context.owner), self.graph)
+
+    async def aaudit(self) -> list[AuditEntry]:
+        """Return every query the model sent: see `audit`."""
+        return await arun(audit_steps(self.thread_id, self.context.owner), self.graph)
 
     def delete(self) -> None:
         """Delete the thread with all that is stored of it. Raises `ThreadNotFoundError`."""

@@ -24,6 +24,7 @@ from longtable.graph.state import State, layout_of, thread_of, turn_of
 from longtable.memory.rounds import MALFORMED, all_calls
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import compact_json
+from longtable.nodes.audit import Audit, Log
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import stamp
 from longtable.nodes.keep import Kept, keep
@@ -48,12 +49,14 @@ class RunTools:
     tools: Mapping[str, BaseTool]
     clock: Callable[[], datetime]
     indexes: Indexes
+    audit: Audit
     results: "ResultStore | None" = None
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         calls = _calls(state)
-        given = self._given(state, runtime)
-        with ThreadPoolExecutor(max_workers=min(MAX_PARALLEL, max(1, len(calls)))) as pool:
+        log = self.audit.log(calls, self.tools, state, runtime)
+        given = self._given(state, runtime, log)
+        with log, ThreadPoolExecutor(max_workers=min(MAX_PARALLEL, max(1, len(calls)))) as pool:
             # Each worker gets the run's context variables, so that a tool's own model calls and interrupts work.
             jobs = [pool.submit(contextvars.copy_context().run, self._run, call, runtime.stream_writer, given) for call in calls]
             answers = [job.result() for job in jobs]
@@ -61,34 +64,38 @@ class RunTools:
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         """Do the same without blocking the event loop; cancelling the run cancels the tools."""
-        given = self._given(state, runtime)
-        answers = await asyncio.gather(*(self._arun(call, runtime.stream_writer, given) for call in _calls(state)))
+        calls = _calls(state)
+        log = self.audit.log(calls, self.tools, state, runtime)
+        given = self._given(state, runtime, log)
+        async with log:
+            answers = await asyncio.gather(*(self._arun(call, runtime.stream_writer, given) for call in calls))
         return self._update(answers, state)
 
-    def _given(self, state: State, runtime: Runtime[Context]) -> "_Given":
+    def _given(self, state: State, runtime: Runtime[Context], log: Log) -> "_Given":
         thread_id = thread_id_of(runtime)
         results = ThreadResults(self.results, thread_id) if self.results is not None and thread_id else None
         layout = layout_of(state, runtime.context or Context())
-        return _Given(originals_of(layout, runtime, self.indexes), results)
+        return _Given(originals_of(layout, runtime, self.indexes), results, log)
 
     def _run(self, call: ToolCall, emit: StreamWriter, given: "_Given") -> ToolMessage:
         report = _Report(call, self.tools, emit)
         try:
-            return report.done(keep(report.checked().invoke(report.given(given)), given.results))
+            return given.log.ended(call, report.done(keep(report.checked().invoke(report.given(given)), given.results)))
         except GraphBubbleUp:
             raise
         except Exception as error:  # whatever a tool raises is an answer to the model
-            return report.failed(error)
+            return given.log.ended(call, report.failed(error))
 
     async def _arun(self, call: ToolCall, emit: StreamWriter, given: "_Given") -> ToolMessage:
         report = _Report(call, self.tools, emit)
         try:
             answer = await report.checked().ainvoke(report.given(given))
-            return report.done(await asyncio.to_thread(keep, answer, given.results) if given.results else Kept(answer))
+            kept = await asyncio.to_thread(keep, answer, given.results) if given.results else Kept(answer)
+            return given.log.ended(call, report.done(kept))
         except GraphBubbleUp:
             raise
         except Exception as error:  # as above
-            return report.failed(error)
+            return given.log.ended(call, report.failed(error))
 
     def _update(self, answers: Sequence[ToolMessage], state: State) -> dict[str, Any]:
         turn = turn_of(state).get("number", 0)
@@ -103,6 +110,8 @@ class _Given:
 
     originals: Originals
     results: ThreadResults | None
+    log: Log
+    """Is told how each call ended."""
 
 
 class UnknownToolError(LongtableError):
@@ -165,7 +174,8 @@ class _Report:
         details = _details(error)
         self._finished("error", error=told, **details)
         content = compact_json({"error": {"class": code, **details, "message": told}})
-        return ToolMessage(content, tool_call_id=self.id, name=self.name, status="error", id=f"tool-{self.id}-{time.time_ns():x}")
+        message_id = f"tool-{self.id}-{time.time_ns():x}"
+        return ToolMessage(content, tool_call_id=self.id, name=self.name, status="error", id=message_id, artifact=error)
 
     def _finished(self, status: str, **more: Any) -> None:
         kind = {"type": "query_finished", "sql": self._sql()} if self.is_query else {"type": "tool_finished"}

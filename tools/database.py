@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from longtable.graph.errors import ConfigError, QueryFailedError
 from longtable.tools.catalog import Catalog, visible
@@ -12,6 +13,9 @@ from longtable.tools.engines.base import Engine, Fetched, Row
 from longtable.tools.running import Cancel, Runner, Stop
 from longtable.tools.settings import FileLimits, QueryLimits, TablePolicy
 from longtable.tools.url import Dialect, Location, parse_url, without_password
+
+if TYPE_CHECKING:
+    from longtable.tools.reads import Reads
 
 __all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
 
@@ -116,6 +120,15 @@ class Database:
                     stop.watch(None)
 
         return self._runner.run(work, seconds=min(seconds, self.limits.seconds), cancel=cancel).rows
+
+    def reads(self, sql: str) -> "Reads | None":
+        """Return what a query reads and the text that runs, None for one that the wall refuses. Nothing is run."""
+        from longtable.tools.guard import check
+        from longtable.tools.reads import reads_of
+
+        catalog = self.catalog()
+        verdict = check(sql, dialect=self.dialect, catalog=catalog)
+        return reads_of(verdict.sql, tables=verdict.tables, dialect=self.dialect, catalog=catalog) if verdict.allowed else None
 
     def close(self) -> None:
         """Cancel what runs and close the file."""

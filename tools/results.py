@@ -16,15 +16,21 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from longtable.graph.errors import ConfigError, PersistenceError, ResultTooLargeError
 from longtable.tools.database import QueryLimits, QueryResult
-from longtable.tools.parquet import column_names, read_parquet, write_parquet
+from longtable.tools.parquet import column_names, literal, read_parquet, write_parquet
 from longtable.tools.result_meta import ResultGoneError, ResultMeta, UnknownResultError
 from longtable.tools.running import Cancel, Runner
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
 
 __all__ = ["ResultGoneError", "ResultMeta", "ResultPage", "ResultStore", "UnknownResultError"]
 
@@ -133,6 +139,25 @@ class ResultStore:
         meta = self.meta(thread_id, handle)
         rows = [row for batch in self.batches(thread_id, handle) for row in batch]
         return QueryResult(meta.sql, meta.columns, meta.types, rows, meta.row_count, 0)
+
+    def arrow(self, thread_id: str, handle: str) -> "pyarrow.Table":
+        """Return a whole result as an Arrow table, typed as it is kept; of columns that share a name the later ones are numbered.
+
+        Raises `ConfigError` without pyarrow.
+        """
+        try:
+            from pyarrow import parquet
+        except ImportError as error:
+            raise ConfigError("an Arrow table needs pyarrow: pip install 'longtable[frames]'") from error
+        return parquet.read_table(self.path(thread_id, handle))
+
+    def frame(self, thread_id: str, handle: str) -> "pandas.DataFrame":
+        """Return a whole result as a pandas DataFrame: see `arrow`. Raises `ConfigError` without pandas."""
+        if find_spec("pandas") is None:
+            raise ConfigError("a DataFrame needs pandas: pip install 'longtable[frames]'")
+        path = self.path(thread_id, handle)
+        with duckdb.connect() as connection:
+            return connection.execute(f"SELECT * FROM read_parquet({literal(path)})").df()
 
     def page(self, thread_id: str, handle: str, *, page: int = 1, size: int = PAGE_ROWS) -> ResultPage:
         """Return one page; a page past the end holds no rows."""

@@ -1,11 +1,13 @@
 """Results on the command line: kept beside the store, shown again by handle, written to files."""
 
 import csv
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 import pytest
+from openpyxl import load_workbook
 
 from longtable.app.result_files import save_result
 from longtable.app.settings import results_folder
@@ -79,3 +81,41 @@ def test_a_file_that_cannot_be_written_is_said(store: ResultStore, tmp_path: Pat
 def test_results_lie_beside_the_store_and_a_password_names_no_folder(tmp_path: Path) -> None:
     assert results_folder(f"sqlite:///{tmp_path}/chat.db") == tmp_path / "chat.db.results"
     assert results_folder("memory://") is None
+
+
+def test_an_excel_file_holds_text_where_a_cell_looks_like_a_formula(store: ResultStore, tmp_path: Path) -> None:
+    hostile = ["=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\x00\x07ok", "茶"]
+    rows = [(text, 7, datetime(2024, 5, 1, 12, 30), datetime(2024, 5, 1, tzinfo=UTC), None, 2**60, True) for text in hostile]
+    columns = ["=head", "n", "at", "zoned", "none", "big", "yes"]
+    handle = store.put("t", columns=columns, types=["ANY"] * 7, rows=rows, sql="SELECT 2")
+    assert save_result(store, "t", handle, tmp_path / "out.xlsx") == len(hostile)
+    sheet = load_workbook(tmp_path / "out.xlsx").active
+    read = [[(cell.value, cell.data_type) for cell in row] for row in sheet.iter_rows()]
+    assert all(kind != "f" for row in read for _, kind in row)
+    assert [row[0][0] for row in read] == ["=head", "=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "ok", "茶"]
+    assert [value for value, _ in read[1][1:]] == [7, datetime(2024, 5, 1, 12, 30), "2024-05-01T00:00:00+00:00", None, str(2**60), True]
+
+
+def test_result_and_audit_write_what_a_thread_asked_and_got(home: Home) -> None:
+    home.run("ask", "How many orders per customer?", "--thread", "t1")
+    done = home.run("result", "r1", "--thread", "t1", "--csv")
+    assert len(list(csv.reader(done.stdout.splitlines()))) == 31
+    file = home.folder / "out.xlsx"
+    assert "(30 rows) is written to" in home.run("result", "R1", "--thread", "t1", "--xlsx", "-o", str(file)).stdout
+    assert load_workbook(file).active.max_row == 31
+    assert "customer 29" in home.run("result", "r1", "--thread", "t1").stdout
+    for args, said in (
+        (["r1", "--thread", "t9"], "no thread 't9'"),
+        (["r9", "--thread", "t1", "--csv"], "no result 'r9'"),
+        (["r1", "--thread", "t1", "--csv", "-o", "x.xlsx"], "one form"),
+        (["r1", "--thread", "t1", "--owner", "bob", "--store", "memory://"], "in memory"),
+    ):
+        refused = home.run("result", *args)
+        assert (refused.returncode, said in refused.stderr) == (1, True), refused.stderr
+    [entry] = [json.loads(line) for line in home.run("audit", "--json").stdout.splitlines()]
+    assert (entry["thread"], entry["verdict"], entry["rows"], entry["tables"], entry["handle"]) == ("t1", "run", 30, "orders", "r1")
+    assert "orders.customer" in entry["columns"]
+    heading, line = csv.reader(home.run("audit", "--thread", "t1", "--csv").stdout.splitlines())
+    assert dict(zip(heading, line, strict=True))["ran"] == entry["ran"]
+    assert "orders" in home.run("audit").stdout
+    assert home.run("audit", "--thread", "t9").returncode == 1

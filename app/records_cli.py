@@ -1,0 +1,119 @@
+"""The command line's `audit` and `result`: what was asked of the database, and what it gave."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from longtable.app.cli import Debug, Given, Store, sharing
+from longtable.app.streams import writing
+from longtable.app.threads_cli import Owner, Scope, all_owned, print_json, work
+
+if TYPE_CHECKING:
+    from longtable.app.screen import Screen
+    from longtable.app.settings import Settings
+    from longtable.graph.persistence import Persistence
+    from longtable.nodes.audit import AuditEntry
+
+SHOWN_SQL = 100
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command()(audit)
+    app.command()(result)
+
+
+@sharing(all_owned)
+def audit(
+    ctx: typer.Context,
+    given: Scope,
+    thread: Annotated[str | None, typer.Option(help="Of this thread only. Default: of all threads.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with every column.")] = False,
+) -> None:
+    """Show every query the model sent: when, what it read, how it ended; also those refused, failed or cancelled."""
+
+    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+        from longtable.app import render
+        from longtable.app.result_files import write_csv
+        from longtable.graph.auditing import audit_of_threads, audit_steps, row_of
+        from longtable.graph.reading import reader
+        from longtable.graph.steps import run as carried_out
+
+        if thread is None:
+            found = audit_of_threads(persistence, owner=given.owner, all_owners=given.all_owners)
+        else:
+            steps = audit_steps(thread, given.owner, all_owners=given.all_owners)
+            found = [(thread, entry) for entry in carried_out(steps, reader(persistence))]
+        rows = [row_of(thread_id, entry) for thread_id, entry in found]
+        if settings.json:
+            print_json(rows)
+        elif csv:
+            with writing():
+                write_csv(sys.stdout, list(rows[0]) if rows else [], [[list(row.values()) for row in rows]])
+        elif found:
+            shown = [[entry.time, thread_id, *_line(entry)] for thread_id, entry in found]
+            screen.show("audit", render.listing(("time", "thread", "turn", "verdict", "tables", "sql", "rows", "ms"), shown, numeric=2))
+        else:
+            screen.note("no_queries")
+
+    work(ctx, given.run, run)
+
+
+def result(
+    ctx: typer.Context,
+    handle: Annotated[str, typer.Argument(help="The result's handle, such as r3.")],
+    thread: Annotated[str, typer.Option(help="The thread it belongs to.")],
+    csv: Annotated[bool, typer.Option("--csv", help="As CSV; to standard output unless --output names a file.")] = False,
+    parquet: Annotated[bool, typer.Option("--parquet", help="As a Parquet file.")] = False,
+    xlsx: Annotated[bool, typer.Option("--xlsx", help="As an Excel file.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file that is not there yet; its ending says the form.")] = None,
+    owner: Owner = None,
+    store: Store = None,
+    debug: Debug = False,
+) -> None:
+    """Show a whole result again, or write it to a file."""
+
+    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+        from longtable.app import render
+        from longtable.app.commands import shown_result
+        from longtable.app.result_files import save_result, write_csv
+        from longtable.app.screen import make_console
+        from longtable.app.session import kept_results
+        from longtable.graph.errors import ConfigError
+        from longtable.graph.reading import reader
+        from longtable.graph.steps import run as carried_out
+        from longtable.graph.transcripts import seen_steps
+
+        forms = [name for name, wanted in {".csv": csv, ".parquet": parquet, ".xlsx": xlsx}.items() if wanted]
+        if len(forms) > 1 or (output and forms and output.suffix.lower() != forms[0]):
+            raise ConfigError("give one form: --csv, --parquet or --xlsx, and a file that ends in it")
+        results = kept_results(settings)
+        if results is None:
+            raise ConfigError("a store in memory keeps no results: give the store that the thread is in, --store")
+        carried_out(seen_steps(thread, owner), reader(persistence))  # whose thread it is
+        if output is None and forms == [".csv"]:
+            meta = results.meta(thread, handle)
+            with writing():
+                write_csv(sys.stdout, meta.columns, results.batches(thread, handle))
+        elif output is None and not forms:
+            found = shown_result(results.get(thread, handle))
+            screen.show("result", render.whole_result(found, make_console().width))
+        else:
+            file = (output or Path(f"{results.meta(thread, handle).handle}{forms[0]}")).expanduser()
+            rows = save_result(results, thread, handle, file)
+            screen.note("result_saved" if rows != 1 else "result_saved_1", handle=handle, count=f"{rows:,}", file=file)
+
+    work(ctx, Given(store=store, json=False, debug=debug), run)
+
+
+def _line(entry: "AuditEntry") -> list[str]:
+    rows = "" if entry.rows is None else f"{entry.rows:,}"
+    verdict = f"{entry.verdict} {entry.rule}".strip()
+    return [str(entry.turn), verdict, ", ".join(entry.tables), _clipped(entry.ran or entry.asked), rows, f"{entry.ms or 0:,}"]
+
+
+def _clipped(sql: str) -> str:
+    line = " ".join(sql.split())
+    return line if len(line) <= SHOWN_SQL else f"{line[: SHOWN_SQL - 1]}…"

@@ -1,0 +1,218 @@
+"""The audit: every query of a model, however it ended, beside its thread and its owner's alone."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, delete_thread, open_persistence
+from longtable.graph.auditing import audit_of_threads
+from longtable.graph.errors import ThreadNotFoundError
+from longtable.tools.settings import QueryLimits
+from tests.support.models import ScriptedModel, call, script
+from tests.support.postgres import postgres_server, stop_postgres_server
+
+CONTEXT = Context(model_limit=16_000)
+SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    path = tmp_path / "shop.db"
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("CREATE TABLE teas (id INTEGER PRIMARY KEY, name TEXT, price REAL)")
+        connection.executemany("INSERT INTO teas (name, price) VALUES (?, ?)", [(f"茶 {n}", n / 4) for n in range(9)])
+    connection.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[None]:
+    yield
+    stop_postgres_server()
+
+
+def talk(shop: Path, model: ScriptedModel, *, saver: Any = None, store: Any = None, context: Context = CONTEXT) -> Conversation:
+    database = Database.open(f"sqlite:///{shop}", limits=QueryLimits(seconds=5))
+    graph = build_graph(model=model, database=database)
+    return Conversation(graph.compile(checkpointer=saver or InMemorySaver(), store=store or InMemoryStore()), "t", context=context)
+
+
+ASKED = (
+    call("run_sql", sql="SELECT name FROM teas -- all\n WHERE price > 1"),
+    call("run_sql", sql="DELETE FROM teas"),
+    call("run_sql", sql="SELECT name / FROM teas"),
+    call("run_sql", sql="SELECT abs(-9223372036854775808), name FROM teas"),
+    call("list_tables"),
+)
+
+
+def shown(conversation: Conversation) -> list[tuple[Any, ...]]:
+    return [(e.turn, e.verdict, e.rule, e.rows, e.tables, e.columns, e.runs) for e in conversation.audit()]
+
+
+EXPECTED = [
+    (1, "run", "", 4, ("teas",), ("teas.name", "teas.price"), 1),
+    (1, "refused", "statement", None, (), (), 1),
+    (1, "refused", "syntax", None, (), (), 1),
+    (1, "failed", "query_failed", None, ("teas",), ("teas.name",), 1),
+]
+
+
+@pytest.mark.parametrize("kept", ["sqlite", "postgres"])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_every_query_is_written_down_however_it_ended(shop: Path, tmp_path: Path, kept: str, asynchronous: bool, server: None) -> None:
+    url = f"sqlite:///{tmp_path / 'chat.db'}" if kept == "sqlite" else postgres_server().create()
+
+    async def arun() -> None:
+        async with open_persistence(url) as p:
+            await talk(shop, script(*ASKED, "There."), saver=p.checkpointer, store=p.store).aask("which?")
+
+    if asynchronous:
+        asyncio.run(arun())
+    with open_persistence(url) as p:
+        conversation = talk(shop, script(*ASKED, "There."), saver=p.checkpointer, store=p.store)
+        if not asynchronous:
+            conversation.ask("which?")
+        assert shown(conversation) == EXPECTED
+        first, second, *_ = conversation.audit()
+        assert (first.asked, first.ran) == ("SELECT name FROM teas -- all\n WHERE price > 1", "SELECT name FROM teas WHERE price > 1")
+        assert (second.asked, second.ran) == ("DELETE FROM teas", "")
+        assert list(pd.DataFrame(conversation.audit())["verdict"]) == ["run", "refused", "refused", "failed"]
+        conversation.delete()
+        assert p.store.search(("longtable", "audit"), limit=10) == []
+
+
+def test_a_cancelled_query_is_written_down_as_cancelled(shop: Path, tmp_path: Path) -> None:
+    async def run() -> list[str]:
+        async with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as p:
+            conversation = talk(shop, script(call("run_sql", sql=SLOW), "There."), saver=p.checkpointer, store=p.store)
+            started = asyncio.Event()
+
+            async def turn() -> None:
+                async for event in conversation.astream("how many?"):
+                    if event["type"] == "query_started":
+                        started.set()
+
+            task = asyncio.create_task(turn())
+            await asyncio.wait_for(started.wait(), 30)
+            [before] = await conversation.aaudit()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            [after] = await conversation.aaudit()
+            return [before.verdict, after.verdict, after.ran]
+
+    before, after, ran = asyncio.run(run())
+    assert (before, after) == ("running", "cancelled")
+    assert ran.startswith("WITH RECURSIVE n")
+
+
+class Dying(ScriptedModel):
+    """Fails once at its second call."""
+
+    def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(self.sent) == 1:
+            self.sent.append(list(messages))
+            raise RuntimeError("gone")
+        return super()._generate(messages, *args, **kwargs)
+
+    def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(self.sent) == 1:
+            self.sent.append(list(messages))
+            raise RuntimeError("gone")
+        return super()._stream(messages, *args, **kwargs)
+
+
+def test_a_resumed_turn_has_its_query_once_and_a_replayed_one_counts_its_runs(shop: Path) -> None:
+    answers = iter([call("run_sql", sql="SELECT count(*) FROM teas"), AIMessage("Nine."), AIMessage("Nine.")])
+    conversation = talk(shop, Dying(say=lambda _: next(answers).model_copy(deep=True)))
+    with pytest.raises(RuntimeError, match="gone"):
+        conversation.ask("how many?")
+    list(conversation.resume())
+    assert shown(conversation) == [(1, "run", "", 1, ("teas",), (), 1)]
+    before = next(s for s in conversation.graph.get_state_history(conversation.config) if s.next == ("run_tools",))
+    conversation.graph.invoke(None, before.config, context=CONTEXT)
+    assert shown(conversation) == [(1, "run", "", 1, ("teas",), (), 2)]
+
+
+class Failing(InMemoryStore):
+    """Takes no audit."""
+
+    def batch(self, ops: Any) -> Any:
+        if any("audit" in getattr(op, "namespace", ()) for op in ops):
+            raise OSError(28, "No space left on device")
+        return super().batch(ops)
+
+
+def test_a_store_that_fails_costs_no_answer_and_is_said(shop: Path) -> None:
+    conversation = talk(shop, script(call("run_sql", sql="SELECT 1"), "One."), store=Failing())
+    events = list(conversation.stream("one?"))
+    assert [event for event in events if event["type"] == "audit_failed"] == [{"type": "audit_failed", "calls": 1, "failure": "OSError"}]
+    assert events[-1]["type"] == "answer"
+    assert events[-1]["text"] == "One."
+
+
+def test_no_owner_sees_the_sql_of_another(shop: Path, tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as p:
+        ann = CONTEXT.replace(owner="ann")
+        model = script(call("run_sql", sql="SELECT 'of ann'"), "There.")
+        mine = talk(shop, model, saver=p.checkpointer, store=p.store, context=ann)
+        mine.ask("mine?")
+        with pytest.raises(ThreadNotFoundError):
+            talk(shop, model, saver=p.checkpointer, store=p.store, context=CONTEXT.replace(owner="bob")).audit()
+        assert audit_of_threads(p, owner="bob") == audit_of_threads(p) == []
+        assert [entry.asked for _, entry in audit_of_threads(p, owner="ann")] == ["SELECT 'of ann'"]
+        assert len(audit_of_threads(p, all_owners=True)) == 1
+        delete_thread(p, "t", owner="ann")
+        again = talk(shop, script("Hi."), saver=p.checkpointer, store=p.store)
+        again.ask("anew")
+        assert again.audit() == []
+
+
+def test_without_a_store_it_says_what_is_missing(shop: Path) -> None:
+    graph = build_graph(model=script(call("run_sql", sql="SELECT 1"), "One."), database=Database.open(f"sqlite:///{shop}"))
+    conversation = Conversation(graph.compile(checkpointer=InMemorySaver()), "t", context=CONTEXT)
+    assert conversation.ask("one?").text == "One."
+    with pytest.raises(ConfigError, match="in a store"):
+        conversation.audit()
+
+
+def test_sql_that_no_store_takes_as_it_is_is_written_all_the_same(shop: Path, server: None) -> None:
+    sql = "SELECT '\x00 \ud83d' " + "x" * 60_000
+    with open_persistence(postgres_server().create()) as p:
+        conversation = talk(shop, script(call("run_sql", sql=sql), "No."), saver=p.checkpointer, store=p.store)
+        conversation.ask("odd?")
+        [entry] = conversation.audit()
+    assert (entry.verdict, entry.rule, len(entry.asked)) == ("refused", "length", 50_000)
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("SELECT * FROM teas", ["teas.id", "teas.name", "teas.price"]),
+        ("SELECT count(*) FROM teas", []),
+        ("SELECT t.name FROM teas t NATURAL JOIN cups", ["cups.id", "cups.name", "teas.id", "teas.name"]),
+        ("WITH teas AS (SELECT id FROM cups) SELECT id FROM teas", ["cups.id"]),
+        ("SELECT (SELECT max(price) FROM teas WHERE teas.id = cups.id) FROM cups", ["cups.id", "teas.id", "teas.price"]),
+        ("SELECT x.name FROM (SELECT * FROM teas) AS x JOIN cups USING (id)", ["cups.id", "teas.id", "teas.name", "teas.price"]),
+        ("SELECT NAME FROM TEAS UNION SELECT name FROM cups ORDER BY 1", ["cups.name", "teas.name"]),
+    ],
+)
+def test_columns_are_those_the_query_reads(shop: Path, sql: str, columns: list[str]) -> None:
+    connection = sqlite3.connect(shop)
+    with connection:
+        connection.execute("CREATE TABLE cups (id INTEGER, name TEXT)")
+    connection.close()
+    with Database.open(f"sqlite:///{shop}") as database:
+        found = database.reads(sql)
+    assert found is not None
+    assert list(found.columns) == columns
