@@ -150,16 +150,13 @@ def reduce_steps(thread_id: str) -> Steps[bool]:
 
 
 def _clear(namespace: tuple[str, ...]) -> Steps[None]:
-    """Delete what is in a namespace and below it. A store finds what only begins like it, too: `monday2` for `monday`."""
-    others = 0
+    """Delete what is in a namespace and below it: of a thread, and of another graph's nodes on it."""
     while True:
-        (found,) = yield Batch([SearchOp(namespace, limit=PAGE, offset=others)])
+        (found,) = yield Batch([SearchOp(namespace, limit=PAGE)])
         items = [item for item in found or [] if isinstance(item, Item)]
-        own = [item for item in items if tuple(item.namespace[: len(namespace)]) == namespace]
         if not items:
             return
-        yield Batch([PutOp(tuple(item.namespace), item.key, None) for item in own])
-        others += len(items) - len(own)
+        yield Batch([PutOp(tuple(item.namespace), item.key, None) for item in items])
 
 
 # -- many threads ---------------------------------------------------------------------------------------------------

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.store.base import PutOp
-from langgraph.store.sqlite import SqliteStore
 
 from longtable.graph import CompactionPolicy, ConfigError, Context, Conversation, Persistence, build_graph, list_threads, open_persistence
 from longtable.graph.errors import PersistenceError, ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
@@ -358,14 +356,3 @@ def test_async_does_the_same(tmp_path: Path) -> None:
 
     asyncio.run(work())
     assert not any(rows_about(tmp_path / "chat.db", "t").values())
-
-
-def test_deleting_a_thread_finds_its_archive_behind_a_larger_one_whose_name_begins_alike(kept: Persistence) -> None:
-    said(kept, "t", "hello")
-    kept.store.put(("longtable", "archive", "t"), "1", {"text": "old"}, index=False)
-    assert isinstance(kept.store, SqliteStore)
-    kept.store.conn.execute("UPDATE store SET updated_at = '2020-01-01 00:00:00'")
-    kept.store.batch([PutOp(("longtable", "archive", "t2"), str(n), {"text": "theirs"}, False) for n in range(1_001)])
-    delete_thread(kept, "t")
-    assert kept.store.get(("longtable", "archive", "t"), "1") is None
-    assert kept.store.get(("longtable", "archive", "t2"), "1000") is not None
