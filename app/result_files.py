@@ -54,7 +54,12 @@ def write_csv(target: IO[str], columns: Sequence[str], batches: Iterable[Sequenc
     writer = csv.writer(target)
     writer.writerow(columns)
     for rows in batches:
-        writer.writerows([_text(cell) for cell in row] for row in rows)
+        writer.writerows(csv_cells(row) for row in rows)
+
+
+def csv_cells(row: Sequence[object]) -> list[Json]:
+    """Return a row as CSV takes it: nested values as JSON."""
+    return [_text(cell) for cell in row]
 
 
 def _write_sheet(file: Path, columns: Sequence[str], batches: Iterable[Sequence[Sequence[object]]], rows: int) -> None:

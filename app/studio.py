@@ -2,7 +2,7 @@
 
 Built once when the server loads it, from LONGTABLE_DATABASE, LONGTABLE_MODEL, LONGTABLE_BASE_URL (see `.env.example`);
 without them: the demo database and the built-in analyst. The limit is a field of the form (`Context.model_limit`).
-Compiled without a checkpointer: the server brings its own.
+Compiled without a checkpointer: the server brings its own. Whole results are kept in LONGTABLE_RESULTS, for `app/web.py`.
 """
 
 import os
@@ -10,10 +10,14 @@ import os
 from longtable.app.demo import ensure_demo
 from longtable.app.models import open_model
 from longtable.app.settings import cache_folder
+from longtable.app.web_results import server_results
 from longtable.graph.build import build_graph
+from longtable.graph.state import Output
 from longtable.tools.database import Database
 
 _url = os.environ.get("LONGTABLE_DATABASE") or f"duckdb:///{ensure_demo(cache_folder())}"
 _model = open_model(os.environ.get("LONGTABLE_MODEL") or None, base_url=os.environ.get("LONGTABLE_BASE_URL") or None)
 
-graph = build_graph(model=_model, database=Database.open(_url)).compile(name="longtable")
+_built = build_graph(model=_model, database=Database.open(_url), results=server_results(), output_schema=Output)
+
+graph = _built.compile(name="longtable")

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import BaseMessage
@@ -14,7 +14,7 @@ from langgraph.runtime import Runtime, get_runtime
 from longtable.graph.briefing import briefing
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError
-from longtable.graph.state import Input, State
+from longtable.graph.state import Input, Output, State
 from longtable.memory.fold import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
@@ -61,6 +61,7 @@ def build_graph(
     results: "ResultStore | None" = None,
     summary_seconds: float = 120.0,
     clock: Callable[[], datetime] = _now,
+    output_schema: type[State] | type[Output] = State,
 ) -> ConversationGraph:
     """Return the uncompiled graph; `graph.compile(checkpointer=..., store=...)` is the caller's.
 
@@ -69,8 +70,9 @@ def build_graph(
     writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
     `results` keeps every whole result under a handle that the model is told, for `fetch_result` and `Conversation.result`;
     with the extra `charts` also for `show_chart`.
-    `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that
-    cannot bind tools answers without them. The model's limit is looked up when a run starts: `Context.model_limit` may still set it.
+    `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that cannot bind
+    tools answers without them. `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up when a
+    run starts: `Context.model_limit` may still set it.
     """
     indexes = Indexes(KEPT_INDEXES)
     toolset = [
@@ -99,6 +101,7 @@ def build_graph(
     run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.reads if database else None), results)
 
     return _wired(
+        output_schema,
         ingest=Ingest(brief, clock),
         estimate=Estimate(),
         compact=_either(compact, compact.acall),
@@ -109,8 +112,8 @@ def build_graph(
     )
 
 
-def _wired(**nodes: Any) -> ConversationGraph:
-    graph = StateGraph(State, context_schema=Context, input_schema=Input)
+def _wired(output_schema: type[State] | type[Output], **nodes: Any) -> ConversationGraph:
+    graph: ConversationGraph = StateGraph(State, context_schema=Context, input_schema=Input, output_schema=cast("Any", output_schema))
     for name, node in nodes.items():
         graph.add_node(name, node)
     graph.add_edge(START, "ingest")

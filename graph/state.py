@@ -133,6 +133,12 @@ class Input(TypedDict):
     messages: Sequence[AnyMessage | BaseMessage]
 
 
+class Output(TypedDict):
+    """What a person reads, for a server that shows a graph's output: the transcript, without what memory keeps beside it."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages)]
+
+
 def thread_of(values: Mapping[str, Any]) -> Thread:
     """Return a thread as memory sees it, empty where there is nothing yet."""
     return Thread(

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
@@ -28,6 +28,9 @@ from longtable.nodes.thread_index import may_see, open_turn, owner_of
 
 NOTE_TOKENS = 32
 """Room for the line that says messages were left out."""
+
+MADE_UP = "do-not-render-"
+"""How agent-chat-ui begins the id of a message that it made up."""
 
 Update = dict[str, Any]
 Accepted = TypeVar("Accepted", bound=BaseMessage)
@@ -56,20 +59,21 @@ class Ingest:
         if before_brief.get("model") != brief.get("model") and state.get("learned"):
             update["learned"] = {}  # what one provider taught says nothing of another
         messages = thread_of(state).messages
-        new = unstamped(messages)
+        made_up = [message for message in unstamped(messages) if is_made_up(message)]
+        new = [message for message in unstamped(messages) if message not in made_up]
         before = turn_of(state)
         number = before.get("number", 0)
         owner = owner_of(before) if number else context.owner
         thread_id = (runtime.execution_info.thread_id if runtime.execution_info else None) or ""
         if not may_see(owner, context.owner):
-            return _refused(new, before, ThreadNotFoundError(thread_id))
+            return _refused([*made_up, *new], before, ThreadNotFoundError(thread_id))
         if not new and messages and messages[-1].type == "human":
             # The newest message was sent again, by its id, before it was answered: answer it now.
             return {**update, "turn": {**before, "status": "running", "calls": 0, "overflows": 0}}
         try:
             check_input(new, context, frame_of({"brief": brief, "learned": update.get("learned", state.get("learned"))}, context))
         except InputError as error:
-            return _refused(new, before, error)
+            return _refused([*made_up, *new], before, error)
         now = self.clock().isoformat(timespec="seconds")
         stamped = [stamp(message, turn=number + 1, time=now) for message in new]
         embedded = runtime.execution_info is not None and "|" in runtime.execution_info.checkpoint_ns  # the thread is another graph's
@@ -78,7 +82,8 @@ class Ingest:
             open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now)
         # The breaker outlives the turn: a fold that failed is not tried again at every message.
         opened = {"number": number + 1, "status": "running", "calls": 0, "overflows": 0, "breaker": before.get("breaker")}
-        return {**update, "messages": stamped, "turn": {**opened, "owner": owner} if owner else opened}
+        taken = [*(RemoveMessage(id=str(message.id)) for message in made_up), *stamped]
+        return {**update, "messages": taken, "turn": {**opened, "owner": owner} if owner else opened}
 
 
 def _refused(new: Sequence[BaseMessage], before: Update, error: LongtableError) -> Update:
@@ -96,6 +101,11 @@ def unstamped(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
             break
         new.append(message)
     return new[::-1]
+
+
+def is_made_up(message: BaseMessage) -> bool:
+    """Tell whether a chat client made up a tool's answer (agent-chat-ui does for each open call): what did not run has no result."""
+    return isinstance(message, ToolMessage) and str(message.id).startswith(MADE_UP)
 
 
 def stamp(message: Accepted, *, turn: int, time: str) -> Accepted:

@@ -1,6 +1,8 @@
-"""LangGraph's own server runs the graph: one turn through its SDK, over real HTTP on loopback."""
+"""LangGraph's own server runs the graph: turns through its SDK and our routes, over real HTTP on loopback."""
 
 import asyncio
+import dataclasses
+import json
 import os
 import signal
 import socket
@@ -8,23 +10,29 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import httpx
 import pytest
 from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from pyarrow import ipc
+
+from longtable.graph import Context
 
 ROOT = Path(__file__).parents[2]
-BIN = Path(sys.executable).parent
+LANGGRAPH = [sys.executable, "-m", "langgraph_cli"]
 QUIET = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "1"}
 SECONDS = 90
 
 
 def environment(folder: Path) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("LONGTABLE_", "LANGSMITH_", "LANGCHAIN_"))}
-    return {**kept, **QUIET, "LONGTABLE_DATABASE": f"sqlite:///{folder}/shop.db", "HOME": str(folder)}
+    ours = {"LONGTABLE_DATABASE": f"sqlite:///{folder}/shop.db", "LONGTABLE_RESULTS": f"{folder}/results"}
+    return {**kept, **QUIET, **ours, "HOME": str(folder), "PYTHONPATH": str(ROOT)}
 
 
 def make_shop(folder: Path) -> None:
@@ -34,7 +42,7 @@ def make_shop(folder: Path) -> None:
 
 
 def test_the_configuration_is_valid() -> None:
-    done = subprocess.run([BIN / "langgraph", "validate"], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocess.run([*LANGGRAPH, "validate"], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -43,12 +51,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start `langgraph dev` on a free port of loopback, wait until it answers, end it and its children afterwards."""
     folder = tmp_path_factory.mktemp("studio")
     make_shop(folder)
-    (folder / "langgraph.json").write_text((ROOT / "langgraph.json").read_text())
+    configuration = json.loads((ROOT / "langgraph.json").read_text())
+    configuration["graphs"]["scripted"] = "tests.support.served:graph"
+    (folder / "langgraph.json").write_text(json.dumps(configuration))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [
-        str(BIN / "langgraph"),
+        *LANGGRAPH,
         "dev",
         "--config",
         "langgraph.json",
@@ -115,3 +125,179 @@ def test_a_turn_streams_tells_its_events_and_keeps_its_thread(server: str) -> No
     assert "11" in messages[-1]["content"]
     assert state["next"] == []
     assert [found["graph_id"] for found in assistants] == ["longtable"]
+
+
+CONTEXT: Any = {"model_limit": 4_000}
+Result = TypeVar("Result")
+
+
+def with_client(server: str, work: Callable[[LangGraphClient], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
+        client = get_client(url=server)
+        try:
+            return await work(client)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+def said(*texts: str) -> Any:
+    return {"messages": [{"role": "user", "content": text} for text in texts]}
+
+
+async def ask(client: LangGraphClient, thread_id: str, text: str, **options: Any) -> Any:
+    return await client.runs.wait(thread_id, "scripted", input=said(text), context=CONTEXT, **options)
+
+
+async def new_thread(client: LangGraphClient) -> str:
+    return str((await client.threads.create())["thread_id"])
+
+
+def texts(values: Any) -> list[str]:
+    return [str(message["content"]) for message in values["messages"]]
+
+
+def test_a_person_is_shown_what_a_person_types_and_reads(server: str) -> None:
+    async def work(client: LangGraphClient) -> Any:
+        assistants: Any = await client.assistants.search(graph_id="longtable")
+        return await client.assistants.get_schemas(assistants[0]["assistant_id"])
+
+    schemas = with_client(server, work)
+    assert list(schemas["input_schema"]["properties"]) == ["messages"]
+    assert list(schemas["output_schema"]["properties"]) == ["messages"]
+    fields = schemas["context_schema"]["properties"]
+    assert set(fields) == {field.name for field in dataclasses.fields(Context)}
+    assert all(field.get("description") for field in fields.values())
+    assert fields["system_prompt"]["langgraph_type"] == "prompt"
+
+
+def test_all_stream_modes_carry_a_turn(server: str) -> None:
+    modes: Any = ["values", "updates", "messages", "messages-tuple", "custom", "tasks", "checkpoints", "debug", "events"]
+
+    async def work(client: LangGraphClient) -> dict[str, list[Any]]:
+        parts: dict[str, list[Any]] = {}
+        thread_id = await new_thread(client)
+        async for part in client.runs.stream(thread_id, "scripted", input=said("hello"), context=CONTEXT, stream_mode=modes):
+            parts.setdefault(part.event.partition("/")[0], []).append(part.data)
+        return parts
+
+    parts = with_client(server, work)
+    assert "error" not in parts, parts["error"]
+    assert {"values", "updates", "messages", "custom", "tasks", "checkpoints", "debug", "events"} <= set(parts)
+    assert texts(parts["values"][-1]) == ["hello", "hello"]
+
+
+def test_an_interrupt_is_answered_and_made_up_answers_of_a_chat_client_are_not_taken_for_results(server: str) -> None:
+    async def work(client: LangGraphClient) -> Any:
+        thread_id = await new_thread(client)
+        asked = await ask(client, thread_id, "confirm this")
+        [request] = asked["__interrupt__"]
+        answered = await client.runs.wait(thread_id, "scripted", command={"resume": {"decisions": [{"type": "approve"}]}}, context=CONTEXT)
+        stopped = await ask(client, thread_id, "confirm that")
+        open_call = stopped["messages"][-1]["tool_calls"][0]
+        fake = {"type": "tool", "id": "do-not-render-1", "tool_call_id": open_call["id"], "content": "Successfully handled tool call."}
+        given: Any = {"messages": [fake, {"type": "human", "content": "never mind"}]}
+        left = await client.runs.wait(thread_id, "scripted", input=given, context=CONTEXT)
+        return request, answered, left
+
+    request, answered, left = with_client(server, work)
+    assert set(request["value"]) == {"action_requests", "review_configs"}
+    assert texts(answered)[-1] == "the tool said approve"
+    assert not [message for message in left["messages"] if str(message["id"]).startswith("do-not-render-")]
+    assert texts(left)[-2:] == ["never mind", "confirm this / confirm that / never mind"]
+
+
+def test_a_thread_goes_on_from_an_earlier_checkpoint(server: str) -> None:
+    async def work(client: LangGraphClient) -> Any:
+        thread_id = await new_thread(client)
+        await ask(client, thread_id, "a")
+        await ask(client, thread_id, "b")
+        history: Any = await client.threads.get_history(thread_id, limit=50)
+        past = next(found for found in history if not found["next"] and len(found["values"]["messages"]) == 2)
+        return await ask(client, thread_id, "c", checkpoint=past["checkpoint"])
+
+    assert texts(with_client(server, work)) == ["a", "a", "c", "a / c"]
+
+
+def test_a_cancelled_run_leaves_its_question_and_the_next_turn_works(server: str) -> None:
+    async def work(client: LangGraphClient) -> Any:
+        thread_id = await new_thread(client)
+        run = await client.runs.create(thread_id, "scripted", input=said("dawdle"), context=CONTEXT)
+        while not (await client.threads.get_state(thread_id))["values"]:
+            await asyncio.sleep(0.05)
+        await client.runs.cancel(thread_id, run["run_id"], wait=True)
+        return await ask(client, thread_id, "go on")
+
+    assert texts(with_client(server, work))[-1] == "dawdle / go on"
+
+
+def test_the_servers_store_holds_the_index_of_threads(server: str) -> None:
+    async def work(client: LangGraphClient) -> Any:
+        thread_id = await new_thread(client)
+        await ask(client, thread_id, "a title")
+        return await client.store.get_item(("longtable", "threads"), thread_id)
+
+    assert with_client(server, work)["value"]["title"] == "a title"
+
+
+def test_our_routes_fold_a_thread_and_tell_its_usage(server: str) -> None:
+    async def work(client: LangGraphClient) -> str:
+        thread_id = await new_thread(client)
+        for n in range(3):
+            await ask(client, thread_id, f"question {n} " + "w " * 90)
+        return thread_id
+
+    thread_id = with_client(server, work)
+    place = f"{server}/longtable/threads/{thread_id}"
+    folded = httpx.post(f"{place}/compact", timeout=60)
+    assert folded.status_code == 200, folded.text
+    assert folded.json()["compacted"]["messages"] >= 2
+    assert httpx.post(f"{place}/compact", timeout=60).json() == {"compacted": None}
+    used = httpx.get(f"{place}/usage?by=day", timeout=60)
+    assert [spent["calls"] for spent in used.json()["usage"]] == [3]
+    assert httpx.get(f"{place}/topics", timeout=60).json() == {"topics": []}
+    for answer in (folded, used):
+        assert (answer.headers["cache-control"], answer.headers["x-content-type-options"]) == ("no-store", "nosniff")
+
+
+def test_our_routes_give_whole_results_as_csv_and_arrow(server: str) -> None:
+    async def work(client: LangGraphClient) -> str:
+        thread_id = await new_thread(client)
+        await client.runs.wait(thread_id, "longtable", input=said("How many orders are there?"))
+        return thread_id
+
+    place = f"{server}/longtable/threads/{with_client(server, work)}/results"
+    [known] = httpx.get(place, timeout=60).json()["results"]
+    table = httpx.get(f"{place}/r1.csv", timeout=60)
+    assert (known["handle"], known["rows"], table.text.splitlines()[1:]) == ("r1", 1, ["23"])
+    assert table.headers["content-disposition"] == 'attachment; filename="r1.csv"'
+    arrow = httpx.get(f"{place}/r1.arrow", timeout=60)
+    assert ipc.open_stream(arrow.content).read_all().to_pylist() == [{known["columns"][0]: 23}]
+    assert (arrow.headers["cache-control"], table.headers["x-content-type-options"]) == ("no-store", "nosniff")
+
+
+def test_our_routes_tell_typed_errors_and_keep_to_the_owner(server: str) -> None:
+    async def work(client: LangGraphClient) -> str:
+        thread_id = await new_thread(client)
+        await client.runs.wait(thread_id, "scripted", input=said("mine"), context={**CONTEXT, "owner": "ann"})
+        return thread_id
+
+    thread_id = with_client(server, work)
+
+    def told(path: str, owner: str = "ann", method: str = "GET", **headers: str) -> tuple[int, str]:
+        answer = httpx.request(method, f"{server}/longtable/threads/{path}", headers={"x-longtable-owner": owner, **headers}, timeout=60)
+        assert answer.headers["cache-control"] == "no-store"
+        assert thread_id not in answer.text or answer.status_code == 200
+        return answer.status_code, str(answer.json().get("error", {}).get("code"))
+
+    assert told(f"{thread_id}/usage") == (200, "None")
+    assert told(f"{thread_id}/usage", owner="bob") == (404, "thread_not_found")
+    assert told(f"{thread_id}/compact", owner="bob", method="POST") == (404, "thread_not_found")
+    assert told(f"{thread_id}/results/r1.csv", owner="bob") == (404, "thread_not_found")
+    assert told(f"{thread_id}/results/r9.csv") == (404, "unknown_result")
+    assert told(f"{thread_id}/topics/t1") == (404, "unknown_topic")
+    assert told(f"{thread_id}/usage?by=colour") == (400, "config")
+    assert told("00000000-0000-4000-8000-000000000000/usage") == (404, "thread_not_found")
+    assert told("no-uuid/usage") == (404, "thread_not_found")
+    assert told(f"{thread_id}/usage", owner="a" * 201) == (400, "config")

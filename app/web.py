@@ -1,0 +1,221 @@
+"""Routes beside Agent Server's own: compact now, usage, topics, whole results as CSV and Arrow. `langgraph.json` names `app`.
+
+Whose threads are asked for: the identity that the server's authentication found; without one the header
+`X-Longtable-Owner`, which a proxy in front sets. A thread of another owner is not found.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import asdict
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from longtable.app import web_threads
+from longtable.app.result_files import csv_cells
+from longtable.app.web_results import arrow_bytes, server_results
+from longtable.graph.context import is_owner
+from longtable.graph.errors import (
+    ConfigError,
+    DatabaseError,
+    InputError,
+    LongtableError,
+    ProviderError,
+    ProviderRateLimitedError,
+    ThreadBusyError,
+    ThreadExistsError,
+    ThreadNotFoundError,
+    TurnPendingError,
+    UndoTooFarError,
+    UnknownMessageError,
+    UnknownPinError,
+    UnknownTopicError,
+    UnknownTurnError,
+)
+from longtable.graph.spending import ALL, spent_in
+from longtable.graph.transcripts import load_steps
+from longtable.memory.spent import added
+from longtable.memory.thread import Thread
+from longtable.memory.topic_strategy import topics_of
+from longtable.memory.topics import current, versions
+from longtable.tools.result_meta import ResultGoneError, UnknownResultError
+
+if TYPE_CHECKING:
+    from longtable.tools.result_meta import ResultMeta
+    from longtable.tools.results import ResultStore
+
+OWNER_HEADER = "x-longtable-owner"
+SAFE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+STATUS: tuple[tuple[type[LongtableError], int], ...] = (
+    (ThreadNotFoundError, 404),
+    (UnknownTopicError, 404),
+    (UnknownResultError, 404),
+    (UnknownTurnError, 404),
+    (UnknownMessageError, 404),
+    (UnknownPinError, 404),
+    (ResultGoneError, 410),
+    (TurnPendingError, 409),
+    (ThreadBusyError, 409),
+    (ThreadExistsError, 409),
+    (UndoTooFarError, 409),
+    (ProviderRateLimitedError, 429),
+    (ProviderError, 502),
+    (DatabaseError, 503),
+    (InputError, 422),
+    (ConfigError, 400),
+)
+"""HTTP status by error, the first that fits; another typed error is a 500."""
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def status_of(error: LongtableError) -> int:
+    """Return the HTTP status that tells a typed error."""
+    return next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+
+
+async def compact(request: Request) -> Response:
+    """Fold a thread now, also under the threshold."""
+    made = await web_threads.compact(_client(request), request.path_params["thread_id"], owner_of(request))
+    return _json({"compacted": made})
+
+
+async def usage(request: Request) -> Response:
+    """Return the tokens a thread took, by day and model, or as `?by=` says."""
+    asked = request.query_params.get("by", ",".join(ALL))
+    by = [name for name in ALL if name in asked.split(",")]
+    if len(by) != len(asked.split(",")):
+        raise ConfigError(f"by= takes {', '.join(ALL)}, found {asked[:80]!r}")
+    whole, _ = await web_threads.carried(load_steps(request.path_params["thread_id"], owner_of(request)), _client(request))
+    return _json({"usage": [asdict(spent) for spent in added(spent_in(whole), by)]})
+
+
+async def topics(request: Request) -> Response:
+    """Return the newest version of each topic."""
+    found = current(topics_of(await _thread(request)))
+    return _json({"topics": [{**asdict(topic), "artifact": topic.artifact} for topic in found]})
+
+
+async def topic(request: Request) -> Response:
+    """Return one topic's document as Markdown; `?version=` an older one."""
+    topic_id = request.path_params["topic_id"]
+    found = versions(topics_of(await _thread(request)), topic_id)
+    wanted = request.query_params.get("version")
+    if wanted is not None:
+        found = [one for one in found if str(one.version) == wanted]
+    if not found:
+        raise UnknownTopicError(topic_id)
+    return Response(found[-1].artifact, media_type="text/markdown; charset=utf-8", headers=SAFE)
+
+
+async def results(request: Request) -> Response:
+    """Return what is known of the thread's whole results, oldest first."""
+    store, thread_id = await _results(request)
+    kept = [
+        {"handle": meta.handle, "columns": meta.columns, "types": meta.types, "rows": meta.row_count} for meta in store.handles(thread_id)
+    ]
+    return _json({"results": kept})
+
+
+async def result_csv(request: Request) -> Response:
+    """Return a whole result as CSV with a heading, a batch at a time."""
+    store, thread_id = await _results(request)
+    handle = request.path_params["handle"]
+    store.path(thread_id, handle)  # its errors have a status; those of a stream have none
+    return StreamingResponse(_csv(store, thread_id, handle), media_type="text/csv; charset=utf-8", headers=_file(f"{handle}.csv"))
+
+
+async def result_arrow(request: Request) -> Response:
+    """Return a whole result as an Arrow IPC stream."""
+    store, thread_id = await _results(request)
+    handle = request.path_params["handle"]
+    from starlette.concurrency import run_in_threadpool
+
+    body = await run_in_threadpool(arrow_bytes, store, thread_id, handle)
+    return Response(body, media_type="application/vnd.apache.arrow.stream", headers=_file(f"{handle}.arrows"))
+
+
+def owner_of(request: Request) -> str | None:
+    """Return who asks: the server's authentication knows, else the header says."""
+    user = request.scope.get("user")
+    owner = getattr(user, "identity", None) if getattr(user, "is_authenticated", False) else request.headers.get(OWNER_HEADER)
+    if owner is not None and not is_owner(owner):
+        raise ConfigError(f"{OWNER_HEADER} must be 1 to 200 printable characters without blanks at its ends")
+    return owner
+
+
+async def failed(request: Request, error: Exception) -> Response:
+    """Tell a typed error by its status, its code, and one sentence for people."""
+    assert isinstance(error, LongtableError)
+    language = "zh" if request.headers.get("accept-language", "").startswith("zh") else "en"
+    told = {"error": {"code": error.code, "message": error.user_text(language)}}
+    headers = {"Retry-After": f"{error.retry_after:.0f}"} if isinstance(error, ProviderRateLimitedError) and error.retry_after else {}
+    return _json(told, status=status_of(error), headers=headers)
+
+
+async def _thread(request: Request) -> Thread:
+    whole, _ = await web_threads.carried(load_steps(request.path_params["thread_id"], owner_of(request)), _client(request))
+    return whole.thread
+
+
+async def _results(request: Request) -> "tuple[ResultStore, str]":
+    """Return the results and the thread they are of, once it is sure that who asks may see it."""
+    thread_id = request.path_params["thread_id"]
+    await web_threads.carried(load_steps(thread_id, owner_of(request)), _client(request))
+    return server_results(), thread_id
+
+
+def _client(request: Request) -> LangGraphClient:
+    """Return a client of the server these routes are mounted in."""
+    if find_spec("langgraph_api"):
+        return get_client()
+    passed = {name: value for name in ("authorization", "x-api-key", "cookie") if (value := request.headers.get(name))}
+    return get_client(url=str(request.base_url), headers=passed)
+
+
+def _csv(store: "ResultStore", thread_id: str, handle: str) -> Iterator[str]:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(store.meta(thread_id, handle).columns)
+    for rows in store.batches(thread_id, handle):
+        writer.writerows(csv_cells(row) for row in rows)
+        yield buffer.getvalue().encode("utf-8", "replace").decode()
+        buffer.seek(0)
+        buffer.truncate()
+    yield buffer.getvalue()
+
+
+def _described(meta: "ResultMeta") -> dict[str, Any]:
+    return {"handle": meta.handle, "columns": meta.columns, "types": meta.types, "rows": meta.row_count}
+
+
+def _file(name: str) -> dict[str, str]:
+    safe = "".join(letter for letter in name if letter.isascii() and (letter.isalnum() or letter in "._-"))
+    return {**SAFE, "Content-Disposition": f'attachment; filename="{safe}"'}
+
+
+def _json(body: Mapping[str, Any], *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse(json.loads(json.dumps(body, ensure_ascii=False)), status, headers={**SAFE, **(headers or {})})
+
+
+THREAD = "/longtable/threads/{thread_id}"
+ROUTES: tuple[tuple[str, str, Handler], ...] = (
+    ("POST", f"{THREAD}/compact", compact),
+    ("GET", f"{THREAD}/usage", usage),
+    ("GET", f"{THREAD}/topics", topics),
+    ("GET", f"{THREAD}/topics/{{topic_id}}", topic),
+    ("GET", f"{THREAD}/results", results),
+    ("GET", f"{THREAD}/results/{{handle}}.csv", result_csv),
+    ("GET", f"{THREAD}/results/{{handle}}.arrow", result_arrow),
+)
+app = Starlette(
+    routes=[Route(path, handler, methods=[method]) for method, path, handler in ROUTES], exception_handlers={LongtableError: failed}
+)

@@ -1,0 +1,33 @@
+"""Whole results as a server gives them: where they are kept, and as Arrow."""
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longtable.app.session import open_results
+
+if TYPE_CHECKING:
+    from longtable.tools.results import ResultStore
+
+
+@cache
+def server_results() -> "ResultStore":
+    """Return the results of this server: in LONGTABLE_RESULTS, else in the user's data folder."""
+    if given := os.environ.get("LONGTABLE_RESULTS"):
+        return open_results(Path(given))
+    from platformdirs import user_data_path
+
+    return open_results(user_data_path("longtable", appauthor=False) / "server.results")
+
+
+def arrow_bytes(store: "ResultStore", thread_id: str, handle: str) -> bytes:
+    """Return a whole result as an Arrow IPC stream. Raises what `ResultStore.arrow` raises."""
+    table = store.arrow(thread_id, handle)
+    from pyarrow import BufferOutputStream, ipc
+
+    sink = BufferOutputStream()
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    whole: bytes = sink.getvalue().to_pybytes()
+    return whole

@@ -1,0 +1,126 @@
+"""A server's threads through its own API: what the routes read of them, and the one thing they change."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+from langchain_core.messages import BaseMessage, messages_from_dict
+from langgraph.store.base import BaseStore, GetOp, Item, Op
+from langgraph.types import StateSnapshot
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
+
+from longtable.graph.errors import LongtableError, ThreadBusyError, ThreadNotFoundError, TurnPendingError
+from longtable.graph.events import ContextCompressed
+from longtable.graph.running import is_pending
+from longtable.graph.state import turn_of
+from longtable.graph.steps import Batch, Load, Page, Step, Steps
+from longtable.graph.transcripts import seen_steps
+from longtable.memory.archive import apage
+from longtable.nodes.shelf import StoreShelf
+
+Result = TypeVar("Result")
+GRAPH = "longtable"
+
+
+class CompactionFailedError(LongtableError):
+    """The server's run that was to fold a thread ended with an error."""
+
+    code = "compaction_failed"
+
+
+async def carried(steps: Steps[Result], client: LangGraphClient) -> Result:
+    """Carry out an operation that only reads, through a server's API."""
+    answer: Any = None
+    while True:
+        try:
+            step = steps.send(answer)
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+        answer = await _read(step, client)
+
+
+async def compact(client: LangGraphClient, thread_id: str, owner: str | None) -> ContextCompressed | None:
+    """Fold a thread now; None when there is nothing to fold. Raises `ThreadNotFoundError`, `TurnPendingError`, `ThreadBusyError`."""
+    state, _ = await carried(seen_steps(thread_id, owner), client)
+    if is_pending(state):
+        raise TurnPendingError(thread_id)
+    command = {"goto": "compact", "update": {"turn": {**turn_of(state.values), "status": "compacting"}}}
+    context = {"owner": owner} if owner else {}
+    made: ContextCompressed | None = None
+    try:
+        async for part in client.runs.stream(
+            thread_id,
+            GRAPH,
+            command=cast("Any", command),
+            context=cast("Any", context),
+            stream_mode=["custom"],
+            multitask_strategy="reject",
+        ):
+            if part.event == "error":
+                raise CompactionFailedError(f"the server could not fold thread {thread_id!r}: {part.data}")
+            if part.event == "custom" and part.data.get("type") == "context_compressed":
+                made = cast("ContextCompressed", part.data)
+    except (ConflictError, UnprocessableEntityError) as error:
+        raise ThreadBusyError(thread_id) from error
+    return made
+
+
+async def _read(step: Step, client: LangGraphClient) -> Any:
+    match step:
+        case Load(thread_id):
+            return await _state(client, thread_id)
+        case Batch(ops):
+            return await _ServerStore(client).abatch(ops)
+        case Page(thread_id, first, last):
+            return await apage(StoreShelf(_ServerStore(client)), thread_id, first, last) if first <= last else []
+        case _:
+            raise TypeError(f"this only reads, found {type(step).__name__}")
+
+
+async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
+    try:
+        found = await client.threads.get_state(thread_id)
+    except (NotFoundError, UnprocessableEntityError) as error:  # no such thread, or an id that can be none
+        raise ThreadNotFoundError(thread_id) from error
+    values = dict(cast("Mapping[str, Any]", found["values"] or {}))
+    if "messages" in values:
+        values["messages"] = _messages(values["messages"])
+    tasks = tuple(_Task(task["name"]) for task in found["tasks"])
+    return StateSnapshot(
+        values, tuple(found["next"]), {}, cast("Any", found["metadata"]), found["created_at"], None, cast("Any", tasks), ()
+    )
+
+
+class _Task:
+    """What `is_pending` asks of a task."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _messages(given: list[dict[str, Any]]) -> list[BaseMessage]:
+    return messages_from_dict([{"type": message["type"], "data": message} for message in given])
+
+
+class _ServerStore(BaseStore):
+    """A server's store as far as it is read."""
+
+    def __init__(self, client: LangGraphClient) -> None:
+        self.client = client
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        raise TypeError(f"a server's store is awaited, found {len(list(ops))} operations that are not")
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
+        return [await self._item(op) for op in ops]
+
+    async def _item(self, op: Op) -> Item | None:
+        if not isinstance(op, GetOp):
+            raise TypeError(f"a server's store is only read, found {type(op).__name__}")
+        try:
+            found = await self.client.store.get_item(op.namespace, op.key)
+        except NotFoundError:
+            return None
+        times = {name: cast("Any", found[name]) for name in ("created_at", "updated_at")}
+        return Item(value=found["value"], key=found["key"], namespace=tuple(found["namespace"]), **times)

@@ -1,0 +1,55 @@
+"""A graph for a server under test: it asks a person, dawdles, or says how many questions it was shown, as it is told."""
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tools import tool
+from langgraph.types import interrupt
+
+from longtable.graph import CompactionPolicy, build_graph
+from longtable.graph.state import Output
+from longtable.tools.results import ResultStore
+from tests.support.models import ScriptedModel, call
+
+
+@tool
+def confirm(what: str) -> str:
+    """Ask a person, in the shape that chat clients draw."""
+    request = {"name": "confirm", "args": {"what": what}, "description": "May I?"}
+    review = {"action_name": "confirm", "allowed_decisions": ["approve", "reject"]}
+    return str(interrupt({"action_requests": [request], "review_configs": [review]})["decisions"][0]["type"])
+
+
+@tool
+async def dawdle(seconds: float) -> str:
+    """Take time, awaited."""
+    await asyncio.sleep(seconds)
+    return "done"
+
+
+def say(messages: Sequence[BaseMessage]) -> AIMessage:
+    """Do as the newest question says; answer with the tool's answer, else with the questions in view."""
+    if messages[-1].type == "tool":
+        return AIMessage(f"the tool said {messages[-1].text}")
+    match str(messages[-1].text).split():
+        case ["confirm", what]:
+            return call("confirm", what=what)
+        case ["dawdle"]:
+            return call("dawdle", seconds=60)
+        case ["slowly"]:
+            time.sleep(0.2)
+    return AIMessage(" / ".join(str(m.text)[:20] for m in messages if m.type == "human"))
+
+
+graph = build_graph(
+    model=ScriptedModel(say=say),
+    tools=[confirm, dawdle],
+    policy=CompactionPolicy(keep_rounds=1, min_messages=4, min_new_messages=1),
+    results=ResultStore(Path(os.environ.get("LONGTABLE_RESULTS", "results")), clock=lambda: datetime.now(UTC)),
+    output_schema=Output,
+).compile(name="scripted")
