@@ -88,7 +88,7 @@ def _source(told: dict[str, Any], whole: Whole) -> Source | None:
     result = whole(told["handle"]) if isinstance(told.get("handle"), str) else None
     if result is None:
         return None
-    return Source(result.columns, [[json_value(cell) for cell in row] for row in result.rows], result.row_count, result.sql)
+    return Source(result.columns, [[json_value(cell) for cell in row] for row in result.shown(result.rows)], result.row_count, result.sql)
 
 
 def _recent(earlier: Sequence[BaseMessage], turn: int) -> list[Source]:

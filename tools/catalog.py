@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from longtable.tools.settings import TablePolicy
+from longtable.tools.policy import TablePolicy
 
 NEAREST = 5
 
@@ -20,6 +20,8 @@ class Column:
     type: str
     nullable: bool = True
     comment: str | None = None
+    masked: bool = False
+    """Whether no model is shown its values; `Database.read` finds none in it."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Catalog:
     """Whether the engine tells `Order` from `order` once a name is quoted."""
     own_types: frozenset[str] = frozenset()
     """Types that the database defines itself and a query may cast to: enums and domains, never the row of a table."""
+    hidden_columns: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
+    """Columns that the policy denies, by schema and name of their table, which itself need not be shown."""
 
     @cached_property
     def _by_name(self) -> Mapping[tuple[str, str], Table]:
@@ -109,6 +113,11 @@ class Catalog:
             return found
         unquoted = re.sub(r'"([^"]*)"|`([^`]*)`|\[([^\]]*)\]', lambda match: match[1] or match[2] or match[3] or "", plain)
         return self._by_shown_name.get(unquoted.casefold())
+
+    @cached_property
+    def has_masks(self) -> bool:
+        """Say whether any column is masked."""
+        return any(column.masked for table in self.tables for column in table.columns)
 
     def has_column(self, name: str) -> bool:
         """Say whether any table has a column of this name, whatever the case."""
@@ -159,8 +168,11 @@ class Reflected:
     """The engine's own tables, which a view may read."""
 
 
-def visible(found: Reflected, policy: TablePolicy) -> Catalog:
-    """Leave out what the policy hides: tables, what is read along with them, views that read a denied one, keys that point at any."""
+def visible(found: Reflected, policy: TablePolicy, *, dialect: str = "") -> Catalog:
+    """Leave out what the policy hides: tables, what is read along with them, views that read a denied one, keys that point at any.
+
+    Columns likewise; a view that takes in a denied column is hidden whole. Raises `ConfigError` for a column that is not there.
+    """
     open_tables = {
         table.name
         for table in found.tables
@@ -168,14 +180,53 @@ def visible(found: Reflected, policy: TablePolicy) -> Catalog:
         and not any(policy.denies(name, schema) for schema, name in found.parts.get((table.schema, table.bare_name), ()))
     }
     open_tables -= _views_over_denied(found, policy)
-    tables = tuple(_without_hidden_keys(table, open_tables) for table in found.tables if table.name in open_tables)
+    hidden: dict[tuple[str, str], frozenset[str]] = {}
+    masked: dict[str, frozenset[str]] = {}
+    policy.check_tables((table.bare_name, table.schema) for table in found.tables)
+    if policy.names_columns:
+        from longtable.tools.policy_views import masked_columns, views_over
+
+        policy.check_columns((column.name, table.bare_name, table.schema) for table in found.tables for column in table.columns)
+        hidden = _hidden_columns(found, policy)
+        open_tables -= views_over(found, hidden, dialect)
+        masked = masked_columns(found, policy, dialect)
+    columns = {table.name: _open_columns(table, hidden, masked.get(table.name, frozenset())) for table in found.tables}
+    # A table of which nothing is left is not there; a view that is broken has no columns to begin with.
+    open_tables -= {table.name for table in found.tables if table.columns and not columns[table.name]}
+    tables = tuple(
+        _without_hidden_keys(replace(table, columns=columns[table.name]), open_tables, columns)
+        for table in found.tables
+        if table.name in open_tables
+    )
     return Catalog(
         tables,
         database_names=found.database_names,
         hidden_functions=found.own_functions,
         exact_case=found.exact_case,
         own_types=found.own_types,
+        hidden_columns=hidden,
     )
+
+
+def _hidden_columns(found: Reflected, policy: TablePolicy) -> dict[tuple[str, str], frozenset[str]]:
+    """Return what is denied of each table; what is denied of a table is denied of its partitions, and the other way round."""
+    hidden: dict[tuple[str, str], set[str]] = {}
+    for table in found.tables:
+        key = (table.schema, table.bare_name)
+        for schema, name in (key, *found.parts.get(key, ())):
+            hidden.setdefault(key, set()).update(
+                column.name for column in table.columns if not policy.permits_column(column.name, name, schema)
+            )
+    for key, parts in found.parts.items():
+        for part in parts:
+            if part in hidden:
+                hidden[part] |= hidden.get(key, set())
+    return {key: frozenset(names) for key, names in hidden.items() if names}
+
+
+def _open_columns(table: Table, hidden: Mapping[tuple[str, str], frozenset[str]], masked: frozenset[str]) -> tuple[Column, ...]:
+    gone = hidden.get((table.schema, table.bare_name), frozenset())
+    return tuple(replace(column, masked=True) if column.name in masked else column for column in table.columns if column.name not in gone)
 
 
 def read_by_views(found: Reflected, catalog: Catalog) -> frozenset[str]:
@@ -199,7 +250,8 @@ def read_by_views(found: Reflected, catalog: Catalog) -> frozenset[str]:
 
 def mentions(sql: str, name: str) -> bool:
     """Say whether the text holds the name as a word; too often rather than too seldom."""
-    return re.search(rf"(?<!\w){re.escape(name.casefold())}(?!\w)", sql.casefold()) is not None
+    spelled = {name.casefold(), *(name.casefold().replace(mark, mark * 2) for mark in '"`]')}  # as it stands within quotes
+    return any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", sql.casefold()) for one in spelled)
 
 
 def _views_over_denied(found: Reflected, policy: TablePolicy) -> set[str]:
@@ -220,8 +272,16 @@ def _views_over_denied(found: Reflected, policy: TablePolicy) -> set[str]:
     return hidden
 
 
-def _without_hidden_keys(table: Table, open_tables: set[str]) -> Table:
-    keys = tuple(key for key in table.foreign_keys if key.table in open_tables)
-    if keys == table.foreign_keys:
-        return table
-    return replace(table, foreign_keys=keys)
+def _without_hidden_keys(table: Table, open_tables: set[str], columns: Mapping[str, tuple[Column, ...]]) -> Table:
+    """Drop keys that name a table or a column that is not shown; half of a key would say what is not so."""
+
+    def shown(names: tuple[str, ...], owner: str) -> bool:
+        return {fold(name) for name in names} <= {fold(column.name) for column in columns.get(owner, ())}
+
+    keys = tuple(
+        key
+        for key in table.foreign_keys
+        if key.table in open_tables and shown(key.columns, table.name) and shown(key.referenced_columns, key.table)
+    )
+    primary = table.primary_key if shown(table.primary_key, table.name) else ()
+    return replace(table, foreign_keys=keys, primary_key=primary)

@@ -3,15 +3,17 @@
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from longtable.graph.errors import ConfigError, QueryFailedError
+from longtable.graph.errors import ConfigError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog, visible
 from longtable.tools.engines.base import Engine, Fetched, Row
+from longtable.tools.masks import masked_rows, without_values
+from longtable.tools.policy import TablePolicy
 from longtable.tools.running import Cancel, Runner, Stop
-from longtable.tools.settings import FileLimits, QueryLimits, TablePolicy
+from longtable.tools.settings import FileLimits, QueryLimits
 from longtable.tools.url import Dialect, Location, parse_url, without_password
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ BUSY_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class QueryResult:
-    """A whole result. `sql` is the text that ran, `types` are the engine's names, `ms` the time from call to last row."""
+    """A whole result. `sql` is the text that ran (tables of which columns are denied by their names), `types` are the engine's names, `ms` the time from call to last row."""
 
     sql: str
     columns: tuple[str, ...]
@@ -32,6 +34,14 @@ class QueryResult:
     rows: list[Row]
     row_count: int
     ms: int
+    masked: frozenset[int] = frozenset()
+    """Places of the columns whose values no model is shown."""
+    reads: tuple[str, ...] = ()
+    """Tables and columns that were read, as `table` and `table.column`: rather one too many than one too few."""
+
+    def shown(self, rows: Sequence[Row]) -> list[Row]:
+        """Return some of the rows as a model may see them."""
+        return masked_rows(rows, self.masked)
 
 
 class Database:
@@ -62,6 +72,8 @@ class Database:
         URL that cannot be read and `DatabaseUnavailableError` for a file or a server that cannot.
         """
         limits, policy = limits or QueryLimits(), policy or TablePolicy()
+        if policy.rows is not None and policy.rows < limits.rows:
+            limits = replace(limits, rows=policy.rows)
         location = parse_url(url)
         engine = _open_engine(location, limits=limits, busy_seconds=busy_seconds, files=files or FileLimits())
         return cls(engine, url=url, location=location, limits=limits, policy=policy)
@@ -71,7 +83,7 @@ class Database:
         with self._lock:
             if self._catalog is None:
                 found = self.engine.reflect()
-                catalog = visible(found, self.policy)
+                catalog = visible(found, self.policy, dialect=self.dialect)
                 self.engine.guard(catalog, found)
                 self._catalog = catalog
             return self._catalog
@@ -103,13 +115,28 @@ class Database:
         except QueryFailedError as error:
             from longtable.tools.hints import explained
 
+            if verdict.masks:
+                error = without_values(error, sql)
             found = explained(error, asked=sql, ran=verdict.sql, dialect=self.dialect, catalog=catalog, tables=verdict.tables)
             raise found from error
+        except QueryRefusedError as error:
+            if not verdict.masks:
+                raise
+            raise QueryRefusedError(error.reason, rule=error.rule) from error  # the hint may tell the count that was too large
         ms = round((time.monotonic() - started) * 1000)
-        return QueryResult(verdict.sql, fetched.columns, fetched.types, fetched.rows, len(fetched.rows), ms)
+        masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
+        return QueryResult(verdict.told, fetched.columns, fetched.types, fetched.rows, len(fetched.rows), ms, masked, reads)
 
     def read(self, sql: str, params: Sequence[object] = (), *, seconds: float, cancel: Cancel | None = None) -> list[Row]:
-        """Run SQL that this package wrote over visible tables, with values as parameters; never a model's text."""
+        """Run SQL that this package wrote over visible tables, with values as parameters; never a model's text.
+
+        Denied columns are not there for it either, and masked ones hold nothing but NULL.
+        """
+        catalog = self.catalog()
+        if catalog.hidden_columns or catalog.has_masks:
+            from longtable.tools.guard import own_sql
+
+            sql = own_sql(sql, dialect=self.dialect, catalog=catalog)
 
         def work(stop: Stop) -> Fetched:
             with self.engine.trusted(stop) as session:

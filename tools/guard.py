@@ -16,6 +16,9 @@ from longtable.tools.catalog import Catalog, Table, fold, nearest
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, longest_series
 from longtable.tools.guard_postgres import as_postgres_has_it, check_postgres, check_tokens
+from longtable.tools.masking import masked_of, masks_of
+from longtable.tools.masks import NO_MASKS, Masks
+from longtable.tools.narrow import narrowed, reads_of
 from longtable.tools.nodes_allowed import QUERIES, SYNTAX_FUNCTIONS, allowed_node
 from longtable.tools.places import place_of
 from longtable.tools.refusal import RefusedError
@@ -29,14 +32,21 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the wall says. `sql` is the text to run, `tables` the names it reads; both empty when refused."""
+    """What the wall says. `sql` is the text to run, `tables` the names it reads; both empty when refused.
+
+    `told` is the text to show: `sql`, but tables of which columns are denied go by their names. `columns` are those it reads of these tables, as `table.column`: rather one too many than one too few. `masks` tell what
+    of the result no model is shown.
+    """
 
     allowed: bool
     rule: str = ""
     reason: str = ""
     hint: str = ""
     sql: str = ""
+    told: str = ""
     tables: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    masks: Masks = NO_MASKS
     place: tuple[int, int] | None = None
     """Line and column of what was refused, from 1, where that is one spot of the text."""
     nearest: tuple[str, ...] = ()
@@ -51,19 +61,43 @@ class Verdict:
 
 
 def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
-    """Decide whether `sql` may run on a database of this dialect and catalogue."""
+    """Decide whether `sql` may run on a database of this dialect and catalogue.
+
+    In what runs, a table of which columns are denied is a subquery of the others: to the engine, too, they are not there.
+    """
+
+    def resolve(node: exp.Table) -> Table | None:
+        return _resolved(node, dialect, catalog)
+
     try:
         first = _checked(sql, dialect, catalog)
-        rendered = _render(first if dialect == "sqlite" else bounded(first, dialect), dialect)
+        counted = first if dialect == "sqlite" else bounded(first, dialect)
+        narrow = narrowed(counted, resolve, catalog.hidden_columns)
+        rendered = _render(narrow, dialect)
         second = _checked(rendered, dialect, catalog)
         if dialect != "sqlite":
             _check_growth(second, dialect)
-        tables = sorted({table.name for node in second.find_all(exp.Table) if (table := _resolved(node, dialect, catalog))})
-        return Verdict(True, sql=rendered, tables=tuple(tables))
+        tables = sorted({table.name for node in second.find_all(exp.Table) if (table := resolve(node))})
+        columns = reads_of(first, resolve)
+        masks = masks_of(second, lambda node: masked_of(resolve(node))) if catalog.has_masks else NO_MASKS
+        told = rendered if narrow is counted else _render(counted, dialect)
+        return Verdict(True, sql=rendered, told=told, tables=tuple(tables), columns=columns, masks=masks)
     except RefusedError as refused:
         return Verdict(False, refused.rule, refused.reason, refused.hint, place=refused.place, nearest=refused.nearest)
     except RecursionError:
         return Verdict(False, "depth", "the SQL is nested too deeply", "write it with fewer nested brackets")
+
+
+def own_sql(sql: str, *, dialect: str, catalog: Catalog) -> str:
+    """Return this package's own SQL held to the policy on columns: denied ones are not there, masked ones hold nothing."""
+    if not (catalog.hidden_columns or catalog.has_masks) or re.match(r"\s*EXPLAIN\b", sql, re.IGNORECASE):
+        return sql
+    tree = _parse(sql, dialect)
+
+    def resolve(node: exp.Table) -> Table | None:
+        return _resolved(node, dialect, catalog)
+
+    return _render(narrowed(tree, resolve, catalog.hidden_columns, blind=True), dialect)
 
 
 def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:

@@ -46,3 +46,5 @@ class ResultMeta:
     bytes: int
     created: str
     """Time in ISO 8601."""
+    masked: tuple[int, ...] = ()
+    """Places of the columns whose values no model is shown."""

@@ -15,6 +15,7 @@ from longtable.tools.engines.base import Fetched
 from longtable.tools.engines.duckdb import DuckdbSession
 from longtable.tools.guard import check
 from longtable.tools.hints import explained
+from longtable.tools.masks import without_values
 from longtable.tools.parquet import literal
 from longtable.tools.result_meta import ResultMeta
 from longtable.tools.running import Cancel, Runner, Stop
@@ -52,14 +53,18 @@ def run_over_handles(
     try:
         fetched = runner.run(work, seconds=limits.seconds, cancel=cancel)
     except QueryFailedError as error:
+        if verdict.masks:
+            error = without_values(error, sql)
         raise explained(error, asked=sql, ran=verdict.sql, dialect="duckdb", catalog=catalog, tables=verdict.tables) from error
     ms = round((time.monotonic() - started) * 1000)
-    return QueryResult(verdict.sql, fetched.columns, fetched.types, fetched.rows, len(fetched.rows), ms)
+    masked = verdict.masks.of(fetched.columns)
+    return QueryResult(verdict.sql, fetched.columns, fetched.types, fetched.rows, len(fetched.rows), ms, masked)
 
 
 def _table(meta: ResultMeta) -> Table:
     types = [*meta.types, *[""] * (len(meta.names) - len(meta.types))]
-    return Table(meta.handle, "table", tuple(Column(name, kind) for name, kind in zip(meta.names, types, strict=False)))
+    columns = (Column(name, kind, masked=place in meta.masked) for place, (name, kind) in enumerate(zip(meta.names, types, strict=False)))
+    return Table(meta.handle, "table", tuple(columns))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from longtable.graph.errors import DatabaseError
 from longtable.tools.cells import Json, clean, clip, dumps, preview_rows
 from longtable.tools.database import Cancel, QueryResult
+from longtable.tools.masks import masked_rows
 from longtable.tools.query_tools import NAME_CHARS, NOTE, SHOWN_ROWS
 from longtable.tools.toolset import Answer, cancellable_tool
 
@@ -34,7 +35,9 @@ class ThreadResults:
 
     def put(self, result: QueryResult) -> str:
         """Keep a result and return its handle."""
-        return self.store.put(self.thread_id, columns=result.columns, types=result.types, rows=result.rows, sql=result.sql)
+        return self.store.put(
+            self.thread_id, columns=result.columns, types=result.types, rows=result.rows, sql=result.sql, masked=result.masked
+        )
 
 
 class FetchResult(BaseModel):
@@ -75,13 +78,13 @@ def fetched(results: ThreadResults | None, handle: str, page: int, sql: str, *, 
         raise FetchRefusedError("no results are kept in this run: it has no thread; run the query again")
     if sql.strip():
         made = results.store.sql(results.thread_id, sql, cancel=cancel)
-        return {"total": made.row_count, **_shown(made.columns, made.types, made.rows[:SHOWN_ROWS]), "sql": made.sql}
+        return {"total": made.row_count, **_shown(made.columns, made.types, made.shown(made.rows[:SHOWN_ROWS])), "sql": made.sql}
     if not handle.strip():
         known = ", ".join(meta.handle for meta in results.store.handles(results.thread_id)[-10:])
         raise FetchRefusedError(f"give a handle ({known or 'there is none yet'}), or sql over handles")
     found = results.store.page(results.thread_id, handle, page=page, size=SHOWN_ROWS)
     head: dict[str, Json] = {"handle": found.meta.handle, "total": found.meta.row_count, "page": found.page, "pages": found.pages}
-    return {**head, **_shown(found.meta.columns, found.meta.types, found.rows)}
+    return {**head, **_shown(found.meta.columns, found.meta.types, masked_rows(found.rows, found.meta.masked))}
 
 
 def _shown(columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, Json]:

@@ -70,7 +70,16 @@ class ResultStore:
         self._clock = clock
         self._runner = Runner()
 
-    def put(self, thread_id: str, *, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[object]], sql: str) -> str:
+    def put(
+        self,
+        thread_id: str,
+        *,
+        columns: Sequence[str],
+        types: Sequence[str],
+        rows: Iterable[Sequence[object]],
+        sql: str,
+        masked: Iterable[int] = (),
+    ) -> str:
         """Keep a result and return its handle; what was unused longest goes when a quota is passed.
 
         Raises `ResultTooLargeError` when the result alone is over a quota, `PersistenceError` when it cannot be written.
@@ -87,7 +96,8 @@ class ResultStore:
             if size > most:
                 raise ResultTooLargeError(limit=most, what=f"the result as kept ({size:,} bytes)")
             os.utime(draft / DATA, (now.timestamp(), now.timestamp()))
-            handle = self._settle(draft, home, _meta(sql, list(columns), names, list(types), count, size, now))
+            meta = _meta(sql, list(columns), names, list(types), count, size, now)
+            handle = self._settle(draft, home, {**meta, "masked": sorted(masked)})
         except (OSError, duckdb.Error) as error:
             raise PersistenceError(f"the result cannot be kept in {str(self.folder)!r}: {str(error).splitlines()[0]}") from error
         finally:
@@ -138,7 +148,7 @@ class ResultStore:
         """Return a whole result as it was put in."""
         meta = self.meta(thread_id, handle)
         rows = [row for batch in self.batches(thread_id, handle) for row in batch]
-        return QueryResult(meta.sql, meta.columns, meta.types, rows, meta.row_count, 0)
+        return QueryResult(meta.sql, meta.columns, meta.types, rows, meta.row_count, 0, frozenset(meta.masked))
 
     def arrow(self, thread_id: str, handle: str) -> "pyarrow.Table":
         """Return a whole result as an Arrow table, typed as it is kept; of columns that share a name the later ones are numbered.
@@ -257,8 +267,8 @@ def _meta(
 
 def _read_meta(handle: str, path: Path) -> ResultMeta:
     found = json.loads(path.read_text(encoding="utf-8"))
-    for key in ("columns", "names", "types"):
-        found[key] = tuple(found[key])
+    for key in ("columns", "names", "types", "masked"):
+        found[key] = tuple(found.get(key, ()))
     return ResultMeta(handle=handle, **found)
 
 

@@ -8,6 +8,7 @@ from longtable.graph.errors import DatabaseError, QueryCancelledError, QueryFail
 from longtable.tools.catalog import Column, Table, quoted
 from longtable.tools.cells import Json, clean, clip, preview_rows
 from longtable.tools.database import Cancel, Database
+from longtable.tools.masks import MASK
 
 PAGE = 50
 MOST_DESCRIBED = 20
@@ -128,7 +129,8 @@ def _describe(database: Database, table: Table, budget: Budget, cancel: Cancel |
         # By name: a role may be let read some columns of a table only.
         names = ", ".join(quoted(column.name) for column in table.columns)
         rows = database.read(f"SELECT {names} FROM {table.sql_name} LIMIT {SAMPLE_ROWS}", seconds=seconds, cancel=cancel)
-        entry["sample_rows"] = [list(row) for row in preview_rows(rows)]
+        masked = {place for place, column in enumerate(table.columns) if column.masked}
+        entry["sample_rows"] = [[MASK if place in masked else cell for place, cell in enumerate(row)] for row in preview_rows(rows)]
     except QueryCancelledError:
         raise
     except DatabaseError as error:
@@ -144,6 +146,8 @@ def _column(column: Column, table: Table, references: dict[str, str]) -> Entry:
         entry["primary_key"] = True
     if column.name in references:
         entry["references"] = references[column.name]
+    if column.masked:
+        entry["masked"] = True
     if column.comment:
         entry["comment"] = clip(clean(column.comment), COMMENT_CHARS)
     return entry

@@ -1,4 +1,4 @@
-"""What a query may cost, and which tables it may read: frozen values, checked when built."""
+"""What a query may cost: frozen values, checked when built."""
 
 from dataclasses import dataclass
 
@@ -42,34 +42,3 @@ class FileLimits:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ConfigError(f"FileLimits.{name} must be a whole number of at least {least}, found {value!r}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TablePolicy:
-    """Which tables can be read, by name, whatever the case. A table that cannot be read is not seen at all.
-
-    A name holds in every schema, `schema.name` in one. A view named in `allowed` may read tables that are not; nothing
-    may read a denied table.
-    """
-
-    allowed: frozenset[str] | None = None
-    denied: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        for name in ("allowed", "denied"):
-            value = getattr(self, name)
-            if value is None and name == "allowed":
-                continue
-            if isinstance(value, str) or not all(isinstance(item, str) for item in value):
-                raise ConfigError(f"TablePolicy.{name} must be a set of table names, found {value!r}")
-            object.__setattr__(self, name, frozenset(item.casefold() for item in value))
-
-    def denies(self, name: str, schema: str = "main") -> bool:
-        """Say whether the table is named in `denied`."""
-        return not self.denied.isdisjoint((name.casefold(), f"{schema}.{name}".casefold()))
-
-    def permits(self, name: str, schema: str = "main") -> bool:
-        """Say whether the table can be read, what a view reads set aside."""
-        if self.denies(name, schema):
-            return False
-        return self.allowed is None or not self.allowed.isdisjoint((name.casefold(), f"{schema}.{name}".casefold()))

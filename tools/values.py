@@ -96,12 +96,12 @@ def _places(database: Database, table: str, column: str) -> Iterator[tuple[Table
             close = nearest(column, {item.name for owner in tables for item in owner.columns})
             hint = f"nearest columns: {', '.join(close)}" if close else "see describe_tables for the columns"
             raise QueryFailedError(f"there is no column {column!r}{f' in {tables[0].name}' if table.strip() else ''}", hint=hint)
-        yield from named
+        yield from ((owner, item) for owner, item in named if not item.masked)
         return
     for owner in tables:
         # Views say again what their tables say.
         if owner.kind == "table" or table.strip():
-            yield from ((owner, item) for item in owner.columns if _TEXT.search(item.type) or table.strip())
+            yield from ((owner, item) for item in owner.columns if not item.masked and (_TEXT.search(item.type) or table.strip()))
 
 
 def _query(dialect: str, table: Table, column: Column, wanted: str, limit: int) -> tuple[str, list[object]] | None:

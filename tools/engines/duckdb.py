@@ -7,7 +7,7 @@ file open for reading, or a second `Database` with other limits, would get in th
 import json
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,6 +39,7 @@ class DuckdbEngine:
         self._root, self._alias, self._memory_bytes = root, alias, memory_bytes
         self._lock = threading.Lock()
         self._readable: frozenset[str] | None = None
+        self._closed_columns: Mapping[str, frozenset[str]] = {}
         self._closed, self._at_work = False, 0
 
     @classmethod
@@ -61,6 +62,7 @@ class DuckdbEngine:
         """Take note of the names that DuckDB's own reading of a statement may come upon, views looked through."""
         own = {fold(table.bare_name) for table in catalog.tables}
         self._readable = frozenset(own | read_by_views(found, catalog))
+        self._closed_columns = {fold(f"{schema}.{table}"): names for (schema, table), names in catalog.hidden_columns.items()}
 
     @contextmanager
     def walled(self, _stop: Stop) -> Iterator["DuckdbSession"]:
@@ -68,7 +70,7 @@ class DuckdbEngine:
         if self._readable is None:
             raise RuntimeError("DuckdbEngine.guard must be called before a walled session is opened")
         with self._cursor() as cursor:
-            yield DuckdbSession(cursor, memory_bytes=self._memory_bytes, readable=self._readable)
+            yield DuckdbSession(cursor, memory_bytes=self._memory_bytes, readable=self._readable, closed=self._closed_columns)
 
     @contextmanager
     def trusted(self, _stop: Stop) -> Iterator["DuckdbSession"]:
@@ -135,8 +137,15 @@ def _attached(path: Path, *, alias: str, memory_bytes: int) -> duckdb.DuckDBPyCo
 class DuckdbSession:
     """One cursor at work."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, *, memory_bytes: int, readable: frozenset[str] | None) -> None:
-        self.cursor, self._memory_bytes, self._readable = cursor, memory_bytes, readable
+    def __init__(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        *,
+        memory_bytes: int,
+        readable: frozenset[str] | None,
+        closed: Mapping[str, frozenset[str]] | None = None,
+    ) -> None:
+        self.cursor, self._memory_bytes, self._readable, self._closed = cursor, memory_bytes, readable, closed or {}
 
     def fetch(self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop) -> Fetched:
         """Run one SELECT and fetch all its rows as they stream."""
@@ -169,14 +178,24 @@ class DuckdbSession:
             raise QueryRefusedError(
                 "the database refused the statement", rule="engine", hint="only the tables of the catalogue can be read"
             )
+        if self._closed and any(
+            table.endswith(f".{name}") and not columns.isdisjoint(read)
+            for table, read in _columns_of_plan(self._plan(sql))
+            for name, columns in self._closed.items()
+        ):
+            raise QueryRefusedError(
+                "the database refused the statement", rule="engine", hint="only the columns of the catalogue can be read"
+            )
+
+    def _plan(self, sql: str) -> object:
+        return json.loads(self.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()[0][1])
 
     def _tables_read(self, sql: str) -> list[str]:
         try:
             return [f".{_bare(name)}" for name in self.cursor.get_table_names(sql, qualified=True)]
         except duckdb.BinderException:
             # get_table_names binds without the catalogue, so that NATURAL JOIN and COLUMNS('...') fail in it: ask the plan.
-            plan = self.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()
-            return [f".{fold(name)}" for name in _tables_of_plan(json.loads(plan[0][1]))]
+            return [f".{fold(name)}" for name in _tables_of_plan(self._plan(sql))]
 
     def _translate(self, error: Exception, sql: str) -> LongtableError | StoppedError:
         if isinstance(error, duckdb.InterruptException):
@@ -194,16 +213,28 @@ def _readable(name: str, readable: frozenset[str]) -> bool:
     return any(name.endswith(f".{known}") for known in readable)
 
 
-def _tables_of_plan(node: object) -> Iterator[str]:
+def _tables_of_plan(plan: object) -> Iterator[str]:
     """Yield what every scan of a plan in JSON reads."""
+    return (str(scan["Table"]) for scan in _scans(plan))
+
+
+def _columns_of_plan(plan: object) -> Iterator[tuple[str, set[str]]]:
+    """Yield the folded name of each table a plan scans, and the columns taken of it: what the planner left out is not read."""
+    for scan in _scans(plan):
+        taken = scan.get("Projections", [])
+        filters = re.findall(r'"((?:[^"]|"")+)"|(\w+)', str(scan.get("Filters", "")))
+        yield fold(str(scan["Table"])), {*(taken if isinstance(taken, list) else [taken]), *(quote or word for quote, word in filters)}
+
+
+def _scans(node: object) -> Iterator[dict[str, object]]:
     if isinstance(node, list):
         for item in node:
-            yield from _tables_of_plan(item)
+            yield from _scans(item)
     elif isinstance(node, dict):
         extra = node.get("extra_info")
         if isinstance(extra, dict) and isinstance(extra.get("Table"), str):
-            yield extra["Table"]
-        yield from _tables_of_plan(node.get("children"))
+            yield extra
+        yield from _scans(node.get("children"))
 
 
 def _bare(name: str) -> str:

@@ -221,6 +221,7 @@ def _type_of(rows: list[Row], index: int) -> str:
 def _authorizer(catalog: Catalog, found: Reflected, *, shadows: frozenset[str], real: frozenset[str]) -> Authorizer:
     direct = {fold(table.name) for table in catalog.tables} | TABLE_FUNCTIONS["sqlite"] | shadows
     through_views = read_by_views(found, catalog)
+    closed = {fold(table): {fold(name) for name in names} for (_, table), names in catalog.hidden_columns.items()}
     functions = SCALAR_FUNCTIONS["sqlite"]
 
     def authorize(action: int, first: str | None, second: str | None, _database: str | None, source: str | None) -> int:
@@ -228,6 +229,9 @@ def _authorizer(catalog: Catalog, found: Reflected, *, shadows: frozenset[str], 
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ:
             name = fold(first or "")
+            # A row id that is the key is asked for under the key's own name.
+            if fold(second or "") in closed.get(name, ()):
+                return sqlite3.SQLITE_DENY
             if name in direct or (name in through_views and (source is not None or not second)):
                 return sqlite3.SQLITE_OK
             # count(*) over a common table expression asks to read no column of it.

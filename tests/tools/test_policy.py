@@ -1,0 +1,232 @@
+"""A user's policy on columns: what is denied is not there, what is masked is not shown; on real engines."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from longtable.graph.errors import ConfigError, DatabaseError, QueryFailedError, QueryRefusedError, TooManyRowsError
+from longtable.tools.database import Database
+from longtable.tools.masks import MASK
+from longtable.tools.policy import TablePolicy, load_policy
+from longtable.tools.query_tools import run_sql
+from longtable.tools.result_tool import ThreadResults, fetched
+from longtable.tools.results import ResultStore
+from longtable.tools.running import Runner, Stop
+from longtable.tools.schema_tools import describe_tables, list_tables
+from longtable.tools.values import find_values
+from tests.tools.databases import DIALECTS, Place, make, open_at
+from tests.tools.sql_texts_policy import DENIED, HARMLESS, MASKED, MASKED_OPEN
+
+SCHEMA = """
+CREATE TABLE staff (id INTEGER PRIMARY KEY, name TEXT, city TEXT, salary INTEGER, email TEXT, boss_id INTEGER REFERENCES staff(id));
+CREATE TABLE badge (code INTEGER PRIMARY KEY, staff_id INTEGER REFERENCES staff(id), colour TEXT);
+CREATE TABLE pay (staff_id INTEGER, salary INTEGER);
+INSERT INTO staff VALUES (1, 'Ada', 'Bern', 7650417, 'canary.one@example.com', NULL);
+INSERT INTO staff VALUES (2, 'Bo', 'Genf', 7650418, 'canary.two@example.com', 1);
+INSERT INTO badge VALUES (7650419, 1, 'red'), (7650420, 2, 'blue');
+INSERT INTO pay VALUES (1, 7650417);
+CREATE VIEW clean AS SELECT id, name, city FROM staff;
+CREATE VIEW over_clean AS SELECT name FROM clean;
+CREATE VIEW everything AS SELECT * FROM staff;
+CREATE VIEW paid AS SELECT id, salary AS amount FROM staff;
+CREATE VIEW over_paid AS SELECT amount FROM paid;
+CREATE VIEW contacts AS SELECT name, email AS reached_at, 'x' AS kind FROM staff;
+CREATE VIEW over_contacts AS SELECT reached_at AS r, name FROM contacts;
+"""
+CANARIES = ("7650417", "7650418", "7650419", "7650420")
+EMAILS = ("canary.one", "canary.two")
+POLICY = TablePolicy(
+    denied_columns=frozenset({"staff.SALARY", "badge.code"}),
+    masked_columns=frozenset({"email"}),
+    allowed_columns=frozenset({"pay.staff_id"}),
+)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Database]]:
+    folder = tmp_path_factory.mktemp("policy")
+    opened = {dialect: open_at(make(folder, dialect, SCHEMA, name="staff_book"), policy=POLICY) for dialect in DIALECTS}
+    yield opened
+    for database in opened.values():
+        database.close()
+
+
+@pytest.fixture
+def staff(dialect: str, kept: dict[str, Database]) -> Database:
+    return kept[dialect]
+
+
+def _cases(own: dict[str, list[str]]) -> list[object]:
+    pairs = [(dialect, sql) for dialect in DIALECTS for sql in [*own["all"], *own[dialect]]]
+    return [pytest.param(dialect, sql, id=f"{dialect}-{index}") for index, (dialect, sql) in enumerate(pairs)]
+
+
+def _answer(ask: Callable[[], object]) -> str:
+    """Return what comes of a query, be it an error."""
+    try:
+        return repr(ask())
+    except DatabaseError as error:
+        return f"{error!r} {error}"
+
+
+def _leaks(text: str, canaries: tuple[str, ...] = CANARIES) -> list[str]:
+    return [canary for canary in canaries if canary in text]
+
+
+@pytest.mark.parametrize(("dialect", "sql"), _cases(DENIED))
+def test_no_query_brings_out_a_denied_column(dialect: str, sql: str, kept: dict[str, Database]) -> None:
+    assert not _leaks(_answer(lambda: kept[dialect].run(sql)))
+
+
+@pytest.mark.parametrize(("dialect", "sql"), _cases(HARMLESS))
+def test_the_other_columns_are_there_as_before(dialect: str, sql: str, kept: dict[str, Database]) -> None:
+    result = kept[dialect].run(sql)
+    assert result.rows
+    assert "salary" not in {name.lower() for name in result.columns}
+
+
+@pytest.mark.parametrize(("dialect", "sql"), _cases(MASKED))
+def test_no_masked_value_is_in_what_the_model_is_shown(dialect: str, sql: str, kept: dict[str, Database]) -> None:
+    assert not _leaks(_answer(lambda: run_sql(kept[dialect], sql)[0]), EMAILS)
+
+
+@pytest.mark.parametrize(("dialect", "sql"), _cases(MASKED_OPEN))
+def test_what_does_not_come_of_a_masked_column_is_shown(dialect: str, sql: str, kept: dict[str, Database]) -> None:
+    told, result = run_sql(kept[dialect], sql)
+    assert MASK not in json.dumps(told, ensure_ascii=False)
+    assert result.rows
+
+
+def test_the_person_has_the_values_that_the_model_is_not_shown(staff: Database) -> None:
+    told, result = run_sql(staff, "SELECT id, email, name FROM staff ORDER BY id")
+    assert told["rows"] == [[1, MASK, "Ada"], [2, MASK, "Bo"]]
+    assert result.rows[0] == (1, "canary.one@example.com", "Ada")
+    assert staff.run("SELECT name FROM staff WHERE email = 'canary.two@example.com'").rows == [("Bo",)]
+
+
+def test_a_denied_column_is_as_unknown_as_one_that_never_was(staff: Database) -> None:
+    said = []
+    for name in ("salary", "celery"):
+        with pytest.raises(QueryFailedError) as caught:
+            staff.run(f"SELECT staff.{name} FROM staff")
+        said.append((caught.value.reason.replace(name, "NAME"), "salary" in caught.value.hint))
+    assert said[0] == said[1]
+    assert not said[0][1]
+
+
+def test_the_schema_tools_know_nothing_of_a_denied_column(staff: Database) -> None:
+    names = [table.name for table in staff.catalog().tables]
+    assert sorted(names) == ["badge", "clean", "contacts", "over_clean", "over_contacts", "pay", "staff"]
+    told = json.dumps([list_tables(staff), describe_tables(staff, names), find_values(staff, "7650417", table="staff")])
+    told += json.dumps(
+        [find_values(staff, "canary"), find_values(staff, "canary", table="staff"), find_values(staff, "canary", column="email")]
+    )
+    assert not _leaks(told.replace('"salary"', "SALARY"), (*CANARIES, *EMAILS))
+    described = {table["name"]: table for table in describe_tables(staff, ["staff", "badge", "pay", "contacts"])["tables"]}  # type: ignore[union-attr, index, call-overload]
+    assert [column["name"] for column in described["staff"]["columns"]] == ["id", "name", "city", "email", "boss_id"]
+    assert [column["name"] for column in described["pay"]["columns"]] == ["staff_id"]
+    assert [column.get("masked", False) for column in described["contacts"]["columns"]] == [False, True, False]
+    assert described["staff"]["sample_rows"][0] == [1, "Ada", "Bern", MASK, None]
+    badge = staff.catalog().find("badge")
+    assert badge is not None
+    assert (badge.primary_key, [key.columns for key in badge.foreign_keys]) == ((), [("staff_id",)])
+
+
+def test_the_package_s_own_reading_is_held_to_the_policy_too(staff: Database) -> None:
+    assert staff.read("SELECT * FROM staff ORDER BY id LIMIT 1", seconds=5) == [(1, "Ada", "Bern", None, None)]
+    with pytest.raises(QueryFailedError):
+        staff.read("SELECT s.salary FROM staff s", seconds=5)
+
+
+def test_sqlite_and_duckdb_refuse_a_denied_column_by_themselves(file_dialect: str, kept: dict[str, Database]) -> None:
+    database = kept[file_dialect]
+    database.catalog()
+    texts = ["SELECT salary FROM staff", "SELECT * FROM staff ORDER BY name", "SELECT name FROM staff ORDER BY salary + id"]
+    for sql in [*texts, "SELECT name FROM staff"]:
+
+        def work(stop: Stop, sql: str = sql) -> object:
+            with database.engine.walled(stop) as session:
+                return session.fetch(sql, limits=database.limits, stop=stop).rows
+
+        if sql in texts:
+            with pytest.raises(QueryRefusedError):
+                Runner().run(work, seconds=5)
+        else:
+            assert Runner().run(work, seconds=5) == [("Ada",), ("Bo",)]
+
+
+def test_a_kept_result_stays_masked(staff: Database, tmp_path: Path) -> None:
+    store = ResultStore(tmp_path, clock=lambda: datetime.now(UTC))
+    results = ThreadResults(store, "one")
+    results.put(staff.run("SELECT id, email AS e, name FROM staff ORDER BY id"))
+    told = [fetched(results, "r1", 1, "")]
+    told += [
+        fetched(results, "", 1, sql)
+        for sql in ("SELECT e FROM r1", "SELECT upper(e) AS id FROM r1", "SELECT * FROM r1", "SELECT r1 FROM r1")
+    ]
+    with pytest.raises(DatabaseError) as caught:
+        fetched(results, "", 1, "SELECT CAST(e AS INTEGER) FROM r1")
+    assert not _leaks(json.dumps(told).lower() + str(caught.value), EMAILS)
+    assert store.get("one", "r1").rows[0][1] == "canary.one@example.com"
+    assert store.get("one", "r1").shown([(1, "x", "Ada")]) == [(1, MASK, "Ada")]
+
+
+def test_what_a_query_reads_is_told(staff: Database) -> None:
+    assert staff.run("SELECT s.name, b.colour FROM staff s JOIN badge b ON b.staff_id = s.id").reads == (
+        *("badge", "staff"),
+        *("badge.colour", "badge.staff_id", "staff.id", "staff.name"),
+    )
+    assert staff.run("SELECT count(*) FROM staff").reads == ("staff",)
+    assert "staff.email" in staff.run("SELECT * FROM staff").reads
+
+
+def test_the_policy_s_rows_are_the_most_a_result_may_have(dialect: str, kept: dict[str, Database], files: dict[str, Place]) -> None:
+    with open_at(files[dialect], policy=TablePolicy(rows=2)) as database:
+        assert len(database.run("SELECT * FROM people LIMIT 2").rows) == 2
+        with pytest.raises(TooManyRowsError):
+            database.run("SELECT * FROM people")
+
+
+def test_a_slip_of_the_pen_is_an_error_for_it_would_protect_nothing(files: dict[str, Place]) -> None:
+    policy = TablePolicy(denied_columns=frozenset({"people.celery"}))
+    with open_at(files["sqlite"], policy=policy) as database, pytest.raises(ConfigError, match=r"people\.celery"):
+        database.run("SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rows = 0\n", "line 1.*rows must be"),
+        ("# rows\n\n[tabels]\ndenied = []\n", "line 3.*'tabels' is not known"),
+        ("[tables]\nmasked = []\n", "line 2.*'masked' is not known in .tables.: use allowed, denied"),
+        ("[columns]\ndenied = 'x'\n", "line 2.*must be a list"),
+        ("[columns]\n\ndenied = [\n  'a.b',\n  3,\n]\n", "line 3.*must hold names, found 3"),
+        ("[columns]\nallowed = ['b']\n", "line 2.*lacks its table"),
+        ("[columns\n", "line 1"),
+        ("rows = 5\n[columns]\ndenied = [\n  'people.id',\n  'people.nothing',\n]\n", "line 5.*no column 'people.nothing'"),
+        ("[tables]\ndenied = ['vault', 'walt']\n", "line 2.*no table 'walt'"),
+    ],
+)
+def test_an_error_in_a_policy_file_is_told_with_its_line(text: str, said: str, tmp_path: Path, files: dict[str, Place]) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"policy.toml.*{said}"), open_at(files["sqlite"], policy=load_policy(path)) as database:
+        database.catalog()
+
+
+def test_a_policy_file_says_the_same_as_code(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(
+        "rows = 50\ntables.denied = ['Vault']\n[columns]\ndenied = ['staff.salary']\nmasked = ['email']\nallowed = ['pay.staff_id']\n",
+        encoding="utf-8",
+    )
+    assert load_policy(path) == TablePolicy(
+        rows=50,
+        denied=frozenset({"vault"}),
+        denied_columns=frozenset({"staff.salary"}),
+        masked_columns=frozenset({"email"}),
+        allowed_columns=frozenset({"pay.staff_id"}),
+    )

@@ -1,0 +1,186 @@
+"""Say which tables and columns a model may read, which values it is not shown, how many rows it may have: by code or a TOML file.
+
+    rows = 1000
+
+    [tables]
+    denied = ["audit_log"]
+
+    [columns]
+    denied = ["people.salary"]
+    masked = ["people.email"]
+
+A denied table or column is not seen at all: a query finds it as little as one that was never there. A masked column can be
+selected, filtered, joined and counted; what comes of it is shown to the person, and to the model as `•••`. A mask hides values,
+not facts about them: a model that filters by guess after guess can learn what a column holds. What must not be learned is denied.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from longtable.graph.errors import ConfigError
+
+NAMES = ("allowed", "denied", "allowed_columns", "denied_columns", "masked_columns")
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "tables": {"allowed": "allowed", "denied": "denied"},
+    "columns": {"allowed": "allowed_columns", "denied": "denied_columns", "masked": "masked_columns"},
+}
+"""What may stand in a file: section and key, and the field of `TablePolicy` that it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablePolicy:
+    """Which tables and columns can be read, by name, whatever the case. What cannot be read is not seen at all.
+
+    A table's name holds in every schema, `schema.name` in one. A view named in `allowed` may read tables that are not; nothing
+    may read a denied table. A column is `table.column` or `schema.table.column`; `column` alone holds in every table. Of a table
+    that `allowed_columns` names, only the columns it names can be read. A view that takes in a denied column is not seen.
+    """
+
+    allowed: frozenset[str] | None = None
+    denied: frozenset[str] = frozenset()
+    allowed_columns: frozenset[str] = frozenset()
+    denied_columns: frozenset[str] = frozenset()
+    masked_columns: frozenset[str] = frozenset()
+    """Columns whose values no model is shown; the person is."""
+    rows: int | None = None
+    """Most rows of a result, where that is less than `QueryLimits.rows`."""
+    places: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
+    """Where each entry was written, by field and folded name: `policy.toml, line 4`."""
+
+    def __post_init__(self) -> None:
+        for name in NAMES:
+            value = getattr(self, name)
+            if value is None and name == "allowed":
+                continue
+            kind = "column" if name.endswith("columns") else "table"
+            if (
+                isinstance(value, str)
+                or not isinstance(value, Iterable)
+                or not all(isinstance(item, str) and item.strip() for item in value)
+            ):
+                raise ConfigError(f"TablePolicy.{name} must be a set of {kind} names, found {value!r}")
+            object.__setattr__(self, name, frozenset(item.casefold() for item in value))
+        if bare := sorted(item for item in self.allowed_columns if "." not in item):
+            raise ConfigError(f"TablePolicy.allowed_columns names {bare[0]!r} without its table: write table.column")
+        if self.rows is not None and (isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1):
+            raise ConfigError(f"TablePolicy.rows must be a whole number of at least 1, found {self.rows!r}")
+
+    def denies(self, name: str, schema: str = "main") -> bool:
+        """Say whether the table is named in `denied`."""
+        return not self.denied.isdisjoint((name.casefold(), f"{schema}.{name}".casefold()))
+
+    def permits(self, name: str, schema: str = "main") -> bool:
+        """Say whether the table can be read, what a view reads set aside."""
+        if self.denies(name, schema):
+            return False
+        return self.allowed is None or not self.allowed.isdisjoint((name.casefold(), f"{schema}.{name}".casefold()))
+
+    @property
+    def names_columns(self) -> bool:
+        """Say whether there is anything here about columns."""
+        return bool(self.allowed_columns or self.denied_columns or self.masked_columns)
+
+    def permits_column(self, column: str, table: str, schema: str = "main") -> bool:
+        """Say whether the column of a table can be read."""
+        names = _spellings(column, table, schema)
+        if not self.denied_columns.isdisjoint(names):
+            return False
+        starts = (f"{table}.".casefold(), f"{schema}.{table}.".casefold())
+        listed = any(item.startswith(starts) for item in self.allowed_columns)
+        return not listed or not self.allowed_columns.isdisjoint(names[1:])
+
+    def masks(self, column: str, table: str, schema: str = "main") -> bool:
+        """Say whether no model is shown the column's values."""
+        return not self.masked_columns.isdisjoint(_spellings(column, table, schema))
+
+    def check_columns(self, known: Iterable[tuple[str, str, str]]) -> None:
+        """Raise `ConfigError` for an entry that is no column of these (column, table, schema): a slip of the pen would protect nothing."""
+        spelled = {name for column in known for name in _spellings(*column)}
+        for kind in ("denied_columns", "masked_columns", "allowed_columns"):
+            for entry in sorted(getattr(self, kind) - spelled):
+                place = self.places.get((kind, entry), f"TablePolicy.{kind}")
+                raise ConfigError(
+                    f"{place}: the database has no column {entry!r}: write table.column as the database has it, or take it out"
+                )
+
+    def check_tables(self, known: Iterable[tuple[str, str]]) -> None:
+        """Raise `ConfigError` for a table named in a file that is none of these (name, schema)."""
+        spelled = {name.casefold() for table, schema in known for name in (table, f"{schema}.{table}")}
+        for (kind, entry), place in self.places.items():
+            if kind in ("allowed", "denied") and entry not in spelled:
+                raise ConfigError(f"{place}: the database has no table {entry!r}: write it as the database has it, or take it out")
+
+
+def _spellings(column: str, table: str, schema: str) -> tuple[str, str, str]:
+    return column.casefold(), f"{table}.{column}".casefold(), f"{schema}.{table}.{column}".casefold()
+
+
+def load_policy(path: Path) -> TablePolicy:
+    """Read a policy from a TOML file; raise `ConfigError` naming file and line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the policy file {str(path)!r} cannot be read: {_why(error)}") from error
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path.name}: {error}") from error
+    lines = _Lines(path.name, text)
+    given: dict[str, Any] = {}
+    places: dict[tuple[str, str], str] = {}
+    for key, value in found.items():
+        if key == "rows":
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigError(f"{lines.place('', 'rows')}: rows must be a whole number of at least 1, found {value!r}")
+            given["rows"] = value
+        elif key in SECTIONS and isinstance(value, dict):
+            for name, entries in value.items():
+                _take(lines, key, name, entries, given, places)
+        else:
+            raise ConfigError(f"{lines.place('', key)}: {key!r} is not known: use rows, [tables] or [columns]")
+    return TablePolicy(**given, places=places)
+
+
+def _take(lines: "_Lines", section: str, name: str, entries: object, given: dict[str, Any], places: dict[tuple[str, str], str]) -> None:
+    known = SECTIONS[section]
+    if name not in known:
+        raise ConfigError(f"{lines.place(section, name)}: {name!r} is not known in [{section}]: use {', '.join(known)}")
+    if not isinstance(entries, list):
+        raise ConfigError(f"{lines.place(section, name)}: {name} must be a list of names, found {entries!r}")
+    for entry in entries:
+        place = lines.place(section, name, entry if isinstance(entry, str) else None)
+        if not isinstance(entry, str) or not entry.strip():
+            raise ConfigError(f"{place}: {name} must hold names, found {entry!r}")
+        if known[name] == "allowed_columns" and "." not in entry:
+            raise ConfigError(f"{place}: {entry!r} lacks its table: write table.column")
+        places[known[name], entry.casefold()] = place
+    given[known[name]] = frozenset(entries)
+
+
+class _Lines:
+    """Finds the line of a key or an entry again, which the TOML reader does not tell."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self._name, self._lines = name, text.splitlines()
+
+    def place(self, section: str, key: str, entry: str | None = None) -> str:
+        within, at_key, found = "", False, 0
+        for number, line in enumerate(self._lines, 1):
+            if header := re.match(r"\s*\[+\s*([^\]\s]+)\s*\]+", line):
+                within, at_key = header[1].strip("\"'"), False
+                if not section and within == key:
+                    return f"{self._name}, line {number}"
+            elif begins := re.match(r"""\s*["']?([\w.-]+)["']?\s*=""", line):
+                at_key = (within, begins[1]) == (section, key) or (not within and begins[1] == f"{section}.{key}")
+                found = number if at_key and not found else found
+            if at_key and entry is not None and re.search(rf"""["']{re.escape(entry)}["']""", line):
+                return f"{self._name}, line {number}"
+        return f"{self._name}, line {found}" if found else self._name
+
+
+def _why(error: OSError | UnicodeDecodeError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8"
