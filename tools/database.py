@@ -26,7 +26,10 @@ BUSY_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class QueryResult:
-    """A whole result. `sql` is the text that ran (tables of which columns are denied by their names), `types` are the engine's names, `ms` the time from call to last row."""
+    """A whole result. `sql` is the text that ran, tables of which columns are denied by their names;
+
+    `types` are the engine's names, `ms` is the time from call to last row.
+    """
 
     sql: str
     columns: tuple[str, ...]

@@ -34,8 +34,8 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 class Verdict:
     """What the wall says. `sql` is the text to run, `tables` the names it reads; both empty when refused.
 
-    `told` is the text to show: `sql`, but tables of which columns are denied go by their names. `columns` are those it reads of these tables, as `table.column`: rather one too many than one too few. `masks` tell what
-    of the result no model is shown.
+    `told` is the text to show: `sql`, but tables of which columns are denied go by their names. `columns` are those it reads,
+    as `table.column`: rather one too many than one too few. `masks` tell what of the result no model is shown.
     """
 
     allowed: bool
