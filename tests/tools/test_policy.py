@@ -114,7 +114,7 @@ def test_a_denied_column_is_as_unknown_as_one_that_never_was(staff: Database) ->
         with pytest.raises(QueryFailedError) as caught:
             staff.run(f"SELECT staff.{name} FROM staff")
         said.append((caught.value.reason.replace(name, "NAME"), "salary" in caught.value.hint))
-    assert said[0] == said[1]
+    assert said == [said[1], said[1]]
     assert not said[0][1]
 
 
