@@ -14,8 +14,10 @@ from longtable.memory.pins import PIN_CONTRACT, Pin, proposals_in, verify, witho
 TRIES = 2
 OVERFLOWS = 3
 """How often the window is halved when the summariser itself says that its input is too long."""
-WINDOW_SHARE = 0.75
-"""Share of the summariser's window that its input may fill; the rest is for its prompt and for another tokenizer's count."""
+WINDOW_SHARE = 0.85
+"""Share of the summariser's window that its prompt, input and answer may fill; the rest is for another tokenizer's count."""
+PIN_ROOM = 200
+"""Tokens for the pins that its answer may name besides the summary."""
 MARK_TOKENS = 24
 """Room for what says which part of a long message a piece is."""
 FALLBACK_NOTE = "written without a model: questions, answers, rules; the rest is in the transcript"
@@ -57,7 +59,8 @@ def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object,
     system = SystemMessage(f"{text.summary_prompt(job.language, words=words, instructions=job.instructions)}\n{PIN_CONTRACT[job.language]}")
     summary, pins = job.previous, list[Pin]()
     shown = dict(job.reads)
-    for part in split_input(job, window):
+    around = job.frame.counter.messages([system, HumanMessage(text.summary_input("", [], reason=reason))])
+    for part in split_input(job, window, around):
         answer = yield [system, HumanMessage(text.summary_input(summary, part, reason=reason))]
         if isinstance(answer, Exception):
             return answer
@@ -70,15 +73,18 @@ def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object,
     return Draft(text=summary, method="model", pins=pins, coverage=seen, note=note)
 
 
-def split_input(job: Job, window: int) -> list[list[str]]:
+def split_input(job: Job, window: int, around: int) -> list[list[str]]:
     """Split what the summariser reads, one text a message, into parts that fit its window beside prompt, memory and answer.
 
-    A message that is longer than a part alone is cut into pieces, each marked: no word of it is left out.
+    `around`: tokens of the prompt. One part goes beside the memory as it is, each of several beside one that may have
+    grown to its budget. A message longer than a part alone is cut into pieces, each marked: no word of it is left out.
     """
-    count = job.frame.counter.text
-    room = max(256, int(window * WINDOW_SHARE) - 2 * job.fold.summary_budget)
-    clip = job.frame.policy.clip_tool_chars
-    wholes = ((number, text.render_message(number, message, clip_tool_chars=clip)) for number, message in job.reads)
+    count, clip = job.frame.counter.text, job.frame.policy.clip_tool_chars
+    free = int(window * WINDOW_SHARE) - around - job.fold.summary_budget - PIN_ROOM
+    wholes = [(number, text.render_message(number, message, clip_tool_chars=clip)) for number, message in job.reads]
+    if sum(count(whole) + 1 for _, whole in wholes) + count(job.previous) <= free:
+        return [[whole for _, whole in wholes]]
+    room = max(256, free - job.fold.summary_budget)
     return packed(((piece, count(piece) + 1) for number, whole in wholes for piece in _marked_pieces(whole, number, room, count)), room)
 
 
