@@ -48,7 +48,9 @@ def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
             paired.append(message)
             continue
         calls = all_calls(message)
-        if not calls and not _has_content(message):
+        if not calls:
+            if _has_content(message):
+                paired.append(message)
             continue
         paired.append(_with_calls(message, calls) if message.invalid_tool_calls else message)
         for slot, call in enumerate(calls):
@@ -59,6 +61,8 @@ def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 def all_calls(message: AIMessage) -> list[ToolCall]:
     """Return a message's tool calls, those with malformed arguments as calls that carry the text they came with."""
+    if not message.invalid_tool_calls:
+        return message.tool_calls
     malformed = [
         ToolCall(name=bad["name"] or "unknown", args={MALFORMED: bad["args"] or ""}, id=bad["id"], type="tool_call")
         for bad in message.invalid_tool_calls
@@ -73,8 +77,10 @@ def _answers(messages: Sequence[BaseMessage]) -> dict[tuple[int, int], ToolMessa
     for i, message in enumerate(messages):
         if isinstance(message, AIMessage):
             # Some servers number calls anew in each answer ("call_0"): within one message in order, between messages the newest first.
+            if not (calls := all_calls(message)):
+                continue
             fresh: dict[str, list[tuple[int, int]]] = {}
-            for slot, call in enumerate(all_calls(message)):
+            for slot, call in enumerate(calls):
                 fresh.setdefault(call["id"] or "", []).append((i, slot))
             for call_id, slots in fresh.items():
                 open_slots.setdefault(call_id, []).extend(reversed(slots))

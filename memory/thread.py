@@ -99,7 +99,8 @@ class Thread:
     @cached_property
     def unfolded(self) -> list[BaseMessage]:
         """Return the live messages after the live compaction, excluded ones left out."""
-        return [message for message in self.messages[self.live[1] :] if message.id not in self.excluded]
+        live = self.messages[self.live[1] :]
+        return [message for message in live if message.id not in self.excluded] if self.excluded else list(live)
 
     @property
     def stale(self) -> bool:
