@@ -25,7 +25,7 @@ from longtable.nodes.thread_index import THREADS, title_of
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
 
-KINDS = ("archive", "compactions", "records", audit.KEPT)
+KINDS = ("archive", "archived", "compactions", "records", audit.KEPT)
 """What a store keeps of one thread beside its index: namespaces ("longtable", kind, thread)."""
 REDUCED = "reduced"
 """Key in the index: time and number of the last turn before a thread's checkpoints were dropped."""

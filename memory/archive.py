@@ -1,5 +1,6 @@
 """Keep originals in a store: put, page, find by meaning. What comes back is the message that went in, exactly."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -9,6 +10,8 @@ from longtable.memory.search import Original, text_of
 from longtable.memory.stamps import marks_of
 
 NAMESPACE = ("longtable", "archive")
+IDS = ("longtable", "archived")
+"""Where the numbers of archived messages stand by their ids, so that one sent again is known."""
 BATCH = 1_000
 """Items of one store call: SQLite binds 32,766 values a statement at most, PostgreSQL 65,535, and a put takes five."""
 NODE = "\x1f"
@@ -59,6 +62,11 @@ def labels(thread_id: str) -> Namespace:
     return tuple(label(part) for part in thread_id.split(NODE))
 
 
+def ids_of(thread_id: str) -> Namespace:
+    """Return where a thread's archived ids are."""
+    return (*IDS, label(thread_id))
+
+
 def label(thread_id: str) -> str:
     """Return a thread's id as a store takes it in a namespace: no dot, and no empty name."""
     return thread_id.replace("%", "%25").replace(".", "%2E") or "%"
@@ -92,16 +100,20 @@ def from_item(item: Mapping[str, Any]) -> Original:
 
 def put_all(shelf: Shelf, thread_id: str, originals: Sequence[Original], *, embed: bool) -> None:
     """Write originals by number; writing one again changes nothing. Raises before anything is written if one cannot be."""
-    for batch in _batches([to_item(original) for original in originals]):
-        for indexed, items in _by_embedding(batch, embed):
-            shelf.put(namespace_of(thread_id), items, embed=indexed)
+    for namespace, items, indexed in _puts(thread_id, originals, embed):
+        shelf.put(namespace, items, embed=indexed)
 
 
 async def aput_all(shelf: Shelf, thread_id: str, originals: Sequence[Original], *, embed: bool) -> None:
     """Write originals by number; writing one again changes nothing. Raises before anything is written if one cannot be."""
-    for batch in _batches([to_item(original) for original in originals]):
-        for indexed, items in _by_embedding(batch, embed):
-            await shelf.aput(namespace_of(thread_id), items, embed=indexed)
+    for namespace, items, indexed in _puts(thread_id, originals, embed):
+        await shelf.aput(namespace, items, embed=indexed)
+
+
+def archived_among(shelf: Shelf, thread_id: str, ids: Sequence[str], count: int) -> list[str]:
+    """Return which of these message ids are among the first `count` messages of the archive."""
+    found = shelf.get(ids_of(thread_id), [_id_key(each) for each in ids])
+    return [each for each, item in zip(ids, found, strict=True) if item is not None and item["number"] <= count]
 
 
 def page(shelf: Shelf, thread_id: str, first: int, last: int) -> list[Original]:
@@ -126,9 +138,22 @@ async def anear(shelf: Shelf, thread_id: str, query: str, limit: int) -> list[Or
     return [from_item(item) for item in await shelf.anear(namespace_of(thread_id), query, limit)] if query.strip() else []
 
 
-def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    for start in range(0, len(items), BATCH):
-        yield items[start : start + BATCH]
+def _puts(thread_id: str, originals: Sequence[Original], embed: bool) -> Iterator[tuple[Namespace, list[tuple[str, Item]], bool]]:
+    """Return what is written where, batch by batch: the ids first, so that no archived message lacks its own."""
+    items = [to_item(original) for original in originals]
+    return (
+        put
+        for start in range(0, len(items), BATCH)
+        for batch in [items[start : start + BATCH]]
+        for put in [
+            (ids_of(thread_id), [(_id_key(item["id"]), {"number": item["number"]}) for item in batch], False),
+            *((namespace_of(thread_id), group, indexed) for indexed, group in _by_embedding(batch, embed)),
+        ]
+    )
+
+
+def _id_key(message_id: str) -> str:
+    return hashlib.sha256(_clean(message_id).encode()).hexdigest()[:32]
 
 
 def _by_embedding(items: Sequence[Item], embed: bool) -> Iterator[tuple[bool, list[tuple[str, Item]]]]:

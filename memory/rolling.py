@@ -55,13 +55,10 @@ def _told(why: "str | Exception | list[Reason] | None") -> list[str]:
 
 def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object, Draft | Exception]:
     """Ask for the summary; input longer than the window goes in parts, each merged into the memory so far (map-reduce)."""
-    words = max(60, job.budget // 2)
-    system = SystemMessage(f"{text.summary_prompt(job.language, words=words, instructions=job.instructions)}\n{PIN_CONTRACT[job.language]}")
     summary, pins = job.previous, list[Pin]()
     shown = dict(job.reads)
-    around = job.frame.counter.messages([system, HumanMessage(text.summary_input("", [], reason=reason))])
-    for part in split_input(job, window, around):
-        answer = yield [system, HumanMessage(text.summary_input(summary, part, reason=reason))]
+    for part in split_input(job, window, reason):
+        answer = yield _request(job, summary, part, reason)
         if isinstance(answer, Exception):
             return answer
         told = str(answer or "")
@@ -73,13 +70,20 @@ def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object,
     return Draft(text=summary, method="model", pins=pins, coverage=seen, note=note)
 
 
-def split_input(job: Job, window: int, around: int) -> list[list[str]]:
+def _request(job: Job, summary: str, part: list[str], reason: str) -> Request:
+    words = max(60, job.budget // 2)
+    prompt = text.summary_prompt(job.language, words=words, instructions=job.instructions)
+    return [SystemMessage(f"{prompt}\n{PIN_CONTRACT[job.language]}"), HumanMessage(text.summary_input(summary, part, reason=reason))]
+
+
+def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:
     """Split what the summariser reads, one text a message, into parts that fit its window beside prompt, memory and answer.
 
-    `around`: tokens of the prompt. One part goes beside the memory as it is, each of several beside one that may have
+    One part goes beside the memory as it is, each of several beside one that may have
     grown to its budget. A message longer than a part alone is cut into pieces, each marked: no word of it is left out.
     """
     count, clip = job.frame.counter.text, job.frame.policy.clip_tool_chars
+    around = job.frame.counter.messages(_request(job, "", [], reason))
     free = int(window * WINDOW_SHARE) - around - job.fold.summary_budget - PIN_ROOM
     wholes = [(number, text.render_message(number, message, clip_tool_chars=clip)) for number, message in job.reads]
     if sum(count(whole) + 1 for _, whole in wholes) + count(job.previous) <= free:

@@ -14,6 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError, Reason
@@ -25,6 +26,7 @@ from longtable.memory.plan import Fold, When, plan_fold
 from longtable.memory.summary import Numbered
 from longtable.memory.view import Layout
 from longtable.nodes.estimate import waits
+from longtable.nodes.flights import Flights
 from longtable.nodes.newest import Newest
 from longtable.nodes.providers import provider_error
 from longtable.nodes.shelf import StoreShelf
@@ -62,6 +64,8 @@ class Folding:
     seconds: float
     """How long one call of the summariser may take."""
     made: Newest[tuple[str, str], dict[str, Any]] = field(default_factory=lambda: Newest(REMEMBERED), repr=False)
+    flights: Flights[tuple[str, str, str], Outcome] = field(default_factory=Flights, repr=False)
+    """Two identical runs at once ask the summariser once; a sync run waits for no async one, whose loop it might block."""
 
     def fold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
         """Return the fold's outcome, None when there was nothing to do."""
@@ -70,16 +74,17 @@ class Folding:
             return None
         try:
             job = self._job(plan, _originals(plan, runtime))
-            known = self.made.get((plan.thread_id, job.id)) or _stored(runtime.store.get(_place(plan), job.id) if runtime.store else None)
-        except Exception as error:  # without its originals a memory is not made, without its store not twice
+        except Exception as error:  # without its originals a memory is not made
             return _given_up(plan, error)
-        if known:
-            return Outcome(known, [])
-        outcome = self._drive(job)
-        if outcome.record and runtime.store:
-            with suppress(Exception):  # then it is kept in the thread alone
-                runtime.store.put(_place(plan), job.id, outcome.record, index=False)
-        return self._remember(job, plan, outcome)
+        key = ("sync", plan.thread_id, job.id)
+        if made := self.flights.wait(key):
+            return made
+        outcome: Outcome | None = None
+        try:
+            outcome = self._made(plan, job, runtime.store)
+        finally:
+            self.flights.land(key, outcome)
+        return outcome
 
     async def afold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
         """Do the same without blocking the event loop."""
@@ -88,22 +93,46 @@ class Folding:
             return None
         try:
             job = self._job(plan, await _aoriginals(plan, runtime))
-            # The identity hashes all that is folded: off the event loop.
-            await asyncio.to_thread(lambda: job.id)
-            known = self.made.get((plan.thread_id, job.id)) or _stored(
-                await runtime.store.aget(_place(plan), job.id) if runtime.store else None
-            )
+        except Exception as error:  # as above
+            return _given_up(plan, error)
+        # The identity hashes all that is folded: off the event loop.
+        key = ("async", plan.thread_id, await asyncio.to_thread(lambda: job.id))
+        if made := await self.flights.wait_async(key):
+            return made
+        outcome: Outcome | None = None
+        try:
+            outcome = await self._amade(plan, job, runtime.store)
+        finally:
+            self.flights.land(key, outcome)
+        return outcome
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _made(self, plan: Plan, job: Job, store: BaseStore | None) -> Outcome:
+        try:
+            known = self.made.get((plan.thread_id, job.id)) or _stored(store.get(_place(plan), job.id) if store else None)
+        except Exception as error:  # without its store a memory is not made twice
+            return _given_up(plan, error)
+        if known:
+            return Outcome(known, [])
+        outcome = self._drive(job)
+        if outcome.record and store:
+            with suppress(Exception):  # then it is kept in the thread alone
+                store.put(_place(plan), job.id, outcome.record, index=False)
+        return self._remember(job, plan, outcome)
+
+    async def _amade(self, plan: Plan, job: Job, store: BaseStore | None) -> Outcome:
+        try:
+            known = self.made.get((plan.thread_id, job.id)) or _stored(await store.aget(_place(plan), job.id) if store else None)
         except Exception as error:  # as above
             return _given_up(plan, error)
         if known:
             return Outcome(known, [])
         outcome = await self._adrive(job)
-        if outcome.record and runtime.store:
+        if outcome.record and store:
             with suppress(Exception):
-                await runtime.store.aput(_place(plan), job.id, outcome.record, index=False)
+                await store.aput(_place(plan), job.id, outcome.record, index=False)
         return self._remember(job, plan, outcome)
-
-    # -- inside -----------------------------------------------------------------------------------------------------
 
     def _plan(self, state: State, runtime: Runtime[Context], when: When) -> Plan | None:
         context = runtime.context or Context()

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
 from longtable.graph.context import Context
 from longtable.graph.errors import (
@@ -21,9 +22,11 @@ from longtable.graph.errors import (
     WrongRoleError,
 )
 from longtable.graph.state import State, frame_of, thread_of, turn_of
+from longtable.memory.archive import archived_among
 from longtable.memory.frame import Frame
 from longtable.memory.stamps import STAMP, marks_of, turn_number
 from longtable.memory.tokens import PRIMING
+from longtable.nodes.shelf import StoreShelf
 from longtable.nodes.thread_index import may_see, open_turn, owner_of
 
 NOTE_TOKENS = 32
@@ -59,21 +62,22 @@ class Ingest:
         if before_brief.get("model") != brief.get("model") and state.get("learned"):
             update["learned"] = {}  # what one provider taught says nothing of another
         messages = thread_of(state).messages
-        made_up = [message for message in unstamped(messages) if is_made_up(message)]
-        new = [message for message in unstamped(messages) if message not in made_up]
         before = turn_of(state)
         number = before.get("number", 0)
         owner = owner_of(before) if number else context.owner
         thread_id = (runtime.execution_info.thread_id if runtime.execution_info else None) or ""
+        given = unstamped(messages)
         if not may_see(owner, context.owner):
-            return _refused([*made_up, *new], before, ThreadNotFoundError(thread_id))
-        if not new and messages and messages[-1].type == "human":
+            return _refused(given, before, ThreadNotFoundError(thread_id))
+        said = [message for message in given if not is_made_up(message)]
+        new = _not_retired(said, state, runtime.store, thread_id)
+        if not given and messages and messages[-1].type == "human":
             # The newest message was sent again, by its id, before it was answered: answer it now.
             return {**update, "turn": {**before, "status": "running", "calls": 0, "overflows": 0}}
         try:
             check_input(new, context, frame_of({"brief": brief, "learned": update.get("learned", state.get("learned"))}, context))
         except InputError as error:
-            return _refused([*made_up, *new], before, error)
+            return _refused(given, before, error)
         now = self.clock().isoformat(timespec="seconds")
         stamped = [stamp(message, turn=number + 1, time=now) for message in new]
         embedded = runtime.execution_info is not None and "|" in runtime.execution_info.checkpoint_ns  # the thread is another graph's
@@ -82,8 +86,20 @@ class Ingest:
             open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now)
         # The breaker outlives the turn: a fold that failed is not tried again at every message.
         opened = {"number": number + 1, "status": "running", "calls": 0, "overflows": 0, "breaker": before.get("breaker")}
-        taken = [*(RemoveMessage(id=str(message.id)) for message in made_up), *stamped]
-        return {**update, "messages": taken, "turn": {**opened, "owner": owner} if owner else opened}
+        again = [RemoveMessage(id=str(message.id)) for message in given if message.id not in {kept.id for kept in new}]
+        return {**update, "messages": [*again, *stamped], "turn": {**opened, "owner": owner} if owner else opened}
+
+
+def _not_retired(given: Sequence[BaseMessage], state: State, store: BaseStore | None, thread_id: str) -> list[BaseMessage]:
+    """Return the messages that the archive does not have: a client may send the whole transcript again."""
+    archived = thread_of(state).archived
+    if not archived or store is None or not thread_id:
+        return list(given)
+    try:
+        known = archived_among(StoreShelf(store), thread_id, [str(message.id) for message in given], archived)
+    except Exception:  # a store that fails never fails a turn: at worst a message stands in the transcript twice
+        return list(given)
+    return [message for message in given if message.id not in known]
 
 
 def _refused(new: Sequence[BaseMessage], before: Update, error: LongtableError) -> Update:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.graph import CompactionPolicy, Conversation, build_graph, open_persistence
-from longtable.graph.errors import ConfigError, UndoTooFarError
+from longtable.graph.errors import ConfigError, EmptyMessageError, UndoTooFarError
 from longtable.memory.stamps import EXCLUDED, kind_of
 from tests.support.threads import CONTEXT, of_type, summariser, talk, talker, thread, values_of
 
@@ -164,3 +165,27 @@ def test_any_thread_id_can_fold_and_retire() -> None:
     assert of_type(talk(conversation, 30), "context_compressed")
     assert values_of(conversation)["archive"]["count"] > 0
     assert asked(conversation) == [f"q{n}" for n in range(30)]
+
+
+@pytest.mark.parametrize("url", ["memory://", "sqlite:///{folder}/t.db"])
+def test_a_client_that_sends_the_whole_transcript_again_adds_only_what_is_new(url: str, tmp_path: Path) -> None:
+    with open_persistence(url.format(folder=tmp_path)) as kept:
+        conversation = thread(policy=SHORT, saver=kept.checkpointer, store=kept.store)
+        talk(conversation, 30)
+        whole = conversation.history()
+        assert values_of(conversation)["archive"]["count"] > 6
+        bare: Any = [type(message)(content=message.content, id=message.id) for message in whole]
+        conversation.graph.invoke({"messages": [*bare, HumanMessage("q30 the new one")]}, conversation.config, context=CONTEXT)
+        assert [m.text for m in conversation.history()[:-2]] == [m.text for m in whole]
+        assert asked(conversation) == [f"q{n}" for n in range(31)]
+
+
+def test_a_retired_message_sent_again_alone_opens_no_turn() -> None:
+    conversation = thread(policy=SHORT)
+    talk(conversation, 30)
+    first = conversation.history(limit=1)[0]
+    before = conversation.history()
+    given: Any = {"messages": [HumanMessage(first.text, id=first.id)]}
+    with pytest.raises(EmptyMessageError):
+        conversation.graph.invoke(given, conversation.config, context=CONTEXT)
+    assert conversation.history() == before

@@ -277,12 +277,12 @@ def commits(connection: sqlite3.Connection) -> Iterator[list[str]]:
     connection.set_trace_callback(None)
 
 
-def test_a_thousand_puts_are_one_transaction(tmp_path: Path) -> None:
+def test_a_thousand_puts_are_two_transactions_ids_then_messages(tmp_path: Path) -> None:
     with SqliteStore.from_conn_string(str(tmp_path / "a.db")) as store:
         store.setup()
         with commits(store.conn) as seen:
             put_all(StoreShelf(store), "t", originals(talk(500)), embed=False)
-        assert seen == ["COMMIT"]
+        assert seen == ["COMMIT", "COMMIT"]
         with commits(store.conn) as seen:
             page(StoreShelf(store), "t", 1, 1_000)
         assert seen == ["COMMIT"]
