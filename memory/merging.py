@@ -36,9 +36,9 @@ class Merge:
 
 
 def merge_of(thread: Thread, frame: Frame) -> Merge | None:
-    """Return what is to merge now; None while there are few compactions."""
+    """Return what is to merge now; None while there are few compactions, or where nothing of a thread retires."""
     chain = thread.chain
-    if len(thread.records) < MERGE_AT or len(chain) <= KEEP:
+    if frame.policy.retire_after is None or len(thread.records) < MERGE_AT or len(chain) <= KEEP:
         return None
     last = chain[-KEEP - 1]
     old = thread.records[: next(i for i, record in enumerate(thread.records) if record["id"] == last["id"]) + 1]
