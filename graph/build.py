@@ -65,7 +65,7 @@ def build_graph(
 ) -> ConversationGraph:
     """Return the uncompiled graph; `graph.compile(checkpointer=..., store=...)` is the caller's.
 
-    `database` brings its four tools, `recall` one that searches what was folded (or, for a model that calls no tools, a
+    `database` brings its tools, `recall` one that searches what was folded (or, for a model that calls no tools, a
     marker that asks for it); `tools` are further ones (a name given twice raises `ConfigError`). `summarizer`
     writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
     `results` keeps every whole result under a handle that the model is told, for `fetch_result` and `Conversation.result`;

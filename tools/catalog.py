@@ -1,6 +1,7 @@
 """What the database holds, as far as the policy lets it be seen."""
 
 import difflib
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -130,6 +131,20 @@ class Catalog:
     def nearest_tables(self, name: str) -> list[str]:
         """Return the names most like `name`."""
         return nearest(name, (table.name for table in self.tables))
+
+    @cached_property
+    def hashes(self) -> Mapping[str, str]:
+        """Return a short hash of each table as a description shows it: columns, types, keys, comments; its rows set aside."""
+        return {table.name: _hash(replace(table, rows_estimate=None)) for table in self.tables}
+
+    @cached_property
+    def hash(self) -> str:
+        """Return a short hash of the whole schema, whatever the order of its tables."""
+        return _hash(sorted(self.hashes.items()))
+
+
+def _hash(value: object) -> str:
+    return hashlib.blake2b(repr(value).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 def fold(name: str) -> str:

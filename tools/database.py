@@ -17,6 +17,7 @@ from longtable.tools.settings import FileLimits, QueryLimits
 from longtable.tools.url import Dialect, Location, parse_url, without_password
 
 if TYPE_CHECKING:
+    from longtable.tools.knowledge import Knowledge
     from longtable.tools.reads import Reads
 
 __all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
@@ -57,6 +58,8 @@ class Database:
         self._runner = Runner()
         self._lock = threading.Lock()
         self._catalog: Catalog | None = None
+        self._version: object = None
+        self._knowledge: Knowledge | None = None
 
     @classmethod
     def open(
@@ -82,14 +85,32 @@ class Database:
         return cls(engine, url=url, location=location, limits=limits, policy=policy)
 
     def catalog(self) -> Catalog:
-        """Return the tables that can be read; found out once, then kept."""
+        """Return the tables that can be read; found out once, then kept until `refresh` sees a change."""
         with self._lock:
-            if self._catalog is None:
-                found = self.engine.reflect()
-                catalog = visible(found, self.policy, dialect=self.dialect)
-                self.engine.guard(catalog, found)
-                self._catalog = catalog
-            return self._catalog
+            return self._catalog or self._reflected(self.engine.schema_version())
+
+    def refresh(self) -> Catalog:
+        """Return the catalogue as it is now: found out again where the schema may have changed since."""
+        version = self.engine.schema_version()
+        with self._lock:
+            return self._catalog if self._catalog and version == self._version else self._reflected(version)
+
+    def knowledge(self) -> "Knowledge":
+        """Return what is learned of the catalogue by looking: search, inferred keys. Kept until the schema changes."""
+        from longtable.tools.knowledge import Knowledge
+
+        catalog = self.catalog()
+        with self._lock:
+            if self._knowledge is None or self._knowledge.catalog is not catalog:
+                self._knowledge = Knowledge(self, catalog)
+            return self._knowledge
+
+    def _reflected(self, version: object) -> Catalog:
+        found = self.engine.reflect()
+        catalog = visible(found, self.policy, dialect=self.dialect)
+        self.engine.guard(catalog, found)
+        self._catalog, self._version = catalog, version
+        return catalog
 
     def run(self, sql: str, *, cancel: Cancel | None = None) -> QueryResult:
         """Check one SELECT, run it behind the engine's wall, and return all its rows.

@@ -17,7 +17,7 @@ Answer = tuple[str, QueryResult | None]
 class ListTables(BaseModel):
     """Arguments of list_tables."""
 
-    search: str = Field(default="", description="Only tables whose name or columns hold this text, whatever the case. Empty: all.")
+    search: str = Field(default="", description="Words of what the tables are about: names, comments and values are searched. Empty: all.")
     page: int = Field(default=1, description=f"Page, {schema_tools.PAGE} tables each.")
 
 
@@ -27,12 +27,19 @@ class DescribeTables(BaseModel):
     names: list[str] = Field(description=f"Table names as list_tables gives them, at most {schema_tools.MOST_DESCRIBED}.")
 
 
+class FindColumns(BaseModel):
+    """Arguments of find_columns."""
+
+    text: str = Field(description="Words of what the column is about, or a value in it.")
+    limit: int = Field(default=20, description="Most columns to return.")
+
+
 class FindValues(BaseModel):
     """Arguments of find_values."""
 
     text: str = Field(description="The value or a part of it, for instance a name the user wrote.")
     table: str = Field(default="", description="Search this table only. Empty: the text columns of all tables.")
-    column: str = Field(default="", description="Search columns of this name only.")
+    column: str = Field(default="", description="Search columns of this name only, or one as table.column.")
     limit: int = Field(default=20, description="Most matches to return.")
 
 
@@ -43,13 +50,16 @@ class RunSql(BaseModel):
 
 
 def database_tools(database: Database) -> list[BaseTool]:
-    """Return list_tables, describe_tables, find_values and run_sql over this database; they raise `DatabaseError`s."""
+    """Return list_tables, describe_tables, find_columns, find_values and run_sql over this database; they raise `DatabaseError`s."""
 
     def tables(search: str = "", page: int = 1, *, cancel: Cancel | None = None) -> Answer:
         return dumps(schema_tools.list_tables(database, search, page, cancel=cancel)), None
 
     def describe(names: list[str], *, cancel: Cancel | None = None) -> Answer:
         return dumps(schema_tools.describe_tables(database, names, cancel=cancel)), None
+
+    def columns(text: str, limit: int = 20, *, cancel: Cancel | None = None) -> Answer:
+        return dumps(schema_tools.find_columns(database, text, limit, cancel=cancel)), None
 
     def find(text: str, table: str = "", column: str = "", limit: int = 20, *, cancel: Cancel | None = None) -> Answer:
         return dumps(values.find_values(database, text, table, column, limit, cancel=cancel)), None
@@ -59,13 +69,20 @@ def database_tools(database: Database) -> list[BaseTool]:
         return dumps(preview), result
 
     return [
-        cancellable_tool("list_tables", "List the tables and views with their columns and row counts.", tables, ListTables),
         cancellable_tool(
-            "describe_tables", "Describe tables: column types, keys, comments, row counts, three sample rows.", describe, DescribeTables
+            "list_tables", "List tables and views with columns and row counts; a search gives the best first.", tables, ListTables
         ),
         cancellable_tool(
+            "describe_tables",
+            "Describe tables: column types, keys (inferred ones marked), comments, ranges, distinct values, three sample rows.",
+            describe,
+            DescribeTables,
+        ),
+        cancellable_tool("find_columns", "Find columns in a large schema by name, comment or value, best first.", columns, FindColumns),
+        cancellable_tool(
             "find_values",
-            "Find which table and column hold a value, and how it is spelled there: use it before filtering.",
+            "Find which table and column hold a value, and how it is spelled there: use it before filtering. Finds other case,"
+            " plural, parts and typing errors.",
             find,
             FindValues,
         ),

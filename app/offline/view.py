@@ -14,6 +14,8 @@ from longtable.memory.ledger_view import ledger_in
 from longtable.memory.summary import Finding, findings_in
 
 _MEMORY = "<memory>"
+_LOOSE = ("plural", "typo")
+"""Matches that are a guess at what was meant: rules do not lean on them."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,9 @@ def values_in(view: View) -> dict[str, tuple[Match, ...]]:
         text = str(result.args.get("text", "")).lower()
         raw = result.data.get("matches", ()) if result.data else ()
         matches = tuple(
-            Match(str(m["table"]), str(m["column"]), m["value"], str(m.get("match", "exact")), int(m.get("count") or 0)) for m in raw
+            Match(str(m["table"]), str(m["column"]), m["value"], str(m.get("match", "exact")), int(m.get("count") or 0))
+            for m in raw
+            if m.get("match") not in _LOOSE
         )
         found[text] = tuple(dict.fromkeys((*found.get(text, ()), *matches)))
     return found

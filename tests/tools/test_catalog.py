@@ -1,4 +1,4 @@
-"""The catalogue and the four tools, on real files."""
+"""The catalogue and its tools, on real files."""
 
 import asyncio
 import json

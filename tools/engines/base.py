@@ -52,8 +52,12 @@ class Engine(Protocol):
         """Read the whole catalogue, the policy set aside."""
         ...
 
+    def schema_version(self) -> object:
+        """Return a value that is another once the schema may have changed; cheap, for it is asked for each turn."""
+        ...
+
     def guard(self, catalog: Catalog, found: Reflected) -> None:
-        """Take note of what may be read; called once, before the first session of `walled`."""
+        """Take note of what may be read; called before the first session of `walled`, and when the schema has changed."""
         ...
 
     def walled(self, stop: Stop, /) -> AbstractContextManager[Session]:

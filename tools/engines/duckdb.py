@@ -58,6 +58,10 @@ class DuckdbEngine:
         with self._cursor() as cursor:
             return reflect(cursor, name=self._alias)
 
+    def schema_version(self) -> object:
+        """Return one value: while a file is attached for reading, or loaded, nobody changes what was attached."""
+        return 0
+
     def guard(self, catalog: Catalog, found: Reflected) -> None:
         """Take note of the names that DuckDB's own reading of a statement may come upon, views looked through."""
         own = {fold(table.bare_name) for table in catalog.tables}

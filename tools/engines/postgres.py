@@ -27,7 +27,7 @@ from psycopg import sql as compose
 from longtable.graph.errors import QueryRefusedError
 from longtable.tools.catalog import Catalog, Reflected, fold, mentions, read_by_views
 from longtable.tools.engines.base import Fetched, Row, collect
-from longtable.tools.engines.postgres_catalog import Server, reflect, server_facts
+from longtable.tools.engines.postgres_catalog import VERSION, Server, reflect, server_facts
 from longtable.tools.engines.postgres_errors import ROW_TOO_LARGE, translated
 from longtable.tools.engines.postgres_plan import EXPLAIN, read_plan
 from longtable.tools.engines.postgres_pool import Link, Pool, connector
@@ -64,6 +64,12 @@ class PostgresEngine:
         stop = self._stop()
         with self.trusted(stop) as session, translated(limits=self._limits, stopped=stop):
             return reflect(session.link.connection)
+
+    def schema_version(self) -> object:
+        """Return what changes with every change of a table, column, key, comment or grant; not with rows, nor with ANALYZE."""
+        stop = self._stop()
+        with self.trusted(stop) as session, translated(limits=self._limits, stopped=stop):
+            return session.link.connection.execute(VERSION).fetchone()
 
     def guard(self, catalog: Catalog, found: Reflected) -> None:
         """Take note of the relations a plan may scan: those shown, their partitions, and what the views shown read."""

@@ -66,6 +66,7 @@ class SqliteEngine:
         self._idle: dict[bool, list[tuple[sqlite3.Connection, _Version]]] = {True: [], False: []}
         self._authorizer: Authorizer | None = None
         self._touch: tuple[str, ...] = ()
+        self._walls = 0
         self._closed = False
         with self._session(walled=False) as session, _translated(self._value_bytes):
             session.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -75,6 +76,12 @@ class SqliteEngine:
         with self._session(walled=False) as session, _translated(self._value_bytes):
             return reflect(session.connection)
 
+    def schema_version(self) -> object:
+        """Return SQLite's own count of schema changes, and which file it is."""
+        with self._session(walled=False) as session, _translated(self._value_bytes):
+            (count,) = session.connection.execute("PRAGMA schema_version").fetchone()
+        return count, self._version().inode
+
     def guard(self, catalog: Catalog, found: Reflected) -> None:
         """Build the authorizer: what the catalogue shows can be read, nothing else."""
         with self._session(walled=False) as session:
@@ -83,6 +90,12 @@ class SqliteEngine:
             real = frozenset(fold(str(row[0])) for row in session.connection.execute("SELECT name FROM sqlite_master"))
         self._touch = tuple(f"SELECT 1 FROM {quoted(name)} LIMIT 0" for name in virtual)
         self._authorizer = _authorizer(catalog, found, shadows=shadows, real=real)
+        with self._lock:
+            # They are watched by what could be read before.
+            idle, self._idle[True] = self._idle[True], []
+            self._walls += 1
+        for connection, _ in idle:
+            connection.close()
 
     @contextmanager
     def walled(self, _stop: Stop) -> Iterator["SqliteSession"]:
@@ -110,6 +123,7 @@ class SqliteEngine:
 
     @contextmanager
     def _session(self, *, walled: bool) -> Iterator["SqliteSession"]:
+        walls = self._walls
         connection, version = self._take(walled)
         try:
             yield SqliteSession(connection, value_bytes=self._value_bytes)
@@ -117,7 +131,7 @@ class SqliteEngine:
             connection.close()
             raise
         with self._lock:
-            keep = not self._closed and len(self._idle[walled]) < IDLE_CONNECTIONS
+            keep = not self._closed and len(self._idle[walled]) < IDLE_CONNECTIONS and (walls == self._walls or not walled)
             if keep:
                 self._idle[walled].append((connection, version))
         if not keep:

@@ -1,0 +1,177 @@
+"""Look at a bounded part of a table: values to search for, and what its columns hold. Never more than a budget of time allows."""
+
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from longtable.graph.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
+from longtable.tools.catalog import Column, Table, quoted
+from longtable.tools.cells import Json, clean, preview_cell
+from longtable.tools.database import Cancel, Database
+
+TEXT = re.compile(r"CHAR|CLOB|TEXT|STRING|^$|^ENUM|^JSONB?$|^UUID$", re.IGNORECASE)
+NUMBER = re.compile(r"(?<!PO)INT(?!ERVAL|\d*(MULTI)?RANGE)|DEC|NUM(?!RANGE|MULTI)|REAL|FLOA|DOUB", re.IGNORECASE)
+NESTED = re.compile(r"\[|^STRUCT|^MAP|^UNION|BLOB|BIT|BYTEA|GEOMETRY", re.IGNORECASE)
+_TIME = re.compile(r"^(DATE|TIME|YEAR)", re.IGNORECASE)
+_NO_EQUALITY = re.compile(r"^(JSON$|XML|POINT|LINE|LSEG|BOX|PATH|POLYGON|CIRCLE)", re.IGNORECASE)
+
+TABLE_SECONDS = 0.5
+SAMPLED_ROWS = 10_000
+WHOLE_ROWS = {"duckdb": 2_000_000}
+"""Rows up to which a table is looked at whole; in the other engines `SAMPLED_ROWS`: a full scan costs them more."""
+PARTS = 10
+MOST_COLUMNS = 60
+FEW_VALUES = 8
+VALUE_CHARS = 40
+NAME_ROWS, NAME_VALUES, NAME_COLUMNS, NAME_CHARS = 200, 12, 12, 60
+"""What is sampled of a table for the search: rows, and of these so many values a column, columns, characters a value."""
+
+
+@dataclass
+class Budget:
+    """Seconds that one call of a tool may spend on what is nice to know."""
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        self._until = time.monotonic() + self.seconds
+
+    @property
+    def left(self) -> float:
+        """Return the seconds that are left, 0 when spent."""
+        return max(0.0, self._until - time.monotonic())
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What columns hold, by their names, as a tool answers it; found in `rows` rows, which are all of them where `whole`."""
+
+    rows: int
+    whole: bool
+    columns: Mapping[str, Mapping[str, Json]]
+
+
+def value_samples(database: Database, table: Table, seconds: float, cancel: Cancel | None) -> dict[str, list[str]] | None:
+    """Return a few values of the table's text columns, none of a table that cannot be read; None where the time did not suffice."""
+    columns = [column for column in table.columns if TEXT.search(column.type) and _comparable(column)][:NAME_COLUMNS]
+    if not columns:
+        return {}
+    text = "VARCHAR" if database.dialect == "duckdb" else "TEXT"
+    picked = ", ".join(f"substr(CAST({quoted(column.name)} AS {text}), 1, {NAME_CHARS + 1})" for column in columns)
+    try:
+        rows = database.read(f"SELECT {picked} FROM {table.sql_name} LIMIT {NAME_ROWS}", seconds=max(0.05, seconds), cancel=cancel)
+    except QueryCancelledError:
+        raise
+    except QueryTimeoutError:
+        return None
+    except DatabaseError:
+        return {}  # a view that cannot be read
+    return {column.name: _short(row[place] for row in rows) for place, column in enumerate(columns)}
+
+
+def _short(cells: Iterable[object]) -> list[str]:
+    found: dict[str, None] = {}
+    for cell in cells:
+        if isinstance(cell, str) and 0 < len(cell) <= NAME_CHARS and len(found) < NAME_VALUES:
+            found[clean(cell)] = None
+    return list(found)
+
+
+def statistics(database: Database, table: Table, rows: int | None, budget: Budget, cancel: Cancel | None) -> Statistics | None:
+    """Return distinct values, nulls, ranges, and the values themselves where they are few; None where the time did not suffice.
+
+    `rows`: how many the table has, as far as is known.
+    """
+    columns = [column for column in table.columns if _comparable(column)][:MOST_COLUMNS]
+    if not columns:
+        return None
+    whole = rows is not None and rows <= WHOLE_ROWS.get(database.dialect, SAMPLED_ROWS)
+    for source in [table.sql_name] if whole else _samples(database.dialect, table, columns, rows):
+        if budget.left <= 0:
+            return None
+        try:
+            seconds = min(TABLE_SECONDS, budget.left)
+            found = database.read(_aggregates(source, columns), seconds=seconds, cancel=cancel)[0]
+            if not found[0] and not whole:
+                continue  # a sample may by chance hold nothing
+            values = _few_values(database, source, columns, found, max(0.05, min(TABLE_SECONDS, budget.left)), cancel)
+        except QueryCancelledError:
+            raise
+        except DatabaseError:
+            continue  # no rowid, a view, a type without an order, or too slow: the next source is simpler
+        told = {column.name: _told(place, found, values) for place, column in enumerate(columns)}
+        return Statistics(found[0] if isinstance(found[0], int) else 0, whole, told)
+    return None
+
+
+def _comparable(column: Column) -> bool:
+    return not column.masked and not NESTED.search(column.type) and not _NO_EQUALITY.search(column.type)
+
+
+def _has_range(column: Column) -> bool:
+    return bool(NUMBER.search(column.type) or _TIME.search(column.type))
+
+
+def _samples(dialect: str, table: Table, columns: Sequence[Column], rows: int | None) -> list[str]:
+    """Return what to read instead of a large table, the best first: rows from all over it, else its first ones."""
+    names = ", ".join(quoted(column.name) for column in columns)
+    first = f"(SELECT {names} FROM {table.sql_name} LIMIT {SAMPLED_ROWS}) AS sampled"
+    share = min(100.0, 120.0 * SAMPLED_ROWS / rows) if rows else 1.0
+    if table.kind == "view":
+        return [first]
+    if dialect == "sqlite":
+        last = f"(SELECT max(rowid) FROM {table.sql_name})"
+        parts = [
+            f"SELECT * FROM (SELECT {names} FROM {table.sql_name} WHERE rowid > {last} * {part} / {PARTS}"
+            f" AND rowid <= {last} * {part + 1} / {PARTS} LIMIT {SAMPLED_ROWS // PARTS})"
+            for part in range(PARTS)
+        ]
+        return [f"({' UNION ALL '.join(parts)}) AS sampled", first]
+    some = f"USING SAMPLE {share:.4f} PERCENT (system, 42)" if dialect == "duckdb" else f"TABLESAMPLE SYSTEM ({share:.4f}) REPEATABLE (42)"
+    return [f"(SELECT {names} FROM {table.sql_name} {some}) AS sampled", first]
+
+
+def _aggregates(source: str, columns: Sequence[Column]) -> str:
+    parts = ["count(*)"]
+    for column in columns:
+        name = quoted(column.name)
+        ends = (f"min({name})", f"max({name})") if _has_range(column) else ("NULL", "NULL")
+        parts += [f"count({name})", f"count(DISTINCT {name})", *ends]
+    return f"SELECT {', '.join(parts)} FROM {source}"
+
+
+def _few_values(
+    database: Database, source: str, columns: Sequence[Column], found: Sequence[object], seconds: float, cancel: Cancel | None
+) -> dict[int, list[Json]]:
+    """Return the values of the text columns that have few, by the column's place."""
+    places = [place for place, column in enumerate(columns) if TEXT.search(column.type) and _between(found[4 * place + 2], 1, FEW_VALUES)]
+    if not places:
+        return {}
+    text = "VARCHAR" if database.dialect == "duckdb" else "TEXT"
+    parts = [
+        f"SELECT * FROM (SELECT DISTINCT {place} AS place, CAST({quoted(columns[place].name)} AS {text}) FROM {source}"
+        f" WHERE {quoted(columns[place].name)} IS NOT NULL LIMIT {FEW_VALUES}) AS v{place}"
+        for place in places
+    ]
+    values: dict[int, list[Json]] = {place: [] for place in places}
+    for place, value in sorted(database.read(" UNION ALL ".join(parts), seconds=seconds, cancel=cancel), key=str):
+        if isinstance(place, int):
+            values[place].append(preview_cell(value, VALUE_CHARS))
+    return values
+
+
+def _between(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and least <= value <= most
+
+
+def _told(place: int, found: Sequence[object], values: Mapping[int, list[Json]]) -> dict[str, Json]:
+    rows, filled, distinct, low, high = found[0], *found[4 * place + 1 : 4 * place + 5]
+    told: dict[str, Json] = {"distinct": preview_cell(distinct)}
+    if isinstance(rows, int) and isinstance(filled, int) and rows > filled:
+        told["nulls"] = rows - filled
+    if low is not None:
+        told |= {"min": preview_cell(low, VALUE_CHARS), "max": preview_cell(high, VALUE_CHARS)}
+    if place in values:
+        told["values"] = list(values[place])
+    return told

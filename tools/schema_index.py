@@ -1,0 +1,186 @@
+"""Rank tables and columns by what their names, comments and sampled values share with a query: BM25 over weighted fields.
+
+Our own, in a page: a library (bm25s, rank-bm25) scores plain texts and knows no fields, and would bring numpy along.
+"""
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from longtable.tools.catalog import Catalog, Column, Table
+from longtable.tools.words import slips, terms
+
+K1, B = 1.2, 0.5
+"""BM25's constants. B under the usual 0.75: a table is not less about orders for being wide."""
+NEAR = 0.6
+"""What a term counts that is only nearly the one asked for: another ending, a slip of the pen."""
+CUT = 0.15
+"""Hits that score less than this share of the best are left out."""
+VALUE_WEIGHT = 0.6
+MOST_NEAR = 6
+
+Scores = dict[int, float]
+
+
+@dataclass(frozen=True)
+class Index:
+    """Documents by the terms they hold. Build once, search from any thread."""
+
+    size: int
+    postings: "Mapping[str, tuple[array[int], array[float]]]"
+    """For each term the documents that hold it, and what each gains by it."""
+
+    @classmethod
+    def build(cls, documents: Sequence[Mapping[str, float]]) -> "Index":
+        """Index documents, each a count of terms weighted by the field they stand in."""
+        sizes = [sum(document.values()) for document in documents]
+        mean = sum(sizes) / max(1, len(sizes)) or 1.0
+        held = Counter(term for document in documents for term in document)
+        rare = {term: math.log(1 + (len(documents) - count + 0.5) / (count + 0.5)) for term, count in held.items()}
+        postings: dict[str, tuple[array[int], array[float]]] = {term: (array("l"), array("d")) for term in held}
+        for place, (document, size) in enumerate(zip(documents, sizes, strict=True)):
+            norm = K1 * (1 - B + B * size / mean)
+            for term, times in document.items():
+                places, gains = postings[term]
+                places.append(place)
+                gains.append(rare[term] * times * (K1 + 1) / (times + norm))
+        return cls(len(documents), postings)
+
+    def search(self, wanted: Mapping[str, float]) -> Scores:
+        """Return the score of each document that holds one of the terms, each term with its weight."""
+        scores: Scores = {}
+        for term, weight in wanted.items():
+            if term in self.postings:
+                for place, gain in zip(*self.postings[term], strict=True):
+                    scores[place] = scores.get(place, 0.0) + weight * gain
+        return scores
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One column that answers a query. `by`: what of it does, in the order name, comment, values."""
+
+    table: Table
+    column: Column
+    by: tuple[str, ...]
+
+
+@dataclass
+class SchemaIndex:
+    """The names and comments of a catalogue, and the values of its columns as far as they have been sampled."""
+
+    catalog: Catalog
+    _values: dict[str, list[int]] = field(default_factory=dict)
+    _examples: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._places = [(table, column) for table in self.catalog.tables for column in table.columns]
+        self._owner = [number for number, table in enumerate(self.catalog.tables) for _ in table.columns]
+        self._number = {(id(table), column.name): place for place, (table, column) in enumerate(self._places)}
+        self._tables = Index.build([_table_terms(table) for table in self.catalog.tables])
+        self._columns = Index.build([_column_terms(table, column) for table, column in self._places])
+        self._table_names = [table.name.casefold() for table in self.catalog.tables]
+        self._column_names = [column.name.casefold() for _, column in self._places]
+        self._vocabulary = sorted({*self._tables.postings, *self._columns.postings})
+
+    def take_in(self, table: Table, samples: Mapping[str, Sequence[str]]) -> None:
+        """Add the sampled values of a table's columns. To be called by one thread at a time; searches may go on meanwhile."""
+        for name, texts in samples.items():
+            place = self._number[id(table), name]
+            self._examples[place] = tuple(texts)
+            for term in {term for text in texts for term in terms(text)}:
+                self._values.setdefault(term, []).append(place)
+
+    def tables(self, text: str) -> list[Table]:
+        """Return the tables that answer a query, the best first; those of equal rank in the catalogue's order."""
+        folded = text.strip().casefold()
+        called = {number for number, name in enumerate(self._table_names) if folded in name}
+        held = {self._owner[place] for place, name in enumerate(self._column_names) if folded in name}
+        wanted = self._wanted(text, near=not (called or held))
+        scores = self._tables.search(wanted)
+        for place, score in self._by_values(wanted).items():
+            owner = self._owner[place]
+            scores[owner] = max(scores.get(owner, 0.0), score)
+        for number in called | held:
+            # The text as it stands: what is called so comes before what only holds it.
+            times = (2.0 if self._table_names[number] == folded else 1.0) if number in called else 0.7
+            scores[number] = scores.get(number, 0.0) + times * math.log(2 + len(self._table_names))
+        return [self.catalog.tables[number] for number in _best(scores)]
+
+    def columns(self, text: str, limit: int) -> tuple[list[Hit], int]:
+        """Return the columns that answer a query, the best first, and how many there are in all."""
+        folded = text.strip().casefold()
+        called = [place for place, name in enumerate(self._column_names) if folded in name]
+        wanted = self._wanted(text, near=not called)
+        scores, by_values = self._columns.search(wanted), self._by_values(wanted)
+        for place in called:
+            times = 2.0 if self._column_names[place] == folded else 1.0
+            scores[place] = scores.get(place, 0.0) + times * math.log(2 + len(self._places))
+        for place, score in by_values.items():
+            scores[place] = scores.get(place, 0.0) + score
+        best = _best(scores)
+        return [Hit(*self._places[place], by=self._why(place, wanted, folded, place in by_values)) for place in best[:limit]], len(best)
+
+    def examples(self, hit: Hit, text: str) -> list[str]:
+        """Return the sampled values of a column that share a term with the query."""
+        wanted = self._wanted(text)
+        known = self._examples.get(self._number[id(hit.table), hit.column.name], ())
+        return [value for value in known if not wanted.keys().isdisjoint(terms(value))]
+
+    def _why(self, place: int, wanted: Mapping[str, float], folded: str, by_value: bool) -> tuple[str, ...]:
+        table, column = self._places[place]
+        names = {*terms(column.name), *terms(table.name)}
+        reasons = (
+            ("name", folded in self._column_names[place] or not wanted.keys().isdisjoint(names)),
+            ("comment", not wanted.keys().isdisjoint(terms(column.comment or ""))),
+            ("values", by_value),
+        )
+        return tuple(name for name, holds in reasons if holds)
+
+    def _by_values(self, wanted: Mapping[str, float]) -> Scores:
+        scores: Scores = {}
+        for term, weight in wanted.items():
+            places = self._values.get(term, ())
+            gain = VALUE_WEIGHT * weight * math.log(1 + len(self._places) / (len(places) or 1))
+            for place in list(places):
+                scores[place] = scores.get(place, 0.0) + gain
+        return scores
+
+    def _wanted(self, text: str, *, near: bool = True) -> dict[str, float]:
+        """Return the query's terms, and where `near` for one that no name holds those nearest to it."""
+        wanted: dict[str, float] = {}
+        for term in dict.fromkeys(terms(text)):
+            wanted[term] = 1.0
+            if near and len(term) > 2 and term.isascii() and term not in self._tables.postings and term not in self._columns.postings:
+                wanted |= {other: NEAR for other in self._near(term) if other not in wanted}
+        return wanted
+
+    def _near(self, term: str) -> list[str]:
+        starts = [known for known in self._vocabulary if known.startswith(term) or (len(known) > 3 and term.startswith(known))]
+        near = slips(term, self._vocabulary, 1 if len(term) < 8 else 2, MOST_NEAR) if len(term) > 3 else []
+        return [*sorted(starts, key=len)[:MOST_NEAR], *(self._vocabulary[place] for place, _ in near)]
+
+
+def _best(scores: Scores) -> list[int]:
+    least = CUT * max(scores.values(), default=0.0)
+    # Rounded: what differs in the last bit only is of one rank.
+    return sorted((place for place, score in scores.items() if score >= least), key=lambda place: (-round(scores[place], 6), place))
+
+
+def _weighted(*fields: tuple[str, float]) -> dict[str, float]:
+    counts: dict[str, float] = {}
+    for text, weight in fields:
+        for term in terms(text):
+            counts[term] = counts.get(term, 0.0) + weight
+    return counts
+
+
+def _table_terms(table: Table) -> dict[str, float]:
+    columns = [part for column in table.columns for part in ((column.name, 1.0), (column.comment or "", 0.5))]
+    return _weighted((table.name, 4.0), (table.comment or "", 1.5), *columns)
+
+
+def _column_terms(table: Table, column: Column) -> dict[str, float]:
+    return _weighted((column.name, 3.0), (column.comment or "", 1.0), (table.name, 1.0))
