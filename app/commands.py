@@ -22,6 +22,7 @@ COMMANDS = (
     "help",
     "history",
     "view",
+    "reasoning",
     "compact",
     "undo",
     "pins",
@@ -71,6 +72,17 @@ class Commands:
     def _view(self, _: str) -> None:
         if self._begun():
             self.screen.show("view", render.messages(self._wait(self.conversation.aview())))
+
+    def _reasoning(self, _: str) -> None:
+        from longtable.memory.reasoning import reasoning_of
+
+        told = (
+            [text for message in self._wait(self.conversation.ahistory()) if (text := reasoning_of(message))] if self.chat.values() else []
+        )
+        if told:
+            self.screen.show("reasoning", render.plain(told[-1]))
+        else:
+            self.screen.note("no_reasoning")
 
     # -- memory -----------------------------------------------------------------------------------------------------
 

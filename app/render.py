@@ -228,10 +228,19 @@ def error(error: Exception, language: Language) -> RenderableType:
     return Group(head, Text(f"{say('hint', language)}: {hint}", "dim")) if hint else head
 
 
-def messages(shown: Sequence["BaseMessage"], *, most: int | None = None) -> RenderableType:
-    """Return messages in order, each with its role; texts clipped to `most` characters."""
+def plain(text: str) -> RenderableType:
+    """Return a text as it is, without what a terminal would obey."""
+    return Text(clean(text).strip(), style="dim")
+
+
+def messages(shown: Sequence["BaseMessage"], *, most: int | None = None, reasoning: bool = False) -> RenderableType:
+    """Return messages in order, each with its role; texts clipped to `most` characters; with the model's `reasoning` before its answers."""
+    from longtable.memory.reasoning import reasoning_of
+
     lines: list[Text] = []
     for message in shown:
+        if reasoning and (told := reasoning_of(message)):
+            lines.append(Text(f"reasoning: {clean(told).strip()}", style="dim"))
         body = clean(str(message.text)).strip()
         body = body if most is None or len(body) <= most else f"{body[: most - 1]}…"
         made = [f"-> {call['name']} {json.dumps(call['args'], ensure_ascii=False)}" for call in getattr(message, "tool_calls", [])]

@@ -102,29 +102,36 @@ def list_command(
 
 @threads_app.command()
 @sharing(owned)
-def show(ctx: typer.Context, thread: Id, given: Scope) -> None:
+def show(
+    ctx: typer.Context,
+    thread: Id,
+    given: Scope,
+    reasoning: Annotated[bool, typer.Option("--reasoning", help="With the model's reasoning, where it told any.")] = False,
+) -> None:
     """Show a thread's transcript."""
 
     def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
         from longtable.app import render
-        from longtable.memory.stamps import kind_of, marks_of, turn_number
+        from longtable.memory.metadata import metadata_of
 
         messages = _conversation(persistence, thread, given.owner).history()
         if settings.json:
             print_json(
                 {
                     "number": number,
-                    "turn": turn_number(message),
-                    "time": str(marks_of(message).get("time", "")),
+                    "turn": (told := metadata_of(message)).turn,
+                    "time": told.time,
                     "role": message.type,
-                    "kind": kind_of(message),
+                    "kind": told.kind,
+                    "model": told.model,
+                    **({"reasoning": told.reasoning} if reasoning else {}),
                     "text": str(message.text),
                     "tool_calls": [{"name": call["name"], "args": call["args"]} for call in getattr(message, "tool_calls", [])],
                 }
                 for number, message in enumerate(messages, 1)
             )
         else:
-            screen.show("show", render.messages(messages))
+            screen.show("show", render.messages(messages, reasoning=reasoning))
 
     work(ctx, given.run, run)
 

@@ -148,6 +148,8 @@ WORDS: dict[str, dict[str, str]] = {
     "help_topics": {"en": "list the topics of the conversation", "zh": "列出会话的主题"},
     "help_usage": {"en": "show the context gauge", "zh": "显示上下文用量"},
     "help_threads": {"en": "list the threads of this store", "zh": "列出所有会话"},
+    "no_reasoning": {"en": "The model told no reasoning in this thread.", "zh": "本会话中模型没有给出推理过程。"},
+    "help_reasoning": {"en": "show the newest reasoning of the model", "zh": "显示模型最近的推理过程"},
     "help_tables": {"en": "list the tables of the database", "zh": "列出数据库中的表"},
     "help_table": {
         "en": "show the last result in full (/table 2: the second of its turn)",

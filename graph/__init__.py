@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from longtable.graph.threads import Answer as Answer
     from longtable.graph.threads import Conversation as Conversation
     from longtable.graph.threads import list_threads as list_threads
+    from longtable.memory.metadata import MessageMetadata as MessageMetadata
+    from longtable.memory.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
     from longtable.tools.database import Database as Database
     from longtable.tools.results import ResultStore as ResultStore
@@ -37,6 +39,7 @@ _HOMES = {
     "Conversation": "longtable.graph.threads",
     "Database": "longtable.tools.database",
     "LongtableError": "longtable.graph.errors",
+    "MessageMetadata": "longtable.memory.metadata",
     "Persistence": "longtable.graph.persistence",
     "ResultStore": "longtable.tools.results",
     "State": "longtable.graph.state",
@@ -46,6 +49,7 @@ _HOMES = {
     "delete_thread": "longtable.graph.operations",
     "import_thread": "longtable.graph.operations",
     "list_threads": "longtable.graph.threads",
+    "metadata_of": "longtable.memory.metadata",
     "next_view": "longtable.graph.state",
     "open_persistence": "longtable.graph.persistence",
     "prune_threads": "longtable.graph.operations",

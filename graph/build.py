@@ -32,6 +32,7 @@ from longtable.nodes.respond import Respond
 from longtable.nodes.route import after_estimate, after_ingest, after_respond, after_settle
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Settle
+from longtable.nodes.thinking import with_reasoning_kept
 from longtable.tools.chart_tool import chart_tool, charts_installed
 from longtable.tools.database import Database
 from longtable.tools.recall_tool import recall_tool
@@ -92,7 +93,7 @@ def build_graph(
         raise ConfigError(
             f"the policy asks for strategy {policy.strategy!r}, known are {', '.join(sorted({*known, WINDOW}))}: add it to strategies"
         )
-    bound, tooled = _with_tools(with_usage(model), toolset)
+    bound, tooled = _with_tools(with_reasoning_kept(with_usage(model)), toolset)
     marker = recall and not tooled
     brief = briefing(model, summarizer, database, toolset if tooled else [], policy, marker=marker)
     folding = Folding(summarizer, known, clock, summary_seconds)

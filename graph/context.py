@@ -19,6 +19,9 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "max_model_calls": (1, 1_000),
     "max_overflow_retries": (0, 100),
     "max_message_chars": (1, 100_000_000),
+    "max_request_messages": (1, 1_000_000),
+    "max_request_chars": (1, 1_000_000_000),
+    "max_request_bytes": (1, 10_000_000_000),
 }
 """Least and most of each whole number. The most is far beyond use: a checkpoint takes no integer past 64 bits, LangGraph 10,007 steps."""
 
@@ -49,10 +52,15 @@ class Context:
     max_model_calls: int = _setting(12, "Model calls allowed in one turn; then the turn ends with a notice.")
     max_overflow_retries: int = _setting(3, "How often a turn folds harder after the provider says the context is too long.")
     max_message_chars: int = _setting(8_000, "Characters allowed in one message of the user.")
+    max_request_messages: int = _setting(60, "Messages allowed in one request; the last must be the user's.")
+    max_request_chars: int = _setting(120_000, "Characters allowed in all messages of one request together.")
+    max_request_bytes: int = _setting(262_144, "Bytes allowed in one request, with images and tool calls as they are sent (256 KiB).")
     check_numbers: str = _setting("flag", "Figures of an answer that no result of its turn gives: 'flag' them after the answer, or 'off'.")
     owner: str | None = _setting(
         None, "Whose thread it is. A thread another owner opened is not found; one opened without an owner is open to all."
     )
+
+    channel: str | None = _setting(None, "Where the message came from, kept in its metadata: 'web', 'chat', a bot's name.")
 
     def __post_init__(self) -> None:
         for name, (least, most) in BOUNDS.items():
@@ -67,6 +75,8 @@ class Context:
             raise ConfigError(f"Context.check_numbers must be 'off' or 'flag', found {_shown(self.check_numbers)}")
         if self.owner is not None and not is_owner(self.owner):
             raise ConfigError(f"Context.owner must be None or {OWNER_RULE}, found {_shown(self.owner)}")
+        if self.channel is not None and not is_owner(self.channel):
+            raise ConfigError(f"Context.channel must be None or {OWNER_RULE}, found {_shown(self.channel)}")
         for name in ("system_prompt", "memory_prompt"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and value.strip()):

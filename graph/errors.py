@@ -68,6 +68,47 @@ class MessageTooLongError(InputError):
         return f"The message has {self.size:,} characters, the limit is {self.limit:,}: please shorten it."
 
 
+class RequestLimitError(InputError):
+    """The messages of one request together are over a limit; nothing was written. `size` and `limit` in the unit of its class."""
+
+    code = "request_limit"
+    unit: ClassVar[dict[str, str]] = {"en": "parts", "zh": "个部分"}
+    setting: ClassVar[str] = ""
+
+    def __init__(self, *, size: int, limit: int) -> None:
+        super().__init__(f"the request has {size:,} {self.unit['en']}, the limit is {limit:,}: send less, or raise Context.{self.setting}")
+        self.size, self.limit = size, limit
+
+    def user_text(self, language: str = "en") -> str:
+        if language == "zh":
+            return f"这次请求有 {self.size:,} {self.unit['zh']}，上限是 {self.limit:,}：请减少内容。"
+        return f"This request has {self.size:,} {self.unit['en']}, the limit is {self.limit:,}: please send less."
+
+
+class TooManyMessagesError(RequestLimitError):
+    """One request holds more messages than allowed."""
+
+    code = "too_many_messages"
+    unit: ClassVar[dict[str, str]] = {"en": "messages", "zh": "条消息"}
+    setting = "max_request_messages"
+
+
+class RequestTooLongError(RequestLimitError):
+    """The messages of one request hold more characters than allowed."""
+
+    code = "request_too_long"
+    unit: ClassVar[dict[str, str]] = {"en": "characters", "zh": "个字符"}
+    setting = "max_request_chars"
+
+
+class RequestTooLargeError(RequestLimitError):
+    """One request holds more bytes than allowed, images included."""
+
+    code = "request_too_large"
+    unit: ClassVar[dict[str, str]] = {"en": "bytes", "zh": "字节"}
+    setting = "max_request_bytes"
+
+
 class InvalidTextError(InputError):
     """The message holds lone surrogates, which are no text."""
 

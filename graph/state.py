@@ -12,7 +12,9 @@ from longtable.graph.context import Context
 from longtable.memory.calibration import Calibration
 from longtable.memory.frame import Frame
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.stamps import STAMP
+from longtable.memory.reasoning import reasoning_sent
+from longtable.memory.stamps import is_copy, marks_of
+from longtable.memory.stamps import merged as merged_fields
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import fingerprint
 from longtable.memory.view import Layout, build_view
@@ -32,9 +34,9 @@ def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[Base
     Deterministic and batching-invariant, as a delta channel replays its writes: `merge(merge(s, a), b) == merge(s, a + b)`.
     LangGraph gives ids to messages it is handed; one that still has none (a bare string or tuple) gets an id made from
     its place and content. An accepted message is not overwritten by input that repeats its id: a resent message is a
-    duplicate; a deliberate edit carries the stamp of the message it was copied from. `RemoveMessage` takes a message
-    out, with `REMOVE_ALL_MESSAGES` all before it; an unknown id
-    is no error, for the removal may be replayed.
+    duplicate; a deliberate edit carries the stamp of the message it was copied from, and its metadata merges field by
+    field. `RemoveMessage` takes a message out, with `REMOVE_ALL_MESSAGES` all before it; an unknown id is no error, for
+    the removal may be replayed.
     """
     merged: list[BaseMessage | None] = list(convert_to_messages(state))
     places = {message.id: i for i, message in enumerate(merged) if message is not None}
@@ -51,8 +53,10 @@ def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[Base
             message = message.model_copy(update={"id": _made_id(message, places)})
         if message.id in places:
             known = merged[places[message.id]]
-            if known is None or STAMP in message.additional_kwargs or STAMP not in known.additional_kwargs:
+            if known is None or not marks_of(known):
                 merged[places[message.id]] = message
+            elif is_copy(message, known):
+                merged[places[message.id]] = merged_fields(known, message)
         else:
             places[message.id] = len(merged)
             merged.append(message)
@@ -124,7 +128,7 @@ class State(TypedDict, total=False):
     usage: dict[str, Any]
     """Tokens of the next call by part. Written by estimate."""
     turn: dict[str, Any]
-    """The running turn: number, model calls, overflows, status. Written by every node."""
+    """The running turn: number, model calls, overflows, status, who asked, `last` (see `written`). Written by every node."""
 
 
 class Input(TypedDict):
@@ -154,6 +158,14 @@ def turn_of(values: Mapping[str, Any]) -> dict[str, Any]:
     return dict(values.get("turn") or {})
 
 
+def written(turn: dict[str, Any], messages: Sequence[BaseMessage]) -> dict[str, Any]:
+    """Return the turn's record after a node wrote these messages: `last` is the id of the newest message a node wrote or took in.
+
+    What stands behind it in the transcript came from a caller, whatever stamp it bears. A node that adds messages says so here.
+    """
+    return {**turn, "last": messages[-1].id} if messages else turn
+
+
 def layout_of(values: Mapping[str, Any], context: Context) -> Layout:
     """Return the next call of a thread before anything gives way."""
     return Layout(thread_of(values), frame_of(values, context))
@@ -178,6 +190,7 @@ def frame_of(values: Mapping[str, Any], context: Context) -> Frame:
         ceiling=turn.get("ceiling") if turn.get("status") in {"running", "overflow"} else None,
         factor=learned.factor,
         window=brief.get("window"),
+        reasoning=reasoning_sent(str(brief.get("model") or "")),
         dialect=brief.get("dialect", ""),
     )
 

@@ -147,7 +147,9 @@ def forked(whole: Whole, new_id: str, turn: int, *, pending: bool, owner: str | 
     chain = Thread(messages, records, edits).chain
     # Retired by then was what the compaction before the live one covers; the live one's originals stay, for undo.
     archived = min(whole.archived, chain[-2]["count"] if len(chain) > 1 else 0)
-    new_turn = {"number": turn, "status": "answered", "calls": 0, "overflows": 0, "breaker": None}
+    new_turn: Json = {"number": turn, "status": "answered", "calls": 0, "overflows": 0, "breaker": None}
+    if messages:
+        new_turn["last"] = messages[-1].id
     return Whole(
         thread_id=new_id,
         entry={

@@ -6,6 +6,7 @@ from functools import cached_property
 from langchain_core.messages import SystemMessage
 
 from longtable.memory.policy import CompactionPolicy
+from longtable.memory.reasoning import Sent
 from longtable.memory.tokens import TokenCounter, counter
 
 WINDOW_SHARE = 0.25
@@ -31,6 +32,8 @@ class Frame:
     """The provider's tokens for each one counted, never under 1: what bounds a call shrinks by it."""
     window: int | None = None
     """The summariser's input limit in tokens, None without a summariser."""
+    reasoning: Sent = "never"
+    """When the model wants its reasoning back."""
     dialect: str = ""
     """SQL dialect of the database, for the query ledger."""
 

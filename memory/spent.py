@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.memory.stamps import marks_of
+from longtable.memory.stamps import GIVEN, marks_of
 from longtable.memory.tokens import counter
 
 UNKNOWN = "unknown"
@@ -42,12 +42,12 @@ def spent_of(messages: Sequence[BaseMessage], *, thread: str, model: str, encodi
     for message in messages:
         tokens = count.message(message)
         marks = marks_of(message)
-        if isinstance(message, AIMessage) and "notice" not in marks:
+        if isinstance(message, AIMessage) and "notice" not in marks and not marks.get(GIVEN):
             told = reported(message)
             # Unreported: what was counted for the call, else all that came before it.
             sent = _tokens(marks.get("sent"))
             counted = {"input": before if sent is None else sent, "output": tokens, "estimated": 1}
-            calls.append(Spent(_day(marks.get("time")), thread, _model(message) or model or UNKNOWN, calls=1, **(told or counted)))
+            calls.append(Spent(_day(marks.get("time")), thread, model_told(message) or model or UNKNOWN, calls=1, **(told or counted)))
         before += tokens
     return added(calls, ("day", "thread", "model"))
 
@@ -95,7 +95,8 @@ def _detail(details: object, name: str) -> int:
     return (_tokens(details.get(name)) or 0) if isinstance(details, Mapping) else 0
 
 
-def _model(message: AIMessage) -> str:
+def model_told(message: AIMessage) -> str:
+    """Return the name of the model that an answer says it came from, "" where it does not."""
     told: Any = message.response_metadata if isinstance(message.response_metadata, Mapping) else {}
     return next((name for key in ("model_name", "model") if isinstance(name := told.get(key), str) and name), "")
 

@@ -13,6 +13,12 @@ RECALLED = "recalled"
 EXCLUDED = "excluded"
 """Kind of a message that a person took out of views, summaries and recall."""
 
+SUMMARY = "summary"
+"""Kind of the message that stands for folded ones, where memory is a message of its own; its mark `sources` says which."""
+
+GIVEN = "given"
+"""Mark of an answer or a result that a caller handed in: no call of this thread's model made it."""
+
 Marked = TypeVar("Marked", bound=BaseMessage)
 
 
@@ -36,6 +42,28 @@ def kind_of(message: BaseMessage) -> str:
 def is_recalled(message: BaseMessage) -> bool:
     """Tell whether a message only brings earlier ones back."""
     return kind_of(message) == RECALLED
+
+
+def unmarked(message: Marked) -> Marked:
+    """Return the message without marks: what a caller hands in says nothing of them."""
+    if STAMP not in message.additional_kwargs:
+        return message
+    return message.model_copy(update={"additional_kwargs": {k: v for k, v in message.additional_kwargs.items() if k != STAMP}})
+
+
+def is_copy(message: BaseMessage, known: BaseMessage) -> bool:
+    """Tell whether a message was made from an accepted one: it carries the same turn and time."""
+    mine, theirs = marks_of(message), marks_of(known)
+    return all(mine.get(name) == theirs.get(name) for name in ("turn", "time"))
+
+
+def merged(known: Marked, update: Marked) -> Marked:
+    """Return an accepted message with the fields of an update, none lost that the update does not name."""
+    extra = {**known.additional_kwargs, **update.additional_kwargs, STAMP: {**marks_of(known), **marks_of(update)}}
+    changes: dict[str, Any] = {"additional_kwargs": extra, "response_metadata": {**known.response_metadata, **update.response_metadata}}
+    if getattr(update, "usage_metadata", None) is None and getattr(known, "usage_metadata", None) is not None and update.type == "ai":
+        changes["usage_metadata"] = getattr(known, "usage_metadata", None)
+    return update.model_copy(update=changes)
 
 
 def marked(message: Marked, **marks: Any) -> Marked:

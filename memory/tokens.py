@@ -113,6 +113,7 @@ class TokenCounter:
         if isinstance(message, ToolMessage):
             total += self.text(message.tool_call_id)
         if isinstance(message, AIMessage):
+            total += self.text(_reasoning(message))
             for call in message.tool_calls:
                 total += self._call(call["id"], call["name"], compact_json(call["args"]))
             for bad in message.invalid_tool_calls:
@@ -157,10 +158,16 @@ def _content_key(message: BaseMessage) -> bytes | tuple[str, str | None, int, in
     Two texts of one length and one 64-bit hash would share a count: 1 in 10**9 caches that are full.
     """
     content = message.content
-    calls = isinstance(message, AIMessage) and bool(message.tool_calls or message.invalid_tool_calls)
+    calls = isinstance(message, AIMessage) and bool(message.tool_calls or message.invalid_tool_calls or _reasoning(message))
     if calls or isinstance(message, ToolMessage) or not isinstance(content, str):
         return fingerprint(message)
     return message.type, message.name, len(content), hash(content)
+
+
+def _reasoning(message: BaseMessage) -> str:
+    """Return the reasoning a message is sent with."""
+    told = message.additional_kwargs.get("reasoning_content")
+    return told if isinstance(told, str) else ""
 
 
 def fingerprint(message: BaseMessage) -> bytes:
@@ -169,7 +176,8 @@ def fingerprint(message: BaseMessage) -> bytes:
     calls = (message.tool_calls, message.invalid_tool_calls) if isinstance(message, AIMessage) else ()
     answers = message.tool_call_id if isinstance(message, ToolMessage) else ""
     content = message.content if isinstance(message.content, str) else compact_json(message.content)
-    for part in (message.type, message.name or "", answers, content, compact_json(calls) if any(calls) else ""):
+    parts = [message.type, message.name or "", answers, content, compact_json(calls) if any(calls) else ""]
+    for part in [*parts, reasoning] if (reasoning := _reasoning(message)) else parts:
         digest.update(part.encode("utf-8", "surrogatepass"))
         digest.update(b"\x00")
     return digest.digest()

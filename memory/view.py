@@ -9,7 +9,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from longtable.memory.block import Memory, memory_of
 from longtable.memory.frame import Frame, Parts
 from longtable.memory.policy import WINDOW
+from longtable.memory.reasoning import with_reasoning
 from longtable.memory.rounds import pair_calls, split_groups, split_rounds
+from longtable.memory.stamps import SUMMARY, marked
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import PRIMING
 
@@ -46,7 +48,8 @@ class Layout:
         """Return the messages that are not folded, each call with its answer."""
         policy = self.frame.policy
         recent = self.thread.unfolded
-        return pair_calls(newest(recent, policy.keep_messages) if policy.strategy == WINDOW else recent)
+        kept = pair_calls(newest(recent, policy.keep_messages) if policy.strategy == WINDOW else recent)
+        return with_reasoning(kept, self.frame.reasoning)
 
     @cached_property
     def parts(self) -> Parts:
@@ -147,7 +150,7 @@ def _head(frame: Frame, memory: Memory, note: str) -> list[BaseMessage]:
     if role == "system" or not block:
         return [system]
     own = AIMessage(block, id=MEMORY_ID) if role == "assistant" else HumanMessage(block, id=MEMORY_ID)
-    return [system, own]
+    return [system, marked(own, kind=SUMMARY, sources=[1, memory.count])]
 
 
 def _parts(memory: Memory, note: str, messages: Sequence[BaseMessage], frame: Frame) -> Parts:

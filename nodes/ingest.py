@@ -1,6 +1,8 @@
 """Take in what the user sent: check it, stamp it, open the turn."""
 
-from collections.abc import Callable, Sequence
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -18,13 +20,16 @@ from longtable.graph.errors import (
     InvalidTextError,
     LongtableError,
     MessageTooLongError,
+    RequestTooLargeError,
+    RequestTooLongError,
     ThreadNotFoundError,
+    TooManyMessagesError,
     WrongRoleError,
 )
-from longtable.graph.state import State, frame_of, thread_of, turn_of
+from longtable.graph.state import State, frame_of, thread_of, turn_of, written
 from longtable.memory.archive import archived_among
 from longtable.memory.frame import Frame
-from longtable.memory.stamps import STAMP, marks_of, turn_number
+from longtable.memory.stamps import GIVEN, STAMP, marks_of, turn_number, unmarked
 from longtable.memory.tokens import PRIMING
 from longtable.nodes.shelf import StoreShelf
 from longtable.nodes.thread_index import may_see, open_turn, owner_of
@@ -63,13 +68,14 @@ class Ingest:
             update["learned"] = {}  # what one provider taught says nothing of another
         messages = thread_of(state).messages
         before = turn_of(state)
+        embedded = runtime.execution_info is not None and "|" in runtime.execution_info.checkpoint_ns  # the thread is another graph's
+        given = new_messages(messages, before, embedded=embedded)
         number = before.get("number", 0)
         owner = owner_of(before) if number else context.owner
         thread_id = (runtime.execution_info.thread_id if runtime.execution_info else None) or ""
-        given = unstamped(messages)
         if not may_see(owner, context.owner):
             return _refused(given, before, ThreadNotFoundError(thread_id))
-        said = [message for message in given if not is_made_up(message)]
+        said = [unmarked(message) for message in given if not is_made_up(message)]
         new = _not_retired(said, state, runtime.store, thread_id)
         if not given and messages and messages[-1].type == "human":
             # The newest message was sent again, by its id, before it was answered: answer it now.
@@ -79,15 +85,18 @@ class Ingest:
         except InputError as error:
             return _refused(given, before, error)
         now = self.clock().isoformat(timespec="seconds")
-        stamped = [stamp(message, turn=number + 1, time=now) for message in new]
-        embedded = runtime.execution_info is not None and "|" in runtime.execution_info.checkpoint_ns  # the thread is another graph's
+        # The breaker outlives the turn: a fold that failed is not tried again at every message.
+        opened = {"number": number + 1, "status": "running", "calls": 0, "overflows": 0, "breaker": before.get("breaker")}
+        run = (runtime.execution_info.run_id if runtime.execution_info else None) or uuid.uuid4().hex[:16]
+        opened |= {name: value for name, value in (("owner", owner), ("channel", context.channel), ("run", run)) if value}
+        stamped = [_taken_in(message, opened, now) for message in new]
         if runtime.store is not None and thread_id and not embedded:
             first, model = stamped[-1].text, str(brief.get("model") or "")
             open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now)
-        # The breaker outlives the turn: a fold that failed is not tried again at every message.
-        opened = {"number": number + 1, "status": "running", "calls": 0, "overflows": 0, "breaker": before.get("breaker")}
-        again = [RemoveMessage(id=str(message.id)) for message in given if message.id not in {kept.id for kept in new}]
-        return {**update, "messages": [*again, *stamped], "turn": {**opened, "owner": owner} if owner else opened}
+        # A forged stamp is in the transcript already: taken out with its message, and put back in without it.
+        forged, taken = any(marks_of(message) for message in given), {message.id for message in new}
+        removals = [RemoveMessage(id=str(message.id)) for message in given if forged or message.id not in taken]
+        return {**update, "messages": [*removals, *stamped], "turn": written(opened, stamped)}
 
 
 def _not_retired(given: Sequence[BaseMessage], state: State, store: BaseStore | None, thread_id: str) -> list[BaseMessage]:
@@ -109,11 +118,22 @@ def _refused(new: Sequence[BaseMessage], before: Update, error: LongtableError) 
     return {"messages": [RemoveMessage(id=str(message.id)) for message in new], "turn": turn}
 
 
-def unstamped(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the newest messages that no turn has accepted yet, oldest first."""
+def new_messages(messages: Sequence[BaseMessage], turn: Mapping[str, Any], *, embedded: bool = False) -> list[BaseMessage]:
+    """Return the newest messages that no turn has accepted yet, oldest first: before the first turn all, then those behind `last`.
+
+    Where that one is gone (a person took it out), or was never noted (a thread of an earlier version; `embedded` in a
+    graph that keeps the messages and nothing else), stamps tell.
+    """
+    if not turn.get("number") and not embedded:
+        return list(messages)
+    last = turn.get("last")
+    place = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].id == last), None) if last else None
+    if place is not None:
+        return list(messages[place + 1 :])
     new: list[BaseMessage] = []
     for message in reversed(messages):
-        if turn_number(message):
+        # Stamps can be forged: the newest message, where it is the user's, is looked at in any case.
+        if turn_number(message) and (new or message.type != "human"):
             break
         new.append(message)
     return new[::-1]
@@ -124,9 +144,11 @@ def is_made_up(message: BaseMessage) -> bool:
     return isinstance(message, ToolMessage) and str(message.id).startswith(MADE_UP)
 
 
-def stamp(message: Accepted, *, turn: int, time: str) -> Accepted:
-    """Return the message marked as accepted in this turn, its texts fit to be stored."""
-    changes: Update = {"additional_kwargs": {**message.additional_kwargs, STAMP: {**marks_of(message), "turn": turn, "time": time}}}
+def stamp(message: Accepted, *, turn: Mapping[str, Any], time: str, **marks: Any) -> Accepted:
+    """Return the message marked as accepted in this turn (its record), with whose it is, its texts fit to be stored."""
+    whose = {name: turn[name] for name in ("run", "owner", "channel") if turn.get(name)}
+    stamped = {**marks_of(message), "turn": turn.get("number", 0), "time": time, **whose, **marks}
+    changes: Update = {"additional_kwargs": {**message.additional_kwargs, STAMP: stamped}}
     for name in ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "response_metadata", "name"):
         value = changes.get(name, getattr(message, name, None))
         if (clean := storable(value)) != value:
@@ -135,6 +157,11 @@ def stamp(message: Accepted, *, turn: int, time: str) -> Accepted:
     if storable(usage) != usage:
         changes["usage_metadata"] = None  # no count of tokens
     return message.model_copy(update=changes)
+
+
+def _taken_in(message: Accepted, turn: Mapping[str, Any], time: str) -> Accepted:
+    given = {} if isinstance(message, HumanMessage) else {GIVEN: True}
+    return stamp(message, turn=turn, time=time, **given)
 
 
 def storable(value: Any) -> Any:
@@ -164,6 +191,7 @@ def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | Non
             _check_human(message, context)
     if not isinstance(new[-1], HumanMessage):
         raise WrongRoleError(role=new[-1].type)
+    _check_sizes(new, context)
     if frame:
         around = frame.counter.message(SystemMessage(frame.system)) + frame.tool_tokens + PRIMING + NOTE_TOKENS
         if around >= frame.threshold_tokens:
@@ -171,6 +199,29 @@ def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | Non
         need = around + frame.counter.message(new[-1])
         if need > frame.threshold_tokens:
             raise ContextTooLargeError(need=need, budget=frame.threshold_tokens)
+
+
+def _check_sizes(new: Sequence[BaseMessage], context: Context) -> None:
+    """Raise where a request is over a limit of all its messages together: their number, characters, bytes.
+
+    One message of the length that is allowed always passes, in whatever script.
+    """
+    most_chars, most_bytes = (
+        max(context.max_request_chars, context.max_message_chars),
+        max(context.max_request_bytes, 4 * context.max_message_chars + 1_000),
+    )
+    if len(new) > context.max_request_messages:
+        raise TooManyMessagesError(size=len(new), limit=context.max_request_messages)
+    if (size := sum(len(message.text) for message in new)) > most_chars:
+        raise RequestTooLongError(size=size, limit=most_chars)
+    # Content that is no text (images) and calls count as the JSON they are sent as.
+    size = sum(len(json.dumps(_sent(message), ensure_ascii=False, default=str).encode("utf-8", "replace")) for message in new)
+    if size > most_bytes:
+        raise RequestTooLargeError(size=size, limit=most_bytes)
+
+
+def _sent(message: BaseMessage) -> list[Any]:
+    return [message.content, message.name, getattr(message, "tool_calls", None), message.additional_kwargs]
 
 
 def _check_human(message: HumanMessage, context: Context) -> None:

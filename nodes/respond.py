@@ -13,10 +13,11 @@ from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
 from longtable.graph.errors import ModelContextOverflowError
-from longtable.graph.state import State, calibration_of, layout_of, thread_of, turn_of
+from longtable.graph.state import State, calibration_of, layout_of, thread_of, turn_of, written
 from longtable.memory.calibration import Calibration
+from longtable.memory.reasoning import MARK, told_reasoning, without_reasoning
 from longtable.memory.rounds import all_calls
-from longtable.memory.stamps import marked
+from longtable.memory.stamps import unmarked
 from longtable.memory.view import View
 from longtable.nodes.asking import Asking, is_empty
 from longtable.nodes.held_back import held_answers
@@ -70,10 +71,12 @@ class Respond:
         reported = answer.usage_metadata if isinstance(answer, AIMessage) else None
         update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
         if not is_empty(answer):
-            stamped = stamp(answer, turn=turn.get("number", 0), time=self.clock().isoformat(timespec="seconds"))
+            marks: Update = {MARK: reasoning} if (reasoning := told_reasoning(answer)) else {}
             if not reported:  # nothing else tells later what the call took
-                stamped = marked(stamped, sent=view.parts.total)
+                marks["sent"] = view.parts.total
+            stamped = stamp(without_reasoning(unmarked(answer)), turn=turn, time=self.clock().isoformat(timespec="seconds"), **marks)
             update["messages"] = [_with_call_ids(_with_fresh_id(stamped, thread_of(state).messages))]
+            update["turn"] = written(update["turn"], update["messages"])
         return update
 
 

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from longtable.graph.context import Context
 from longtable.graph.errors import DatabaseError, LongtableError
 from longtable.graph.events import ChartShown, QueryFinished, QueryStarted, ToolStarted
-from longtable.graph.state import State, layout_of, thread_of, turn_of
+from longtable.graph.state import State, layout_of, thread_of, turn_of, written
 from longtable.memory.rounds import MALFORMED, all_calls
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import compact_json
@@ -98,10 +98,10 @@ class RunTools:
             return given.log.ended(call, report.failed(error))
 
     def _update(self, answers: Sequence[ToolMessage], state: State) -> dict[str, Any]:
-        turn = turn_of(state).get("number", 0)
-        now = self.clock().isoformat(timespec="seconds")
+        turn, now = turn_of(state), self.clock().isoformat(timespec="seconds")
         # No artifact in state: the person has the whole result already, the thread keeps plain text.
-        return {"messages": [stamp(answer.model_copy(update={"artifact": None}), turn=turn, time=now) for answer in answers]}
+        stamped = [stamp(answer.model_copy(update={"artifact": None}), turn=turn, time=now) for answer in answers]
+        return {"messages": stamped, "turn": written(turn, stamped)}
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,14 @@ from longtable.graph.errors import (
     InvalidTextError,
     LongtableError,
     MessageTooLongError,
+    RequestTooLargeError,
+    RequestTooLongError,
     ThreadNotFoundError,
+    TooManyMessagesError,
     WrongRoleError,
 )
 from longtable.graph.events import UnsupportedNumbers
-from longtable.graph.state import State, refreshed, thread_of, turn_of
-from longtable.memory.stamps import marked
+from longtable.graph.state import State, refreshed, thread_of, turn_of, written
 from longtable.memory.summary import language_of
 from longtable.nodes.check_numbers import Whole, unsupported_in
 from longtable.nodes.folding import thread_id_of
@@ -38,6 +40,9 @@ _REFUSALS: dict[str, Callable[..., LongtableError]] = {
     EmptyMessageError.code: EmptyMessageError,
     InvalidTextError.code: InvalidTextError,
     MessageTooLongError.code: MessageTooLongError,
+    TooManyMessagesError.code: TooManyMessagesError,
+    RequestTooLongError.code: RequestTooLongError,
+    RequestTooLargeError.code: RequestTooLargeError,
     WrongRoleError.code: WrongRoleError,
     ContextTooLargeError.code: ContextTooLargeError,
     ThreadNotFoundError.code: ThreadNotFoundError,
@@ -68,8 +73,8 @@ class Settle:
         context = runtime.context or Context()
         language = context.language or newest_language(thread_of(state).messages)
         notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0)), id=str(uuid.uuid4()))
-        stamped = stamp(notice, turn=turn["number"], time=self.clock().isoformat(timespec="seconds"))
-        return {**again, "messages": [marked(stamped, notice=status)], "turn": {**turn, "prepare": prepare}}
+        stamped = stamp(notice, turn=turn, time=self.clock().isoformat(timespec="seconds"), notice=status)
+        return {**again, "messages": [stamped], "turn": written({**turn, "prepare": prepare}, [stamped])}
 
     def _doubts(self, state: State, runtime: Runtime[Context]) -> dict[str, Any]:
         """Return the figures of the answer that nothing vouches for, and tell of them; the answer has streamed already."""

@@ -46,6 +46,8 @@ class Reply:
     """One answer of the model. A stream sends `text` in `pieces` parts, and each call's arguments too."""
 
     text: str = ""
+    reasoning: str = ""
+    """Sent as `reasoning_content`, before the text."""
     tool_calls: tuple[ToolCall, ...] = ()
     pieces: int = 3
     input_tokens: int = 100
@@ -238,6 +240,8 @@ def _call_id(tool_call: ToolCall, number: int, index: int) -> str:
 
 def _completion(reply: Reply, number: int) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.tool_calls else "")}
+    if reply.reasoning:
+        message["reasoning_content"] = reply.reasoning
     if reply.tool_calls:
         message["tool_calls"] = [
             {
@@ -261,6 +265,7 @@ def _split(text: str, pieces: int) -> list[str]:
 
 def _deltas(reply: Reply, number: int) -> list[dict[str, Any]]:
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": None, "reasoning_content": part} for part in _split(reply.reasoning, reply.pieces)]
     deltas += [{"content": part} for part in _split(reply.text, reply.pieces)]
     for i, tool_call in enumerate(reply.tool_calls):
         head = {"name": tool_call.name, "arguments": ""}

@@ -1,0 +1,70 @@
+"""Let langchain-openai's models keep `reasoning_content`, which they drop: read from answers and streams, sent where a view has it."""
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+
+from longtable.memory.reasoning import REASONING
+
+KEYS = (REASONING, "reasoning")
+"""What servers call it in a message or a delta: DeepSeek, Qwen, vLLM before 0.12 and llama.cpp; vLLM since, OpenRouter."""
+
+
+def with_reasoning_kept(model: BaseChatModel) -> BaseChatModel:
+    """Return the model as one that keeps reasoning; unchanged where it is not langchain-openai's.
+
+    The copy is of a class made from the model's own, with the same name: what tells models apart by it still does.
+    """
+    module = sys.modules.get("langchain_openai.chat_models.base")  # not imported: no such model either
+    if module is None or not isinstance(model, module.BaseChatOpenAI) or isinstance(model, _Keeping):
+        return model
+    copy: BaseChatModel = model.model_copy()
+    cls: type[BaseChatModel] = type(model)
+    object.__setattr__(copy, "__class__", _keeping(cls))
+    return copy
+
+
+class _Keeping:
+    """Mixed in before a class of langchain-openai's; the methods are its own hooks for other protocols (ChatDeepSeek uses them too)."""
+
+    def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> Any:
+        result = super()._create_chat_result(response, generation_info)  # type: ignore[misc]  # the class it is mixed into has it
+        choices = (response if isinstance(response, Mapping) else response.model_dump(warnings=False)).get("choices") or []
+        for generation, choice in zip(result.generations, choices, strict=False):
+            _keep(generation.message, choice.get("message"))
+        return result
+
+    def _convert_chunk_to_generation_chunk(self, chunk: dict[str, Any], *args: Any) -> Any:
+        made = super()._convert_chunk_to_generation_chunk(chunk, *args)  # type: ignore[misc]  # as above
+        choices = chunk.get("choices") or (chunk.get("chunk") or {}).get("choices") or []
+        if made is not None and choices:
+            _keep(made.message, choices[0].get("delta"))
+        return made
+
+    def _get_request_payload(self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
+        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)  # type: ignore[misc]  # as above
+        sent = payload.get("messages")
+        messages = self._convert_input(input_).to_messages()  # type: ignore[attr-defined]  # as above
+        if isinstance(sent, list) and len(sent) == len(messages):
+            for fields, message in zip(sent, messages, strict=True):
+                reasoning = message.additional_kwargs.get(REASONING)
+                if isinstance(message, AIMessage) and isinstance(reasoning, str):
+                    fields[REASONING] = reasoning
+        return payload
+
+
+def _keep(message: BaseMessage, told: object) -> None:
+    """Put the reasoning of a message or a delta beside the content, where no subclass did."""
+    if not isinstance(message, AIMessage | AIMessageChunk) or not isinstance(told, Mapping) or REASONING in message.additional_kwargs:
+        return
+    if reasoning := next((text for key in KEYS if isinstance(text := told.get(key), str) and text), ""):
+        message.additional_kwargs[REASONING] = reasoning
+
+
+@cache  # one class for each, or isinstance would not hold between two copies
+def _keeping(cls: type[BaseChatModel]) -> type[BaseChatModel]:
+    return type(cls.__name__, (_Keeping, cls), {"__module__": cls.__module__, "__doc__": cls.__doc__, "__qualname__": cls.__qualname__})

@@ -1,0 +1,217 @@
+"""What each message carries: who, when, by which run and model; that a caller cannot forge it; the model's reasoning."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, metadata_of, next_view
+from longtable.graph.errors import InputError, MessageTooLongError, RequestTooLargeError, RequestTooLongError, TooManyMessagesError
+from longtable.graph.state import merge_messages
+from longtable.memory.metadata import Reported
+from longtable.memory.reasoning import reasoning_sent
+from longtable.memory.spent import spent_of
+from longtable.memory.stamps import STAMP, kind_of, marked, marks_of, turn_number
+from longtable.memory.tokens import counter
+from tests.support.model_server import ModelServer, Reply, ToolCall, open_model_server, say
+from tests.support.models import ScriptedModel
+
+CONTEXT = Context(model_limit=64_000, owner="ann", channel="web")
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with open_model_server() as running:
+        yield running
+
+
+@tool
+def look() -> str:
+    """Look."""
+    return "42"
+
+
+def app(model: Any) -> Any:
+    return build_graph(model=model, tools=[look]).compile(checkpointer=InMemorySaver())
+
+
+def scripted() -> Any:
+    return app(ScriptedModel(say=lambda messages: AIMessage("yes")))
+
+
+def test_every_message_tells_who_when_and_by_which_run_and_model(server: ModelServer) -> None:
+    server.script(Reply(tool_calls=(ToolCall(name="look"),)), say("It is 42.", input_tokens=300, output_tokens=9), say("Bye."))
+    talk = Conversation(app(server.chat_model("gpt-4o-mini")), "t", context=CONTEXT)
+    talk.ask("What is it?")
+    talk.ask("Thanks")
+    told = [metadata_of(message) for message in talk.history()]
+    assert [(m.turn, m.kind, m.owner, m.channel) for m in told] == [(turn, "normal", "ann", "web") for turn in (1, 1, 1, 1, 2, 2)]
+    assert len({m.run for m in told[:4]}) == 1
+    assert told[0].run
+    assert told[0].run != told[4].run
+    assert all(m.time.startswith("20") for m in told)
+    assert (told[3].model, told[3].provider) == ("gpt-4o-mini", "openai")
+    assert told[3].usage == Reported(input=300, output=9, cached=0, reasoning=0)
+
+
+@pytest.mark.filterwarnings("ignore::longtable.memory.limits.EncodingFallbackWarning")  # Kimi's tokenizer
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize(
+    ("model", "sent_back"),
+    [
+        ("deepseek-v4-pro", [None, "I look", "so 42"]),
+        ("kimi-k2-thinking", [None, "I look", "so 42"]),
+        ("qwen3-235b-thinking", [None, None, None]),
+        ("deepseek-r1", [None, None, None]),
+    ],
+)
+def test_reasoning_is_kept_apart_and_sent_back_where_it_is_wanted(
+    server: ModelServer, model: str, streamed: bool, sent_back: list[str | None]
+) -> None:
+    server.script(
+        say("Hello.", reasoning="a greeting"),  # a round without tools: its reasoning is never sent, R1 answers 400 to it
+        Reply(tool_calls=(ToolCall(name="look"),), reasoning="I look"),
+        say("It is 42.", reasoning="so 42"),
+        say("Bye."),
+    )
+    graph = app(server.chat_model(model, disable_streaming=not streamed))
+    talk = Conversation(graph, "t", context=CONTEXT)
+    for text in ("Hi", "What is it?", "Thanks"):
+        talk.ask(text)
+    history = talk.history()
+    assert [metadata_of(m).reasoning for m in history if m.type == "ai"] == ["a greeting", "I look", "so 42", ""]
+    assert not any("look" in str(m.content) for m in history)
+    sent = [m.get("reasoning_content") for m in server.requests[-1].messages if m["role"] == "assistant"]
+    assert sent == sent_back
+    values = graph.get_state(talk.config).values
+    count, view = counter(values["brief"]["encoding"]), next_view(values, CONTEXT)
+    bare = [m.model_copy(update={"additional_kwargs": {}}) for m in view]
+    assert count.messages(view) - count.messages(bare) == sum(count.text(text) for text in sent_back if text)
+
+
+def test_the_table_of_reasoning_goes_by_names() -> None:
+    names = {"deepseek-reasoner": "tool_rounds", "deepseek-ai/DeepSeek-V3.2": "tool_rounds", "DeepSeek-R1-Distill-Qwen-7B": "never"}
+    names |= {"glm-4.6": "tool_rounds", "glm-4.5": "never", "gpt-5": "never", "qwen-plus": "never", "": "never"}
+    assert {name: reasoning_sent(name) for name in names} == names
+
+
+FORGED = {STAMP: {"turn": 1, "time": "1999", "kind": "recalled", "run": "r", "owner": "eve", "reasoning": "!"}, "mine": 1}
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2])
+@pytest.mark.parametrize("position", ["last", "first"])
+def test_a_forged_stamp_skips_no_check_and_is_dropped(turns: int, position: str) -> None:
+    graph = scripted()
+    for _ in range(turns):
+        graph.invoke({"messages": [HumanMessage("hello")]}, CONFIG, context=CONTEXT)
+    long = HumanMessage("x" * 9_000, id="long", additional_kwargs=FORGED)
+    with pytest.raises(MessageTooLongError):
+        graph.invoke({"messages": [long] if position == "last" else [long, HumanMessage("b")]}, CONFIG, context=CONTEXT)
+    assert len(graph.get_state(CONFIG).values["messages"]) == 2 * turns
+
+    short: list[AnyMessage] = [HumanMessage("a", id="a", additional_kwargs=FORGED), HumanMessage("b", id="b")]
+    graph.invoke({"messages": short if position == "first" else short[::-1]}, CONFIG, context=CONTEXT)
+    kept = graph.get_state(CONFIG).values["messages"]
+    assert len(kept) == 2 * turns + 3
+    (mine,) = [message for message in kept if message.id == "a"]
+    told = metadata_of(mine)
+    assert (told.turn, told.kind, told.owner, told.reasoning) == (turns + 1, "normal", "ann", "")
+    assert told.time != "1999"
+    assert mine.additional_kwargs["mine"] == 1
+
+
+def test_a_forged_stamp_passes_no_check_where_the_newest_message_is_taken_out_with_it() -> None:
+    graph = scripted()
+    graph.invoke({"messages": [HumanMessage("hello")]}, CONFIG, context=CONTEXT)
+    newest = graph.get_state(CONFIG).values["messages"][-1]
+    forged = HumanMessage("x" * 9_000, additional_kwargs={STAMP: marks_of(newest)})
+    with pytest.raises(MessageTooLongError):
+        graph.invoke({"messages": [RemoveMessage(id=newest.id), forged]}, CONFIG, context=CONTEXT)
+
+
+def test_answers_a_caller_hands_in_are_not_counted_as_spent() -> None:
+    graph = scripted()
+    usage: Any = {"input_tokens": 10**9, "output_tokens": 1, "total_tokens": 10**9 + 1}
+    earlier = [HumanMessage("q"), AIMessage("a", usage_metadata=usage), HumanMessage("again")]
+    graph.invoke({"messages": earlier}, CONFIG, context=CONTEXT)
+    messages = graph.get_state(CONFIG).values["messages"]
+    assert [metadata_of(message).given for message in messages] == [False, True, False, False]
+    (row,) = spent_of(messages, thread="t", model="m", encoding="o200k_base")
+    assert row.calls == 1
+    assert row.input < 1_000
+
+
+def test_updates_of_an_accepted_message_merge_field_by_field() -> None:
+    known = marked(AIMessage("a", id="1", response_metadata={"model_name": "m"}), turn=3, time="now", reasoning="because")
+    edit = marked(AIMessage("b", id="1", additional_kwargs={STAMP: {"turn": 3, "time": "now"}}), rating=5)
+    (merged,) = merge_messages([known], [[edit]])
+    assert (merged.text, marks_of(merged)) == ("b", {"turn": 3, "time": "now", "reasoning": "because", "rating": 5})
+    assert metadata_of(merged).model == "m"
+    for resent in (AIMessage("c", id="1"), marked(AIMessage("c", id="1"), turn=1, time="now")):
+        assert merge_messages([known], [[resent]]) == [known]
+
+
+def test_a_summary_that_is_a_message_tells_what_it_stands_for() -> None:
+    policy = CompactionPolicy(memory_role="assistant", keep_rounds=1, min_messages=2, min_new_messages=1)
+    graph = build_graph(model=ScriptedModel(say=lambda messages: AIMessage("yes")), policy=policy).compile(checkpointer=InMemorySaver())
+    talk = Conversation(graph, "t", context=Context(model_limit=16_000))
+    for i in range(6):
+        talk.ask(f"Question {i}? " + "word " * 150)
+    assert talk.compact()
+    summary = next(message for message in talk.view() if kind_of(message) == "summary")
+    assert metadata_of(summary).sources == (1, 10)
+
+
+@pytest.mark.parametrize(
+    "broken", [None, 7, [], "x", {"turn": "one", "time": 3, "sources": [1], "passed": [3, {"tokens": "x"}], "reasoning": {}}]
+)
+def test_broken_metadata_is_read_as_none(broken: Any) -> None:
+    told = metadata_of(AIMessage("a", additional_kwargs={STAMP: broken}, response_metadata={"model_name": 3}))
+    assert (told.turn, told.time, told.model, told.sources, told.passed, told.reasoning, told.usage) == (0, "", "", None, (), "", None)
+
+
+MANY = [HumanMessage("a") for _ in range(61)]
+LONG: list[AnyMessage] = [AIMessage("x" * 60_000), AIMessage("x" * 60_000), HumanMessage("a")]
+LARGE = [HumanMessage([{"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 300_000}}])]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "size", "limit", "raised"),
+    [
+        (MANY, TooManyMessagesError, 61, 60, {"max_request_messages": 61}),
+        (LONG, RequestTooLongError, 120_001, 120_000, {"max_request_chars": 130_000}),
+        (LARGE, RequestTooLargeError, None, 262_144, {"max_request_bytes": 400_000}),
+    ],
+)
+def test_a_request_over_a_limit_is_refused_with_its_error_and_nothing_is_written(
+    given: list[AnyMessage], error: type[InputError], size: int | None, limit: int, raised: dict[str, int]
+) -> None:
+    graph = scripted()
+    graph.invoke({"messages": [HumanMessage("hello")]}, CONFIG, context=CONTEXT)
+    before = graph.get_state(CONFIG).values["messages"]
+    with pytest.raises(error, match=f"the limit is {limit:,}") as caught:
+        graph.invoke({"messages": given}, CONFIG, context=CONTEXT)
+    assert graph.get_state(CONFIG).values["messages"] == before
+    assert size is None or vars(caught.value)["size"] == size
+    for language in ("en", "zh"):
+        assert f"{limit:,}" in caught.value.user_text(language)
+    graph.invoke({"messages": given}, CONFIG, context=CONTEXT.replace(model_limit=10**6, **raised))
+    assert turn_number(graph.get_state(CONFIG).values["messages"][-1]) == 2
+
+
+def test_the_longest_message_allowed_passes_in_any_script() -> None:
+    context = CONTEXT.replace(max_message_chars=100_000, model_limit=10**6)
+    graph = scripted()
+    graph.invoke({"messages": [HumanMessage("𠀀" * 100_000)]}, CONFIG, context=context)
+    assert len(graph.get_state(CONFIG).values["messages"]) == 2
+
+
+def test_tool_answers_of_a_caller_are_marked_as_given() -> None:
+    graph = scripted()
+    call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "1"}])
+    graph.invoke({"messages": [HumanMessage("q"), call, ToolMessage("42", tool_call_id="1"), HumanMessage("so?")]}, CONFIG, context=CONTEXT)
+    assert [metadata_of(message).given for message in graph.get_state(CONFIG).values["messages"]] == [False, True, True, False, False]
