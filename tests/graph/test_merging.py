@@ -20,7 +20,7 @@ from longtable.nodes import old_records
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import values_of
 
-TIGHT = CompactionPolicy(retire_after=None, keep_rounds=1, min_messages=2, min_new_messages=0, ahead=False)
+TIGHT = CompactionPolicy(retire_after=100_000, keep_rounds=1, min_messages=2, min_new_messages=0, ahead=False)
 SUBJECTS = ("flights", "weather", "airlines", "planes")
 
 
