@@ -47,6 +47,10 @@ ModelLimit = Annotated[
     int | None,
     typer.Option(envvar="LONGTABLE_MODEL_LIMIT", help="The model's input limit in tokens. Default: what is known of the model."),
 ]
+Private = Annotated[
+    bool,
+    typer.Option("--private", envvar="LONGTABLE_PRIVATE", help="Show the model types, counts and names only; you still see every row."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full trace of an error.")]
 
@@ -62,6 +66,7 @@ class Given(TypedDict):
     thread: NotRequired[str | None]
     store: NotRequired[str | None]
     model_limit: NotRequired[int | None]
+    private: NotRequired[bool]
 
 
 def options(
@@ -71,12 +76,21 @@ def options(
     thread: Thread = None,
     store: Store = None,
     model_limit: ModelLimit = None,
+    private: Private = False,
     json: Json = False,
     debug: Debug = False,
 ) -> Given:
     """Return the options that `ask`, `chat` and `threads` share."""
     return Given(
-        database=database, model=model, base_url=base_url, thread=thread, store=store, model_limit=model_limit, json=json, debug=debug
+        database=database,
+        model=model,
+        base_url=base_url,
+        thread=thread,
+        store=store,
+        model_limit=model_limit,
+        private=private,
+        json=json,
+        debug=debug,
     )
 
 

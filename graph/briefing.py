@@ -30,6 +30,7 @@ def briefing(
 ) -> Callable[[Context], Brief]:
     """Return a function that says what surrounds each call of a run; tool definitions are counted once a process."""
     name = model_name(model)
+    asked, dialect = (database.name, database.dialect) if database else ("", "")
 
     @cache
     def counted() -> tuple[str, int]:
@@ -40,10 +41,10 @@ def briefing(
         encoding, tool_tokens = counted()
         limit = model_limit(name, setting=context.model_limit, profile=model.profile)
         return {
-            "system": system_prompt(name=database.name if database else "", dialect=database.dialect if database else "", marker=marker),
+            "system": system_prompt(name=asked, dialect=dialect, marker=marker, private=context.privacy == "types"),
             "tool_tokens": tool_tokens,
             "model": name,
-            "dialect": database.dialect if database else "",
+            "dialect": dialect,
             "limit": limit,
             "window": _window(summarizer, limit) if summarizer else None,
             "encoding": encoding,

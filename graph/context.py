@@ -56,6 +56,11 @@ class Context:
     max_request_chars: int = _setting(120_000, "Characters allowed in all messages of one request together.")
     max_request_bytes: int = _setting(262_144, "Bytes allowed in one request, with images and tool calls as they are sent (256 KiB).")
     check_numbers: str = _setting("flag", "Figures of an answer that no result of its turn gives: 'flag' them after the answer, or 'off'.")
+    privacy: str = _setting(
+        "off",
+        "What the model is shown of the data: 'types' withholds every cell, it sees types, counts and names only;"
+        " the person sees all rows. Or 'off'.",
+    )
     owner: str | None = _setting(
         None, "Whose thread it is. A thread another owner opened is not found; one opened without an owner is open to all."
     )
@@ -73,6 +78,8 @@ class Context:
             raise ConfigError(f"Context.language must be 'en', 'zh' or None, found {self.language!r}")
         if self.check_numbers not in ("off", "flag"):
             raise ConfigError(f"Context.check_numbers must be 'off' or 'flag', found {_shown(self.check_numbers)}")
+        if self.privacy not in ("off", "types"):
+            raise ConfigError(f"Context.privacy must be 'off' or 'types', found {_shown(self.privacy)}")
         if self.owner is not None and not is_owner(self.owner):
             raise ConfigError(f"Context.owner must be None or {OWNER_RULE}, found {_shown(self.owner)}")
         if self.channel is not None and not is_owner(self.channel):

@@ -129,6 +129,22 @@ class WrongRoleError(InputError):
         self.role = role
 
 
+class NotPrivateError(InputError):
+    """Cells are to be withheld in a thread that has turns whose cells the model was shown; nothing was written."""
+
+    code = "not_private"
+    short: ClassVar[dict[str, str]] = {
+        "en": "Earlier turns of this conversation were not private: please begin a new one.",
+        "zh": "本会话之前的轮次未启用隐私设置：请新建会话。",
+    }
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Context.privacy is 'types', but in earlier turns of this thread the model was shown cells, and its answers may quote them: "
+            "begin a new thread, or leave privacy 'off'"
+        )
+
+
 SYSTEM_AND_TOOLS = "what surrounds every message (system prompt and tools)"
 
 

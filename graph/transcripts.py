@@ -166,7 +166,7 @@ def forked(whole: Whole, new_id: str, turn: int, *, pending: bool, owner: str | 
         archived=archived,
         compactions=records,
         edits=edits,
-        turn={**new_turn, "owner": owner} if owner else new_turn,
+        turn={**new_turn, **({"owner": owner} if owner else {}), **({"private": True} if whole.turn.get("private") else {})},
         kept={name: value for name, value in whole.kept.items() if name != "usage" or turn == last},
     )
 

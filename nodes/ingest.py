@@ -20,6 +20,7 @@ from longtable.graph.errors import (
     InvalidTextError,
     LongtableError,
     MessageTooLongError,
+    NotPrivateError,
     RequestTooLargeError,
     RequestTooLongError,
     ThreadNotFoundError,
@@ -75,6 +76,8 @@ class Ingest:
         thread_id = (runtime.execution_info.thread_id if runtime.execution_info else None) or ""
         if not may_see(owner, context.owner):
             return _refused(given, before, ThreadNotFoundError(thread_id))
+        if context.privacy == "types" and number and not before.get("private"):
+            return _refused(given, before, NotPrivateError())
         said = [unmarked(message) for message in given if not is_made_up(message)]
         new = _not_retired(said, state, runtime.store, thread_id)
         if not given and messages and messages[-1].type == "human":
@@ -88,7 +91,11 @@ class Ingest:
         # The breaker outlives the turn: a fold that failed is not tried again at every message.
         opened = {"number": number + 1, "status": "running", "calls": 0, "overflows": 0, "breaker": before.get("breaker")}
         run = (runtime.execution_info.run_id if runtime.execution_info else None) or uuid.uuid4().hex[:16]
-        opened |= {name: value for name, value in (("owner", owner), ("channel", context.channel), ("run", run)) if value}
+        opened |= {
+            name: value
+            for name, value in (("owner", owner), ("channel", context.channel), ("run", run), ("private", context.privacy == "types"))
+            if value
+        }
         stamped = [_taken_in(message, opened, now) for message in new]
         if runtime.store is not None and thread_id and not embedded:
             first, model = stamped[-1].text, str(brief.get("model") or "")

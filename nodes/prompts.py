@@ -19,6 +19,10 @@ RECALL_MARKER = """
 - If the memory block lacks a detail of the earlier conversation that you need, answer with nothing but [NEED_CONTEXT: keyword], \
 with a word or two that the earlier message would hold. You are then asked again with those messages."""
 
+PRIVATE = """
+- Privacy: values of the data are withheld from you. A tool tells you types, counts and names; the person sees every row of each result \
+under its handle (r1, r2 ...). Answer by saying what the result holds and which handle it has; never state or guess a value."""
+
 NOTICES: dict[str, dict[str, str]] = {
     "call_budget": {
         "en": "I stopped after {calls} model calls without reaching an answer. You can ask me to go on, or ask in smaller steps.",
@@ -35,7 +39,10 @@ NOTICES: dict[str, dict[str, str]] = {
 }
 
 
-def system_prompt(*, name: str, dialect: str, marker: bool = False) -> str:
-    """Return the system prompt for a database; an empty dialect means there is none. `marker`: the model calls no tools."""
+def system_prompt(*, name: str, dialect: str, marker: bool = False, private: bool = False) -> str:
+    """Return the system prompt for a database; an empty dialect means there is none.
+
+    `marker`: the model calls no tools; `private`: it is shown no cell.
+    """
     prompt = SYSTEM.format(name=name, dialect=dialect) if dialect else SYSTEM_WITHOUT_DATABASE
-    return prompt + RECALL_MARKER if marker else prompt
+    return prompt + RECALL_MARKER * marker + PRIVATE * private

@@ -28,6 +28,7 @@ from longtable.nodes.audit import Audit, Log
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import stamp
 from longtable.nodes.keep import Kept, keep
+from longtable.nodes.privacy import is_private, withheld
 from longtable.nodes.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.route import open_calls
 from longtable.tools import chart_tool
@@ -60,7 +61,7 @@ class RunTools:
             # Each worker gets the run's context variables, so that a tool's own model calls and interrupts work.
             jobs = [pool.submit(contextvars.copy_context().run, self._run, call, runtime.stream_writer, given) for call in calls]
             answers = [job.result() for job in jobs]
-        return self._update(answers, state)
+        return self._update(answers, state, runtime)
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         """Do the same without blocking the event loop; cancelling the run cancels the tools."""
@@ -69,7 +70,7 @@ class RunTools:
         given = self._given(state, runtime, log)
         async with log:
             answers = await asyncio.gather(*(self._arun(call, runtime.stream_writer, given) for call in calls))
-        return self._update(answers, state)
+        return self._update(answers, state, runtime)
 
     def _given(self, state: State, runtime: Runtime[Context], log: Log) -> "_Given":
         thread_id = thread_id_of(runtime)
@@ -97,7 +98,9 @@ class RunTools:
         except Exception as error:  # as above
             return given.log.ended(call, report.failed(error))
 
-    def _update(self, answers: Sequence[ToolMessage], state: State) -> dict[str, Any]:
+    def _update(self, answers: Sequence[ToolMessage], state: State, runtime: Runtime[Context]) -> dict[str, Any]:
+        if is_private(state, runtime.context or Context()):
+            answers = [withheld(answer, call["args"]) for answer, call in zip(answers, _calls(state), strict=True)]
         turn, now = turn_of(state), self.clock().isoformat(timespec="seconds")
         # No artifact in state: the person has the whole result already, the thread keeps plain text.
         stamped = [stamp(answer.model_copy(update={"artifact": None}), turn=turn, time=now) for answer in answers]

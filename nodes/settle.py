@@ -16,6 +16,7 @@ from longtable.graph.errors import (
     InvalidTextError,
     LongtableError,
     MessageTooLongError,
+    NotPrivateError,
     RequestTooLargeError,
     RequestTooLongError,
     ThreadNotFoundError,
@@ -46,6 +47,7 @@ _REFUSALS: dict[str, Callable[..., LongtableError]] = {
     WrongRoleError.code: WrongRoleError,
     ContextTooLargeError.code: ContextTooLargeError,
     ThreadNotFoundError.code: ThreadNotFoundError,
+    NotPrivateError.code: NotPrivateError,
 }
 
 

@@ -20,6 +20,7 @@ from longtable.app.offline.smalltalk import asked_place, described_name, is_rule
 from longtable.app.offline.text import stem
 from longtable.app.offline.understand import chinese_names, draft_again, tokens_of, understand
 from longtable.app.offline.view import ToolResult, View, catalog_in, last_sql, values_in
+from longtable.app.offline.withheld import withheld_text
 from longtable.app.offline.wording import word_result
 
 MOST_CALLS = 9
@@ -305,6 +306,8 @@ def _finished(view: View, language: str) -> Decision | None:
         if len(results) < 2:
             return Decision((Call("run_sql", dict(last.args)),))
         raise CannotRead("lost")
+    if last.data.get("withheld"):
+        return Decision(text=withheld_text(last.data, language))
     text = word_result(query, last.data, language)
     return Decision(text=f"{text}\n\n{_PEEKED[language]}" if too_large else text)
 

@@ -184,7 +184,7 @@ def values_in(view: View) -> dict[str, tuple[Match, ...]]:
         matches = tuple(
             Match(str(m["table"]), str(m["column"]), m["value"], str(m.get("match", "exact")), int(m.get("count") or 0))
             for m in raw
-            if m.get("match") not in _LOOSE
+            if "value" in m and m.get("match") not in _LOOSE  # it is withheld under `Context.privacy`
         )
         found[text] = tuple(dict.fromkeys((*found.get(text, ()), *matches)))
     return found

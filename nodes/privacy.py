@@ -1,0 +1,110 @@
+"""Keep the cells of the database from every model: of a tool's answer only types, counts and names are left.
+
+`Context.privacy = "types"`. What a model is not shown cannot reach a later call either: ledger, summaries and recall are made of
+these same messages. Lists of what may stay, not of what must go: what a tool learns to tell later is withheld until it stands here.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+
+from longtable.graph.context import Context
+from longtable.graph.errors import DatabaseError, LongtableError
+from longtable.graph.state import turn_of
+from longtable.memory.tokens import compact_json
+from longtable.tools.database import QueryResult
+
+NOTE = "values are withheld by the user's privacy setting; the user sees every row"
+HIDDEN = "the reason is withheld, for it may quote values"
+
+_RESULT = ("row_count", "total", "page", "pages", "columns", "types", "handle", "sql", "ms")
+_SIZE = ("name", "kind", "rows", "rows_estimate", "rows_at_least", "comment")
+_LISTING = ("dialect", "page", "pages", "total", "more", "incomplete", "searched_columns")
+_COLUMN = ("table", "name", "column", "type", "nullable", "primary_key", "references", "inferred", "comment", "distinct", "nulls", "score")
+_MATCH = ("table", "column", "count", "match")
+_CHART = ("shown", "handle", "points", "spec")
+_ERROR = ("class", "problem", "line", "column", "nearest", "message")
+_NAMED = ("syntax", "unknown_name", "ambiguous", "refused", "too_slow", "too_big", "unavailable")
+"""Problems whose messages are made of the SQL, the schema and the limits; others come from the engine and may quote a cell."""
+
+
+def is_private(state: Mapping[str, Any], context: Context) -> bool:
+    """Tell whether cells are withheld in this turn: as its settings say, also where it is resumed under others."""
+    return context.privacy == "types" or bool(turn_of(state).get("private"))
+
+
+def withheld(answer: ToolMessage, args: Mapping[str, Any]) -> ToolMessage:
+    """Return a tool's answer without cells; `args` are the call's. A tool of the caller's own says what it says, unless it ran a query."""
+    if answer.status == "error":
+        return _with(answer, {"error": _error(_told(answer).get("error"), answer.artifact)})
+    if isinstance(answer.artifact, QueryResult) or answer.name in ("run_sql", "fetch_result"):
+        return _with(answer, {**_only(_told(answer), _RESULT), "shown": 0, "rows": [], "withheld": True, "note": NOTE})
+    made = _MADE.get(str(answer.name))
+    return answer if made is None else _with(answer, {**made(_told(answer), args), "withheld": True, "note": NOTE})
+
+
+def _listed(told: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+    del args
+    tables = [{**_only(table, _SIZE), **_columns(table)} for table in _dicts(told.get("tables"))]
+    columns = {"columns": [_only(each, _COLUMN) for each in _dicts(told["columns"])]} if "columns" in told else {}
+    return {**_only(told, _LISTING), "tables": tables, **columns}
+
+
+def _columns(table: Mapping[str, Any]) -> dict[str, Any]:
+    found = table.get("columns")
+    columns = [each if isinstance(each, str) else _only(each, _COLUMN) for each in found or () if isinstance(each, str | dict)]
+    return {"columns": columns, "sample_rows": []} if "sample_rows" in table else {"columns": columns}
+
+
+def _found(told: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where values stand, and how many; the value itself only where it is, word for word, what was asked for."""
+    counts: dict[tuple[Any, ...], int] = {}
+    for match in _dicts(told.get("matches")):
+        exact = match.get("match") == "exact" and match.get("value") == args.get("text")
+        key = (match.get("table"), match.get("column"), match.get("match"), args.get("text") if exact else None)
+        count = match.get("count")
+        counts[key] = counts.get(key, 0) + (count if isinstance(count, int) else 0)
+    matches = [
+        {"table": table, "column": column, **({"value": value} if value is not None else {}), "count": count, "match": kind}
+        for (table, column, kind, value), count in counts.items()
+    ]
+    return {**_only(told, _LISTING), "matches": matches}
+
+
+def _drawn(told: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+    del args
+    return _only(told, _CHART)
+
+
+_MADE = {"list_tables": _listed, "describe_tables": _listed, "find_columns": _listed, "find_values": _found, "show_chart": _drawn}
+
+
+def _error(told: object, error: object) -> dict[str, Any]:
+    known = _only(told if isinstance(told, dict) else {}, _ERROR)
+    quotes = isinstance(error, DatabaseError) and error.problem not in _NAMED and error.code == "query_failed"
+    if quotes or not isinstance(error, LongtableError):
+        known = {name: value for name, value in known.items() if name not in ("nearest", "message")}
+        known["message"] = f"{known.get('problem', 'it failed')}: {HIDDEN}"
+    return known
+
+
+def _told(answer: ToolMessage) -> dict[str, Any]:
+    try:
+        told = json.loads(str(answer.text))
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _only(told: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: told[name] for name in names if name in told}
+
+
+def _with(answer: ToolMessage, told: Mapping[str, Any]) -> ToolMessage:
+    return answer.model_copy(update={"content": compact_json(told)})

@@ -1,0 +1,154 @@
+"""`Context.privacy = "types"`: no cell in any message to any model; all rows for the person."""
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from longtable.app.offline.model import BuiltInAnalyst
+from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph
+from longtable.graph.errors import NotPrivateError
+from longtable.memory.policy import CompactionPolicy
+from tests.support.model_server import call as asked
+from tests.support.model_server import open_model_server
+from tests.support.model_server import say as said
+from tests.support.models import ScriptedModel, call, script
+
+PRIVATE = Context(model_limit=16_000, privacy="types")
+SECRETS = ("Zanzibar", "Quetzal", "Xylophone", "918273", "415263", "1987-06-05", "Wombat")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> str:
+    path = tmp_path / "shop.db"
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, city TEXT, pay INTEGER, born DATE)")
+        rows = [("Zanzibar", "Quetzal", 918273, "1987-06-05"), ("Xylophone", "Quetzal", 415263, None), ("Wombat", '{"a":', 1, "x")]
+        connection.executemany("INSERT INTO people (name, city, pay, born) VALUES (?, ?, ?, ?)", rows)
+    connection.close()
+    return f"sqlite:///{path}"
+
+
+def talk(url: str, model: Any, folder: Path, *, context: Context = PRIVATE, **more: Any) -> Conversation:
+    from datetime import UTC, datetime
+
+    results = ResultStore(folder / "results", clock=lambda: datetime.now(UTC))
+    graph = build_graph(model=model, database=Database.open(url), results=results, **more)
+    return Conversation(graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=context, results=results)
+
+
+def words_of(requests: list[list[BaseMessage]]) -> str:
+    return json.dumps([[message.model_dump(mode="json") for message in request] for request in requests], ensure_ascii=False)
+
+
+async def all_of(conversation: Conversation) -> list[Any]:
+    return [event async for event in conversation.astream("who earns what?")]
+
+
+NOSY = (
+    call("list_tables"),
+    call("describe_tables", names=["people"]),
+    call("find_values", text="zanz"),
+    call("find_values", text="quetzal"),
+    call("run_sql", sql="SELECT * FROM people"),
+    call("run_sql", sql="SELECT max(name) AS top, sum(pay) AS paid FROM people"),
+    call("run_sql", sql="SELECT json(city) FROM people"),
+    call("run_sql", sql="SELECT nme FROM people"),
+    call("fetch_result", handle="r1"),
+    call("fetch_result", sql="SELECT name, CAST(name AS INTEGER) FROM r1"),
+    call("fetch_result", sql="SELECT city, pay FROM r1 ORDER BY pay"),
+    call("show_chart", handle="r1", wish="bar of pay by name"),
+    call("show_chart", handle="r1", spec={"mark": "bar", "encoding": {"x": {"field": "nam"}}}),
+)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_no_cell_reaches_a_model_whatever_it_calls_and_the_person_gets_all(shop: str, tmp_path: Path, asynchronous: bool) -> None:
+    # Each turn calls every tool; folds bring the ledger, a summariser and recall into play.
+    steps = iter(range(10**6))
+
+    def say(_: object) -> AIMessage:
+        step = next(steps) % (len(NOSY) + 2)
+        if step < len(NOSY):
+            return NOSY[step].model_copy(deep=True)
+        return call("recall_history", query="people result rows") if step == len(NOSY) else AIMessage("See r1. " + "w " * 300)
+
+    model = ScriptedModel(say=say)
+    summariser = script("## Facts and findings\n- the person looked at people [m1-m2]")
+    policy = CompactionPolicy(keep_rounds=1, min_messages=4, trigger_messages=30)
+    context = PRIVATE.replace(max_model_calls=40)
+    conversation = talk(shop, model, tmp_path, context=context, summarizer=summariser, policy=policy)
+    events: list[Any] = []
+    for _ in range(3):
+        events += asyncio.run(all_of(conversation)) if asynchronous else conversation.stream("who earns what?")
+    kinds = {event["type"] for event in events}
+    assert {"context_compressed", "recall", "chart"} <= kinds
+    assert summariser.sent
+    sent = words_of([*model.sent, *summariser.sent])
+    assert [word for word in SECRETS if word in sent] == []
+    assert "nearest" in sent  # an error that quotes no cell is told whole
+    answered = [event for event in events if event["type"] == "query_finished" and event["status"] == "success"]
+    assert answered[0]["rows"][0] == [1, "Zanzibar", "Quetzal", 918273, "1987-06-05"]
+    assert conversation.result("r1").rows[0][1] == "Zanzibar"
+    text = words_of([model.sent[5]])
+    for told in ("row_count", "INTEGER", "withheld", "primary_key"):
+        assert told in text
+
+
+def test_no_cell_is_in_a_request_on_the_wire(shop: str, tmp_path: Path) -> None:
+    with open_model_server() as server:
+        looks = asked("describe_tables", names=["people"]), asked("run_sql", sql="SELECT * FROM people"), asked("fetch_result", handle="r1")
+        server.script(*looks, said("See r1."))
+        answer = talk(shop, server.chat_model(), tmp_path).ask("who earns what?")
+        wire = json.dumps([request.body for request in server.requests], ensure_ascii=False)
+    assert (answer.text, len(server.requests)) == ("See r1.", 4)
+    assert [word for word in SECRETS if word in wire] == []
+    assert "row_count" in wire
+
+
+def test_the_built_in_analyst_answers_by_handle_and_count(shop: str, tmp_path: Path) -> None:
+    conversation = talk(shop, BuiltInAnalyst(), tmp_path)
+    answer = conversation.ask("How many people are there per city?")
+    assert answer.queries[0]["rows"]
+    assert answer.text.startswith("The query returned 2 rows with the columns")
+    assert "r1" in answer.text
+    assert answer.unsupported_numbers == []
+    assert "结果编号 r2" in conversation.ask("people 的平均 pay 是多少？").text
+    kept = words_of([conversation.history()])
+    assert [word for word in SECRETS if word in kept] == []
+
+
+def test_a_thread_that_showed_cells_cannot_become_private_and_its_forks_stay_as_they_are(shop: str, tmp_path: Path) -> None:
+    model = script(call("run_sql", sql="SELECT name FROM people"), "Zanzibar.")
+    conversation = talk(shop, model, tmp_path, context=Context(model_limit=16_000))
+    conversation.ask("who?")
+    conversation.context = PRIVATE
+    with pytest.raises(NotPrivateError):
+        conversation.ask("and now?")
+    assert len(conversation.history()) == 4
+    conversation.context = Context(model_limit=16_000)
+    assert conversation.ask("go on").text == "Zanzibar."
+    private = talk(shop, script("Hello."), tmp_path)
+    private.ask("hi")
+    assert private.fork(1).ask("hi again").text == "Hello."
+
+
+def test_a_private_turn_that_is_resumed_under_other_settings_stays_private(shop: str, tmp_path: Path) -> None:
+    model = script(call("run_sql", sql="SELECT name FROM people"), "Done.")
+    conversation = talk(shop, model, tmp_path)
+    conversation.graph.invoke({"messages": [("user", "who?")]}, conversation.config, context=PRIVATE, interrupt_before=["run_tools"])  # type: ignore[call-overload]  # LangGraph's own shape of input
+    conversation.context = Context(model_limit=16_000)
+    list(conversation.resume())
+    assert "Zanzibar" not in words_of(model.sent)
+
+
+def test_a_value_that_cannot_be_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'off' or 'types'"):
+        Context(privacy="all")
