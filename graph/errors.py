@@ -33,6 +33,13 @@ class ConfigError(LongtableError):
     short: ClassVar[dict[str, str]] = {"en": "The agent is not set up correctly.", "zh": "智能体的设置有误。"}
 
 
+AWAITED = (
+    "this store of threads was opened with `async with`: in its event loop use what is awaited (aask, astream, ainvoke ...), "
+    "or open it with `with`"
+)
+"""Told where a call would block the event loop it waits for."""
+
+
 # -- what a person sent ---------------------------------------------------------------------------------------------
 
 

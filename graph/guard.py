@@ -26,6 +26,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from longtable.graph.admission import admit, base_of, key_of, noted, plain
+from longtable.graph.errors import AWAITED, ConfigError
 from longtable.graph.heads import AsyncHeads, AsyncProcessHeads, AsyncSqliteHeads, Heads, ProcessHeads, Saver, SqliteHeads
 from longtable.graph.locks import Turns
 
@@ -156,7 +157,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             here = None
         if here is self.loop:
             call.close()
-            raise asyncio.InvalidStateError("this checkpointer is awaited: in its event loop use the methods that begin with a")
+            raise ConfigError(AWAITED)
         return asyncio.run_coroutine_threadsafe(call, self.loop).result()
 
     # -- async ------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from longtable.graph.errors import ConfigError, PersistenceError
+from longtable.graph.errors import AWAITED, ConfigError, PersistenceError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.leases import LEASE_SECONDS, SqliteLease
 from longtable.graph.locks import Turns
@@ -210,6 +210,8 @@ def storage_errors() -> Iterator[None]:
         raise PersistenceError(f"the conversation store {what} ({error})") from error
     except sqlite3.DatabaseError as error:
         raise PersistenceError(f"the conversation store is not a SQLite database, or it is damaged ({error}): give another file") from error
+    except asyncio.InvalidStateError as error:  # what LangGraph's stores raise where they would block their own event loop
+        raise ConfigError(AWAITED) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in {"psycopg", "psycopg_pool"}:
             raise

@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 
 from longtable.graph import Context, build_graph, open_persistence
 from longtable.graph.admission import MARK
-from longtable.graph.errors import LongtableError, PersistenceError, ThreadBusyError
+from longtable.graph.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.running import Graph
 from longtable.graph.state import Input
@@ -308,7 +308,7 @@ def test_async_runs_and_a_sync_one_from_a_thread_share_the_guard(tmp_path: Path)
             for text, outcome in told.items():
                 assert kept_texts.count(text) in TIMES[outcome], (text, outcome)
             assert "done" in told.values()
-            with pytest.raises(asyncio.InvalidStateError):
+            with pytest.raises(ConfigError, match="async with"):
                 kept.checkpointer.get_tuple(CONFIG)
             await kept.checkpointer.adelete_thread("t")
             assert await kept.checkpointer.aget_tuple(CONFIG) is None
