@@ -19,6 +19,7 @@ from longtable.memory.fold import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
 from longtable.memory.topic_strategy import Topics
+from longtable.nodes.approve import Approve, Gate
 from longtable.nodes.audit import Audit
 from longtable.nodes.compact import Compact
 from longtable.nodes.estimate import Estimate
@@ -29,11 +30,12 @@ from longtable.nodes.prepare import Prepare
 from longtable.nodes.providers import with_usage
 from longtable.nodes.recall import KEPT_INDEXES, Indexes
 from longtable.nodes.respond import Respond
-from longtable.nodes.route import after_estimate, after_ingest, after_respond, after_settle
+from longtable.nodes.route import after_estimate, after_ingest, after_respond, after_run_tools, after_settle
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Settle
 from longtable.nodes.thinking import with_reasoning_kept
 from longtable.tools.chart_tool import chart_tool, charts_installed
+from longtable.tools.cost import CostThresholds
 from longtable.tools.database import Database
 from longtable.tools.recall_tool import recall_tool
 from longtable.tools.result_tool import fetch_tool
@@ -61,6 +63,7 @@ def build_graph(
     recall: bool = True,
     results: "ResultStore | None" = None,
     summary_seconds: float = 120.0,
+    cost: CostThresholds | None = None,
     clock: Callable[[], datetime] = _now,
     output_schema: type[State] | type[Output] = State,
 ) -> ConversationGraph:
@@ -70,7 +73,7 @@ def build_graph(
     marker that asks for it); `tools` are further ones (a name given twice raises `ConfigError`). `summarizer`
     writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
     `results` keeps every whole result under a handle that the model is told, for `fetch_result` and `Conversation.result`;
-    with the extra `charts` also for `show_chart`.
+    with the extra `charts` also for `show_chart`. `cost` says which queries are costly, for `Context.approve_sql`.
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that cannot bind
     tools answers without them. `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up when a
     run starts: `Context.model_limit` may still set it.
@@ -99,7 +102,8 @@ def build_graph(
     folding = Folding(summarizer, known, clock, summary_seconds)
     compact, prepare = Compact(folding), Prepare(folding)
     respond = Respond(HeldBack(inner=bound) if marker else bound, clock, indexes)
-    run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.reads if database else None), results)
+    gate = Gate(database, cost or CostThresholds()) if database else None
+    run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.reads if database else None), results, gate)
 
     return _wired(
         output_schema,
@@ -108,6 +112,7 @@ def build_graph(
         compact=_either(compact, compact.acall),
         respond=_either(respond, respond.acall),
         run_tools=_either(run_tools, run_tools.acall),
+        approve=Approve(),
         settle=Settle(clock, results),
         prepare=_either(prepare, prepare.acall),
     )
@@ -122,7 +127,8 @@ def _wired(output_schema: type[State] | type[Output], **nodes: Any) -> Conversat
     graph.add_conditional_edges("estimate", after_estimate)
     graph.add_edge("compact", "estimate")
     graph.add_conditional_edges("respond", after_respond)
-    graph.add_edge("run_tools", "estimate")
+    graph.add_conditional_edges("run_tools", after_run_tools)
+    graph.add_edge("approve", "run_tools")
     graph.add_conditional_edges("settle", after_settle)
     graph.add_edge("prepare", END)
     return graph

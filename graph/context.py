@@ -22,9 +22,11 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "max_request_messages": (1, 1_000_000),
     "max_request_chars": (1, 1_000_000_000),
     "max_request_bytes": (1, 10_000_000_000),
+    "max_repairs": (0, 1_000),
 }
 """Least and most of each whole number. The most is far beyond use: a checkpoint takes no integer past 64 bits, LangGraph 10,007 steps."""
 
+APPROVE_SQL = ("never", "costly", "always")
 MOST_OWNER = 200
 OWNER_RULE = f"1 to {MOST_OWNER} printable characters without blanks at the ends"
 
@@ -55,6 +57,8 @@ class Context:
     max_request_messages: int = _setting(60, "Messages allowed in one request; the last must be the user's.")
     max_request_chars: int = _setting(120_000, "Characters allowed in all messages of one request together.")
     max_request_bytes: int = _setting(262_144, "Bytes allowed in one request, with images and tool calls as they are sent (256 KiB).")
+    max_repairs: int = _setting(3, "How often a failing query may be mended in one turn; then the model has to say that it failed.")
+    approve_sql: str = _setting("costly", "Which queries a person approves before they run: 'never', 'costly' ones, or 'always'.")
     check_numbers: str = _setting("flag", "Figures of an answer that no result of its turn gives: 'flag' them after the answer, or 'off'.")
     privacy: str = _setting(
         "off",
@@ -76,6 +80,8 @@ class Context:
                 raise ConfigError(f"Context.{name} must be a whole number from {least:,} to {most:,}, found {_shown(value)}")
         if self.language not in (None, "en", "zh"):
             raise ConfigError(f"Context.language must be 'en', 'zh' or None, found {self.language!r}")
+        if self.approve_sql not in APPROVE_SQL:
+            raise ConfigError(f"Context.approve_sql must be 'never', 'costly' or 'always', found {_shown(self.approve_sql)}")
         if self.check_numbers not in ("off", "flag"):
             raise ConfigError(f"Context.check_numbers must be 'off' or 'flag', found {_shown(self.check_numbers)}")
         if self.privacy not in ("off", "types"):

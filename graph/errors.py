@@ -204,6 +204,27 @@ class TurnPendingError(LongtableError):
         self.thread_id = thread_id
 
 
+class WrongDecisionError(LongtableError):
+    """An answer to what a turn waits for does not fit the question, which still stands; nothing was written."""
+
+    code = "wrong_decision"
+    short: ClassVar[dict[str, str]] = {
+        "en": "This is no answer to what is asked: approve, edit or reject.",
+        "zh": "回答与问题不符：请批准、修改或拒绝。",
+    }
+
+
+class NothingAskedError(LongtableError):
+    """No turn of the thread waits for a person's answer."""
+
+    code = "nothing_asked"
+    short: ClassVar[dict[str, str]] = {"en": "Nothing waits for an answer.", "zh": "没有等待回答的问题。"}
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(f"thread {thread_id!r} waits for no answer: look at `Conversation.approvals()` and `Conversation.waiting()`")
+        self.thread_id = thread_id
+
+
 class ThreadBusyError(LongtableError):
     """Another run works on the thread.
 

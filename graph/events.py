@@ -169,6 +169,37 @@ class AuditFailed(TypedDict):
     failure: str
 
 
+class ActionRequest(TypedDict):
+    """One call that waits for a person's decision: the tool, its arguments, and why it is asked."""
+
+    name: str
+    args: dict[str, Any]
+    description: str
+
+
+class ReviewConfig(TypedDict):
+    """Which decisions an action allows."""
+
+    action_name: str
+    allowed_decisions: list[Literal["approve", "edit", "reject"]]
+
+
+class ApprovalRequested(TypedDict):
+    """Calls wait for a person's decision, one for each action, in order: `Conversation.decide`. Nothing of them has run."""
+
+    type: Literal["approval_requested"]
+    action_requests: list[ActionRequest]
+    review_configs: list[ReviewConfig]
+
+
+class InputRequested(TypedDict):
+    """A tool waits for an answer (it called `interrupt`): `Conversation.reply`. `value` is what it asks."""
+
+    type: Literal["input_requested"]
+    id: str
+    value: Any
+
+
 class Token(TypedDict):
     """A piece of the answer's text, as it streams."""
 
@@ -177,7 +208,8 @@ class Token(TypedDict):
 
 
 class AnswerEvent(TypedDict):
-    """The turn is complete. `status`: 'answered', or the code of the notice that stands for an answer."""
+    """The turn is complete, or waits. `status`: 'answered', the code of the notice that stands for an answer,
+    'approval_requested' or 'input_requested'."""
 
     type: Literal["answer"]
     text: str
@@ -198,6 +230,8 @@ Event = (
     | ChartShown
     | UnsupportedNumbers
     | AuditFailed
+    | ApprovalRequested
+    | InputRequested
     | Token
     | AnswerEvent
 )

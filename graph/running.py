@@ -1,14 +1,15 @@
 """Run a compiled graph on one thread: its stream as events, its state, what was interrupted, what a person changes."""
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import StateSnapshot
+from langgraph.types import Interrupt, StateSnapshot
 
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError, ThreadNotFoundError, TurnPendingError
@@ -16,6 +17,7 @@ from longtable.graph.events import AnswerEvent, Event, Token
 from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors
 from longtable.graph.state import Input, State, turn_of
+from longtable.graph.waiting import passed_over, waiting_of
 from longtable.nodes.thread_index import may_see, owner_of
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 Graph = CompiledStateGraph[State, Context, Input, State]
 OWNER = "longtable_owner"
 """Key of the owner in a checkpoint's metadata."""
+INTERRUPT = "__interrupt__"
+"""Key of what a run stopped with, among a stream's updates."""
 MODES = ["messages", "custom", "updates"]
 Values = Mapping[str, Any]
 Update = dict[str, Any]
@@ -99,6 +103,15 @@ class Runner:
                 return
             await self.graph.ainvoke(cast("Any", None), self.config, context=self.context, interrupt_before="*", durability="sync")
 
+    def _pass_over(self) -> None:
+        """Close a turn whose queries wait for approval: a new message stands for a decision, and rejects them."""
+        if update := passed_over(self._state(), _now()):
+            self.graph.update_state(self.config, update, as_node="prepare")
+
+    async def _apass_over(self) -> None:
+        if update := passed_over(await self._astate(), _now()):
+            await self.graph.aupdate_state(self.config, update, as_node="prepare")
+
     def _change(self, decide: Callable[[Values], tuple[Result, Update]]) -> Result:
         """Write what `decide` makes of the thread's values, as a step of its own. Raises `TurnPendingError` in mid-turn."""
         with storage_errors(), self._alone():
@@ -160,16 +173,22 @@ def _unstored(state: StateSnapshot) -> bool:
     return any(task.name in {"__start__", "ingest"} or task.result is not None for task in state.tasks)
 
 
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 class _Reader:
     """Turns LangGraph's stream into events."""
 
     def __init__(self) -> None:
         self.text = ""
-        self.streams = self.answered = False
+        self.streams = self.answered = self.asked = False
+        self.waits = ""
         self.turn: Mapping[str, Any] = {}
 
     def read(self, mode: str, payload: Any) -> Iterator[Event]:
         if mode == "custom":
+            self.asked |= payload["type"] == "approval_requested"
             yield payload
         elif mode == "messages":
             message, metadata = payload
@@ -181,9 +200,18 @@ class _Reader:
                 yield Token(type="token", text=str(message.text))
         else:
             for node, update in payload.items():
+                if node == INTERRUPT:
+                    yield from self._waits(update)
+                    continue
                 self._update(node, update)
                 if node == "settle":  # what follows is preparation for the next turn: the answer does not wait for it
                     yield self._answer()
+
+    def _waits(self, interrupts: Sequence[Interrupt]) -> Iterator[Event]:
+        for waiting in waiting_of(interrupts):
+            self.waits = self.waits or waiting.event["type"]
+            if not (self.asked and waiting.actions):  # it was told when the calls were looked at
+                yield waiting.event
 
     def _update(self, node: str, update: Any) -> None:
         if not isinstance(update, Mapping):
@@ -199,4 +227,5 @@ class _Reader:
 
     def _answer(self) -> AnswerEvent:
         self.answered = True
-        return AnswerEvent(type="answer", text=self.text, status=str(self.turn.get("status", "")), turn=int(self.turn.get("number", 0)))
+        status = self.waits or str(self.turn.get("status", ""))
+        return AnswerEvent(type="answer", text=self.text, status=status, turn=int(self.turn.get("number", 0)))

@@ -1,13 +1,15 @@
 """The thread facade: ask, stream, look at and change one conversation."""
 
 import uuid
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Any
 
 from langchain_core.messages import HumanMessage
+from langgraph.types import Command, StateSnapshot
 
-from longtable.graph.events import ContextUsage, Event, QueryFinished
+from longtable.graph.events import ActionRequest, ContextUsage, Event, QueryFinished
 from longtable.graph.listing import ThreadInfo as ThreadInfo
 from longtable.graph.listing import alist_threads as alist_threads
 from longtable.graph.listing import list_threads as list_threads
@@ -15,12 +17,14 @@ from longtable.graph.persistence import storage_errors
 from longtable.graph.running import is_pending
 from longtable.graph.state import Input
 from longtable.graph.thread_operations import ThreadOperations
+from longtable.graph.waiting import Decision, Waiting, decided, replied, waiting_in
 from longtable.nodes.ingest import check_input
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One turn's result. `status`: "answered", or the code of the notice that stands for an answer."""
+    """One turn's result. `status`: "answered", the code of the notice that stands for an answer, or what it waits for:
+    "approval_requested" (`Conversation.decide`), "input_requested" (`Conversation.reply`)."""
 
     text: str
     status: str
@@ -37,7 +41,8 @@ class Conversation(ThreadOperations):
     """One thread of a compiled graph. Use the sync methods with a sync checkpointer, the `a...` ones with an async one.
 
     A turn that was interrupted (`pending`) is finished by `resume`; a new message instead of a resume drops nothing:
-    the interrupted user message stays in the thread.
+    the interrupted user message stays in the thread. A turn whose queries wait for approval ends with the status
+    "approval_requested" and is finished by `decide`; a new message instead rejects them.
 
     Turns of one thread follow one another, in this process and in others that opened the same file: `when_busy` is
     "queue" (wait) or "reject" (`ThreadBusyError` at once). Read a stream to its end, or close it: the thread is its own till then.
@@ -59,6 +64,7 @@ class Conversation(ThreadOperations):
             message = self._message(text)
             with self._alone():
                 self._keep_interrupted()
+                self._pass_over()
                 yield from self._run(Input(messages=[message]))
 
     async def astream(self, text: str) -> AsyncGenerator[Event, None]:
@@ -67,6 +73,7 @@ class Conversation(ThreadOperations):
             message = self._message(text)
             async with self._aalone():
                 await self._akeep_interrupted()
+                await self._apass_over()
                 async with aclosing(self._arun(Input(messages=[message]))) as events:
                     async for event in events:
                         yield event
@@ -93,6 +100,80 @@ class Conversation(ThreadOperations):
                     async with aclosing(self._arun(None)) as events:
                         async for event in events:
                             yield event
+
+    # -- what a turn waits for --------------------------------------------------------------------------------------
+
+    def approvals(self) -> list[ActionRequest]:
+        """Return the calls that wait for a decision, in order; none where nothing does."""
+        return [action for waiting in self.waiting() for action in waiting.actions]
+
+    async def aapprovals(self) -> list[ActionRequest]:
+        """Return the calls that wait for a decision, in order; none where nothing does."""
+        return [action for waiting in await self.awaiting() for action in waiting.actions]
+
+    def waiting(self) -> list[Waiting]:
+        """Return all that the turn waits for: approvals, and what a tool of yours asks by `interrupt`."""
+        return waiting_in(self._state())
+
+    async def awaiting(self) -> list[Waiting]:
+        """Return all that the turn waits for: see `waiting`."""
+        return waiting_in(await self._astate())
+
+    def decide(self, decisions: Sequence[Decision]) -> Answer:
+        """Decide on the calls that wait, one decision for each in order, and finish the turn.
+
+        `{"type": "approve"}`, `{"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": "..."}}}` or
+        `{"type": "reject", "message": "why"}`. Raises `WrongDecisionError` and `NothingAskedError`, and then has
+        changed nothing.
+        """
+        return _collect(list(self.stream_decisions(decisions)))
+
+    async def adecide(self, decisions: Sequence[Decision]) -> Answer:
+        """Decide on the calls that wait, and finish the turn: see `decide`."""
+        return _collect([event async for event in self.astream_decisions(decisions)])
+
+    def stream_decisions(self, decisions: Sequence[Decision]) -> Iterator[Event]:
+        """Decide on the calls that wait, and yield the events of the rest of the turn: see `decide`."""
+        yield from self._go_on(lambda state: decided(state, decisions, self.thread_id))
+
+    async def astream_decisions(self, decisions: Sequence[Decision]) -> AsyncGenerator[Event, None]:
+        """Decide on the calls that wait, and yield the events of the rest of the turn: see `decide`."""
+        async with aclosing(self._ago_on(lambda state: decided(state, decisions, self.thread_id))) as events:
+            async for event in events:
+                yield event
+
+    def reply(self, reply: Any, *, waiting_id: str | None = None) -> Answer:
+        """Answer what a tool asks by `interrupt`, and finish the turn: the question of this id, else the first.
+
+        Raises `NothingAskedError`.
+        """
+        return _collect(list(self.stream_reply(reply, waiting_id=waiting_id)))
+
+    async def areply(self, reply: Any, *, waiting_id: str | None = None) -> Answer:
+        """Answer what a tool asks, and finish the turn: see `reply`."""
+        return _collect([event async for event in self.astream_reply(reply, waiting_id=waiting_id)])
+
+    def stream_reply(self, reply: Any, *, waiting_id: str | None = None) -> Iterator[Event]:
+        """Answer what a tool asks, and yield the events of the rest of the turn: see `reply`."""
+        yield from self._go_on(lambda state: replied(state, reply, waiting_id, self.thread_id))
+
+    async def astream_reply(self, reply: Any, *, waiting_id: str | None = None) -> AsyncGenerator[Event, None]:
+        """Answer what a tool asks, and yield the events of the rest of the turn: see `reply`."""
+        async with aclosing(self._ago_on(lambda state: replied(state, reply, waiting_id, self.thread_id))) as events:
+            async for event in events:
+                yield event
+
+    def _go_on(self, command: Callable[[StateSnapshot], Command[str]]) -> Iterator[Event]:
+        with storage_errors(), self._alone():
+            yield from self._run(command(self._state()))
+
+    async def _ago_on(self, command: Callable[[StateSnapshot], Command[str]]) -> AsyncGenerator[Event, None]:
+        with storage_errors():
+            async with self._aalone():
+                given = command(await self._astate())
+                async with aclosing(self._arun(given)) as events:
+                    async for event in events:
+                        yield event
 
     def _message(self, text: str) -> HumanMessage:
         """Return the new message; refuse what needs no count here, so that nothing at all is written (`ingest` counts)."""

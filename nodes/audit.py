@@ -27,6 +27,7 @@ from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.archive import label
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import storable
+from longtable.nodes.repairs import QueryRejectedError, RepairsUsedUpError
 from longtable.nodes.route import open_calls
 from longtable.tools.database import QueryResult
 from longtable.tools.result_tool import KIND
@@ -39,7 +40,7 @@ KEPT = "audit"
 MOST_SQL = 50_000
 """Characters of SQL that are kept; the wall refuses longer texts."""
 
-Verdict = Literal["running", "run", "refused", "failed", "cancelled", "waiting"]
+Verdict = Literal["running", "run", "refused", "failed", "cancelled", "waiting", "rejected"]
 Reading = Callable[[str], "Reads | None"]
 """Returns what a query reads, None for one that the wall refuses: `Database.reads`."""
 
@@ -51,7 +52,7 @@ class AuditEntry:
     """One query of a model. `asked` is its text, `ran` what the engine was sent, "" where that was nothing.
 
     `verdict`: "run", "refused" (`rule` names the wall's rule), "failed" (`rule` is the error's code), "cancelled", "waiting"
-    for a person's decision, or "running": it has not ended, or its process died. `columns` are "table.column". `runs` is
+    for a person's decision, "rejected" by it or by the limit of repairs (`rule`), or "running": it has not ended, or its process died. `columns` are "table.column". `runs` is
     above 1 where a resumed or replayed turn ran it again; `time` is that of the first.
     """
 
@@ -128,6 +129,16 @@ class Log:
         place = next(i for i, each in enumerate(self._calls) if each is call)
         self._ended[place] = answer, round((time.perf_counter() - self._started) * 1000)
         return answer
+
+    def wait(self) -> None:
+        """Write down that the calls wait for a person's decision."""
+        self._entries = {place: replace(entry, verdict="waiting") for place, entry in self._entries.items()}
+        self._batch(self._puts())
+
+    async def await_(self) -> None:
+        """Write down that the calls wait: see `wait`."""
+        self._entries = {place: replace(entry, verdict="waiting") for place, entry in self._entries.items()}
+        await self._abatch(self._puts())
 
     def __enter__(self) -> "Log":
         self._begin(self._batch(self._gets()))
@@ -207,6 +218,8 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, reads: Reading | No
     error, result = answer.artifact, answer.artifact
     if isinstance(error, QueryRefusedError):
         return replace(entry, verdict="refused", rule=error.rule, ms=ms)
+    if isinstance(error, QueryRejectedError | RepairsUsedUpError):
+        return replace(entry, verdict="rejected", rule=error.code, ms=ms)
     if answer.status == "error":
         cancelled = isinstance(error, QueryCancelledError)
         rule = error.code if isinstance(error, LongtableError) else type(error).__name__

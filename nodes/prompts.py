@@ -39,6 +39,29 @@ NOTICES: dict[str, dict[str, str]] = {
 }
 
 
+APPROVAL: dict[str, dict[str, str]] = {
+    "en": {
+        "costly": "This query may take long: it {reasons}.",
+        "always": "Every query waits for approval.",
+        "and": ", and it ",
+        "pairs": "compares about {size} pairs of rows, each with each",
+        "rows": "makes about {size} rows in one step",
+        "cost": "has a cost of {size} by PostgreSQL's estimate",
+        "scan": "reads about {size} rows from end to end",
+    },
+    "zh": {
+        "costly": "这个查询可能很慢：{reasons}。",
+        "always": "每个查询都需要批准。",
+        "and": "，并且",
+        "pairs": "要两两比较约 {size} 对行",
+        "rows": "有一步会产生约 {size} 行",
+        "cost": "PostgreSQL 估计的代价为 {size}",
+        "scan": "要完整读取约 {size} 行",
+    },
+}
+"""What a person reads of a query that waits for approval."""
+
+
 def system_prompt(*, name: str, dialect: str, marker: bool = False, private: bool = False) -> str:
     """Return the system prompt for a database; an empty dialect means there is none.
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.rounds import all_calls
@@ -28,6 +28,13 @@ def after_respond(state: State) -> Literal["estimate", "run_tools", "settle"]:
     return "run_tools" if open_calls(thread_of(state).messages) else "settle"
 
 
+def after_run_tools(state: State) -> Literal["approve", "run_tools", "estimate"]:
+    """Ask a person where calls wait for approval; go on with calls that have no answer yet; else count again."""
+    if "decided" not in (turn_of(state).get("approval") or {"decided": []}):
+        return "approve"
+    return "run_tools" if unanswered(thread_of(state).messages) else "estimate"
+
+
 def after_settle(state: State) -> Literal["prepare", "__end__"]:
     """Make room for the next turn where there is something to fold or to retire."""
     return "prepare" if turn_of(state).get("prepare") else "__end__"
@@ -41,6 +48,19 @@ def open_calls(messages: Sequence[BaseMessage]) -> AIMessage | None:
         if isinstance(message, AIMessage):
             return message if all_calls(message) else None
     return None
+
+
+def unanswered(messages: Sequence[BaseMessage]) -> list[ToolCall]:
+    """Return the calls of the newest assistant message that have no answer yet, in order."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+        elif isinstance(message, AIMessage):
+            return [call for call in all_calls(message) if call["id"] not in answered]
+        else:
+            break
+    return []
 
 
 def _status(state: State) -> str:

@@ -3,44 +3,52 @@
 import asyncio
 import contextvars
 import difflib
+import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.runtime import Runtime
 from langgraph.types import StreamWriter
 from pydantic import ValidationError
 
 from longtable.graph.context import Context
 from longtable.graph.errors import DatabaseError, LongtableError
-from longtable.graph.events import ChartShown, QueryFinished, QueryStarted, ToolStarted
+from longtable.graph.events import ApprovalRequested, ChartShown, QueryFinished, QueryStarted, ToolStarted
 from longtable.graph.state import State, layout_of, thread_of, turn_of, written
-from longtable.memory.rounds import MALFORMED, all_calls
+from longtable.memory.rounds import MALFORMED
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import compact_json
+from longtable.nodes.approve import Asked, Gate, request_of
 from longtable.nodes.audit import Audit, Log
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import stamp
 from longtable.nodes.keep import Kept, keep
 from longtable.nodes.privacy import is_private, withheld
 from longtable.nodes.recall import Indexes, Originals, originals_of, recall_event
-from longtable.nodes.route import open_calls
+from longtable.nodes.route import unanswered
+from longtable.nodes.settle import newest_language
+from longtable.nodes.work import EDITED, Job, Work, work_of
 from longtable.tools import chart_tool
 from longtable.tools.cells import json_value
 from longtable.tools.database import QueryResult
+from longtable.tools.query_tools import with_note
 from longtable.tools.recall_tool import answered
 from longtable.tools.result_tool import KIND, ThreadResults
+from longtable.tools.toolset import cancellable
 
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
 
 MAX_PARALLEL = 8
+
+Update = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -52,25 +60,76 @@ class RunTools:
     indexes: Indexes
     audit: Audit
     results: "ResultStore | None" = None
+    gate: Gate | None = None
 
-    def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
-        calls = _calls(state)
-        log = self.audit.log(calls, self.tools, state, runtime)
+    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
+        if (gated := self._gated(state, runtime)) is not None and (asked := gated()):
+            self._log(_of(asked, state), state, runtime).wait()
+            return _ask(asked, state, runtime)
+        work = self._work(state, runtime)
+        log = self._log([job.call for job in work.jobs], state, runtime)
         given = self._given(state, runtime, log)
-        with log, ThreadPoolExecutor(max_workers=min(MAX_PARALLEL, max(1, len(calls)))) as pool:
-            # Each worker gets the run's context variables, so that a tool's own model calls and interrupts work.
-            jobs = [pool.submit(contextvars.copy_context().run, self._run, call, runtime.stream_writer, given) for call in calls]
-            answers = [job.result() for job in jobs]
-        return self._update(answers, state, runtime)
+        with log:
+            while jobs := work.next():
+                if work.alone:  # here, in the node's own thread: what it interrupts with is answered to it and no other
+                    work.done([self._run(jobs[0], runtime.stream_writer, given)])
+                    break
+                with ThreadPoolExecutor(max_workers=min(MAX_PARALLEL, len(jobs))) as pool:
+                    # Each worker gets the run's context variables, so that a tool's own model calls work.
+                    begun = [pool.submit(contextvars.copy_context().run, self._try, job, runtime.stream_writer, given) for job in jobs]
+                    work.done([job.result() for job in begun])
+        return self._update(work, state, runtime)
 
-    async def acall(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
+    async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Do the same without blocking the event loop; cancelling the run cancels the tools."""
-        calls = _calls(state)
-        log = self.audit.log(calls, self.tools, state, runtime)
+        if (gated := self._gated(state, runtime)) is not None and (asked := await cancellable(gated)):
+            await self._log(_of(asked, state), state, runtime).await_()
+            return _ask(asked, state, runtime)
+        work = self._work(state, runtime)
+        log = self._log([job.call for job in work.jobs], state, runtime)
         given = self._given(state, runtime, log)
         async with log:
-            answers = await asyncio.gather(*(self._arun(call, runtime.stream_writer, given) for call in calls))
-        return self._update(answers, state, runtime)
+            while jobs := work.next():
+                if work.alone:
+                    work.done([await self._arun(jobs[0], runtime.stream_writer, given)])
+                    break
+                work.done(await asyncio.gather(*(self._atry(job, runtime.stream_writer, given) for job in jobs)))
+        return self._update(work, state, runtime)
+
+    def _log(self, calls: list[ToolCall], state: State, runtime: Runtime[Context]) -> Log:
+        return self.audit.log(calls, self.tools, state, runtime)
+
+    def _gated(self, state: State, runtime: Runtime[Context]) -> "Callable[..., list[Asked]] | None":
+        """Return what finds the calls that a person must approve first, None where there are none to look at."""
+        context = runtime.context or Context()
+        if self.gate is None or context.approve_sql == "never" or "approval" in turn_of(state):
+            return None
+        messages = thread_of(state).messages
+        queries = [call for call in unanswered(messages) if self._is_query(call["name"])]
+        if not queries:
+            return None
+        language = context.language or newest_language(messages)
+        return functools.partial(self.gate.asked, queries, mode=context.approve_sql, language=language)
+
+    def _work(self, state: State, runtime: Runtime[Context]) -> Work:
+        queries = frozenset(name for name in self.tools if self._is_query(name))
+        return work_of(state, queries, repairs=(runtime.context or Context()).max_repairs)
+
+    def _is_query(self, name: str) -> bool:
+        return name in self.tools and _kind(self.tools[name]) == "query"
+
+    def _try(self, job: Job, emit: StreamWriter, given: "_Given") -> ToolMessage | None:
+        """Return the answer, None for a tool that waits for one itself: it is run again, alone, and then asks."""
+        try:
+            return self._run(job, emit, given)
+        except GraphInterrupt:
+            return None
+
+    async def _atry(self, job: Job, emit: StreamWriter, given: "_Given") -> ToolMessage | None:
+        try:
+            return await self._arun(job, emit, given)
+        except GraphInterrupt:
+            return None
 
     def _given(self, state: State, runtime: Runtime[Context], log: Log) -> "_Given":
         thread_id = thread_id_of(runtime)
@@ -78,33 +137,49 @@ class RunTools:
         layout = layout_of(state, runtime.context or Context())
         return _Given(originals_of(layout, runtime, self.indexes), results, log)
 
-    def _run(self, call: ToolCall, emit: StreamWriter, given: "_Given") -> ToolMessage:
-        report = _Report(call, self.tools, emit)
+    def _run(self, job: Job, emit: StreamWriter, given: "_Given") -> ToolMessage:
+        report = _Report(job, self.tools, emit)
         try:
-            return given.log.ended(call, report.done(keep(report.checked().invoke(report.given(given)), given.results)))
+            return given.log.ended(job.call, report.done(keep(report.checked().invoke(report.given(given)), given.results)))
         except GraphBubbleUp:
             raise
         except Exception as error:  # whatever a tool raises is an answer to the model
-            return given.log.ended(call, report.failed(error))
+            return given.log.ended(job.call, report.failed(error))
 
-    async def _arun(self, call: ToolCall, emit: StreamWriter, given: "_Given") -> ToolMessage:
-        report = _Report(call, self.tools, emit)
+    async def _arun(self, job: Job, emit: StreamWriter, given: "_Given") -> ToolMessage:
+        report = _Report(job, self.tools, emit)
         try:
             answer = await report.checked().ainvoke(report.given(given))
             kept = await asyncio.to_thread(keep, answer, given.results) if given.results else Kept(answer)
-            return given.log.ended(call, report.done(kept))
+            return given.log.ended(job.call, report.done(kept))
         except GraphBubbleUp:
             raise
         except Exception as error:  # as above
-            return given.log.ended(call, report.failed(error))
+            return given.log.ended(job.call, report.failed(error))
 
-    def _update(self, answers: Sequence[ToolMessage], state: State, runtime: Runtime[Context]) -> dict[str, Any]:
+    def _update(self, work: Work, state: State, runtime: Runtime[Context]) -> Update:
+        before, now = turn_of(state), self.clock().isoformat(timespec="seconds")
+        given = work.answers()
         if is_private(state, runtime.context or Context()):
-            answers = [withheld(answer, call["args"]) for answer, call in zip(answers, _calls(state), strict=True)]
-        turn, now = turn_of(state), self.clock().isoformat(timespec="seconds")
+            args = {job.call["id"]: job.to_run["args"] for job in work.jobs}
+            given = [withheld(answer, args[answer.tool_call_id]) for answer in given]
         # No artifact in state: the person has the whole result already, the thread keeps plain text.
-        stamped = [stamp(answer.model_copy(update={"artifact": None}), turn=turn, time=now) for answer in answers]
-        return {"messages": stamped, "turn": written(turn, stamped)}
+        answers = [stamp(answer.model_copy(update={"artifact": None}), turn=before, time=now) for answer in given]
+        after = {key: value for key, value in before.items() if key not in ("approval", "one_by_one")}
+        if work.left_over > 1:
+            after["one_by_one"] = True
+        return {"messages": answers, "turn": written(after, answers)}
+
+
+def _ask(asked: list[Asked], state: State, runtime: Runtime[Context]) -> Update:
+    """Return the update that sends the turn to `approve`, and tell of it."""
+    runtime.stream_writer(ApprovalRequested(type="approval_requested", **request_of(asked, _of(asked, state))))
+    return {"turn": {**turn_of(state), "approval": {"asked": asked}}}
+
+
+def _of(asked: list[Asked], state: State) -> list[ToolCall]:
+    wanted = {one["id"] for one in asked}
+    return [call for call in unanswered(thread_of(state).messages) if call["id"] in wanted]
 
 
 @dataclass(frozen=True)
@@ -132,11 +207,11 @@ class BadArgumentsError(LongtableError):
 class _Report:
     """One call: tells its start and end, and makes its answer."""
 
-    def __init__(self, call: ToolCall, tools: Mapping[str, BaseTool], emit: StreamWriter) -> None:
-        self.call, self.tools, self.emit = call, tools, emit
+    def __init__(self, job: Job, tools: Mapping[str, BaseTool], emit: StreamWriter) -> None:
+        call = job.to_run
+        self.job, self.call, self.tools, self.emit = job, call, tools, emit
         self.id, self.name = call["id"] or "", call["name"]
-        tool = tools.get(self.name)
-        kind = (tool.metadata or {}).get("kind") if tool else None
+        kind = _kind(tools.get(self.name))
         self.is_query, self.recalls, self.fetches = kind == "query", kind == "recall", kind in (KIND, chart_tool.KIND)
         self.started = time.perf_counter()
         if self.is_query:
@@ -145,7 +220,9 @@ class _Report:
             emit(ToolStarted(type="tool_started", call_id=self.id, name=self.name, args=call["args"]))
 
     def checked(self) -> BaseTool:
-        """Return the tool, or raise what is wrong with the call."""
+        """Return the tool, or raise what is wrong with the call, or why it may not run."""
+        if self.job.stopped is not None:
+            raise self.job.stopped
         if self.name not in self.tools:
             near = difflib.get_close_matches(self.name, self.tools, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
@@ -161,6 +238,8 @@ class _Report:
 
     def done(self, kept: Kept) -> ToolMessage:
         answer = kept.answer
+        if self.job.edited is not None:
+            answer = answer.model_copy(update={"content": with_note(answer.text, edited=EDITED)})
         if self.recalls:
             answer = marked(answer, kind=RECALLED)
             self.emit(recall_event(str(self.call["args"].get("query", "")), answered(answer.text), via="tool"))
@@ -175,7 +254,9 @@ class _Report:
     def failed(self, error: Exception) -> ToolMessage:
         code, told = _told(error, self.name)
         details = _details(error)
-        self._finished("error", error=told, **details)
+        if self.job.edited is not None:
+            details["edited"] = EDITED
+        self._finished("error", error=told, **{name: value for name, value in details.items() if name != "edited"})
         content = compact_json({"error": {"class": code, **details, "message": told}})
         message_id = f"tool-{self.id}-{time.time_ns():x}"
         return ToolMessage(content, tool_call_id=self.id, name=self.name, status="error", id=message_id, artifact=error)
@@ -189,6 +270,10 @@ class _Report:
 
     def _ms(self) -> int:
         return round((time.perf_counter() - self.started) * 1000)
+
+
+def _kind(tool: BaseTool | None) -> object:
+    return (tool.metadata or {}).get("kind") if tool else None
 
 
 def _told(error: Exception, name: str) -> tuple[str, str]:
@@ -231,8 +316,3 @@ def _query_finished(call_id: str, name: str, ms: int, result: QueryResult, kept:
 
 def _chart_shown(call_id: str, chart: chart_tool.Chart) -> ChartShown:
     return ChartShown(type="chart", call_id=call_id, handle=chart.handle, spec=chart.spec, notes=list(chart.notes))
-
-
-def _calls(state: State) -> list[ToolCall]:
-    answer = open_calls(thread_of(state).messages)
-    return all_calls(answer) if isinstance(answer, AIMessage) else []

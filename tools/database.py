@@ -2,13 +2,15 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from longtable.graph.errors import ConfigError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog, visible
+from longtable.tools.cost import Plan, stops_early
 from longtable.tools.engines.base import Engine, Fetched, Row
 from longtable.tools.masks import masked_rows, without_values
 from longtable.tools.policy import TablePolicy
@@ -17,12 +19,14 @@ from longtable.tools.settings import FileLimits, QueryLimits
 from longtable.tools.url import Dialect, Location, parse_url, without_password
 
 if TYPE_CHECKING:
+    from longtable.tools.guard import Verdict
     from longtable.tools.knowledge import Knowledge
     from longtable.tools.reads import Reads
 
 __all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
 
 BUSY_SECONDS = 5.0
+PLAN_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -112,19 +116,15 @@ class Database:
         self._catalog, self._version = catalog, version
         return catalog
 
-    def run(self, sql: str, *, cancel: Cancel | None = None) -> QueryResult:
+    def run(self, sql: str, *, seconds: float | None = None, cancel: Cancel | None = None) -> QueryResult:
         """Check one SELECT, run it behind the engine's wall, and return all its rows.
 
-        Raises `QueryRefusedError`, `QueryFailedError`, `QueryTimeoutError`, `TooManyRowsError`, `ResultTooLargeError`,
-        `QueryCancelledError` or `DatabaseUnavailableError`; after any of them the database can be asked again.
+        `seconds`: at most so long, where that is less than the limit. Raises `QueryRefusedError`, `QueryFailedError`,
+        `QueryTimeoutError`, `TooManyRowsError`, `ResultTooLargeError`, `QueryCancelledError` or
+        `DatabaseUnavailableError`; after any of them the database can be asked again.
         """
-        # sqlglot takes a tenth of a second to load: not before there is a query.
-        from longtable.tools.guard import check
-
         started = time.monotonic()
-        catalog = self.catalog()
-        verdict = check(sql, dialect=self.dialect, catalog=catalog)
-        verdict.raise_if_refused()
+        verdict = self._checked(sql)
 
         def work(stop: Stop) -> Fetched:
             with self.engine.walled(stop) as session:
@@ -134,22 +134,56 @@ class Database:
                 finally:
                     stop.watch(None)
 
+        with self._explained(sql, verdict):
+            fetched = self._runner.run(work, seconds=min(seconds or self.limits.seconds, self.limits.seconds), cancel=cancel)
+        ms = round((time.monotonic() - started) * 1000)
+        masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
+        return QueryResult(verdict.told, fetched.columns, fetched.types, fetched.rows, len(fetched.rows), ms, masked, reads)
+
+    def check_sql(self, sql: str, *, cancel: Cancel | None = None) -> Plan:
+        """Check one SELECT, have the engine plan it behind its wall, and return what it would do; nothing runs.
+
+        Raises what `run` does, but for what only running shows.
+        """
+        verdict = self._checked(sql)
+
+        def work(stop: Stop) -> Plan:
+            with self.engine.walled(stop) as session:
+                stop.watch(session)
+                try:
+                    return session.plan(verdict.sql, limits=self.limits, stop=stop)
+                finally:
+                    stop.watch(None)
+
+        with self._explained(sql, verdict):
+            plan = self._runner.run(work, seconds=min(PLAN_SECONDS, self.limits.seconds), cancel=cancel)
+        tables = {table.name for table in self.catalog().tables if table.kind == "table"}
+        return Plan() if set(verdict.tables) <= tables and stops_early(verdict.told, self.dialect) else plan
+
+    def _checked(self, sql: str) -> "Verdict":
+        # sqlglot takes a tenth of a second to load: not before there is a query.
+        from longtable.tools.guard import check
+
+        verdict = check(sql, dialect=self.dialect, catalog=self.catalog())
+        verdict.raise_if_refused()
+        return verdict
+
+    @contextmanager
+    def _explained(self, sql: str, verdict: "Verdict") -> Iterator[None]:
+        """Tell of a failing query what its readers want to know: where it failed, and what was probably meant."""
         try:
-            fetched = self._runner.run(work, seconds=self.limits.seconds, cancel=cancel)
+            yield
         except QueryFailedError as error:
             from longtable.tools.hints import explained
 
             if verdict.masks:
                 error = without_values(error, sql)
-            found = explained(error, asked=sql, ran=verdict.sql, dialect=self.dialect, catalog=catalog, tables=verdict.tables)
+            found = explained(error, asked=sql, ran=verdict.sql, dialect=self.dialect, catalog=self.catalog(), tables=verdict.tables)
             raise found from error
         except QueryRefusedError as error:
             if not verdict.masks:
                 raise
             raise QueryRefusedError(error.reason, rule=error.rule) from error  # the hint may tell the count that was too large
-        ms = round((time.monotonic() - started) * 1000)
-        masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
-        return QueryResult(verdict.told, fetched.columns, fetched.types, fetched.rows, len(fetched.rows), ms, masked, reads)
 
     def read(self, sql: str, params: Sequence[object] = (), *, seconds: float, cancel: Cancel | None = None) -> list[Row]:
         """Run SQL that this package wrote over visible tables, with values as parameters; never a model's text.

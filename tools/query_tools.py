@@ -28,10 +28,15 @@ def run_sql(database: Database, sql: str, *, cancel: Cancel | None = None) -> tu
 
 
 def with_handle(answer: str, handle: str) -> str:
-    """Return an answer of run_sql with the handle of its whole result, before the rows: a long answer is cut at its end."""
+    """Return an answer of run_sql with the handle of its whole result."""
+    return with_note(answer, handle=handle)
+
+
+def with_note(answer: str, **notes: Json) -> str:
+    """Return an answer of run_sql with more told, before the rows: a long answer is cut at its end."""
     told: dict[str, Json] = {}
     for name, value in json.loads(answer).items():
         if name == "rows":
-            told["handle"] = handle
+            told |= notes
         told[name] = value
     return dumps(told)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
@@ -12,6 +12,7 @@ from longtable.tools.cells import dumps
 from longtable.tools.database import Cancel, Database, QueryResult
 
 Answer = tuple[str, QueryResult | None]
+Result = TypeVar("Result")
 
 
 class ListTables(BaseModel):
@@ -106,12 +107,7 @@ def cancellable_tool(
         return call(**given)
 
     async def arun(**given: Any) -> Answer:
-        cancel = Cancel()
-        try:
-            return await asyncio.to_thread(call, cancel=cancel, **given)
-        except asyncio.CancelledError:
-            cancel.cancel()
-            raise
+        return await cancellable(call, **given)
 
     return StructuredTool.from_function(
         func=run,
@@ -122,3 +118,13 @@ def cancellable_tool(
         response_format="content_and_artifact",
         metadata=metadata,
     )
+
+
+async def cancellable(call: Callable[..., Result], **given: Any) -> Result:
+    """Run a blocking function in a worker thread; cancelling the task cancels what it does by its argument `cancel`."""
+    cancel = Cancel()
+    try:
+        return await asyncio.to_thread(call, cancel=cancel, **given)
+    except asyncio.CancelledError:
+        cancel.cancel()
+        raise

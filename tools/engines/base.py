@@ -10,6 +10,7 @@ from typing import Protocol
 
 from longtable.graph.errors import DatabaseUnavailableError, Problem, QueryFailedError, ResultTooLargeError, TooManyRowsError
 from longtable.tools.catalog import Catalog, Reflected
+from longtable.tools.cost import Plan
 from longtable.tools.running import Stop, StoppedError
 from longtable.tools.settings import QueryLimits
 
@@ -40,6 +41,7 @@ class Session(Protocol):
     """One connection, for one query at a time."""
 
     def fetch(self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop) -> Fetched: ...
+    def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan: ...
     def interrupt(self) -> None: ...
 
 

@@ -22,8 +22,10 @@ from longtable.graph.errors import (
     ResultTooLargeError,
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
+from longtable.tools.cost import Plan
 from longtable.tools.engines.base import FailedAtError, Fetched, check_file, collect
 from longtable.tools.engines.duckdb_catalog import reflect
+from longtable.tools.engines.duckdb_plan import read_plan
 from longtable.tools.running import Stop, StoppedError
 from longtable.tools.settings import QueryLimits
 
@@ -167,6 +169,17 @@ class DuckdbSession:
         except (duckdb.Error, MemoryError) as error:
             raise self._translate(error, sql) from error
         return Fetched(tuple(str(entry[0]) for entry in entries), tuple(str(entry[1]) for entry in entries), rows)
+
+    def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan:  # noqa: ARG002  # what Session asks for
+        """Return what DuckDB would do for one SELECT, without running it."""
+        try:
+            if self._readable is not None:
+                self._check(sql, self._readable)
+            explained = json.loads(self.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()[0][1])
+            found = self.cursor.execute("SELECT database_name, schema_name, table_name, estimated_size FROM duckdb_tables()").fetchall()
+        except (duckdb.Error, MemoryError) as error:
+            raise self._translate(error, sql) from error
+        return read_plan(explained, {f"{database}.{schema}.{table}": size for database, schema, table, size in found})
 
     def interrupt(self) -> None:
         """Stop the statement that runs; without effect when none does."""

@@ -26,10 +26,11 @@ from psycopg import sql as compose
 
 from longtable.graph.errors import QueryRefusedError
 from longtable.tools.catalog import Catalog, Reflected, fold, mentions, read_by_views
+from longtable.tools.cost import Plan as Cost
 from longtable.tools.engines.base import Fetched, Row, collect
 from longtable.tools.engines.postgres_catalog import VERSION, Server, reflect, server_facts
 from longtable.tools.engines.postgres_errors import ROW_TOO_LARGE, translated
-from longtable.tools.engines.postgres_plan import EXPLAIN, read_plan
+from longtable.tools.engines.postgres_plan import EXPLAIN, EXPLAIN_COSTS, read_cost, read_plan
 from longtable.tools.engines.postgres_pool import Link, Pool, connector
 from longtable.tools.engines.postgres_values import RawConnection
 from longtable.tools.running import Stop
@@ -177,6 +178,15 @@ class PostgresSession:
             # An empty stream tells no columns.
             columns = cursor.description or connection.execute("FETCH FORWARD 0 FROM longtable").description or []
             return Fetched(tuple(column.name for column in columns), self._types([column.type_code for column in columns]), rows)
+
+    def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Cost:
+        """Return what the server would do for one SELECT, without running it."""
+        if self._readable is not None:
+            with translated(limits=limits, sql=sql, before=len(EXPLAIN), stopped=stop):
+                self._check(sql, self._readable)
+        with translated(limits=limits, sql=sql, before=len(EXPLAIN_COSTS), stopped=stop):
+            explained = self.link.connection.execute(EXPLAIN_COSTS + sql, binary=True).fetchone()
+        return read_cost(explained[0] if explained else None)
 
     def interrupt(self) -> None:
         """Stop the statement that runs; without effect when none does."""

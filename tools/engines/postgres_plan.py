@@ -7,7 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from longtable.tools.cost import Plan as Cost
+from longtable.tools.cost import Scan
+
 EXPLAIN = "EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) "
+EXPLAIN_COSTS = "EXPLAIN (FORMAT JSON) "
 
 _CALL = re.compile(r'(?:([a-z_][\w$]*|"[^"]+")\.)?([a-z_][\w$]*|"[^"]+")\(')
 _STRING = re.compile(r"E?'(?:[^'\\]|''|\\.)*'", re.DOTALL)
@@ -46,6 +50,19 @@ def read_plan(explained: object) -> Plan:
     for node in _nodes(explained):
         _read(node, plan)
     return plan
+
+
+def read_cost(explained: object) -> Cost:
+    """Read what the server thinks a query would take, from the answer to `EXPLAIN_COSTS`."""
+    nodes = list(_nodes(explained))
+    scans = tuple(Scan(str(node["Relation Name"]), _number(node, "Plan Rows")) for node in nodes if node["Node Type"] == "Seq Scan")
+    rows = max((_number(node, "Plan Rows") for node in nodes), default=0.0)
+    return Cost(scans=scans, step_rows=rows, cost=_number(nodes[0], "Total Cost") if nodes else None)
+
+
+def _number(node: dict[str, object], key: str) -> float:
+    value = node.get(key)
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _nodes(part: object) -> Iterator[dict[str, object]]:

@@ -3,7 +3,7 @@
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,10 @@ from longtable.graph.errors import (
     ResultTooLargeError,
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
+from longtable.tools.cost import Plan
 from longtable.tools.engines.base import FailedAtError, Fetched, Row, check_file, collect
 from longtable.tools.engines.sqlite_catalog import reflect, shadow_tables, virtual_tables
+from longtable.tools.engines.sqlite_plan import aliases, read_plan, table_rows
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.running import Stop, StoppedError
 from longtable.tools.settings import QueryLimits
@@ -67,6 +69,7 @@ class SqliteEngine:
         self._authorizer: Authorizer | None = None
         self._touch: tuple[str, ...] = ()
         self._walls = 0
+        self._view_sql: Mapping[str, str] = {}
         self._closed = False
         with self._session(walled=False) as session, _translated(self._value_bytes):
             session.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -88,6 +91,7 @@ class SqliteEngine:
             virtual = [name for name in virtual_tables(session.connection) if catalog.resolve(name) is not None]
             shadows = shadow_tables(session.connection, virtual)
             real = frozenset(fold(str(row[0])) for row in session.connection.execute("SELECT name FROM sqlite_master"))
+        self._view_sql = {fold(name): text for (_, name), text in found.view_sql.items()}
         self._touch = tuple(f"SELECT 1 FROM {quoted(name)} LIMIT 0" for name in virtual)
         self._authorizer = _authorizer(catalog, found, shadows=shadows, real=real)
         with self._lock:
@@ -126,7 +130,7 @@ class SqliteEngine:
         walls = self._walls
         connection, version = self._take(walled)
         try:
-            yield SqliteSession(connection, value_bytes=self._value_bytes)
+            yield SqliteSession(connection, value_bytes=self._value_bytes, view_sql=self._view_sql, rows_of=self._rows_of)
         except BaseException:
             connection.close()
             raise
@@ -136,6 +140,13 @@ class SqliteEngine:
                 self._idle[walled].append((connection, version))
         if not keep:
             connection.close()
+
+    def _rows_of(self, tables: Iterable[str]) -> float | None:
+        """Return about how many rows the largest of these has, None where none of them is a table."""
+        file_bytes = self._path.stat().st_size
+        with self._session(walled=False) as session, _translated(self._value_bytes):
+            sizes = [table_rows(session.connection, table, file_bytes=file_bytes) for table in tables]
+        return max((size for size in sizes if size is not None), default=None)
 
     def _take(self, walled: bool) -> tuple[sqlite3.Connection, _Version]:
         version = self._version()
@@ -199,8 +210,15 @@ class SqliteEngine:
 class SqliteSession:
     """One connection at work."""
 
-    def __init__(self, connection: sqlite3.Connection, *, value_bytes: int) -> None:
-        self.connection, self._value_bytes = connection, value_bytes
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        value_bytes: int,
+        view_sql: Mapping[str, str],
+        rows_of: Callable[[Iterable[str]], float | None],
+    ) -> None:
+        self.connection, self._value_bytes, self._view_sql, self._rows_of = connection, value_bytes, view_sql, rows_of
 
     def fetch(self, sql: str, params: Sequence[Any] = (), *, limits: QueryLimits, stop: Stop) -> Fetched:
         """Run one statement and fetch all its rows, the deadline looked at every few thousand steps."""
@@ -213,6 +231,13 @@ class SqliteSession:
         finally:
             self.connection.set_progress_handler(None, 0)
         return Fetched(columns, tuple(_type_of(rows, index) for index in range(len(columns))), rows)
+
+    def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan:  # noqa: ARG002  # what Session asks for
+        """Return what SQLite would do for one SELECT, without running it."""
+        with _translated(self._value_bytes):
+            steps = [(int(row[0]), int(row[1]), str(row[3])) for row in self.connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+        named = aliases(sql, self._view_sql)
+        return read_plan(steps, lambda name: self._rows_of(named.get(fold(name), {fold(name)})))
 
     def interrupt(self) -> None:
         """Stop the statement that runs; without effect when none does."""

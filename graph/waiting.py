@@ -1,0 +1,94 @@
+"""What a turn that stopped in its middle waits for: a person's decisions on queries, or the answer a tool asked for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langchain_core.messages import ToolMessage
+from langgraph.types import Command, Interrupt, StateSnapshot
+
+from longtable.graph.errors import NothingAskedError
+from longtable.graph.events import ActionRequest, ApprovalRequested, InputRequested
+from longtable.graph.state import thread_of, turn_of, written
+from longtable.memory.tokens import compact_json
+from longtable.nodes.approve import decisions_of
+from longtable.nodes.ingest import stamp
+from longtable.nodes.repairs import QueryRejectedError
+from longtable.nodes.route import unanswered
+
+ANOTHER_MESSAGE = "they did not decide, and sent another message instead"
+
+Decision = Mapping[str, Any]
+"""`{"type": "approve"}`,
+`{"type": "edit", "edited_action": {"name": ..., "args": {"sql": ...}}}` or
+`{"type": "reject", "message": ...}`."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """One question of a turn. `value`: what is asked, as `interrupt` was given it."""
+
+    id: str
+    value: Any
+
+    @property
+    def actions(self) -> list[ActionRequest]:
+        """Return the calls that wait for a decision; none where it asks for something else."""
+        requests = self.value.get("action_requests") if isinstance(self.value, Mapping) else None
+        return cast("list[ActionRequest]", requests) if isinstance(requests, list) else []
+
+    @property
+    def event(self) -> ApprovalRequested | InputRequested:
+        """Return what tells a stream's reader of it."""
+        if not self.actions:
+            return InputRequested(type="input_requested", id=self.id, value=self.value)
+        configs = self.value.get("review_configs", [])
+        return ApprovalRequested(type="approval_requested", action_requests=self.actions, review_configs=configs)
+
+
+def waiting_of(interrupts: Sequence[Interrupt]) -> list[Waiting]:
+    """Return LangGraph's interrupts as questions."""
+    return [Waiting(one.id, one.value) for one in interrupts]
+
+
+def waiting_in(state: StateSnapshot) -> list[Waiting]:
+    """Return the questions that a thread waits with."""
+    return [one for task in state.tasks for one in waiting_of(task.interrupts)]
+
+
+def decided(state: StateSnapshot, decisions: Sequence[Decision], thread_id: str) -> Command[str]:
+    """Return the command that goes on with these decisions. Raises `NothingAskedError`, `WrongDecisionError`."""
+    waiting = next((one for one in waiting_in(state) if one.actions), None)
+    if waiting is None:
+        raise NothingAskedError(thread_id)
+    answer = {"decisions": list(decisions)}
+    if "approval" in turn_of(state.values):  # an interrupt of somebody's own tool may allow other decisions
+        decisions_of(answer, waiting.actions)
+    return Command(resume={waiting.id: answer})
+
+
+def replied(state: StateSnapshot, reply: Any, waiting_id: str | None, thread_id: str) -> Command[str]:
+    """Return the command that goes on with an answer, to the first question where none is named. Raises `NothingAskedError`."""
+    waiting = next((one for one in waiting_in(state) if waiting_id in (None, one.id)), None)
+    if waiting is None:
+        raise NothingAskedError(thread_id)
+    return Command(resume={waiting.id: reply})
+
+
+def passed_over(state: StateSnapshot, now: str) -> dict[str, Any]:
+    """Return the update that closes a turn whose queries wait for approval while the person goes on; empty for any other.
+
+    Each of its calls is answered as rejected: none of them has run.
+    """
+    turn = turn_of(state.values)
+    if "approval" not in turn or not waiting_in(state):
+        return {}
+    error = QueryRejectedError(ANOTHER_MESSAGE)
+    content = compact_json({"error": {"class": error.code, "message": str(error)}})
+    calls = unanswered(thread_of(state.values).messages)
+    answers = [
+        ToolMessage(content, tool_call_id=call["id"], name=call["name"], status="error", id=f"tool-{call['id']}-passed") for call in calls
+    ]
+    rest = {key: value for key, value in turn.items() if key != "approval"}
+    stamped = [stamp(answer, turn=turn, time=now) for answer in answers]
+    return {"messages": stamped, "turn": written({**rest, "status": "passed_over"}, stamped)}

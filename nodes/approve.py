@@ -1,0 +1,146 @@
+"""Ask a person before costly queries run: which they are, what is asked, and what the answer means.
+
+Three steps, so that nothing is asked or run twice: `run_tools` notes the calls that need approval and runs none; this
+node interrupts and writes down the decisions; then `run_tools` runs what they allow.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
+
+from langchain_core.messages import ToolCall
+from langgraph.types import interrupt
+from pydantic import PlainValidator, WithJsonSchema
+
+from longtable.graph.errors import DatabaseError, WrongDecisionError
+from longtable.graph.events import ActionRequest, ReviewConfig
+from longtable.graph.state import State, thread_of, turn_of
+from longtable.nodes.prompts import APPROVAL
+from longtable.nodes.route import unanswered
+from longtable.tools.cost import CostThresholds, Reason, reasons
+from longtable.tools.database import Cancel, Database
+
+ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = ("approve", "edit", "reject")
+MOST_REASON = 2_000
+
+
+class Request(TypedDict):
+    """What the interrupt holds, in the shape that LangChain's HumanInTheLoopMiddleware gave it."""
+
+    action_requests: list[ActionRequest]
+    review_configs: list[ReviewConfig]
+
+
+class Asked(TypedDict):
+    """One call that needs approval, as the turn keeps it."""
+
+    id: str
+    description: str
+
+
+class Decided(TypedDict):
+    """One decision, as the turn keeps it."""
+
+    type: str
+    sql: NotRequired[str]
+    reason: NotRequired[str]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Says which queries a person is to approve."""
+
+    database: Database
+    thresholds: CostThresholds
+
+    def asked(self, queries: Sequence[ToolCall], *, mode: str, language: str, cancel: Cancel | None = None) -> list[Asked]:
+        """Return those of these calls that need approval, in order. Blocking: each is planned by the engine."""
+        found = [(call, self._why(call, mode, language, cancel)) for call in queries] if mode != "never" else []
+        return [Asked(id=call["id"] or "", description=why) for call, why in found if why]
+
+    def _why(self, call: ToolCall, mode: str, language: str, cancel: Cancel | None) -> str:
+        sql = call["args"].get("sql")
+        if not isinstance(sql, str):
+            return ""
+        try:
+            plan = self.database.check_sql(sql, cancel=cancel)
+        except DatabaseError:
+            return ""  # it will fail, and the model is told why
+        found = reasons(plan, self.thresholds, self.database.dialect)
+        return _described(found, language) if found or mode == "always" else ""
+
+
+def _described(found: Sequence[Reason], language: str) -> str:
+    words = APPROVAL[language]
+    if not found:
+        return words["always"]
+    told = words["and"].join(words[reason.kind].format(size=f"{reason.size:,.0f}") for reason in found)
+    return words["costly"].format(reasons=told)
+
+
+@dataclass(frozen=True)
+class Approve:
+    """The node: one interrupt for all calls of the answer. Raises `WrongDecisionError`; then the question still stands."""
+
+    def __call__(self, state: State) -> dict[str, Any]:
+        turn = turn_of(state)
+        asked = turn["approval"]["asked"]
+        request = request_of(asked, unanswered(thread_of(state).messages))
+        actions = request["action_requests"]
+        answer = interrupt(request, response_schema=_fitting(actions))
+        return {"turn": {**turn, "approval": {"asked": asked, "decided": decisions_of(answer, actions)}}}
+
+
+def _fitting(actions: Sequence[ActionRequest]) -> type[Any]:
+    """Return the type of an answer, checked before LangGraph keeps it: one that was kept could not be given anew."""
+
+    def check(answer: object) -> object:
+        decisions_of(answer, actions)
+        return answer
+
+    return cast("type[Any]", Annotated[Any, PlainValidator(check), WithJsonSchema({"type": "object", "required": ["decisions"]})])
+
+
+def request_of(asked: Sequence[Asked], calls: Sequence[ToolCall]) -> Request:
+    """Return what a person is asked: an action for each call that needs approval."""
+    by_id = {call["id"]: call for call in calls}
+    actions = [ActionRequest(name=by_id[one["id"]]["name"], args=by_id[one["id"]]["args"], description=one["description"]) for one in asked]
+    return Request(
+        action_requests=actions,
+        review_configs=[ReviewConfig(action_name=action["name"], allowed_decisions=list(ALLOWED)) for action in actions],
+    )
+
+
+def decisions_of(answer: object, actions: Sequence[ActionRequest]) -> list[Decided]:
+    """Read the answer to an interrupt: `{"decisions": [...]}`, one for each action, in order. Raises `WrongDecisionError`."""
+    given = answer.get("decisions") if isinstance(answer, Mapping) else None
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise WrongDecisionError(f"wanted {{'decisions': [...]}} with {len(actions)} of them, found {_shown(answer)}")
+    if len(given) != len(actions):
+        raise WrongDecisionError(f"{len(actions)} actions wait, each for one decision in order, found {len(given)}")
+    return [_decision(one, action, place) for place, (one, action) in enumerate(zip(given, actions, strict=True), 1)]
+
+
+def _decision(given: object, action: ActionRequest, place: int) -> Decided:
+    kind = given.get("type") if isinstance(given, Mapping) else None
+    if not isinstance(given, Mapping) or kind not in ALLOWED:
+        raise WrongDecisionError(f"decision {place} must have a type, one of {', '.join(ALLOWED)}, found {_shown(given)}")
+    if kind == "approve":
+        return Decided(type="approve")
+    if kind == "reject":
+        reason = given.get("message") or ""
+        if not isinstance(reason, str):
+            raise WrongDecisionError(f"the message of decision {place} must be text, found {_shown(reason)}")
+        return Decided(type="reject", reason=reason.strip()[:MOST_REASON])
+    edited = given.get("edited_action")
+    args = edited.get("args") if isinstance(edited, Mapping) else None
+    sql = args.get("sql") if isinstance(args, Mapping) else None
+    if not isinstance(edited, Mapping) or edited.get("name") != action["name"] or not isinstance(sql, str) or not sql.strip():
+        shape = f"{{'name': {action['name']!r}, 'args': {{'sql': ...}}}}"
+        raise WrongDecisionError(f"the edited_action of decision {place} must be {shape}, found {_shown(edited)}")
+    return Decided(type="edit", sql=sql)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:199]}…"
