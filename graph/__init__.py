@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from longtable.memory.metadata import MessageMetadata as MessageMetadata
     from longtable.memory.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
+    from longtable.tools.cost import CostThresholds as CostThresholds
     from longtable.tools.database import Database as Database
     from longtable.tools.results import ResultStore as ResultStore
 
@@ -37,6 +38,7 @@ _HOMES = {
     "ConfigError": "longtable.graph.errors",
     "Context": "longtable.graph.context",
     "Conversation": "longtable.graph.threads",
+    "CostThresholds": "longtable.tools.cost",
     "Database": "longtable.tools.database",
     "LongtableError": "longtable.graph.errors",
     "MessageMetadata": "longtable.memory.metadata",

@@ -52,8 +52,9 @@ class AuditEntry:
     """One query of a model. `asked` is its text, `ran` what the engine was sent, "" where that was nothing.
 
     `verdict`: "run", "refused" (`rule` names the wall's rule), "failed" (`rule` is the error's code), "cancelled", "waiting"
-    for a person's decision, "rejected" by it or by the limit of repairs (`rule`), or "running": it has not ended, or its process died. `columns` are "table.column". `runs` is
-    above 1 where a resumed or replayed turn ran it again; `time` is that of the first.
+    for a person's decision, "rejected" by it or for want of repairs (`rule`), or "running": it has not ended, or its
+    process died. `columns` are "table.column". `runs` is above 1 where a resumed or replayed turn ran it again; `time` is
+    that of the first.
     """
 
     key: str
