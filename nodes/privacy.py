@@ -14,18 +14,19 @@ from longtable.graph.context import Context
 from longtable.graph.errors import DatabaseError, LongtableError
 from longtable.graph.state import turn_of
 from longtable.memory.tokens import compact_json
+from longtable.nodes.repairs import RepairsUsedUpError
 from longtable.tools.database import QueryResult
 
 NOTE = "values are withheld by the user's privacy setting; the user sees every row"
 HIDDEN = "the reason is withheld, for it may quote values"
 
-_RESULT = ("row_count", "total", "page", "pages", "columns", "types", "handle", "sql", "ms")
+_RESULT = ("row_count", "total", "page", "pages", "columns", "types", "handle", "sql", "ms", "edited")
 _SIZE = ("name", "kind", "rows", "rows_estimate", "rows_at_least", "comment")
 _LISTING = ("dialect", "page", "pages", "total", "more", "incomplete", "searched_columns")
 _COLUMN = ("table", "name", "column", "type", "nullable", "primary_key", "references", "inferred", "comment", "distinct", "nulls", "score")
 _MATCH = ("table", "column", "count", "match")
 _CHART = ("shown", "handle", "points", "spec")
-_ERROR = ("class", "problem", "line", "column", "nearest", "message")
+_ERROR = ("class", "problem", "line", "column", "nearest", "message", "edited", "repairs_left", "final")
 _NAMED = ("syntax", "unknown_name", "ambiguous", "refused", "too_slow", "too_big", "unavailable")
 """Problems whose messages are made of the SQL, the schema and the limits; others come from the engine and may quote a cell."""
 
@@ -87,6 +88,8 @@ def _error(told: object, error: object) -> dict[str, Any]:
     if quotes or not isinstance(error, LongtableError):
         known = {name: value for name, value in known.items() if name not in ("nearest", "message")}
         known["message"] = f"{known.get('problem', 'it failed')}: {HIDDEN}"
+    if isinstance(error, RepairsUsedUpError):  # the error it repeats was not withheld yet
+        known["message"] = str(RepairsUsedUpError(repairs=error.repairs, last=HIDDEN))
     return known
 
 
