@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.joins import distance
-from longtable.app.offline.lexicon import DIMENSIONS
+from longtable.app.offline.lexicon_events import events, events_of
+from longtable.app.offline.lexicon_measures import DIMENSIONS
 from longtable.app.offline.text import lemma, likeness, stem
 
 Test = Callable[[Column], bool]
@@ -119,14 +120,15 @@ def _distance(scope: Scope, source: str, target: str) -> int | None:
 
 
 def _measures(table: Table, word: str, dimension: str, turned: bool) -> list[Column]:
-    wants_date = dimension == "date" or (turned and dimension == "age")
+    wants_date = dimension == "date" or turned
     found = []
     for column in table.columns:
         if column.is_id and not column.is_date:
             continue
         names = [lemma(each) for each in column.words]
         hit = any(each == word or likeness(word, each) >= 0.93 for each in names) or (len(word) > 3 and column.name.lower().endswith(word))
-        if hit and (column.is_date or column.is_number if wants_date else column.is_number):
+        dated = column.is_date or (holds_years(column) if dimension == "tenure" else column.is_number)
+        if hit and (dated if wants_date else column.is_number):
             found.append(column)
     if not found and wants_date and word in ("date", "time"):
         found = [column for column in table.columns if column.is_date]
@@ -137,6 +139,7 @@ def _measures(table: Table, word: str, dimension: str, turned: bool) -> list[Col
 def date_column(scope: Scope, unit: str, tables: tuple[str, ...], verbs: tuple[str, ...]) -> tuple[Column, bool] | None:
     """Return the column a time bears on, and whether it holds the unit itself as a number (else it is a date)."""
     stems = {stem(verb) for verb in verbs if len(verb) > 2} | {_BORN.get(verb, verb) for verb in verbs}
+    told = frozenset(kind for verb in verbs for kind in events(verb))
     best: tuple[float, Column, bool] | None = None
     for rank, name in enumerate(tables):
         table = scope.catalog.table(name)
@@ -153,8 +156,12 @@ def date_column(scope: Scope, unit: str, tables: tuple[str, ...], verbs: tuple[s
                 and not (column.is_date and unit == "hour" and "TIME" in column.type.upper())
             ):
                 continue
+            kinds = events_of(column.words)
+            if told and kinds and kinds <= _LIFE and not kinds & told:
+                continue  # who signed up in 2023 was not born then
             score = (1.0 if plain else 0.8) - 0.6 * rank - 0.01 * place - (0.05 * (len(words) - 1) if plain else 0.0)
             score += 0.5 if stems & ({stem(word) for word in words} - {unit}) else 0.0
+            score += 0.3 if kinds & told else 0.0
             score += 0.15 if own & words or (len(words) == 1) else 0.0
             if best is None or score > best[0]:
                 best = (score, column, plain)
@@ -168,6 +175,7 @@ def holds_years(column: Column) -> bool:
     return years and column.has_number_type and not column.is_id
 
 
+_LIFE = frozenset(["birth", "death"])
 _BORN = {
     "born": "birth",
     "founded": "found",

@@ -7,15 +7,8 @@ from longtable.app.offline.chunks import Chunk, Match
 from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, entity
 from longtable.app.offline.conditions_time import near_tables, time_filter
 from longtable.app.offline.draft import Filter
-from longtable.app.offline.lexicon import (
-    FROM_COLUMNS,
-    FROM_WORDS,
-    MEASURE_UNITS,
-    TO_COLUMNS,
-    TO_WORDS,
-    UNIT_DIMENSIONS,
-    VERB_DIMENSIONS,
-)
+from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, MEASURE_UNITS, TO_COLUMNS, TO_WORDS
+from longtable.app.offline.lexicon_measures import UNIT_DIMENSIONS, VERB_DIMENSIONS
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
     Agg,

@@ -4,11 +4,8 @@ from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import AGENT, PRODUCT, STATE, Chunk, Values
 from longtable.app.offline.columns import priced_quantity
 from longtable.app.offline.joins import distance
-from longtable.app.offline.lexicon import (
-    AGENTS,
-    DIMENSIONS,
-    REVENUE,
-)
+from longtable.app.offline.lexicon import AGENTS, REVENUE
+from longtable.app.offline.lexicon_measures import DIMENSIONS
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.spans import Span, all_spans, text_of
 from longtable.app.offline.text import Token, lemma, split_name, stem

@@ -7,6 +7,7 @@ import itertools
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import entity
+from longtable.app.offline.lexicon_events import events, same_event
 from longtable.app.offline.text import stem
 
 _GOT = frozenset(
@@ -47,6 +48,7 @@ def idle_verbs(chunks: list[Chunk], catalog: Catalog) -> None:
     """Turn verbs that need no place in a query into fillers."""
     _verbs_of_rankings(chunks)
     _looked_after(chunks)
+    _verbs_of_events(chunks, catalog)
     _to_do(chunks, catalog)
     _last_verb(chunks)
     _verb_before_place(chunks, catalog)
@@ -64,6 +66,16 @@ def _verbs_of_rankings(chunks: list[Chunk]) -> None:
             rest = rest[1:]
         if rest and rest[0].is_op("most", "sup", "cmp", "frequent"):
             each.kind = "filler"
+
+
+def _verbs_of_events(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'which products did we launch in 2012': a date column tells of that event, and the time will find it."""
+    named = {table for each in chunks if each.kind == "mention" and (table := entity(each))}
+    tables = [table for table in catalog.tables.values() if not named or table.name in named]
+    for each in chunks:
+        if each.kind == "word" and each.text.islower() and not each.quoted and events(each.word):
+            told = any(column.is_date and same_event(each.word, column.words) for table in tables for column in table.columns)
+            each.kind = "filler" if told else each.kind
 
 
 def _last_verb(chunks: list[Chunk]) -> None:

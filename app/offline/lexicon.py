@@ -4,6 +4,8 @@
 
 from typing import Final
 
+from longtable.app.offline.lexicon_measures import ADJECTIVES, ASKED, COMPARATIVES, MEASURED_BY, MUCH, SUPERLATIVES
+
 IRREGULAR: Final[dict[str, str]] = {
     "people": "person", "persons": "person", "children": "child", "men": "man", "women": "woman", "staffs": "staff", "indices": "index",
     "lives": "life", "movies": "movie", "series": "series", "species": "species", "data": "data", "news": "news", "status": "status",
@@ -56,53 +58,6 @@ SYNONYMS_OF: Final[dict[str, frozenset[str]]] = {
     word: frozenset(other for row in _ROWS if word in row for other in row if other != word) for row in _ROWS for word in row
 }
 
-# A dimension is what an adjective measures: words of columns, best first; a leading minus turns the direction (older = born earlier).
-DIMENSIONS: Final[dict[str, tuple[str, ...]]] = {
-    "age": ("age", "-birth", "-dob", "-birthdate", "-birthday", "-born", "-founded", "-built", "-established", "-opened", "-year", "-date", "-hire"),
-    "date": ("date", "time", "year", "timestamp", "created", "released", "published", "started", "opened", "founded", "hire"),
-    "length": ("length", "duration", "runtime", "millisecond", "distance", "minute", "second", "hour", "night", "day", "page", "time", "mile", "kilometer", "km", "stay"),
-    "price": ("price", "cost", "fee", "fare", "rate", "charge", "amount", "total", "value"),
-    "size": ("size", "area", "capacity", "population", "byte", "volume", "total", "amount", "length", "seat", "bed", "quantity", "staff"),
-    "weight": ("weight", "mass", "load", "kilogram", "kg", "pound"),
-    "height": ("height", "elevation", "altitude", "tall", "stature"),
-    "speed": ("speed", "velocity", "horsepower", "mph"),
-    "sale": ("sale", "revenue", "turnover", "total", "amount", "fee", "payment"),
-    "revenue": ("revenue", "sale", "turnover", "total", "amount", "fee", "payment", "paid"),
-    "turnover": ("turnover", "revenue", "sale", "total", "amount", "fee", "payment"),
-    "money": ("amount", "paid", "payment", "price", "revenue", "total", "fee", "cost"),
-    "wealth": ("wealth", "worth", "balance", "income", "salary", "money", "revenue"),
-    "pay": ("salary", "wage", "pay", "income", "compensation"),
-    "quality": ("rating", "score", "grade", "mark", "rank", "star", "point"),
-    "delay": ("delay", "late", "lateness"),
-    "seats": ("capacity", "seat", "size"),
-    "heat": ("temperature", "temp"),
-}  # fmt: skip
-
-_DEGREES: Final = """
-    age old older oldest young younger youngest | length long longer longest short shorter shortest | price expensive - - cheap cheaper cheapest
-    price costly costlier costliest inexpensive - - | price pricey pricier priciest - - - | size large larger largest small smaller smallest
-    size big bigger biggest tiny tinier tiniest | weight heavy heavier heaviest light lighter lightest | height tall taller tallest - - -
-    speed fast faster fastest slow slower slowest | speed quick quicker quickest - - - | wealth rich richer richest poor poorer poorest
-    date recent - - early earlier earliest | date late later latest - - - | date new newer newest - - - | delay delayed - - punctual - -
-    heat hot hotter hottest cold colder coldest | heat warm warmer warmest - - - | quality good - best bad - worst | length far farther farthest - - -
-    length lengthy lengthier lengthiest brief briefer briefest
-"""
-
-
-def _degrees() -> tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]], dict[str, tuple[str, str]]]:
-    plain: dict[str, tuple[str, str]] = {}
-    more: dict[str, tuple[str, str]] = {}
-    most: dict[str, tuple[str, str]] = {}
-    for row in (part.split() for line in _DEGREES.strip().splitlines() for part in line.split("|")):
-        for sign, forms in (("max", row[1:4]), ("min", row[4:7])):
-            for home, form in zip((plain, more, most), forms, strict=True):
-                if form != "-":
-                    home[form] = (row[0], sign)
-    return plain, more, most
-
-
-ADJECTIVES, COMPARATIVES, SUPERLATIVES = _degrees()
-
 # Phrases that say what to do. "op | arg | phrase, phrase ..."; the longest phrase that fits is taken.
 _PHRASES: Final = """
     count || how many, number of, count of, count, total number of, total count of, the number of, how many different records of, how many times, numbers of, tally of, quantity of
@@ -153,13 +108,6 @@ _PHRASES: Final = """
     pron || they, them, those, these, their, theirs, it, its, that one, ones, he, she, his, her, him, those ones, such, of them, of those, of these, the above, above ones, the latter
     rest || others, the others, the rest, the other ones, rest, the remaining, the remaining ones, remaining, the other
     wh || what, which, who, whom, whose, when, where
-    howold | age | how old
-    howold | length | how long
-    howold | height | how tall
-    howold | weight | how heavy
-    howold | size | how big, how large
-    howold | speed | how fast
-    howold | price | how expensive
     list || list, show, give, display, find, tell, return, get, name all, enumerate, select, provide, print, present
     difference || difference between, range of, spread of, difference between the, gap between, difference in
     ratio || ratio of, ratio
@@ -183,9 +131,11 @@ def _phrases() -> dict[tuple[str, ...], tuple[str, str]]:
         table.setdefault((word, "than"), ("cmp", f"{'>' if sign == 'max' else '<'}:{dimension}"))
         table.setdefault((word,), ("cmp", f"{'>' if sign == 'max' else '<'}:{dimension}"))
     table[("most", "recently")] = table[("the", "latest")] = ("sup", "max:date")
-    for sign, words in (("max", "best highest top most"), ("min", "worst lowest least")):
-        for word in words.split():
-            table[(word, "paid")] = ("sup", f"{sign}:pay")
+    for word, sign in MUCH.items():
+        for participle, dimension in MEASURED_BY.items():
+            table[(word, participle)] = table[(f"{word}-{participle}",)] = ("sup", f"{sign}:{dimension}")
+    for word in ASKED:
+        table[("how", word)] = ("howold", ADJECTIVES[word][0])
     for word in ("top", "best"):
         table[(word,)] = ("top", "max")
     for word in ("bottom", "worst"):
@@ -308,14 +258,6 @@ MORE_IS_BETTER: Final = frozenset("rating score grade mark point star quality re
 VERB_TABLES: Final[dict[str, str]] = {
     "shown": "showing", "screened": "screening", "flew": "flight", "fly": "flight", "flown": "flight", "flies": "flight", "bought": "purchase", "buy": "purchase", "sold": "sale", "borrowed": "loan",
     "lent": "loan", "drove": "trip", "paid": "payment", "traveled": "trip", "travelled": "trip", "treated": "appointment", "enrolled": "enrolment",
-}  # fmt: skip
-VERB_DIMENSIONS: Final[dict[str, str]] = {
-    "cost": "price", "costs": "price", "weigh": "weight", "weighs": "weight", "weighed": "weight", "last": "length", "lasts": "length", "lasted": "length",
-    "took": "length", "take": "length", "takes": "length", "earn": "pay", "earns": "pay", "earned": "pay", "earning": "pay", "making": "pay", "costing": "price", "worth": "price", "valued": "price",
-}  # fmt: skip
-UNIT_DIMENSIONS: Final[dict[str, str]] = {
-    "foot": "height", "meter": "height", "metre": "height", "mile": "length", "km": "length", "kilometer": "length", "minute": "length", "kg": "weight",
-    "kilogram": "weight", "pound": "weight", "ton": "weight", "dollar": "price", "euro": "price", "usd": "price", "eur": "price", "yuan": "price", "rmb": "price",
 }  # fmt: skip
 REVENUE: Final = frozenset(["sale", "revenue", "turnover", "income", "earning", "taking", "proceed", "receipt"])
 PARTICIPLES: Final = frozenset(

@@ -51,8 +51,7 @@ class Listing(Measures):
         if "where" in self.draft.words and not columns and (places := _places(table)):
             items = [*(as_col(each) for each in table.names), *map(as_col, places)]
         before = self.draft.words[max(0, columns[0].order - 3) : columns[0].order] if columns else ()
-        own = bool(columns) and (entity(self.draft.targets[0]) == base or bool({"their", "its"} & set(before)))
-        if own and self.shown_with(columns[0]):
+        if columns and (bool({"their", "its"} & set(before)) or self.shown_with(columns[0], base)):
             items = [*map(as_col, table.names), *items]
         unique = list(dict.fromkeys(items))
         if not columns and not unique:
@@ -80,10 +79,11 @@ class Listing(Measures):
         before = self.draft.words[max(0, chunk.order - 2) : chunk.order]
         return bool({"and", "their", "its", "corresponding", "respective"} & set(before))
 
-    def shown_with(self, chunk: Chunk) -> bool:
-        """Say whether a column is to be shown beside the thing itself: 'the keepers with their wage', 'members and emails'."""
-        before = self.draft.words[max(0, chunk.order - 3) : chunk.order]
-        return bool({"with", "and"} & set(before)) and bool({"their", "its", "and"} & set(before))
+    def shown_with(self, chunk: Chunk, base: str) -> bool:
+        """Say whether a column is to be shown beside the thing itself, named before it: 'the keepers with their wage', 'ingredients, with the stock'."""
+        first = self.draft.targets[0]
+        between = set(self.draft.words[first.order + 1 : chunk.order])
+        return entity(first) == base and first.order < chunk.order and bool({"with", "and", ",", "plus"} & between)
 
     def shown(self, chunk: Chunk) -> Column:
         return self.expanded(chunk)[0]

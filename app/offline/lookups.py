@@ -97,8 +97,8 @@ def _add_run(texts: dict[str, float], run: list[Token]) -> None:
     if len(words) <= 8 and len(words) > 1:
         texts.setdefault(whole, 3.0 + name)
         last = lemma(words[-1].word)
-        if last != words[-1].word and not name:
-            texts.setdefault(" ".join([*(token.word for token in words[:-1]), last]), 2.0)
+        if last != words[-1].word:
+            texts.setdefault(" ".join([*(token.word for token in words[:-1]), last]), 2.0 + name)
     for token in words:
         weak = (
             token.word in FILLERS

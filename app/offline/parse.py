@@ -9,6 +9,7 @@ from longtable.app.offline.lexicon import PEOPLE
 from longtable.app.offline.reading_shape import Shape
 from longtable.app.offline.text import lemma, split_name
 
+_ASKING = frozenset(["how", "what", "what's", "when", "where", "who", "which"])
 _TAILS = frozenset(["address", "amount", "value", "number", "date", "figure", "level", "data"])
 
 
@@ -33,6 +34,7 @@ class Reader(Shape):
             self.above_average,
             self.or_more,
             self.compare,
+            self.joined_ends,
             self.limits,
             self.superlatives,
             self.grouping,
@@ -99,6 +101,8 @@ class Reader(Shape):
         following = next((each for each in self.all if each.place > pronoun.place), None)
         if word in ("those", "these") and following is not None and following.kind == "mention":
             return False
+        if self.in_second_part(before):
+            return True
         if word in ("it", "he", "she", "they") and before and before[-1].word in ("do", "does", "did", "is", "was", "were", "has", "have"):
             return False
         if any(each.kind == "value" for each in before):
@@ -109,6 +113,17 @@ class Reader(Shape):
         if word in ("their", "its", "theirs", "they"):
             return any(each.kind == "mention" for each in before)
         return bool(tables)
+
+    def in_second_part(self, before: list[Chunk]) -> bool:
+        """Say whether the question asks two things, and the second goes on from the first: 'the oldest shop, and when did it open'."""
+        joins = [
+            place
+            for place, each in enumerate(before[:-1])
+            if place
+            and each.word in ("and", ",", ";")
+            and (before[place + 1].is_op("wh", "howold", "howmuch", "count") or before[place + 1].word in _ASKING)
+        ]
+        return any(each.kind in ("mention", "value") for each in before[: joins[0]]) if joins else False
 
     def pointers(self) -> None:
         """'that shop', 'this song' speak of what was found before; 'that year' speaks of a time that nobody can look up."""

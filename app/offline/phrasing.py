@@ -3,10 +3,11 @@
 # ruff: noqa: E501 - a pattern reads best on one line
 
 import re
+from collections.abc import Callable
 
 _I = re.IGNORECASE
 _TOP = r"(?:first|at the top|on top)"
-_RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+_RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
     (re.compile(pattern, _I), plain)
     for pattern, plain in (
         (r"\b(than|over|under|least|most) an? (?=(second|minute|hour|day|kilo|ton|mile|pound|million)\w*)", r"\1 1 "),
@@ -35,6 +36,41 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(?:joint|all)[- ]time (?=best|highest|most)", ""),
         (r"\bbetween (\S+) to (\S+)", r"between \1 and \2"),
         (r"\b(\d+(?:\.\d+)?) ?(?:-|–) ?(\d+(?:\.\d+)?)(?= (?:kg|km|years|minutes|hours|days|dollars|euros)\b)", r"between \1 and \2"),
+        (r"\bsigned up\b|\bsigned on\b", "registered"),
+        (r"\bsign(s)? up\b", r"register\1"),
+        (r"\b(?:came|come|went) out\b", "released"),
+        (r"\b(set|setting) up\b", "established"),
+        (r"\bpicked up\b", "collected"),
+        (r"\b(?:took|taken) on\b", "hired"),
+        (r"\b(?:carried|carry) out\b", "made"),
+        (r"\b(paid|sent|given|handed|shipped|lent|rented|hired) out\b", r"\1"),
+        (r"\b(pay|send|give|hand|ship|lend) out\b", r"\1"),
+        (r"\bno longer (?:with us|here|working here|employed|working for us|in service|in use|active|there)\b", "have left"),
+        (r"\b(?:have|has|had|having)?\s*(?:been|worked|served|stayed)(?: (?:with us|here|for us|in the job|in service|on board|around|a \w+|an \w+|our \w+|on the books|employed))?,? (?:for )?(?:the )?longest(?: (?:time|of all))?\b", "the longest-serving"),
+        (r"\blong(?:est)?[- ](?:serving|standing|term)\b", "longest-serving"),
+        (r"\bmost senior\b", "longest-serving"),
+        (r"\b(?:longest|most)[- ](?:established)\b", "oldest"),
+        (r"\bwith the (?:most|longest) (?:years of )?(?:service|seniority|tenure)\b", "longest-serving"),
+        (r"\bhow much does (?:an?|the|one) ([\w' -]+?) (weigh|cost)(?=\W*$)", r"\2 of the \1"),
+        (r"\b(?:for sale|to rent|to let) (?:at|for) (?=\d)", "at "),
+        (r"\b(?:priced|listed|valued) at (?=(?:more|less|over|under|above|below|at least|at most))", "costing "),
+        (r"\b(?:outside|out) of (?=[A-Z])|\boutside (?=[A-Z])", "not in "),
+        (r"\bon (?:a|the) (monday|tuesday|wednesday|thursday|friday|saturday|sunday)s?\b", r"on \1"),
+        (r"\bat (?:the )?weekends?\b|\bon (?:a |the )?weekends?\b", "on saturday or sunday"),
+        (r"\b(?:in|during) the first half of (\d{4})\b", r"between \1-01-01 and \1-06-30"),
+        (r"\b(?:in|during) the second half of (\d{4})\b", r"between \1-07-01 and \1-12-31"),
+        (r"\b(?:in|during) (?:the )?spring (?:of )?(\d{4})\b", r"between \1-03-01 and \1-05-31"),
+        (r"\b(?:in|during|over) (?:the )?summer (?:of )?(\d{4})\b", r"between \1-06-01 and \1-08-31"),
+        (r"\b(?:in|during) (?:the )?(?:autumn|fall) (?:of )?(\d{4})\b", r"between \1-09-01 and \1-11-30"),
+        (r"(,| and| with|,? plus) (?:the )?(\w+(?: \w+)?) (?:that )?(?:each(?: one| of them)?|they|it) (?:is|are|was|were|has|have|belongs?|comes?|works?|lives?|stands?)(?: \w+ed)?(?: (?:in|at|from|on|to|for|of|under|by))?(?=\W*$|,)", r"\1 the \2"),
+        (r"\b((?:with|have|has|had|having)\b[^?,;]*?)(?: \w+(?:ed|de|nt))? (?:on|in|to|at|under|by|for|against|from) (?:it|them|him|her)(?=\W*$|,| and\b)", r"\1"),
+        (r"^(?:which|what) ((?:\w+ )?\w+) (?:do|did|have) we have no ([\w ]+?) (?:for|of|on|from)(?=\W*$)", r"which \1 have no \2"),
+        (r"\b(\w+) (?:that |which |whom? |where )?we (?:have|hold|know|got|'ve got) no ([\w ]+?)(?: (?:for|of|on|from))?(?=\W*$)", r"\1 with no \2"),
+        (r"\b(\w+) (?:that |which |whom? |where )?we (?:do not|don't|haven't got|haven't) (?:have|hold|know|got)?(?: an?| any| the)? ([\w ]+?) (?:for|of|on|from)(?=\W*$)", r"\1 with no \2"),
+        (r"\bon the (?:price ?list|menu|shelf|shelves|books|market|team|roster)\b(?=\W*$)", ""),
+        (r"\b(?:left|joined|quit|entered) (?:the |our )?(?:company|firm|business|organi[sz]ation|us|team)\b(?=\W|$)", lambda m: m.group(0).split()[0]),
+        (r"\bstill (?:in service|in use|employed(?: here| by us| with us)?|with us|work(?:ing|s)? (?:here|for us|with us)|on (?:the )?(?:staff|payroll|team)|in the fleet|on the books)\b,?(?: i\.e\.,? not \w+)?", "not left"),
+        (r",? i\.e\.,? ", " "),
         (r"\bmore than half of\b", "more than half of"),
     )
 )  # fmt: skip

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.draft import Draft
-from longtable.app.offline.lexicon import DIMENSIONS
+from longtable.app.offline.lexicon_measures import DIMENSIONS
 from longtable.app.offline.text import lemma, split_name
 
 

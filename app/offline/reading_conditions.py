@@ -165,6 +165,8 @@ class Conditions(Reading):
             step = last + 1
             while step < len(self.cs) and (self.cs[step].kind == "comma" or self.cs[step].word in ("or", "and")):
                 step += 1
+            if step > last + 1 and step < len(self.cs) and (self.cs[step].kind == "prep" or self.cs[step].is_op("by")):
+                step += 1  # online or by phone
             if step == last + 1 or step >= len(self.cs) or self.cs[step].kind != "value" or self.cs[step].used:
                 break
             shared = {(m.table, m.column) for m in values[0].matches} & {(m.table, m.column) for m in self.cs[step].matches}

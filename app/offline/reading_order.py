@@ -2,7 +2,8 @@
 
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.draft import Sorting, Superlative
-from longtable.app.offline.lexicon import ADJECTIVES, DIMENSIONS, MORE_IS_BETTER, MORE_IS_WORSE, ORDINALS, SUPERLATIVES
+from longtable.app.offline.lexicon import MORE_IS_BETTER, MORE_IS_WORSE, ORDINALS
+from longtable.app.offline.lexicon_measures import ADJECTIVES, DIMENSIONS, SUPERLATIVES
 from longtable.app.offline.reading import measurable, of_dimension, year_like
 from longtable.app.offline.reading_numbers import Numbers
 from longtable.app.offline.text import lemma, split_name

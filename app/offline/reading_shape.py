@@ -9,6 +9,15 @@ from longtable.app.offline.reading_order import Ordering
 class Shape(Ordering):
     """Rules for what is computed."""
 
+    def joined_ends(self) -> None:
+        """'average and highest wage', 'the lowest, highest and average price': a superlative joined to an aggregate is one too."""
+        for first, joiner, last in [*zip(self.cs, self.cs[1:], self.cs[2:], strict=False)] * 2:
+            if joiner.word not in ("and", ",", "or") or {first.op, last.op} != {"agg", "sup"}:
+                continue
+            sup = first if first.op == "sup" else last
+            if not (first.used or last.used) and sup.arg in ("max", "min"):
+                sup.op = "agg"
+
     def grouping(self) -> None:
         for index, each in enumerate(self.cs):
             asked = index > 0 and self.cs[index - 1].is_op("wh") and self.cs[index - 1].word in ("which", "what")

@@ -6,7 +6,8 @@ from dataclasses import replace
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import entity
-from longtable.app.offline.lexicon import ADJECTIVES, PARTICIPLES, UNIT_WORDS
+from longtable.app.offline.lexicon import PARTICIPLES, UNIT_WORDS
+from longtable.app.offline.lexicon_measures import ADJECTIVES
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.text import lemma, stem
 

@@ -129,6 +129,7 @@ class Settler(Subqueries):
         subjects = [chunk for chunk in draft.targets if not entity(chunk)]
         if own and len(own) == len(draft.havings) and subjects and not draft.computes and not draft.sups and not draft.groups:
             draft.groups, draft.targets = subjects[:1], subjects[1:]
+            self.extra += self.known(subjects[0], base)
             return self.grouped(base, [Agg("count")])
         if (
             draft.limit is not None
@@ -199,6 +200,11 @@ class Settler(Subqueries):
             query = replace(query, select=tuple(map(as_col, home.columns)))
         result = replace(query, joins=all_joins, where=(*query.where, *conds, *self.present(query)))
         return self.without_repeats(result, fans)
+
+    def known(self, chunk: Chunk, base: str) -> list[Cond]:
+        """'allergens that appear on 4 ingredients': what is missing is no allergen."""
+        column = self.column(chunk)
+        return [Null(as_col(column), negated=True)] if column.table == base and not column.primary else []
 
     def either_or(self, settled: list[tuple[str, tuple[Cond, ...]]]) -> list[tuple[str, tuple[Cond, ...]]]:
         """Join by OR what the question joins by 'or' or 'either' across conditions."""

@@ -142,7 +142,9 @@ class Subject:
             item.dimension for item in self.draft.filters if item.dimension
         ]
         if len(tables) > 1 and measured:
-            tables = [name for name in tables if by_dimension(self.scope, measured[0], (name,))] or tables
+            found = {name: by_dimension(self.scope, measured[0], (name,)) for name in tables}
+            own = [name for name, measure in found.items() if measure is not None and measure[0].table == name]
+            tables = own or [name for name in tables if found[name] is not None] or tables
         stems = {stem(word) for word in self.draft.words if len(word) > 3 and not word.endswith("est")} - {"most"}
         if len(tables) > 1:
             tables = [

@@ -9,6 +9,7 @@ from longtable.app.offline.decompile import NotReadable, negate
 from longtable.app.offline.draft import Draft, Having
 from longtable.app.offline.joins import Step, path, plan, rivals
 from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, TO_COLUMNS, TO_WORDS, VERB_TABLES
+from longtable.app.offline.lexicon_events import same_event
 from longtable.app.offline.logic import (
     Agg,
     AnyOf,
@@ -123,6 +124,8 @@ class Subqueries(Superlatives):
             stems = {stem(word) for word in inner.words}
             named = [column for column in (home.columns if home else ()) if stems & {stem(word) for word in column.words}]
             named = [column for column in named if set(inner.words) & set(column.words)] or named
+            if not named and home is not None:
+                named = [each for each in home.columns if each.is_date and any(same_event(word, each.words) for word in inner.words)]
             if len(named) == 1:
                 return [self.none_of(named[0])]
             return [self.absent(query.base, self.child_by_verb(query.base, inner.words), [])]
