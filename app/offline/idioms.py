@@ -8,7 +8,7 @@ from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import UNTRUE, Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.idle_verbs import idle_verbs
-from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS
+from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS, UNITS
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.text import lemma, split_name
 
@@ -133,7 +133,9 @@ def _rates(chunks: list[Chunk], catalog: Catalog) -> None:
     adverbs = {word for table in catalog.tables.values() for column in table.columns for word in column.words} & set(_ADVERBS)
     for before, unit in itertools.pairwise(chunks):
         spoken = {each.word for each in chunks[: unit.order]} | {each.word for each in chunks[unit.order :]}
-        if before.is_op("each") and unit.kind == "unit" and spoken & _CHARGED and any(_ADVERBS[word] == unit.unit for word in adverbs):
+        priced = spoken & _CHARGED or any(each.arg.endswith((":price", ":pay")) for each in chunks)
+        timed = UNITS.get(lemma(unit.word), "") if unit.kind in ("unit", "mention") else ""
+        if before.is_op("each") and timed and priced and any(_ADVERBS[word] == timed for word in adverbs):
             before.kind, before.op, unit.kind, unit.unit, unit.hits = "filler", "", "filler", "", ()
     for place, each in enumerate(chunks):
         if each.kind != "number" or not rated:
@@ -150,8 +152,8 @@ def _rates(chunks: list[Chunk], catalog: Catalog) -> None:
         joiner, unit = chunks[step], chunks[step + 1]
         if (
             (joiner.word in ("a", "an") or joiner.is_op("each"))
-            and unit.kind == "unit"
-            and unit.unit in ("hour", "day", "month", "year", "week")
+            and (unit.kind == "unit" or (unit.kind == "mention" and " " not in unit.text))
+            and lemma(unit.word) in ("hour", "day", "month", "year", "week", "night", "head", "person", "kg", "km", "mile")
         ):
             joiner.kind, joiner.op = "filler", ""
             unit.kind, unit.unit, unit.hits = "filler", "", ()

@@ -13,6 +13,13 @@ IRREGULAR: Final[dict[str, str]] = {
     "analyses": "analysis", "diagnoses": "diagnosis", "taxes": "tax", "sizes": "size", "prizes": "prize", "houses": "house", "cases": "case",
     "expenses": "expense", "warehouses": "warehouse", "purchases": "purchase", "courses": "course", "nurses": "nurse", "databases": "database",
     "ids": "id", "id's": "id", "leaves": "leave", "feet": "foot", "criteria": "criterion", "shoes": "shoe", "tries": "try", "ties": "tie", "dies": "die", "less": "less",
+    "kilometre": "kilometer", "kilometres": "kilometer", "metre": "meter", "metres": "meter", "litre": "liter", "litres": "liter", "centimetres": "centimeter",
+    "colour": "color", "colours": "color", "centre": "center", "centres": "center", "licence": "license", "licences": "license", "programme": "program",
+    "programmes": "program", "theatre": "theater", "theatres": "theater", "cheque": "check", "cheques": "check", "tyre": "tire", "tyres": "tire", "catalogue": "catalog",
+    "organisation": "organization", "organisations": "organization", "organiser": "organizer", "jewellery": "jewelry", "harbour": "harbor", "harbours": "harbor",
+    "grey": "gray", "labour": "labor", "favourite": "favorite", "defence": "defense", "practise": "practice", "specialities": "specialty", "speciality": "specialty",
+    "fibre": "fiber", "storey": "story", "storeys": "story", "kerb": "curb", "aeroplane": "airplane", "enrolment": "enrollment", "enrolments": "enrollment",
+    "instalment": "installment", "flavour": "flavor", "flavours": "flavor", "neighbourhood": "neighborhood", "honours": "honor", "moulds": "mold",
     "countries": "country", "cookies": "cookie", "aliases": "alias", "messages": "message", "invoices": "invoice", "places": "place",
     "axes": "axis", "responses": "response", "licenses": "license", "exercises": "exercise", "diseases": "disease", "releases": "release",
     "phases": "phase", "bases": "base", "leases": "lease", "horses": "horse", "doses": "dose", "caches": "cache", "headaches": "headache",
@@ -47,7 +54,7 @@ _GROUPS: Final = """
     match game | player athlete | hospital clinic | visit appointment consultation admission | disease illness diagnosis condition ailment
     drug medicine medication | ward room | course class subject | enrolment enrollment registration | lesson lecture | college university school
     late delay | delay lateness | hire employ recruit | birth born | death die | route line | driver chauffeur | stock inventory
-    rating review | stay visit | language tongue | weight mass | height elevation altitude | velocity speed | income profit
+    rating review | stay visit | language tongue | weight mass payload | odometer mileage | height elevation altitude | velocity speed | income profit
     comment remark note | text content body | website url homepage | picture image photo | person individual people human | owner holder | animal pet
     tail registration | journey trip ride | ticket pass | concert performance | stadium arena venue | museum gallery | festival event
     origin source | destination target | kid child | discount rebate reduction | fine penalty | surgery operation procedure | publisher press | property listing estate | copy
@@ -199,6 +206,7 @@ FILLERS: Final = frozenset("""
     direct directed air aired supply supplied supplies supervise supervised head headed lead led reach reached score scored win won wins
     year's designed design designs developed develops created create creates hosted hosts composed composes organized organised featuring features featured playing carrying serving wrote painted paints filmed published introduced establish set borne presented displayed ther thier pls plz whats saved shown amongst owned following those's entries records details rows values items actually exactly's whatever currently there're
     become hear move moved stay stayed send sent travel traveled travelled bring brought keep kept offer offered offers
+    stationed parked housed docked moored deployed garaged berthed anchored headquartered shelved stocked
     belongs need needs needed ask asked know known think mean means thing things something anything anyone everyone each other
 """.split())  # fmt: skip
 
@@ -231,6 +239,7 @@ UNIT_WORDS: Final = frozenset("""
     mile miles km kilometer kilometers kilometre kilometres kg kilogram kilograms pound pounds lb lbs dollar dollars usd euro euros eur yuan rmb percent % people persons
     minute minutes second seconds hour hours day days foot feet meter meters metre metres year years old ton tons liter liters person point points time times
     hectare hectares acre acres tonne tonnes gram grams g litre litres kwh mw kw watt watts knot knots mph kmh cm mm inch inches yard yards
+    sqm sqft sqkm m2 m3 star stars knot litres mph rpm barrel barrels pint pints ounce ounces oz night nights week weeks month months hr hrs kilo kilos
     degree degrees page pages unit units $ bucks cent cents byte bytes word words
 """.split())  # fmt: skip
 GREETINGS: Final = frozenset("hello hi hey hallo greetings morning afternoon evening howdy".split())
@@ -266,4 +275,7 @@ PARTICIPLES: Final = frozenset(
 PAID: Final = frozenset(
     "payment sale donation fee fine expense deposit refund contribution salary bonus".split()
 )  # tables of money by their name
+MONEY_VERBS: Final = frozenset(
+    "paid pay billed bill charged charge claimed claim donated donate spent spend refunded refund invoiced invoice raised raise earned earn collected awarded".split()
+)
 EARNING: Final = frozenset(["earn", "earns", "earned", "earning"])

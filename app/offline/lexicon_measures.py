@@ -97,6 +97,20 @@ def _degrees() -> tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]], 
 
 ADJECTIVES, COMPARATIVES, SUPERLATIVES = _degrees()
 
+# A unit in a column's name says what it measures: floor_sqm is the floor area.
+UNITS_OF: Final[dict[str, frozenset[str]]] = {
+    noun: frozenset(units.split())
+    for nouns, units in (
+        ("area space size surface", "sqm sqft sqkm m2 ha hectare acre"), ("weight mass load payload", "kg gram g ton tonne lb lbs"),
+        ("distance mileage length odometer range", "km mile kilometer meter"), ("duration length time runtime", "min minute hour hr second sec day week ms"),
+        ("volume capacity", "liter ml m3 barrel gallon hl"), ("temperature", "celsius fahrenheit degree degc"), ("power output capacity", "kw mw hp watt"),
+        ("height width depth length", "cm mm meter foot ft"), ("speed", "kmh mph knot"), ("price cost fee amount value", "eur usd gbp euro dollar"),
+        ("percentage percent share", "pct percent"), ("energy", "kwh kcal"), ("noise", "db"), ("strength alcohol", "abv"), ("bitterness", "ibu"),
+    )
+    for noun in nouns.split()
+}  # fmt: skip
+UNIT_NAMES: Final = frozenset(unit for units in UNITS_OF.values() for unit in units)
+
 # 'the best paid', 'highest rated': a participle that names the measure, after a word of degree.
 MEASURED_BY: Final[dict[str, str]] = {
     "paid": "pay", "earning": "pay", "salaried": "pay", "remunerated": "pay", "rated": "quality", "scored": "quality", "scoring": "quality", "reviewed": "quality",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from longtable.app.offline.catalog import Catalog, Column, Table
+from longtable.app.offline.lexicon_measures import UNIT_NAMES, UNITS_OF
 from longtable.app.offline.text import abbreviates, lemma, likeness, split_name
 
 LEAST = 0.69  # below this a name is not meant
@@ -11,6 +12,7 @@ _LIGHT = {
     "of": 0.0, "the": 0.0, "data": 0.2, "list": 0.25, "info": 0.2, "detail": 0.3, "table": 0.0, "record": 0.2, "tbl": 0.0, "dim": 0.0,
     "fact": 0.0, "ref": 0.3, "master": 0.2, "is": 0.0, "number": 0.2, "num": 0.2, "no": 0.3, "count": 0.2, "total": 0.3, "id": 0.45,
     "code": 0.5, "name": 0.6, "by": 0.3, "value": 0.3, "in": 0.0, "m": 0.2, "has": 0.2, "date": 0.8,
+    **dict.fromkeys(UNIT_NAMES - {"time", "day", "week", "hour", "minute", "second"}, 0.3),
 }  # fmt: skip
 
 
@@ -59,7 +61,19 @@ def hits(words: tuple[str, ...], raw: str, catalog: Catalog) -> tuple[Hit, ...]:
                         own,
                     )
                 )
-    return tuple(sorted(found, key=lambda hit: -hit.score))
+    return tuple(sorted([*found, *_by_key(words, found, catalog)], key=lambda hit: (-hit.score, not hit.is_table)))
+
+
+def _by_key(words: tuple[str, ...], found: list[Hit], catalog: Catalog) -> list[Hit]:
+    """Let 'services' be the table whose key is a service code, where no table has that name."""
+    if len(words) != 1 or lemma(words[0]) in _KEY_WORDS or any(hit.is_table and hit.score >= 0.8 for hit in found):
+        return []
+    keys = [(hit, column) for hit in found if (column := catalog.column(hit.table, hit.column)) is not None and column.primary]
+    own = [hit for hit, column in keys if set(column.words[1:]) <= _KEY_WORDS and likeness(words[0], column.words[0]) >= 0.97]
+    return [Hit(own[0].table, "", own[0].score, 1)] if len(own) == 1 else []
+
+
+_KEY_WORDS = frozenset(["id", "code", "no", "number", "key", "nr"])
 
 
 def _table_score(words: tuple[str, ...], raw: str, table: Table) -> float:
@@ -118,10 +132,12 @@ def _aligned(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[str]
     """Match every word with a word of the name (or of its table); weigh what of the name stays unmatched."""
     left = list(range(len(name)))
     total = 0.0
-    own = 0
+    own = units = 0
     for word in words:
-        best = max(left, key=lambda index: likeness(word, name[index]), default=-1)
+        best = max(left, key=lambda index: max(likeness(word, name[index]), _as_unit(word, name[index])), default=-1)
         score = likeness(word, name[best]) if best >= 0 else 0.0
+        if best >= 0 and score < 0.75 and _as_unit(word, name[best]):
+            score, units = 0.9, units + 1
         table_score = max((likeness(word, other) for other in free), default=0.0)
         if score >= max(table_score - 0.05, 0.75):
             left.remove(best)
@@ -134,7 +150,13 @@ def _aligned(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[str]
     if own == 0:
         return 0.0
     rest = sum(0.0 if lemma(name[index]) in free else _LIGHT.get(lemma(name[index]), 1.0) for index in left)
+    if own == units and rest > 0.3:
+        return 0.0  # a weight is not the stock, though both are in kg
     return (total / len(words)) * (0.55 + 0.45 * own / (own + rest))
+
+
+def _as_unit(word: str, part: str) -> float:
+    return 0.9 if lemma(part) in UNITS_OF.get(lemma(word), ()) else 0.0
 
 
 def find_column(catalog: Catalog, hit: Hit) -> Column | None:

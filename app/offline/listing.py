@@ -4,6 +4,7 @@ from longtable.app.offline.catalog import Column, Table
 from longtable.app.offline.chunks import AGENT, Chunk
 from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, entity
 from longtable.app.offline.conditions import as_col
+from longtable.app.offline.lexicon_places import PLACES, SITES
 from longtable.app.offline.logic import (
     Col,
     Query,
@@ -48,8 +49,8 @@ class Listing(Measures):
             items.append(self.asked(base, dimension))
         if "when" in self.draft.words and not columns and (found := date_column(self.scope, "year", (base,), self.draft.words)):
             items = [*(as_col(each) for each in table.names), as_col(found[0])]
-        if "where" in self.draft.words and not columns and (places := _places(table)):
-            items = [*(as_col(each) for each in table.names), *map(as_col, places)]
+        if "where" in self.draft.words and not columns:
+            items = [*(as_col(each) for each in table.names), *self.places(table)]
         before = self.draft.words[max(0, columns[0].order - 3) : columns[0].order] if columns else ()
         if columns and (bool({"their", "its"} & set(before)) or self.shown_with(columns[0], base)):
             items = [*map(as_col, table.names), *items]
@@ -67,6 +68,22 @@ class Listing(Measures):
         )
         return Query(base, select=tuple(unique), order=order, limit=limit, distinct=distinct)
 
+    def places(self, table: Table) -> list[Scalar]:
+        """Return what tells where something is: its own place, or the shop, depot or branch it belongs to."""
+        own = _places(table)
+        if own and not {"work", "works", "worked", "working"} & set(self.draft.words):
+            return list(map(as_col, own))
+        homes = [other for link in self.catalog.links if link.many == table.name and (other := self.catalog.table(link.one)) is not None]
+        homes = [
+            other for other in dict.fromkeys(homes) if other.names and (_places(other) or SITES & {lemma(word) for word in other.words})
+        ]
+        if len(homes) != 1 and not own:
+            raise CannotRead("column", "where")
+        if len(homes) != 1:
+            return list(map(as_col, own))
+        self.need(homes[0].name)
+        return [*map(as_col, homes[0].names), *map(as_col, _places(homes[0]))]
+
     def identifies(self, item: Scalar) -> bool:
         if not isinstance(item, Col):
             return False
@@ -80,7 +97,7 @@ class Listing(Measures):
         return bool({"and", "their", "its", "corresponding", "respective"} & set(before))
 
     def shown_with(self, chunk: Chunk, base: str) -> bool:
-        """Say whether a column is to be shown beside the thing itself, named before it: 'the keepers with their wage', 'ingredients, with the stock'."""
+        """Say whether a column is to be shown beside the thing itself, named before it: 'the keepers with their wage'."""
         first = self.draft.targets[0]
         between = set(self.draft.words[first.order + 1 : chunk.order])
         return entity(first) == base and first.order < chunk.order and bool({"with", "and", ",", "plus"} & between)
@@ -133,6 +150,4 @@ def _best(chunk: Chunk, column: Column) -> float:
 
 
 def _places(table: Table) -> list[Column]:
-    return [
-        column for column in table.columns if {"city", "country", "location", "address", "place", "state", "region"} & set(column.words)
-    ]
+    return [column for column in table.columns if PLACES & set(column.words) and not column.is_number]

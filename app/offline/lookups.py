@@ -1,6 +1,9 @@
 """Say which words of a question may be values of the database, to be looked up before it is read."""
 
+import itertools
+
 from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.channels import channels
 from longtable.app.offline.cut import chunk
 from longtable.app.offline.lexicon import FILLERS, GENDERS, PREPOSITIONS
 from longtable.app.offline.states import is_state
@@ -14,6 +17,7 @@ DEMONYMS = {
     "portuguese": "portugal", "australian": "australia", "russian": "russia", "korean": "korea", "austrian": "austria",
     "swiss": "switzerland", "belgian": "belgium", "irish": "ireland", "greek": "greece", "turkish": "turkey", "argentine": "argentina",
 }  # fmt: skip
+_DENYING = frozenset(["no", "not", "nobody", "never", "none", "non", "un"])
 _STRONG = 0.9
 
 
@@ -43,6 +47,11 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
             texts.setdefault(token.word, 2.2)
     for start, end in _runs(tokens, loose):
         _add_run(texts, tokens[start:end])
+    for place in channels(tokens):
+        texts.setdefault(tokens[place].word, 1.8)
+    for before, token in itertools.pairwise(tokens):
+        if before.word in _DENYING and token.kind == "word" and (token.word not in FILLERS or token.word.endswith("ed")):
+            texts.setdefault(f"{before.word} {token.word}", 1.9)  # nobody home, no show: a value, maybe
     for token in tokens:
         if (
             (lemma(token.word) in GENDERS)

@@ -37,6 +37,8 @@ _UNITS: dict[str, Unit] = {
 MANY_COLUMNS = 15
 _PRICES = frozenset(["price", "cost", "fee", "rate", "salary", "wage", "amount"])
 _AMOUNTS = frozenset(["amount", "total", "value", "price", "cost", "paid", "payment", "principal", "sum"])
+_BILLS = frozenset(["bill", "invoice", "claim", "grant", "loan", "pledge"])
+_PARTS = frozenset(["paid", "tax", "vat", "discount", "tip", "deposit", "refund", "outstanding", "balance", "unpaid", "approved"])
 _TRADED = frozenset(["sold", "bought", "ordered", "purchased", "shipped", "delivered"])
 
 
@@ -120,7 +122,10 @@ class Measures(Subject):
                 for each in (home.columns if home else ())
                 if each.is_number and not each.is_id and _AMOUNTS & {lemma(word) for word in each.words}
             ]
-            paid = self.draft.money or (home is not None and PAID & {lemma(word) for word in home.words})
+            plain = [each for each in money if not _PARTS & {lemma(word) for word in each.words}]
+            money = plain or money
+            billed = {lemma(word) for word in home.words} if home is not None else set()
+            paid = self.draft.money or bool(billed & (PAID | _BILLS))
             if len(money) != 1 or not paid:
                 raise CannotRead("sum", chunk.text)
             self.need(table)

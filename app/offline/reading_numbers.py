@@ -10,6 +10,10 @@ from longtable.app.offline.reading import is_column, measurable, names_key, of_d
 from longtable.app.offline.reading_conditions import Conditions
 from longtable.app.offline.text import lemma, likeness, split_name
 
+_HAVING = frozenset(
+    "have has had with having contain own exactly in only got get gets received receive given gave scored earned rated awarded".split()  # noqa: SIM905
+)
+
 
 class Numbers(Conditions):
     """Rules for numbers."""
@@ -91,7 +95,8 @@ class Numbers(Conditions):
         if before is not None and not self.cs[before].used and measurable(self.cs[before]) and not self._elsewhere(condition, before):
             condition.mention = self._take(before)
             listed = before >= 2 and self.cs[before - 1].word == "and" and self.cs[before - 2].kind == "mention"
-            if listed and self.draft.listing:
+            asked = any(c.is_op("count", "agg", "percent", "howmuch", "sup", "most") for c in self.cs[:before])
+            if listed and not asked:
                 self.draft.targets.append(self.cs[before])  # it is to be shown too
         elif after is not None and adjacent and not (condition.dimension and self.cs[after].hits[0].is_table):
             condition.mention = self._take(after)
@@ -312,8 +317,4 @@ class Numbers(Conditions):
         )
 
     def _have_before(self, index: int) -> bool:
-        return any(
-            each.word in ("have", "has", "had", "with", "having", "contain", "own", "exactly", "in", "only")
-            for each in self.all
-            if self.cs[index].place - 3 <= each.place < self.cs[index].place
-        )
+        return any(each.word in _HAVING for each in self.all if self.cs[index].place - 3 <= each.place < self.cs[index].place)

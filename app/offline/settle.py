@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.chunks import PRODUCT, Chunk
-from longtable.app.offline.columns import CannotRead, entity, priced_quantity
+from longtable.app.offline.columns import CannotRead, choose, entity, priced_quantity
 from longtable.app.offline.conditions import as_col
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import plan
 from longtable.app.offline.kin import kin
-from longtable.app.offline.lexicon import PAID, REVENUE, VERB_TABLES
+from longtable.app.offline.lexicon import MONEY_VERBS, PAID, REVENUE, VERB_TABLES
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
     Agg,
@@ -82,18 +82,25 @@ class Settler(Subqueries):
         shown = any(entity(chunk) for chunk in self.draft.targets) or {"their", "its"} & set(self.draft.words)
         if not self.draft.groups and shown:
             found = []  # the clients and their income: shown, not added up
-        found += [chunk for chunk in self.draft.targets if chunk.text.lower().startswith("total ") and self.is_paid(chunk)]
+        found += [chunk for chunk in self.draft.targets if chunk not in found and self.is_total(chunk)]
         if found and not self.draft.computes and not self.draft.sups:
             self.draft.aggs.append(("sum", found[0]))
             self.draft.targets = [chunk for chunk in self.draft.targets if chunk is not found[0]]
 
-    def is_paid(self, chunk: Chunk) -> bool:
-        """'the total payments of each student': money by its name, though the column is called amount."""
-        return bool(chunk.hits) and chunk.hits[0].numeric and bool(PAID & {lemma(word) for word in chunk.text.lower().split()})
+    def is_total(self, chunk: Chunk) -> bool:
+        """'the total payments of each student', 'total order amount by method': a sum, unless what has it is listed."""
+        words = {lemma(word) for word in chunk.text.lower().split()}
+        if not chunk.hits or not chunk.hits[0].numeric or "total" not in words:
+            return False
+        listed = [entity(each) for each in self.draft.targets if each is not chunk]
+        return bool(PAID & words) or not any(name == chunk.hits[0].table for name in listed)
 
     def spending(self) -> None:
         """'how much did Ana spend on orders': the one sum of money of the tables named; a column asked for is enough of an answer."""
         self.draft.spent = False
+        if all(func == "sum" and (chunk is None or entity(chunk)) for func, chunk in self.draft.aggs) and (found := self.paid_column()):
+            self.draft.aggs = [("sum", found)]
+            return
         if self.draft.aggs or self.draft.sups or any(not entity(chunk) for chunk in self.draft.targets):
             return
         for name in (*self.scope.anchors, *self.paid_into()):
@@ -106,6 +113,16 @@ class Settler(Subqueries):
                 self.draft.aggs.append(("sum", Chunk("mention", column.name, arg=PRODUCT if pair else "", hits=(hit,))))
                 return
         raise CannotRead("measure", "how much")
+
+    def paid_column(self) -> Chunk | None:
+        """Return the one amount that the verb names: 'how much have we paid on claims' of an amount paid."""
+        verbs = {stem(word) for word in self.draft.words if word in MONEY_VERBS}
+        for name in self.scope.anchors:
+            table = self.catalog.table(name)
+            found = [each for each in (_sums(table) if table is not None else []) if verbs & set(map(stem, each.words))]
+            if len(found) == 1:
+                return Chunk("mention", found[0].name, hits=(Hit(name, found[0].name, 1.0, numeric=True),))
+        return None
 
     def paid_into(self) -> list[str]:
         """Return the tables that record what the verb speaks of: 'how much has Ana paid'."""
@@ -141,6 +158,8 @@ class Settler(Subqueries):
             if not first.is_number and not first.primary and not first.is_date:
                 draft.groups, draft.targets = subjects[:1], [chunk for chunk in draft.targets if chunk is not subjects[0]]
                 return self.grouped(base, [Agg("count")])
+        if not draft.computes and not draft.sups and not draft.groups:
+            self.added_up()
         if not draft.computes and not draft.sups and (measured := [sorting for sorting in draft.sorts if sorting.func]):
             return self.ranked_by(base, measured[0])
         if draft.percent and not draft.groups:
@@ -200,6 +219,23 @@ class Settler(Subqueries):
             query = replace(query, select=tuple(map(as_col, home.columns)))
         result = replace(query, joins=all_joins, where=(*query.where, *conds, *self.present(query)))
         return self.without_repeats(result, fans)
+
+    def added_up(self) -> None:
+        """'top 5 customers by total charge': an amount of the many rows of each is added up before it ranks them."""
+        subject = next((chunk for chunk in self.draft.targets if chunk.hits), None)
+        for sorting in self.draft.sorts[:1]:
+            if subject is None or sorting.chunk is None or sorting.func or not sorting.chunk.hits or entity(sorting.chunk):
+                continue
+            column = choose(self.scope, sorting.chunk, lambda column: column.is_number and not column.is_id)
+            if column is None:
+                continue
+            table = entity(subject)
+            total = "total" in sorting.chunk.text.lower().split()
+            ranked = self.draft.limit is not None or total
+            if (table and table != column.table and ranked and self.fans(table, column.table)) or (
+                not table and total and (kind := self.column(subject)).table == column.table and not kind.primary
+            ):
+                sorting.func = "sum"
 
     def known(self, chunk: Chunk, base: str) -> list[Cond]:
         """'allergens that appear on 4 ingredients': what is missing is no allergen."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.channels import channels
 from longtable.app.offline.chunks import STATE, Chunk, Match, Values
 from longtable.app.offline.lexicon import (
     FILLERS,
@@ -36,7 +37,10 @@ class Span:
 
 def all_spans(tokens: list[Token], catalog: Catalog, values: Values) -> list[Span]:
     """Return every span of a question, heaviest first."""
-    spans = [*_ops(tokens), *_mentions(tokens, catalog), *_values(tokens, values), *_states(tokens, catalog, values), *_singles(tokens)]
+    mentions = _mentions(tokens, catalog)
+    things = {span.start for span in mentions if span.chunk.hits[0].is_table}
+    ways = [place for place in channels(tokens) if place not in things]
+    spans = [*_ops(tokens), *mentions, *_values(tokens, values, ways), *_states(tokens, catalog, values), *_singles(tokens)]
     return sorted(spans, key=lambda span: (-span.weight, span.start))
 
 
@@ -191,7 +195,7 @@ def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) 
     )
 
 
-def _values(tokens: list[Token], values: Values) -> list[Span]:
+def _values(tokens: list[Token], values: Values, ways: list[int]) -> list[Span]:
     found: list[Span] = []
     for start in range(len(tokens)):
         for end in range(start + 1, min(start + 9, len(tokens)) + 1):
@@ -211,6 +215,8 @@ def _values(tokens: list[Token], values: Values) -> list[Span]:
             )
             if end - start == 1 and part[0].text.isupper() and exact and len(part[0].text) >= 2:
                 weight += 2
+            if exact and end - 1 in ways:
+                weight += 4  # by phone: the way, not the number
             found.append(Span(start, end, weight, Chunk("value", text_of(part), part[-1].word, matches=matches, quoted=quoted, name=name)))
     return found
 
