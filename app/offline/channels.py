@@ -16,9 +16,8 @@ def channels(tokens: list[Token]) -> list[int]:
         while before >= 0 and tokens[before].word in ("the", "a", "an", "our"):
             before -= 1
         left = tokens[before].word if before >= 0 else ""
-        joined = left in ("or", "and", "nor") and (
-            before - 1 in found or any(each.word in _BY for each in tokens[max(0, before - 3) : before])
-        )
+        near = tokens[max(0, before - 3) : max(0, before)]
+        joined = left in ("or", "and", "nor") and (before - 1 in found or any(each.word in _BY for each in near))
         if left in _BY or joined:
             found.append(place)
     return found

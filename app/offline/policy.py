@@ -18,7 +18,7 @@ from longtable.app.offline.lookups import value_texts
 from longtable.app.offline.recall import asked, best_match, content_words, recall
 from longtable.app.offline.smalltalk import asked_place, described_name, is_rule, kind_of
 from longtable.app.offline.text import stem
-from longtable.app.offline.understand import chinese_names, draft_again, tokens_of, understand
+from longtable.app.offline.understand import draft_again, tokens_of, understand
 from longtable.app.offline.view import ToolResult, View, catalog_in, last_sql, values_in
 from longtable.app.offline.withheld import withheld_text
 from longtable.app.offline.wording import word_result
@@ -140,7 +140,7 @@ def _search_words(question: str) -> list[str]:
 
 
 def _describe(view: View, catalog: Catalog, name: str, language: str) -> Decision:
-    tokens = tokens_of(name, chinese_names(catalog, {}))
+    tokens = tokens_of(name, catalog)
     mention = next((each for each in chunk(tokens, catalog, {}) if each.kind == "mention" and entity(each)), None)
     if mention is None:
         if (more := _search(view, catalog)) is not None:
@@ -156,7 +156,7 @@ def _relevant(view: View, catalog: Catalog, values: Values) -> list[str]:
     """Return the tables worth describing, those the question names first, then those near them."""
     plain = [table for table in catalog.tables.values() if table.kind == "table"]
     chosen = [table.name for table in plain] if len(plain) <= _DESCRIBE_ALL else []
-    tokens = tokens_of(view.now.question, chinese_names(catalog, values))
+    tokens = tokens_of(view.now.question, catalog, values)
     for each in chunk(tokens, catalog, values):
         best = each.best
         hits = [hit for hit in each.hits if hit.score >= best - 0.06][:4]
@@ -205,7 +205,7 @@ def _neighbours(catalog: Catalog, names: list[str]) -> list[str]:
 
 
 def _lookups(view: View, catalog: Catalog, values: Values) -> tuple[Call, ...]:
-    tokens = tokens_of(view.now.question, chinese_names(catalog, values))
+    tokens = tokens_of(view.now.question, catalog, values)
     asked: dict[str, int] = {}
     for result in view.now.of("find_values"):
         asked[str(result.args.get("text", "")).lower()] = asked.get(str(result.args.get("text", "")).lower(), 0) + 1
@@ -285,7 +285,7 @@ def _again(view: View, catalog: Catalog, values: Values) -> Query:
     query = read_sql(earlier[place][1], catalog.dialect) if place is not None else None
     if query is None:
         raise CannotRead("recall")
-    return follow(query, draft_again(tokens_of(change or question, chinese_names(catalog, values)), catalog, values), catalog)
+    return follow(query, draft_again(tokens_of(change or question, catalog, values), catalog, values), catalog)
 
 
 def _finished(view: View, language: str) -> Decision | None:

@@ -1,7 +1,5 @@
 """Turn a question, in the company of the catalogue, found values and the query before, into one query."""
 
-from collections.abc import Iterable
-
 from longtable.app.offline.audit import audit
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chinese import translate
@@ -27,11 +25,14 @@ _OPENERS = {
 }  # fmt: skip
 
 
-def tokens_of(question: str, names: Iterable[str] = ()) -> list[Token]:
-    """Return the tokens of a question in English or Chinese."""
-    if is_chinese(question):
-        return translate(question, names)
-    return tokenize(plainly(question))
+def tokens_of(question: str, catalog: Catalog | None = None, values: Values | None = None) -> list[Token]:
+    """Return the tokens of a question in English or Chinese; the schema chooses among words that a Chinese one may stand for."""
+    if not is_chinese(question):
+        return tokenize(plainly(question))
+    if catalog is None:
+        return translate(question, ())
+    schema = (words for table in catalog.tables.values() for words in (table.words, *(column.words for column in table.columns)))
+    return translate(question, chinese_names(catalog, values or {}), schema)
 
 
 def chinese_names(catalog: Catalog, values: Values) -> list[str]:
@@ -63,7 +64,7 @@ def understand(question: str, catalog: Catalog, values: Values, previous: Query 
     `previous` is the query before it: a question that leans on it edits it. `lost` says that the question before was declined, so
     that nothing may lean on it.
     """
-    tokens = tokens_of(question, chinese_names(catalog, values))
+    tokens = tokens_of(question, catalog, values)
     draft = draft_again(tokens, catalog, values)
     leaning = leans(tokens, draft)
     if is_yes_or_no(draft):
