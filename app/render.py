@@ -162,7 +162,8 @@ def gauge(usage: ContextUsage, language: Language) -> Text:
 
 def _parts(usage: ContextUsage) -> list[tuple[str, int]]:
     parts = usage["parts"]
-    return [("system", parts["system"]), ("tools", parts["tools"]), ("memory", parts["memory"]), ("messages", parts["messages"])]
+    passed = [("passed", parts["passed"])] if "passed" in parts else []
+    return [("system", parts["system"]), ("tools", parts["tools"]), ("memory", parts["memory"]), ("messages", parts["messages"]), *passed]
 
 
 def compressed(event: ContextCompressed, language: Language) -> Text:

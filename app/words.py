@@ -34,6 +34,7 @@ WORDS: dict[str, dict[str, str]] = {
     "tools": {"en": "tools", "zh": "工具"},
     "memory": {"en": "memory", "zh": "记忆"},
     "messages": {"en": "messages", "zh": "消息"},
+    "passed": {"en": "passed on", "zh": "附带资料"},
     "estimated": {"en": "estimated", "zh": "估计"},
     "compacted": {
         "en": "compacted {before} -> {after} tokens ({count} messages, {how})",

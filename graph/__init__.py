@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from longtable.memory.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
     from longtable.tools.cost import CostThresholds as CostThresholds
+    from longtable.nodes.passing import ContextProvider as ContextProvider
     from longtable.tools.database import Database as Database
     from longtable.tools.results import ResultStore as ResultStore
 
@@ -37,6 +38,7 @@ _HOMES = {
     "CompactionPolicy": "longtable.memory.policy",
     "ConfigError": "longtable.graph.errors",
     "Context": "longtable.graph.context",
+    "ContextProvider": "longtable.nodes.passing",
     "Conversation": "longtable.graph.threads",
     "CostThresholds": "longtable.tools.cost",
     "Database": "longtable.tools.database",

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime, get_runtime
 
-from longtable.graph.briefing import briefing
+from longtable.graph.briefing import briefing, model_name
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError
 from longtable.graph.state import Input, Output, State
@@ -21,11 +21,13 @@ from longtable.memory.rolling import Rolling
 from longtable.memory.topic_strategy import Topics
 from longtable.nodes.approve import Approve, Gate
 from longtable.nodes.audit import Audit
+from longtable.nodes.calling import Answerer
 from longtable.nodes.compact import Compact
 from longtable.nodes.estimate import Estimate
 from longtable.nodes.folding import Folding
 from longtable.nodes.held_back import HeldBack
 from longtable.nodes.ingest import Ingest
+from longtable.nodes.passing import ContextProvider, Passing
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.providers import with_usage
 from longtable.nodes.recall import KEPT_INDEXES, Indexes
@@ -62,6 +64,8 @@ def build_graph(
     strategies: Sequence[Strategy] = (),
     recall: bool = True,
     results: "ResultStore | None" = None,
+    fallbacks: Sequence[BaseChatModel] = (),
+    context_providers: Sequence[ContextProvider] = (),
     summary_seconds: float = 120.0,
     cost: CostThresholds | None = None,
     clock: Callable[[], datetime] = _now,
@@ -74,6 +78,8 @@ def build_graph(
     writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
     `results` keeps every whole result under a handle that the model is told, for `fetch_result` and `Conversation.result`;
     with the extra `charts` also for `show_chart`. `cost` says which queries are costly, for `Context.approve_sql`.
+    `fallbacks` answer in their order where the model before them fails before its answer begins. `context_providers` give
+    material that goes with the calls of one turn and is not kept.
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that cannot bind
     tools answers without them. `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up when a
     run starts: `Context.model_limit` may still set it.
@@ -96,14 +102,18 @@ def build_graph(
         raise ConfigError(
             f"the policy asks for strategy {policy.strategy!r}, known are {', '.join(sorted({*known, WINDOW}))}: add it to strategies"
         )
-    bound, tooled = _with_tools(with_reasoning_kept(with_usage(model)), toolset)
+    bound, tooled = _with_tools(_prepared(model), toolset)
     marker = recall and not tooled
+    line = [(model, bound), *((each, _with_tools(_prepared(each), toolset if tooled else [])[0]) for each in fallbacks)]
+    answerers = [Answerer(model_name(each), HeldBack(inner=run) if marker else run, _prepared(each)) for each, run in line]
+    if len({provider.name for provider in context_providers}) != len(context_providers):
+        raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
     brief = briefing(model, summarizer, database, toolset if tooled else [], policy, marker=marker)
     folding = Folding(summarizer, known, clock, summary_seconds)
     compact, prepare = Compact(folding), Prepare(folding)
-    respond = Respond(HeldBack(inner=bound) if marker else bound, clock, indexes)
     gate = Gate(database, cost or CostThresholds()) if database else None
     run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.reads if database else None), results, gate)
+    respond = Respond(answerers, clock, indexes, Passing(tuple(context_providers)))
 
     return _wired(
         output_schema,
@@ -148,6 +158,11 @@ def _either(call: Callable[..., Update], acall: Callable[..., Awaitable[Update]]
 
 def _runtime() -> Runtime[Context]:
     return get_runtime(Context)
+
+
+def _prepared(model: BaseChatModel) -> BaseChatModel:
+    """Return the model as one that reports usage and keeps reasoning."""
+    return with_reasoning_kept(with_usage(model))
 
 
 def _with_tools(model: BaseChatModel, tools: Sequence[BaseTool]) -> tuple[Runnable[LanguageModelInput, BaseMessage], bool]:

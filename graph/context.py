@@ -19,6 +19,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "max_model_calls": (1, 1_000),
     "max_overflow_retries": (0, 100),
     "max_message_chars": (1, 100_000_000),
+    "max_retries": (0, 20),
     "max_request_messages": (1, 1_000_000),
     "max_request_chars": (1, 1_000_000_000),
     "max_request_bytes": (1, 10_000_000_000),
@@ -27,6 +28,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
 """Least and most of each whole number. The most is far beyond use: a checkpoint takes no integer past 64 bits, LangGraph 10,007 steps."""
 
 APPROVE_SQL = ("never", "costly", "always")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 MOST_OWNER = 200
 OWNER_RULE = f"1 to {MOST_OWNER} printable characters without blanks at the ends"
 
@@ -68,7 +70,12 @@ class Context:
     owner: str | None = _setting(
         None, "Whose thread it is. A thread another owner opened is not found; one opened without an owner is open to all."
     )
-
+    temperature: float | None = _setting(None, "Sampling temperature of the model, 0 to 2. Empty: as the model was made.")
+    reasoning_effort: str | None = _setting(None, "How hard a reasoning model thinks: none, minimal, low, medium, high, xhigh or max.")
+    thinking: bool | None = _setting(None, "Whether a model that can do both thinks before it answers. Empty: as the model was made.")
+    thinking_budget: int | None = _setting(None, "Tokens a model may think, where its server takes a budget.")
+    request_timeout: float | None = _setting(None, "Seconds one model call may wait for its server. Empty: as the model was made.")
+    max_retries: int = _setting(0, "Further tries of a model call that failed before its answer began, beside those of its client.")
     channel: str | None = _setting(None, "Where the message came from, kept in its metadata: 'web', 'chat', a bot's name.")
 
     def __post_init__(self) -> None:
@@ -88,12 +95,25 @@ class Context:
             raise ConfigError(f"Context.privacy must be 'off' or 'types', found {_shown(self.privacy)}")
         if self.owner is not None and not is_owner(self.owner):
             raise ConfigError(f"Context.owner must be None or {OWNER_RULE}, found {_shown(self.owner)}")
+        self._check_model_settings()
         if self.channel is not None and not is_owner(self.channel):
             raise ConfigError(f"Context.channel must be None or {OWNER_RULE}, found {_shown(self.channel)}")
         for name in ("system_prompt", "memory_prompt"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and value.strip()):
                 raise ConfigError(f"Context.{name} must be text that is not blank, or None, found {value!r}")
+
+    def _check_model_settings(self) -> None:
+        if self.reasoning_effort not in (None, *EFFORTS):
+            found = _shown(self.reasoning_effort)
+            raise ConfigError(f"Context.reasoning_effort must be None or one of {', '.join(EFFORTS)}, found {found}")
+        if self.thinking not in (None, True, False):
+            raise ConfigError(f"Context.thinking must be True, False or None, found {_shown(self.thinking)}")
+        for name, least, most in (("temperature", 0, 2), ("thinking_budget", 1, 10_000_000), ("request_timeout", 0.001, 86_400)):
+            value = getattr(self, name)
+            kinds = (int,) if name == "thinking_budget" else (int, float)
+            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool) or not least <= value <= most):
+                raise ConfigError(f"Context.{name} must be None or a number from {least:,} to {most:,}, found {_shown(value)}")
 
     def replace(self, **changes: Any) -> "Context":
         """Return a copy with these fields changed, checked anew."""

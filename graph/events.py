@@ -15,6 +15,8 @@ class UsageParts(TypedDict):
     tools: int
     memory: int
     messages: int
+    passed: NotRequired[int]
+    """What context providers added to this call alone; there where they added anything."""
 
 
 class ContextUsage(TypedDict):
@@ -64,6 +66,43 @@ class ContextCompactionSkipped(TypedDict):
 
     type: Literal["context_compaction_skipped"]
     reasons: list[Reason]
+
+
+class PassedMaterial(TypedDict):
+    """What one context provider added to a call. `tokens` with what stands around it; `ms`: what the provider took."""
+
+    source: str
+    tokens: int
+    ms: int
+    shortened: bool
+
+
+class ContextPassed(TypedDict):
+    """Context providers were asked for a call, the `call`th of its turn. `left_out`: those that failed, were slow, or had no room."""
+
+    type: Literal["context_passed"]
+    call: int
+    passed: list[PassedMaterial]
+    left_out: list[Reason]
+
+
+class ModelRetry(TypedDict):
+    """A model did not answer and is asked again after `wait_s` seconds. `code`: of the error."""
+
+    type: Literal["model_retry"]
+    model: str
+    attempt: int
+    wait_s: float
+    code: str
+
+
+class ModelFallback(TypedDict):
+    """A model did not answer, and the next in line is asked."""
+
+    type: Literal["model_fallback"]
+    model: str
+    fallback: str
+    code: str
 
 
 class MessagesRetired(TypedDict):
@@ -221,6 +260,9 @@ Event = (
     ContextUsage
     | ContextCompressed
     | ContextCompactionSkipped
+    | ContextPassed
+    | ModelRetry
+    | ModelFallback
     | MessagesRetired
     | Recall
     | ToolStarted

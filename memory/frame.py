@@ -97,7 +97,9 @@ class Parts:
     tools: int
     memory: int
     messages: int
+    passed: int = 0
+    """Material of context providers, in this call alone."""
 
     @property
     def total(self) -> int:
-        return self.system + self.tools + self.memory + self.messages
+        return self.system + self.tools + self.memory + self.messages + self.passed

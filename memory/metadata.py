@@ -43,6 +43,8 @@ class MessageMetadata:
     channel: str
     model: str
     provider: str
+    instead_of: str
+    """The model that was to answer, where a fallback did."""
     usage: Reported | None
     reasoning: str
     """The model's reasoning, apart from the content."""
@@ -63,7 +65,7 @@ def metadata_of(message: BaseMessage) -> MessageMetadata:
     return MessageMetadata(
         kind=kind_of(message),
         turn=turn_number(message),
-        **{name: _text(marks.get(name)) for name in ("time", "run", "owner", "channel", "notice")},
+        **{name: _text(marks.get(name)) for name in ("time", "run", "owner", "channel", "notice", "instead_of")},
         model=(model_told(message) if isinstance(message, AIMessage) else "") or _text(marks.get("model")),
         provider=_text(message.response_metadata.get("model_provider")),
         usage=Reported(**tokens) if tokens else None,

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.types import StreamWriter
 
 from longtable.graph.errors import ProviderUnavailableError
+from longtable.memory.passed import Material, PassedPart, with_passed
 from longtable.memory.rounds import all_calls
 from longtable.memory.view import Layout, View, build_view
 from longtable.nodes.held_back import NEED_CONTEXT, Held, needed_context
@@ -31,10 +32,15 @@ class Asking:
     tries: int = 0
     recalls: int = 0
     blocks: list[str] = field(default_factory=list)
+    materials: Sequence[Material] = ()
+    """What goes with this call and is not kept."""
+    passed: list[PassedPart] = field(default_factory=list)
 
     def view(self) -> View:
         """Return the next request."""
-        return build_view(replace(self.layout, recalled="\n".join(self.blocks)) if self.blocks else self.layout)
+        view = build_view(replace(self.layout, recalled="\n".join(self.blocks)) if self.blocks else self.layout)
+        view, self.passed = with_passed(view, self.materials, self.layout.frame)
+        return view
 
     def take(self, answer: BaseMessage, held: Sequence[Held]) -> BaseMessage | None:
         """Return the answer to keep, None to ask again. Searches the store: call it off the event loop.

@@ -8,7 +8,7 @@ from langgraph.runtime import Runtime
 from longtable.graph.context import Context
 from longtable.graph.events import ContextUsage, UsageParts
 from longtable.graph.state import State, layout_of, turn_of
-from longtable.memory.frame import Frame
+from longtable.memory.frame import Frame, Parts
 from longtable.memory.plan import plan_fold
 from longtable.memory.view import View, build_view
 
@@ -49,8 +49,15 @@ def usage_event(view: View, frame: Frame) -> ContextUsage:
         limit=frame.limit,
         fraction=round(calibrated / frame.limit, 4),
         threshold=frame.policy.threshold,
-        parts=UsageParts(system=parts.system, tools=parts.tools, memory=parts.memory, messages=parts.messages),
+        parts=_told(parts),
         shrunk=view.shrunk,
         left_out=view.left_out,
         estimated=frame.counter.estimated,
     )
+
+
+def _told(parts: Parts) -> UsageParts:
+    told = UsageParts(system=parts.system, tools=parts.tools, memory=parts.memory, messages=parts.messages)
+    if parts.passed:
+        told["passed"] = parts.passed
+    return told

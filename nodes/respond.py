@@ -3,12 +3,11 @@
 import asyncio
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import Runnable
 from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
@@ -17,11 +16,15 @@ from longtable.graph.state import State, calibration_of, layout_of, thread_of, t
 from longtable.memory.calibration import Calibration
 from longtable.memory.reasoning import MARK, told_reasoning, without_reasoning
 from longtable.memory.rounds import all_calls
+from longtable.memory.spent import model_told
 from longtable.memory.stamps import unmarked
 from longtable.memory.view import View
 from longtable.nodes.asking import Asking, is_empty
+from longtable.nodes.calling import Answerer, Caller
+from longtable.nodes.estimate import usage_event
 from longtable.nodes.held_back import held_answers
 from longtable.nodes.ingest import stamp
+from longtable.nodes.passing import Given, Passing, passed_event
 from longtable.nodes.providers import learned_limit, provider_error
 from longtable.nodes.recall import Indexes, originals_of
 
@@ -32,46 +35,71 @@ Update = dict[str, Any]
 class Respond:
     """The node. A provider's overflow goes back to the counting, under more pressure; other failures raise typed errors."""
 
-    model: Runnable[Any, BaseMessage]
+    line: Sequence[Answerer]
+    """The model, then its fallbacks."""
     clock: Callable[[], datetime]
     indexes: Indexes
+    passing: Passing = field(default_factory=Passing)
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        asking = self._asking(state, runtime)
-        view = asking.view()
+        asking, caller = self._asking(state, runtime), self._caller(runtime)
+        view, usage = self._begun(asking, self.passing.given(state, runtime), state, runtime)
         try:
             with held_answers() as held:
-                while (answer := asking.take(self.model.invoke(view.messages), held)) is None:
+                while (answer := asking.take(caller.call(view.messages), held)) is None:
                     view = asking.view()
         except Exception as error:
-            return _failed(error, state, runtime.context or Context(), view)
-        return self._answered(answer, state, asking, view)
+            return {**usage, **_failed(error, state, caller, view)}
+        return {**usage, **self._answered(answer, state, asking, caller, view)}
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Do the same without blocking the event loop."""
-        asking = await asyncio.to_thread(self._asking, state, runtime)
-        view = await asyncio.to_thread(asking.view)
+        asking, caller = await asyncio.to_thread(self._asking, state, runtime), self._caller(runtime)
+        given = await self.passing.agiven(state, runtime)
+        view, usage = await asyncio.to_thread(self._begun, asking, given, state, runtime)
         try:
             with held_answers() as held:
-                while (answer := await asyncio.to_thread(asking.take, await self.model.ainvoke(view.messages), held)) is None:
+                while (answer := await asyncio.to_thread(asking.take, await caller.acall(view.messages), held)) is None:
                     view = await asyncio.to_thread(asking.view)
         except Exception as error:
-            return _failed(error, state, runtime.context or Context(), view)
-        return self._answered(answer, state, asking, view)
+            return {**usage, **_failed(error, state, caller, view)}
+        return {**usage, **self._answered(answer, state, asking, caller, view)}
 
     def _asking(self, state: State, runtime: Runtime[Context]) -> Asking:
         layout = layout_of(state, runtime.context or Context())
         return Asking(layout, originals_of(layout, runtime, self.indexes), runtime.stream_writer)
 
-    def _answered(self, answer: BaseMessage, state: State, asking: Asking, view: View) -> Update:
+    def _caller(self, runtime: Runtime[Context]) -> Caller:
+        return Caller(self.line, runtime.context or Context(), runtime.stream_writer)
+
+    def _begun(self, asking: Asking, given: Given, state: State, runtime: Runtime[Context]) -> tuple[View, Update]:
+        """Return the first request, and the usage it has where material came with it; tell of both."""
+        asking.materials = given.materials
+        view = asking.view()
+        if given.materials or given.failures:
+            runtime.stream_writer(passed_event(turn_of(state).get("calls", 0) + 1, asking.passed, given.failures))
+        if not view.parts.passed:
+            return view, {}
+        usage = usage_event(view, asking.layout.frame)
+        runtime.stream_writer(usage)
+        return view, {"usage": {**(state.get("usage") or {}), **{key: value for key, value in usage.items() if key != "type"}}}
+
+    def _answered(self, answer: BaseMessage, state: State, asking: Asking, caller: Caller, view: View) -> Update:
         turn = turn_of(state)
         status = _status(answer)
         calls, recalls = turn.get("calls", 0) + asking.tries, turn.get("recalls", 0) + asking.recalls
         update: Update = {"turn": {**turn, "calls": calls, "recalls": recalls, "status": status}}
         reported = answer.usage_metadata if isinstance(answer, AIMessage) else None
-        update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
+        if not caller.answered:  # what a fallback reports says nothing of the model that limit and tokens are counted for
+            update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
         if not is_empty(answer):
             marks: Update = {MARK: reasoning} if (reasoning := told_reasoning(answer)) else {}
+            if caller.name and not (isinstance(answer, AIMessage) and model_told(answer)):
+                marks["model"] = caller.name
+            if caller.answered:
+                marks["instead_of"] = caller.line[0].name
+            if passed := [{"source": part.source, "tokens": part.tokens, "ms": part.ms} for part in asking.passed if part.tokens]:
+                marks["passed"] = passed
             if not reported:  # nothing else tells later what the call took
                 marks["sent"] = view.parts.total
             stamped = stamp(without_reasoning(unmarked(answer)), turn=turn, time=self.clock().isoformat(timespec="seconds"), **marks)
@@ -89,18 +117,18 @@ def _status(answer: BaseMessage) -> str:
     return "cut_off" if cut else "running"
 
 
-def _failed(error: Exception, state: State, context: Context, view: View) -> Update:
+def _failed(error: Exception, state: State, caller: Caller, view: View) -> Update:
     known = provider_error(error)
     if known is None:
         raise error
     if not isinstance(known, ModelContextOverflowError):
         raise known from error
     turn = turn_of(state)
-    if turn.get("overflows", 0) >= context.max_overflow_retries:
+    if turn.get("overflows", 0) >= caller.context.max_overflow_retries:
         raise ModelContextOverflowError(f"{known} ({_too_big(view)})") from error
     changes = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "breaker": None}
     calibration = calibration_of(state)
-    if (limit := learned_limit(error)) is not None:
+    if (limit := learned_limit(error)) is not None and not caller.answered:
         calibration = replace(calibration, limit=limit)
     return {"turn": {**turn, **changes, "status": "overflow"}, **_learned(calibration, state)}
 

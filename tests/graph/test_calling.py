@@ -1,0 +1,162 @@
+"""One model call over real HTTP: the run's settings in the request, further tries, fallbacks, and who answered."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from longtable.graph import Context, Conversation, build_graph, metadata_of
+from longtable.graph.errors import ConfigError, ProviderAuthError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
+from tests.support.model_server import ModelServer, Reply, open_model_server, rate_limited, say, server_error, unauthorized
+from tests.support.models import script
+
+CONTEXT = Context(model_limit=16_000)
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with open_model_server() as running:
+        yield running
+
+
+@pytest.fixture
+def other() -> Iterator[ModelServer]:
+    with open_model_server() as running:
+        yield running
+
+
+def talk(model: Any, context: Context = CONTEXT, **settings: Any) -> Conversation:
+    return Conversation(build_graph(model=model, **settings).compile(checkpointer=InMemorySaver()), "t", context=context)
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "sent"),
+    [
+        ("gpt-4o-mini", {}, {}),
+        ("gpt-4o-mini", {"temperature": 0.2}, {"temperature": 0.2}),
+        ("gpt-5", {"reasoning_effort": "low"}, {"reasoning_effort": "low"}),
+        ("gpt-5", {"thinking": False}, {"reasoning_effort": "none"}),
+        ("qwen3-32b", {"thinking": False}, {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}),
+        (
+            "qwen3-32b",
+            {"thinking_budget": 900},
+            {"chat_template_kwargs": {"enable_thinking": True, "thinking": True}, "thinking_budget": 900},
+        ),
+    ],
+)
+def test_settings_of_a_run_stand_in_the_request(server: ModelServer, model: str, settings: dict[str, Any], sent: dict[str, Any]) -> None:
+    server.script(say("Hello."))
+    talk(server.chat_model(model), CONTEXT.replace(**settings)).ask("Hi")
+    names = {"temperature", "reasoning_effort", "thinking", "thinking_budget", "chat_template_kwargs", "enable_thinking"}
+    assert {name: value for name, value in server.requests[0].body.items() if name in names} == sent
+
+
+@pytest.mark.parametrize(
+    ("base_url", "model", "sent"),
+    [
+        ("https://api.deepseek.com/v1", "deepseek-v4-pro", {"thinking": {"type": "disabled"}}),
+        ("https://dashscope.aliyuncs.com/compatible-mode/v1", "qwen-plus", {"enable_thinking": False}),
+        ("http://127.0.0.1:1/v1", "deepseek-v3.2", {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}),
+    ],
+)
+def test_thinking_is_turned_off_as_each_server_takes_it(server: ModelServer, base_url: str, model: str, sent: dict[str, Any]) -> None:
+    from longtable.nodes.model_settings import call_settings
+
+    made = server.chat_model(model, extra_body={"top_k": 5}).model_copy(update={"openai_api_base": base_url})
+    assert call_settings(Context(thinking=False), made) == {"extra_body": {"top_k": 5, **sent}}
+
+
+def test_anthropics_models_take_thinking_with_a_budget() -> None:
+    from langchain_anthropic import ChatAnthropic
+    from pydantic import SecretStr
+
+    from longtable.nodes.model_settings import call_settings
+
+    model = ChatAnthropic(model_name="claude-sonnet-4-5", api_key=SecretStr("no-key"), timeout=None, stop=None)
+    thinking = {"type": "enabled", "budget_tokens": 2_000}
+    assert call_settings(Context(thinking=True, thinking_budget=2_000), model) == {"thinking": thinking}
+
+
+def test_a_setting_the_model_cannot_take_is_said() -> None:
+    with pytest.raises(ConfigError, match=r"Context\.thinking cannot be set for a run of ScriptedModel"):
+        talk(script("hi"), CONTEXT.replace(thinking=True)).ask("Hi")
+    for name, value in {
+        "temperature": 3,
+        "reasoning_effort": "much",
+        "thinking": "yes",
+        "thinking_budget": 0,
+        "request_timeout": -1,
+    }.items():
+        with pytest.raises(ConfigError, match=f"Context.{name} must be"):
+            Context().replace(**{name: value})
+
+
+def test_a_busy_provider_is_asked_again_after_the_time_it_names(server: ModelServer) -> None:
+    server.script(rate_limited(0.05), server_error(503), say("There."))
+    started = time.monotonic()
+    events = list(talk(server.chat_model(), CONTEXT.replace(max_retries=2)).stream("Hi"))
+    retries = [(event["code"], event["wait_s"], event["attempt"]) for event in events if event["type"] == "model_retry"]
+    assert retries == [("provider_rate_limited", 0.05, 1), ("provider_unavailable", 1.0, 2)]
+    assert time.monotonic() - started >= 1
+    assert events[-1]["type"] == "answer"
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(("fault", "error"), [(rate_limited(900), ProviderRateLimitedError), (unauthorized(), ProviderAuthError)])
+def test_no_further_try_where_it_cannot_help_or_takes_too_long(server: ModelServer, fault: Any, error: type[ProviderError]) -> None:
+    server.always(fault)
+    with pytest.raises(error):
+        talk(server.chat_model(), CONTEXT.replace(max_retries=3)).ask("Hi")
+    assert len(server.requests) == 1
+
+
+def test_a_call_waits_no_longer_than_the_run_says(server: ModelServer) -> None:
+    server.always(lambda request: (time.sleep(1), say("late"))[1])
+    with pytest.raises(ProviderUnavailableError):
+        talk(server.chat_model(), CONTEXT.replace(request_timeout=0.1)).ask("Hi")
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("fault", [unauthorized(), server_error(500), rate_limited(None)])
+def test_a_fallback_answers_and_is_named(server: ModelServer, other: ModelServer, fault: Any, asynchronous: bool) -> None:
+    server.always(fault)
+    other.script(say("From the other."))
+    conversation = talk(server.chat_model("gpt-4o"), fallbacks=[other.chat_model("gpt-4o-mini")])
+    if asynchronous:
+
+        async def run() -> list[Any]:
+            return [event async for event in conversation.astream("Hi")]
+
+        events = asyncio.run(run())
+    else:
+        events = list(conversation.stream("Hi"))
+    (told,) = [event for event in events if event["type"] == "model_fallback"]
+    assert (told["model"], told["fallback"]) == ("gpt-4o", "gpt-4o-mini")
+    answered = metadata_of(conversation.history()[-1])
+    assert (answered.model, answered.instead_of) == ("gpt-4o-mini", "gpt-4o")
+    assert other.requests[0].tool_names == server.requests[0].tool_names
+
+
+def test_where_a_part_of_the_answer_has_come_no_other_model_answers(server: ModelServer, other: ModelServer) -> None:
+    server.always(Reply(text="The answer is 42.", breaks="drop"))
+    with pytest.raises(ProviderUnavailableError):
+        talk(server.chat_model(), CONTEXT.replace(max_retries=3), fallbacks=[other.chat_model()]).ask("Hi")
+    assert (len(server.requests), len(other.requests)) == (1, 0)
+
+
+def test_an_overflow_folds_and_goes_to_no_fallback(server: ModelServer, other: ModelServer) -> None:
+    from tests.support.model_server import context_overflow
+
+    server.script(context_overflow(limit=12_000), say("Shorter."))
+    answer = talk(server.chat_model(), fallbacks=[other.chat_model()]).ask("Hi")
+    assert (answer.text, len(other.requests)) == ("Shorter.", 0)
+
+
+def test_the_last_models_error_is_raised(server: ModelServer, other: ModelServer) -> None:
+    server.always(server_error(500))
+    other.always(unauthorized())
+    with pytest.raises(ProviderAuthError):
+        talk(server.chat_model(), fallbacks=[other.chat_model()]).ask("Hi")
