@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from longtable.memory.metadata import MessageMetadata as MessageMetadata
     from longtable.memory.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
-    from longtable.tools.cost import CostThresholds as CostThresholds
     from longtable.nodes.passing import ContextProvider as ContextProvider
+    from longtable.tools.cost import CostThresholds as CostThresholds
     from longtable.tools.database import Database as Database
     from longtable.tools.results import ResultStore as ResultStore
 

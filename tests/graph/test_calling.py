@@ -7,10 +7,22 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import SecretStr
 
 from longtable.graph import Context, Conversation, build_graph, metadata_of
 from longtable.graph.errors import ConfigError, ProviderAuthError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
-from tests.support.model_server import ModelServer, Reply, open_model_server, rate_limited, say, server_error, unauthorized
+from longtable.nodes.model_settings import call_settings
+from tests.support.model_server import (
+    ChatRequest,
+    ModelServer,
+    Reply,
+    context_overflow,
+    open_model_server,
+    rate_limited,
+    say,
+    server_error,
+    unauthorized,
+)
 from tests.support.models import script
 
 CONTEXT = Context(model_limit=16_000)
@@ -63,19 +75,13 @@ def test_settings_of_a_run_stand_in_the_request(server: ModelServer, model: str,
     ],
 )
 def test_thinking_is_turned_off_as_each_server_takes_it(server: ModelServer, base_url: str, model: str, sent: dict[str, Any]) -> None:
-    from longtable.nodes.model_settings import call_settings
-
     made = server.chat_model(model, extra_body={"top_k": 5}).model_copy(update={"openai_api_base": base_url})
     assert call_settings(Context(thinking=False), made) == {"extra_body": {"top_k": 5, **sent}}
 
 
 def test_anthropics_models_take_thinking_with_a_budget() -> None:
-    from langchain_anthropic import ChatAnthropic
-    from pydantic import SecretStr
-
-    from longtable.nodes.model_settings import call_settings
-
-    model = ChatAnthropic(model_name="claude-sonnet-4-5", api_key=SecretStr("no-key"), timeout=None, stop=None)
+    anthropic = pytest.importorskip("langchain_anthropic", reason="langchain-anthropic is not installed")
+    model = anthropic.ChatAnthropic(model_name="claude-sonnet-4-5", api_key=SecretStr("no-key"), timeout=None, stop=None)
     thinking = {"type": "enabled", "budget_tokens": 2_000}
     assert call_settings(Context(thinking=True, thinking_budget=2_000), model) == {"thinking": thinking}
 
@@ -114,7 +120,11 @@ def test_no_further_try_where_it_cannot_help_or_takes_too_long(server: ModelServ
 
 
 def test_a_call_waits_no_longer_than_the_run_says(server: ModelServer) -> None:
-    server.always(lambda request: (time.sleep(1), say("late"))[1])
+    def late(request: ChatRequest) -> Reply:
+        time.sleep(0.5)
+        return say("late")
+
+    server.always(late)
     with pytest.raises(ProviderUnavailableError):
         talk(server.chat_model(), CONTEXT.replace(request_timeout=0.1)).ask("Hi")
 
@@ -148,8 +158,6 @@ def test_where_a_part_of_the_answer_has_come_no_other_model_answers(server: Mode
 
 
 def test_an_overflow_folds_and_goes_to_no_fallback(server: ModelServer, other: ModelServer) -> None:
-    from tests.support.model_server import context_overflow
-
     server.script(context_overflow(limit=12_000), say("Shorter."))
     answer = talk(server.chat_model(), fallbacks=[other.chat_model()]).ask("Hi")
     assert (answer.text, len(other.requests)) == ("Shorter.", 0)

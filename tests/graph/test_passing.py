@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -63,7 +63,7 @@ def test_material_goes_with_the_calls_of_one_turn_and_is_kept_nowhere(asynchrono
         ("what?", 1, "ann", "t"),
         ("and?", 2, "ann", "t"),
     ]
-    texts = [[message.text for message in sent] for sent in model.sent]
+    texts = [[str(message.text) for message in sent] for sent in model.sent]
     for sent, question in zip(texts, ["what?", "what?", "and?", "and?"], strict=True):
         place = sent.index(question)
         assert "DOCUMENT for" in sent[place - 2]
@@ -121,8 +121,6 @@ def test_a_provider_that_fails_or_is_slow_is_left_out_and_said_so(asynchronous: 
 @pytest.mark.parametrize("size", [0, 10, 3_000, 30_000, 1_000_000])
 @pytest.mark.parametrize("said", [10, 5_000])
 def test_material_never_makes_a_call_larger_than_it_may_be(size: int, said: int) -> None:
-    from langchain_core.messages import HumanMessage
-
     frame = Frame(system="You answer.", tool_tokens=100, limit=4_000, encoding="o200k_base")
     messages: list[BaseMessage] = [HumanMessage("w " * (said // 2))]
     view = build_view(Layout(Thread(messages), frame))
