@@ -4,16 +4,21 @@ LangGraph hands the config of the checkpoint it loaded to each write of the run,
 another, and a run that loaded the newest checkpoint from one that asked for a certain one.
 """
 
+import time
 from typing import Any
+from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, CheckpointTuple, get_checkpoint_id
+from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.base.id import uuid6
 
 from longtable.graph.errors import PersistenceError, ThreadBusyError
 from longtable.graph.heads import Head, Key
 
 MARK = "__longtable_base"  # LangGraph keeps keys that begin with two underscores out of a checkpoint's metadata
+SINCE_1582, MOST_AHEAD = 0x01B21DD213814000, 400 * 86_400 * 10**7
+"""In units of 100 ns: where the times of ids begin, and by how much one may be ahead of the clock and still be followed."""
 FILLED = "recursion_limit"
 """What LangGraph puts into every config of a run or an update, which is then a copy of the caller's."""
 
@@ -85,8 +90,20 @@ def noted(found: CheckpointTuple | None, config: RunnableConfig, seen: str | Non
             # There is no checkpoint whose config could carry the mark: LangGraph goes on with this one, which is the run's own.
             _given(config)[MARK] = Base.made(key, None, seen)
         return None
+    _not_before(found.checkpoint["id"])
     base = Base.made(key, found.checkpoint["id"], seen, free=bool(asked))
     return found._replace(config={**found.config, "configurable": {**_given(found.config), MARK: base}})
+
+
+def _not_before(checkpoint_id: str) -> None:
+    """Let this process make no checkpoint id that sorts before one it has read: ids are times, and a clock may be set back."""
+    try:
+        made = UUID(checkpoint_id)
+    except ValueError:  # another program's id
+        return
+    read, now = made.int >> 80 << 12 | made.int >> 64 & 0xFFF, time.time_ns() // 100 + SINCE_1582
+    if made.version == 6 and now < read < now + MOST_AHEAD:
+        ids._last_v6_timestamp = max(ids._last_v6_timestamp or 0, read)
 
 
 def admit(head: Head[Any], base: Base | None, checkpoint: Checkpoint | None = None) -> str | None:

@@ -204,10 +204,7 @@ def storage_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        what = (
-            "is locked by another program: close it or wait" if "locked" in str(error) else "cannot be used: check that it can be written"
-        )
-        raise PersistenceError(f"the conversation store {what} ({error})") from error
+        raise PersistenceError(f"the conversation store {_advice(str(error))} ({error})") from error
     except sqlite3.DatabaseError as error:
         raise PersistenceError(f"the conversation store is not a SQLite database, or it is damaged ({error}): give another file") from error
     except asyncio.InvalidStateError as error:  # what LangGraph's stores raise where they would block their own event loop
@@ -216,3 +213,14 @@ def storage_errors() -> Iterator[None]:
         if type(error).__module__.partition(".")[0] not in {"psycopg", "psycopg_pool"}:
             raise
         raise PersistenceError(f"the conversation store in PostgreSQL failed ({error}): check that the server runs, and the URL") from error
+
+
+def _advice(error: str) -> str:
+    """Return what is wrong with a SQLite file and what to do, by SQLite's words."""
+    if "locked" in error:
+        return "is locked by another program: close it or wait"
+    if "full" in error or "disk I/O" in error:
+        return "cannot be written: make room on its disk, or look whether the disk is sound"
+    if "unable to open" in error:
+        return "cannot be opened: check that its folder can be written, and that this process may open more files (ulimit -n)"
+    return "cannot be used: check that it can be written"

@@ -9,11 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -260,6 +262,19 @@ def test_a_clock_that_was_set_back_loses_no_turn_in_silence(tmp_path: Path) -> N
         with pytest.raises(PersistenceError, match="clock"):
             graph.invoke(said("two"), CONFIG, context=CONTEXT)
         assert issubclass(PersistenceError, LongtableError)
+
+
+def test_turns_go_on_in_order_after_the_clock_was_set_back_by_an_hour(tmp_path: Path) -> None:
+    with savers("sqlite", tmp_path) as saver:
+        graph = graph_over(saver)
+        graph.invoke(said("one"), CONFIG, context=CONTEXT)
+        found = saver.get_tuple(CONFIG)
+        assert found is not None
+        later = uuid6().int + (3_600 * 10**7 >> 12 << 80)
+        saver.put(found.config, {**found.checkpoint, "id": str(UUID(int=later))}, found.metadata, {})
+        for text in ("two", "three"):
+            graph.invoke(said(text), CONFIG, context=CONTEXT)
+        assert texts(graph) == ["one", "answer to one", "two", "answer to two", "three", "answer to three"]
 
 
 def test_the_mark_stays_out_of_what_is_stored(tmp_path: Path) -> None:
