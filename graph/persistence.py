@@ -1,6 +1,7 @@
 """Where threads live: checkpointer and store in one place, sync and async."""
 
 import asyncio
+import errno
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import (
@@ -30,6 +31,7 @@ from longtable.graph.locks import Turns
 BUSY_TIMEOUT_MS = 10_000
 POSTGRES = "postgresql://"
 # With WAL, NORMAL loses no committed turn to a killed process, and saves an fsync at each superstep (44 to 15 ms a turn).
+DISK_AND_FILES = {errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
 PRAGMAS = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
 
 
@@ -65,7 +67,8 @@ class open_persistence:  # used like the function it reads as: `with open_persis
             self._sync = _postgres(self.url)
         else:
             self._sync = _memory() if self.path is None else _sqlite(self.path, self._lease(self.path))
-        return self._sync.__enter__()
+        with storage_errors():
+            return self._sync.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._sync:
@@ -76,7 +79,8 @@ class open_persistence:  # used like the function it reads as: `with open_persis
             self._async = _apostgres(self.url)
         else:
             self._async = _amemory() if self.path is None else _asqlite(self.path, self._lease(self.path))
-        return await self._async.__aenter__()
+        with storage_errors():
+            return await self._async.__aenter__()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._async:
@@ -209,6 +213,10 @@ def storage_errors() -> Iterator[None]:
         raise PersistenceError(f"the conversation store is not a SQLite database, or it is damaged ({error}): give another file") from error
     except asyncio.InvalidStateError as error:  # what LangGraph's stores raise where they would block their own event loop
         raise ConfigError(AWAITED) from error
+    except OSError as error:
+        if error.errno not in DISK_AND_FILES:
+            raise
+        raise PersistenceError(f"the conversation store {_advice(str(error))} ({error.strerror})") from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in {"psycopg", "psycopg_pool"}:
             raise
@@ -219,8 +227,8 @@ def _advice(error: str) -> str:
     """Return what is wrong with a SQLite file and what to do, by SQLite's words."""
     if "locked" in error:
         return "is locked by another program: close it or wait"
-    if "full" in error or "disk I/O" in error:
+    if "full" in error or "disk I/O" in error or "No space" in error:
         return "cannot be written: make room on its disk, or look whether the disk is sound"
-    if "unable to open" in error:
+    if "unable to open" in error or "Too many open files" in error:
         return "cannot be opened: check that its folder can be written, and that this process may open more files (ulimit -n)"
     return "cannot be used: check that it can be written"

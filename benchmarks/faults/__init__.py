@@ -1,0 +1,1 @@
+"""What happens to threads when processes, files, disks, clocks and servers fail."""
