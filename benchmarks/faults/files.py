@@ -62,9 +62,21 @@ def asked(folder: Path, first: int, most: int) -> Told:
     return answered, f"{type(error).__name__}: {error}" if error else ""
 
 
-def suffered(fault: str, folder: Path, under: Callable[[Path], Told], *, after: Callable[[Path], object] = lambda folder: None) -> Suffered:
+def unchanged(_: Path) -> None:
+    """Do nothing."""
+
+
+def suffered(
+    fault: str,
+    folder: Path,
+    under: Callable[[Path], Told],
+    *,
+    before: Callable[[Path], object] = unchanged,
+    after: Callable[[Path], object] = unchanged,
+) -> Suffered:
     """Ask, ask under the fault in a process of its own, mend it, ask again; compare what was answered with what is there."""
-    before, _ = asked(folder, 1, 2)
+    begun, _ = asked(folder, 1, 2)
+    before(folder)
     meanwhile, saw = in_child(under, folder)
     after(folder)
     again, failed = asked(folder, 9_000, 2)
@@ -72,7 +84,7 @@ def suffered(fault: str, folder: Path, under: Callable[[Path], Told], *, after: 
         raise AssertionError(f"{fault}: the thread cannot be used afterwards: {failed}")
     with open_persistence(url_of(folder), lease_seconds=LEASE_SECONDS) as kept:
         there = whole_turns(kept, THREAD)
-    answered = [*before, *meanwhile, *again]
+    answered = [*begun, *meanwhile, *again]
     lost = [number for number in answered if there.count(number) != 1]
     return Suffered(fault, saw.replace(str(folder), "..."), lost, len(answered))
 
@@ -133,10 +145,10 @@ def few_files(folder: Path) -> Told:
     held = []
     with contextlib.suppress(OSError):
         while True:
-            held.append(open(os.devnull))  # noqa: SIM115 - held open on purpose
+            held.append(os.open(os.devnull, os.O_RDONLY))
     more, saw = asked(folder, 100, 1)
-    for file in held:
-        file.close()
+    for handle in held:
+        os.close(handle)
     return [*answered, *more], saw
 
 
@@ -188,6 +200,7 @@ def give_rights(folder: Path) -> None:
 
 # -- older code -----------------------------------------------------------------------------------------------------
 
+
 def older_code(folder: Path) -> Told:
     """Ask by the code of the first release."""
     root = Path(__file__).parents[2]
@@ -220,16 +233,16 @@ with open_persistence({url_of(folder)!r}) as kept:
 def all_faults() -> Iterator[Suffered]:
     """Run each fault in a folder of its own."""
     for fault, under, before, after in (
-        ("disk full (no file may grow)", full, None, None),
+        ("disk full (no file may grow)", full, unchanged, unchanged),
         ("file without the right to write", without_rights, take_rights, give_rights),
-        ("file damaged, then restored", damaged, None, restore),
-        ("file locked by another program", locked, None, None),
-        ("no more open files", few_files, None, None),
-        ("clock set back by an hour", clock_back, None, None),
-        ("code of 0.1.0 on the same file in between", older_code, None, None),
+        ("file damaged, then restored", damaged, unchanged, restore),
+        ("file locked by another program for longer than 10 s", locked, unchanged, unchanged),
+        ("no more open files", few_files, unchanged, unchanged),
+        ("clock set back by an hour", clock_back, unchanged, unchanged),
+        ("code of 0.1.0 on the same file in between", older_code, unchanged, unchanged),
     ):
         with folder_for_all() as folder:
-            yield suffered(fault, folder, _after(before, under), after=after or (lambda folder: None))
+            yield suffered(fault, folder, under, before=before, after=after)
     if (row := small_disk()) is not None:
         yield row
 
@@ -237,7 +250,9 @@ def all_faults() -> Iterator[Suffered]:
 def small_disk() -> Suffered | None:
     """Fill a real small disk (tmpfs), where this user may mount one."""
     with folder_for_all() as folder:
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, timeout=WAIT_S, check=False)
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, timeout=WAIT_S, check=False
+        )
         if mounted.returncode:
             return None
         try:
@@ -248,19 +263,6 @@ def small_disk() -> Suffered | None:
 
 def _grow(folder: Path) -> None:
     subprocess.run(["mount", "-o", "remount,size=16m", folder], timeout=WAIT_S, check=True)
-
-
-@dataclass(frozen=True)
-class _after:
-    """Something done before the fault, by who may."""
-
-    before: Callable[[Path], object] | None
-    work: Callable[[Path], Told]
-
-    def __call__(self, folder: Path) -> Told:
-        if self.before:
-            self.before(folder)
-        return self.work(folder)
 
 
 @contextlib.contextmanager

