@@ -103,7 +103,8 @@ def _not_before(checkpoint_id: str) -> None:
         return
     read, now = made.int >> 80 << 12 | made.int >> 64 & 0xFFF, time.time_ns() // 100 + SINCE_1582
     if made.version == 6 and now < read < now + MOST_AHEAD:
-        ids._last_v6_timestamp = max(ids._last_v6_timestamp or 0, read)
+        known: int | None = ids._last_v6_timestamp
+        vars(ids)["_last_v6_timestamp"] = max(known or 0, read)
 
 
 def admit(head: Head[Any], base: Base | None, checkpoint: Checkpoint | None = None) -> str | None:

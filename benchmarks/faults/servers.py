@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from langchain_core.messages import AIMessage, BaseMessage
 
 from benchmarks.faults.files import THREAD, Suffered
-from benchmarks.faults.talk import CONTEXT, add, graph_on, say, whole_turns
+from benchmarks.faults.talk import CONTEXT, add, say, whole_turns
 from longtable.graph import Conversation, build_graph, open_persistence
 from longtable.graph.errors import LongtableError
 from tests.support.models import ScriptedModel
 from tests.support.postgres import PostgresServer
+
+TRIES = 6
 
 
 def restarted(server: PostgresServer) -> Suffered:
@@ -22,16 +24,26 @@ def restarted(server: PostgresServer) -> Suffered:
             server.restart()
         return say(messages)
 
-    saw = ""
+    errors: list[str] = []
     with open_persistence(server.create()) as kept:
         graph = build_graph(model=ScriptedModel(say=restarting), tools=[add]).compile(checkpointer=kept.checkpointer, store=kept.store)
         conversation = Conversation(graph, THREAD, context=CONTEXT)
         conversation.ask("question 1")
-        try:
-            conversation.ask("question 2")
-        except LongtableError as error:
-            saw = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-            list(conversation.resume())
-        Conversation(graph_on(kept), THREAD, context=CONTEXT).ask("question 3")
+        for number in (2, 3):
+            for _ in range(TRIES):  # each connection that the pool had is found dead once
+                try:
+                    if number == 2 and errors:
+                        list(conversation.resume())
+                    else:
+                        conversation.ask(f"question {number}")
+                    break
+                except LongtableError as error:
+                    errors.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
         there = whole_turns(kept, THREAD)
-    return Suffered("PostgreSQL restarted in mid-turn, then resumed", saw, [number for number in (1, 2, 3) if there.count(number) != 1], 3)
+    return Suffered(
+        "PostgreSQL restarted in mid-turn, then resumed", _said(errors), [number for number in (1, 2, 3) if there.count(number) != 1], 3
+    )
+
+
+def _said(errors: list[str]) -> str:
+    return f"{errors[0]} ({len(errors)} times)" if errors else ""

