@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from longtable.app.approving import Approval
 from longtable.app.clean import language_of
 from longtable.app.commands import Commands, Leave
 from longtable.app.counting import limit_for, limit_needed
@@ -41,6 +42,8 @@ class Course:
     called: bool = False
     queried: bool = False
     answered: bool = False
+    waits: bool = False
+    """It ended in a question to the person."""
 
     def note(self, event: Event) -> None:
         """Take one event of the turn in."""
@@ -50,13 +53,17 @@ class Course:
             self.queried |= event["status"] == "success"
         if event["type"] == "answer":
             self.answered = event["status"] == "answered"
+            self.waits = event["status"] == "approval_requested"
 
 
 class Chat:
     """One session driven from synchronous code, so that the prompt and Ctrl-C behave as in any other program."""
 
-    def __init__(self, settings: Settings, screen: Screen, progress: Progress) -> None:
+    def __init__(self, settings: Settings, screen: Screen, progress: Progress, *, answering: bool = True) -> None:
         self.settings, self.screen, self.progress = settings, screen, progress
+        self.answering = answering
+        """There are more lines to come: what a turn asks can be answered."""
+        self.approval: Approval | None = None
         self.runner = asyncio.Runner()
         self.stack = AsyncExitStack()
         self.session: Session
@@ -78,7 +85,11 @@ class Chat:
 
     def resume(self) -> None:
         """Finish an interrupted turn first, and say so."""
-        if self.runner.run(self.session.conversation.apending()):
+        if self.runner.run(self.session.conversation.aapprovals()):
+            if self.answering:  # else the question that follows takes the place of a decision
+                self.screen.note("approval_waits")
+                self._play(self.session.conversation.aresume())
+        elif self.runner.run(self.session.conversation.apending()):
             self.screen.note("resuming")
             self._play(self.session.conversation.aresume())
 
@@ -102,6 +113,11 @@ class Chat:
             if error.what != SYSTEM_AND_TOOLS:
                 raise
             self._limit_too_small("limit_below_tools", limit_for(error.need))
+            return False
+        return self._ended(course)
+
+    def _ended(self, course: Course) -> bool:
+        if course.waits:
             return False
         if course.answered and (course.queried or not course.called):
             return True
@@ -127,12 +143,42 @@ class Chat:
             self.runner.run(play())  # Ctrl-C cancels the task, hence model call and query, and raises KeyboardInterrupt
         finally:
             self.screen.end()
+        if course.waits:
+            self.approval = Approval(self.runner.run(self.session.conversation.aapprovals()))
+            self._question()
         return course
+
+    def _question(self) -> None:
+        """Ask for the next decision, where one is to come."""
+        if self.approval is None or not self.answering:
+            return
+        count = len(self.approval.actions)
+        key = "approval_sql" if self.approval.editing else "approval_ask" if count == 1 else "approval_ask_of"
+        self.screen.note(key, number=self.approval.number, count=count)
+
+    def _decide(self, text: str, approval: Approval) -> None:
+        if not approval.take(text):  # another message instead: it rejects what waits
+            self.approval = None
+            self.turn(text)
+        elif not approval.complete:
+            self._question()
+        else:
+            self.approval = None
+            self._ended(self._play(self.session.conversation.astream_decisions(approval.decisions)))
+
+    def left_waiting(self) -> None:
+        """Say, before the end, that queries still wait for a decision, and how it is given."""
+        if self.approval is not None:
+            key = "approval_left" if self.answering else "approval_needed"
+            self.screen.complain(say(key, self.screen.language, id=self.session.thread_id), code="approval_requested")
 
     def line(self, text: str) -> None:
         """Take one line of the user: a command or a message. Raises `Leave`, `KeyboardInterrupt`, or a typed error."""
-        if text.startswith("/"):
+        if text.startswith("/") and not (self.approval and self.approval.editing):
             self.command(text)
+            self._question()
+        elif self.approval is not None:
+            self._decide(text, self.approval)
         else:
             self.turn(text)
 

@@ -51,6 +51,12 @@ Private = Annotated[
     bool,
     typer.Option("--private", envvar="LONGTABLE_PRIVATE", help="Show the model types, counts and names only; you still see every row."),
 ]
+ApproveSql = Annotated[
+    str | None,
+    typer.Option(
+        envvar="LONGTABLE_APPROVE_SQL", help="Which queries wait for your approval: never, costly ones, or always. Default: costly."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full trace of an error.")]
 
@@ -66,6 +72,7 @@ class Given(TypedDict):
     thread: NotRequired[str | None]
     store: NotRequired[str | None]
     model_limit: NotRequired[int | None]
+    approve_sql: NotRequired[str | None]
     private: NotRequired[bool]
 
 
@@ -76,6 +83,7 @@ def options(
     thread: Thread = None,
     store: Store = None,
     model_limit: ModelLimit = None,
+    approve_sql: ApproveSql = None,
     private: Private = False,
     json: Json = False,
     debug: Debug = False,
@@ -88,6 +96,7 @@ def options(
         thread=thread,
         store=store,
         model_limit=model_limit,
+        approve_sql=approve_sql,
         private=private,
         json=json,
         debug=debug,
@@ -131,10 +140,11 @@ def ask(question: Annotated[str, typer.Argument(help="The question, in quotes.")
 
         screen.language = language_of(question)
         check_text(question)
-        with Chat(settings, screen, demo_progress) as chat:
+        with Chat(settings, screen, demo_progress, answering=False) as chat:
             screen.opened(chat.session)
             chat.resume()
             if not chat.turn(question):
+                chat.left_waiting()
                 raise typer.Exit(1)
 
     run_command(run, given)
@@ -158,9 +168,11 @@ def chat(given: Given) -> None:
             talk.begin(failed)
             if not sys.stdin.isatty():
                 run_piped(talk, sys.stdin.buffer, failed)
+                talk.left_waiting()
                 return
             screen.note("greeting_keys")
             run_prompt(talk, failed)
+            talk.left_waiting()
             screen.note("goodbye", id=talk.session.thread_id)
 
     run_command(run, given)

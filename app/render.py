@@ -16,6 +16,7 @@ from longtable.app.clean import clean, clean_line
 from longtable.app.words import counted, say
 from longtable.graph.errors import InputError, LongtableError
 from longtable.graph.events import (
+    ApprovalRequested,
     ContextCompactionSkipped,
     ContextCompressed,
     ContextUsage,
@@ -56,6 +57,15 @@ def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType
     text = clean(sql).strip()
     code = Text(text) if plain else Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
     return Group(Text.assemble(("▸ ", "cyan"), (clean_line(name), "cyan")), Padding(code, (0, 0, 0, 2), expand=False))
+
+
+def approval(event: ApprovalRequested, *, plain: bool = False) -> RenderableType:
+    """Return the queries that wait for a decision, each with why it is asked."""
+    parts: list[RenderableType] = []
+    for action in event["action_requests"]:
+        parts += [query_started(action["name"], str(action["args"].get("sql", "")), plain=plain)]
+        parts += [Text(f"  {clean_line(action['description'])}", "yellow")]
+    return Group(*parts)
 
 
 def tool_finished(event: ToolFinished) -> RenderableType:

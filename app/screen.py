@@ -130,6 +130,8 @@ class ConsoleScreen:
                 self._query(event)
             case "chart":
                 self._chart(event)
+            case "approval_requested":
+                self._print(render.approval(event, plain=not self.console.is_terminal))
             case "context_compressed":
                 self._print(render.compressed(event, self.language))
             case "context_compaction_skipped":

@@ -51,7 +51,12 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     from longtable.graph.threads import Conversation
     from longtable.tools.database import Database
 
-    context = Context(model_limit=settings.model_limit, privacy="types" if settings.private else "off", channel="cli")
+    context = Context(
+        model_limit=settings.model_limit,
+        privacy="types" if settings.private else "off",
+        approve_sql=settings.approve_sql or "costly",
+        channel="cli",
+    )
     model = open_model(settings.model, base_url=settings.base_url)
     store = store_url(settings.store)
     opening = open_persistence(store)

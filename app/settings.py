@@ -22,6 +22,7 @@ class Settings:
     thread: str | None = None
     store: str | None = None
     model_limit: int | None = None
+    approve_sql: str | None = None
     private: bool = False
     json: bool = False
     debug: bool = False

@@ -12,6 +12,24 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "goodbye": {"en": "Continue with: longtable chat --thread {id}", "zh": "下次继续：longtable chat --thread {id}"},
     "resuming": {"en": "The last turn was interrupted; finishing it first.", "zh": "上一轮被中断，先把它完成。"},
+    "approval_waits": {"en": "The last turn waits for your approval.", "zh": "上一轮在等待您的批准。"},
+    "approval_ask": {
+        "en": "Run it? y: yes; n REASON: no; e SQL: run this instead (or e, and the SQL on the next line)",
+        "zh": "执行吗？y：是；n 原因：否；e SQL：改为执行这条（或只输入 e，下一行输入 SQL）",
+    },
+    "approval_ask_of": {
+        "en": "Run query {number} of {count}? y: yes; n REASON: no; e SQL: run this instead (or e, and the SQL on the next line)",
+        "zh": "执行第 {number} 个查询（共 {count} 个）吗？y：是；n 原因：否；e SQL：改为执行这条（或只输入 e，下一行输入 SQL）",
+    },
+    "approval_sql": {"en": "The SQL that is to run instead, on one line:", "zh": "请在一行内输入要执行的 SQL："},
+    "approval_left": {
+        "en": "A query still waits for your approval. Decide with: longtable chat --thread {id}",
+        "zh": "仍有查询在等待您的批准。请用 longtable chat --thread {id} 作出决定",
+    },
+    "approval_needed": {
+        "en": "This query needs approval, and nothing was run. Decide with: longtable chat --thread {id} (or ask with --approve-sql never)",
+        "zh": "这个查询需要批准，尚未执行。请用 longtable chat --thread {id} 作出决定（或加 --approve-sql never 再问）",
+    },
     "cancelled": {
         "en": "Cancelled. The thread is kept; ask on, or Ctrl-C again to leave.",
         "zh": "已取消。会话已保留；可以继续提问，再按 Ctrl-C 离开。",
