@@ -30,6 +30,10 @@ _PEEKED = {
     "en": f"The whole result is too large to fetch: these are only {_PEEK} of its rows. Filter or count to see all.",
     "zh": f"完整结果太大，无法全部取出：以上只是其中 {_PEEK} 行。可以筛选或计数。",
 }
+_REJECTED = {
+    "en": "You did not approve the query, so it was not run, and I have no answer.",
+    "zh": "您没有批准这个查询，因此没有执行，也没有答案。",
+}
 _NO_NUMBER = "null"  # what exports of text write for a number that is missing
 _DESCRIBE_ALL = 12
 _DESCRIBE_AT_ONCE = 10
@@ -296,10 +300,13 @@ def _finished(view: View, language: str) -> Decision | None:
     last = results[-1]
     catalog = catalog_in(view)
     dialect = catalog.dialect if catalog else "sqlite"
-    query = read_sql(str(last.args.get("sql", "")), dialect)
+    edited = last.data is not None and "edited" in last.data
+    query = read_sql(str(last.data.get("sql", "") if last.data and edited else last.args.get("sql", "")), dialect)
     too_large = [result for result in results if result.error_class in ("too_many_rows", "result_too_large")]
     if last.error and last in too_large and len(too_large) == 1 and query is not None and query.limit is None:
         return Decision((Call("run_sql", {"sql": render(replace(query, limit=_PEEK), dialect)}),))
+    if last.error_class == "query_rejected":
+        return Decision(text=_REJECTED[language])
     if last.error:
         raise CannotRead("failed", _first_line(last.error))
     if last.data is None:
