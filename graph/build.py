@@ -118,7 +118,7 @@ def build_graph(
     return _wired(
         output_schema,
         ingest=Ingest(brief, clock),
-        estimate=Estimate(),
+        estimate=Estimate(clock),
         compact=_either(compact, compact.acall),
         respond=_either(respond, respond.acall),
         run_tools=_either(run_tools, run_tools.acall),

@@ -239,6 +239,15 @@ class InputRequested(TypedDict):
     value: Any
 
 
+class Steered(TypedDict):
+    """A message that came while a turn was under way joined it (to who reads that turn), or is on its way there (to who sent it)."""
+
+    type: Literal["steered"]
+    id: str
+    text: str
+    turn: int
+
+
 class Token(TypedDict):
     """A piece of the answer's text, as it streams."""
 
@@ -274,6 +283,7 @@ Event = (
     | AuditFailed
     | ApprovalRequested
     | InputRequested
+    | Steered
     | Token
     | AnswerEvent
 )

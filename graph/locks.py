@@ -56,7 +56,7 @@ class Turns:
             self._give_up(thread_id, granted)
             raise
         try:
-            for pause in _pauses():
+            for pause in pauses():
                 if self.lease is None or self.lease.take(thread_id):
                     break
                 if not wait:
@@ -93,7 +93,7 @@ class Turns:
     async def _atake(self, thread_id: str, *, wait: bool) -> None:
         if self.lease is None:
             return
-        for pause in _pauses():
+        for pause in pauses():
             try:
                 taken = await _whole(self.lease.take, thread_id)
             except asyncio.CancelledError:
@@ -104,6 +104,16 @@ class Turns:
             if not wait:
                 raise ThreadBusyError(thread_id)
             await asyncio.sleep(pause)
+
+    def mine(self, thread_id: str) -> bool:
+        """Tell whether the caller itself, this thread or this task, has the thread."""
+        try:
+            task = id(asyncio.current_task())
+        except RuntimeError:
+            task = 0
+        with self.lock:
+            line = self.lines.get(thread_id)
+            return line is not None and line.owner == (threading.get_ident(), task)
 
     def _enter(self, thread_id: str, owner: Owner, *, wait: bool) -> Future[None]:
         granted: Future[None] = Future()
@@ -135,7 +145,8 @@ class Turns:
             self._leave(thread_id)
 
 
-def _pauses() -> Iterator[float]:
+def pauses() -> Iterator[float]:
+    """Yield how long to wait before each new look."""
     pause = FIRST_PAUSE_S
     while True:
         yield pause

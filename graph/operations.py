@@ -20,12 +20,13 @@ from longtable.memory.excerpt import excerpt_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
 from longtable.memory.stamps import marks_of
 from longtable.nodes import audit
+from longtable.nodes.inbox import BELLS
 from longtable.nodes.thread_index import THREADS, title_of
 
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
 
-KINDS = ("archive", "archived", "compactions", "records", audit.KEPT)
+KINDS = ("archive", "archived", "compactions", "records", "inbox", audit.KEPT)
 """What a store keeps of one thread beside its index: namespaces ("longtable", kind, thread)."""
 REDUCED = "reduced"
 """Key in the index: time and number of the last turn before a thread's checkpoints were dropped."""
@@ -124,7 +125,7 @@ def delete_steps(thread_id: str, owner: str | None, *, all_owners: bool = False,
     yield Forget(thread_id)
     for kind in KINDS:
         yield from _clear(("longtable", kind, label(thread_id)))
-    yield Batch([PutOp(THREADS, thread_id, None)])
+    yield Batch([PutOp(BELLS, thread_id, None), PutOp(THREADS, thread_id, None)])
 
 
 def reduce_steps(thread_id: str) -> Steps[bool]:

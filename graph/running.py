@@ -31,8 +31,8 @@ INTERRUPT = "__interrupt__"
 MODES = ["messages", "custom", "updates"]
 Values = Mapping[str, Any]
 Update = dict[str, Any]
-WhenBusy = Literal["queue", "reject"]
-"""What a turn does where another one is under way on the thread: wait for it, or raise `ThreadBusyError` at once."""
+WhenBusy = Literal["queue", "reject", "steer"]
+"""What a turn does where another one is under way on the thread: wait for it, raise `ThreadBusyError` at once, or join it."""
 Result = TypeVar("Result")
 
 
@@ -50,28 +50,31 @@ class Runner:
     ) -> None:
         if graph.checkpointer is None:
             raise ConfigError("a Conversation needs a graph compiled with a checkpointer: graph.compile(checkpointer=...)")
-        if when_busy not in ("queue", "reject"):
-            raise ConfigError(f"when_busy must be 'queue' or 'reject', found {when_busy!r}")
+        if when_busy not in ("queue", "reject", "steer"):
+            raise ConfigError(f"when_busy must be 'queue', 'reject' or 'steer', found {when_busy!r}")
         self.graph = graph
         self.when_busy = when_busy
         self.thread_id = thread_id or uuid.uuid4().hex[:12]
         self.context = context or Context()
         self.results = results
+        self._last: Mapping[str, Any] | None = None
+        """The record of the newest turn run here, None where it did not come to its end."""
         self.config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
         if self.context.owner:  # kept with each checkpoint: of a first message that no node has seen yet, nothing else says whose it is
             self.config["metadata"] = {OWNER: self.context.owner}
 
     def _alone(self) -> AbstractContextManager[None]:
         """Return a block in which no other turn or change of this thread runs, in any process that shares its file."""
-        return turns_of(self.graph.checkpointer).turn(self.thread_id, wait=self.when_busy == "queue")
+        return turns_of(self.graph.checkpointer).turn(self.thread_id, wait=self.when_busy != "reject")
 
     def _aalone(self) -> AbstractAsyncContextManager[None]:
-        return turns_of(self.graph.checkpointer).aturn(self.thread_id, wait=self.when_busy == "queue")
+        return turns_of(self.graph.checkpointer).aturn(self.thread_id, wait=self.when_busy != "reject")
 
     def _run(self, given: Any) -> Iterator[Event]:
         reader = _Reader()
         for mode, payload in self.graph.stream(given, self.config, context=self.context, stream_mode=cast("Any", MODES), durability="sync"):
             yield from reader.read(str(mode), payload)
+        self._last = reader.turn if reader.answered else None
         yield from reader.end()
 
     async def _arun(self, given: Any) -> AsyncGenerator[Event, None]:
@@ -81,6 +84,7 @@ class Runner:
         ):
             for event in reader.read(str(mode), payload):
                 yield event
+        self._last = reader.turn if reader.answered else None
         for event in reader.end():
             yield event
 

@@ -15,8 +15,7 @@ from longtable.graph.listing import alist_threads as alist_threads
 from longtable.graph.listing import list_threads as list_threads
 from longtable.graph.persistence import storage_errors
 from longtable.graph.running import is_pending
-from longtable.graph.state import Input
-from longtable.graph.thread_operations import ThreadOperations
+from longtable.graph.steering import Steering
 from longtable.graph.waiting import Decision, Waiting, decided, replied, waiting_in
 from longtable.nodes.ingest import check_input
 
@@ -24,7 +23,9 @@ from longtable.nodes.ingest import check_input
 @dataclass(frozen=True)
 class Answer:
     """One turn's result. `status`: "answered", the code of the notice that stands for an answer, or what it waits for:
-    "approval_requested" (`Conversation.decide`), "input_requested" (`Conversation.reply`)."""
+    "approval_requested" (`Conversation.decide`), "input_requested" (`Conversation.reply`). Or "steered": the message
+    joined `turn`, which another caller runs and whose answer goes to them.
+    """
 
     text: str
     status: str
@@ -37,7 +38,7 @@ class Answer:
     """Figures of the text that no result of the turn gives, as written."""
 
 
-class Conversation(ThreadOperations):
+class Conversation(Steering):
     """One thread of a compiled graph. Use the sync methods with a sync checkpointer, the `a...` ones with an async one.
 
     A turn that was interrupted (`pending`) is finished by `resume`; a new message instead of a resume drops nothing:
@@ -45,7 +46,8 @@ class Conversation(ThreadOperations):
     "approval_requested" and is finished by `decide`; a new message instead rejects them.
 
     Turns of one thread follow one another, in this process and in others that opened the same file: `when_busy` is
-    "queue" (wait) or "reject" (`ThreadBusyError` at once). Read a stream to its end, or close it: the thread is its own till then.
+    "queue" (wait), "reject" (`ThreadBusyError` at once) or "steer" (join the turn under way before its next model call; where
+    none comes, be the next turn). Read a stream to its end, or close it: the thread is its own till then.
     """
 
     # -- one turn ---------------------------------------------------------------------------------------------------
@@ -62,21 +64,37 @@ class Conversation(ThreadOperations):
         """Run one turn and yield its events. Raises the typed errors of `longtable.graph.errors`."""
         with storage_errors():
             message = self._message(text)
+            if self.when_busy == "steer":
+                yield from self._steered(message, wait=True)
+                return
             with self._alone():
-                self._keep_interrupted()
-                self._pass_over()
-                yield from self._run(Input(messages=[message]))
+                yield from self._turn(message)
 
     async def astream(self, text: str) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events, the last an `answer`. Cancelling the task cancels queries, not the thread."""
         with storage_errors():
             message = self._message(text)
-            async with self._aalone():
-                await self._akeep_interrupted()
-                await self._apass_over()
-                async with aclosing(self._arun(Input(messages=[message]))) as events:
+            if self.when_busy == "steer":
+                async with aclosing(self._asteered(message, wait=True)) as events:
                     async for event in events:
                         yield event
+                return
+            async with self._aalone(), aclosing(self._aturn(message)) as events:
+                async for event in events:
+                    yield event
+
+    def steer(self, text: str, *, wait: bool = True) -> Answer:
+        """Say something to the turn under way, whoever runs it: see `when_busy`. Needs a store; nobody there, it is a turn of its own.
+
+        Without `wait` return at once: who has the thread takes the message in, or goes on with it when their turn has ended.
+        """
+        with storage_errors():
+            return _collect(list(self._steered(self._message(text), wait=wait)))
+
+    async def asteer(self, text: str, *, wait: bool = True) -> Answer:
+        """Say something to the turn under way: see `steer`."""
+        with storage_errors():
+            return _collect([event async for event in self._asteered(self._message(text), wait=wait)])
 
     def pending(self) -> bool:
         """Tell whether a turn was interrupted and waits to be resumed."""
@@ -189,7 +207,8 @@ def _collect(events: list[Event]) -> Answer:
     for event in events:
         if event["type"] == "answer":
             text, status, turn = event["text"], event["status"], event["turn"]
-        elif event["type"] == "query_finished":
+            break  # what follows is of a turn that was left here by others
+        if event["type"] == "query_finished":
             queries.append(event)
         elif event["type"] == "context_usage":
             usage = event

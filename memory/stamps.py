@@ -10,6 +10,9 @@ STAMP = "longtable"
 RECALLED = "recalled"
 """Kind of a message that repeats earlier ones: no fold takes its words for new."""
 
+STEERED = "steered"
+"""Kind of a message that joined a turn under way."""
+
 EXCLUDED = "excluded"
 """Kind of a message that a person took out of views, summaries and recall."""
 

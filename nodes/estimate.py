@@ -1,35 +1,57 @@
 """Count exactly what the next call would send, and say whether a fold is due."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
+from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
 from longtable.graph.events import ContextUsage, UsageParts
-from longtable.graph.state import State, layout_of, turn_of
+from longtable.graph.state import State, layout_of, thread_of, turn_of, written
 from longtable.memory.frame import Frame, Parts
 from longtable.memory.plan import plan_fold
+from longtable.memory.stamps import STEERED
 from longtable.memory.view import View, build_view
+from longtable.nodes.inbox import Letter, take_in, told
+from longtable.nodes.ingest import stamp
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The node: writes `usage`, emits `context_usage`."""
+    """The node: writes `usage`, emits `context_usage`. What came since the last call joins the turn here, and is counted."""
+
+    clock: Callable[[], datetime]
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         context = runtime.context or Context()
+        turn = turn_of(state)
+        asks = turn.get("status") in {"running", "overflow"} and turn.get("calls", 0) < context.max_model_calls
+        came, turn = take_in(turn, runtime, look=asks)
+        joined = self._joined(came, state, turn, runtime)
+        state = cast("State", {**state, "turn": turn, "messages": [*thread_of(state).messages, *joined]})
         layout = layout_of(state, context)
-        frame, turn = layout.frame, turn_of(state)
+        frame = layout.frame
         fold = plan_fold(layout)
         due = fold is not None and not waits(turn.get("breaker"), fold.tokens_before, frame)
         usage = usage_event(View(layout.messages, layout.parts) if due else build_view(layout), frame)
         runtime.stream_writer(usage)
         update: dict[str, Any] = {"usage": {**{key: value for key, value in usage.items() if key != "type"}, "due": due}}
         if turn.get("status") in {"running", "overflow"}:
-            spent = turn.get("calls", 0) >= context.max_model_calls
-            update["turn"] = {**turn, "status": "call_budget" if spent else "running"}
-        return update
+            update["turn"] = {**turn, "status": "running" if asks else "call_budget"}
+        return {**update, "turn": written(update["turn"], joined), "messages": joined} if joined else update
+
+    def _joined(self, came: Sequence[Letter], state: State, turn: dict[str, Any], runtime: Runtime[Context]) -> list[HumanMessage]:
+        if not came:
+            return []
+        known = {message.id for message in thread_of(state).messages}
+        now = self.clock().isoformat(timespec="seconds")
+        joined = [stamp(letter.message, turn=turn, time=now, kind=STEERED) for letter in came if letter.message.id not in known]
+        for message in joined:
+            runtime.stream_writer(told(message, turn.get("number", 0)))
+        return joined
 
 
 def waits(breaker: int | None, tokens: int, frame: Frame) -> bool:

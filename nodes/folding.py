@@ -20,7 +20,7 @@ from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError, Reason
 from longtable.graph.events import ContextCompactionSkipped, ContextCompressed
 from longtable.graph.state import State, layout_of, turn_of
-from longtable.memory.archive import NODE, apage, labels, page
+from longtable.memory.archive import apage, labels, page
 from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, needs_originals
 from longtable.memory.plan import Fold, When, plan_fold
 from longtable.memory.summary import Numbered
@@ -30,6 +30,7 @@ from longtable.nodes.flights import Flights
 from longtable.nodes.newest import Newest
 from longtable.nodes.providers import provider_error
 from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.thread_index import thread_id_of as thread_id_of
 
 NO_STORE = "messages of this thread have retired to a store that is not there"
 NAMESPACE = ("longtable", "compactions")
@@ -229,17 +230,6 @@ def concluded(state: State, outcome: Outcome | None, runtime: Runtime[Context], 
         )
     )
     return {"compactions": [record], "turn": {**turn, "breaker": None}}
-
-
-def thread_id_of(runtime: Runtime[Context]) -> str | None:
-    """Return the id under which a run's thread keeps what is outside its checkpoints, None where it has none.
-
-    A node of another graph has its own below the thread's.
-    """
-    info = runtime.execution_info
-    if info is None or info.thread_id is None:
-        return None
-    return NODE.join([info.thread_id, *(part.split(":")[0] for part in info.checkpoint_ns.split("|")[:-1])])
 
 
 def _place(plan: Plan) -> tuple[str, ...]:

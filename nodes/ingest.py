@@ -30,8 +30,9 @@ from longtable.graph.errors import (
 from longtable.graph.state import State, frame_of, thread_of, turn_of, written
 from longtable.memory.archive import archived_among
 from longtable.memory.frame import Frame
-from longtable.memory.stamps import GIVEN, STAMP, marks_of, turn_number, unmarked
+from longtable.memory.stamps import GIVEN, STAMP, STEERED, marks_of, turn_number, unmarked
 from longtable.memory.tokens import PRIMING
+from longtable.nodes.inbox import Letter, take_in, told
 from longtable.nodes.shelf import StoreShelf
 from longtable.nodes.thread_index import may_see, open_turn, owner_of
 
@@ -96,14 +97,32 @@ class Ingest:
             for name, value in (("owner", owner), ("channel", context.channel), ("run", run), ("private", context.privacy == "types"))
             if value
         }
-        stamped = [_taken_in(message, opened, now) for message in new]
+        letters, opened = take_in({**opened, **{name: before[name] for name in ("bell", "joined") if name in before}}, runtime)
+        new, waited = _with_letters(new, letters, messages)
+        stamped = [_taken_in(message, opened, now, steered=message.id in waited) for message in new]
+        for message in stamped:
+            if message.id in waited:
+                runtime.stream_writer(told(message, number + 1))
         if runtime.store is not None and thread_id and not embedded:
             first, model = stamped[-1].text, str(brief.get("model") or "")
             open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now)
-        # A forged stamp is in the transcript already: taken out with its message, and put back in without it.
-        forged, taken = any(marks_of(message) for message in given), {message.id for message in new}
-        removals = [RemoveMessage(id=str(message.id)) for message in given if forged or message.id not in taken]
+        # A forged stamp is in the transcript already: taken out with its message, and put back in without it. So is what
+        # others said before.
+        again, taken = bool(waited) or any(marks_of(message) for message in given), {message.id for message in new}
+        removals = [RemoveMessage(id=str(message.id)) for message in given if again or message.id not in taken]
         return {**update, "messages": [*removals, *stamped], "turn": written(opened, stamped)}
+
+
+def _with_letters(
+    new: Sequence[BaseMessage], letters: Sequence[Letter], messages: Sequence[BaseMessage]
+) -> tuple[list[BaseMessage], set[str | None]]:
+    """Return the input with what waited in the inbox before it, in the order it came, and the ids of what was steered."""
+    given, known = {message.id for message in new}, {message.id for message in messages}
+    others = [letter.message for letter in letters if letter.message.id not in known]
+    places = {letter.message.id: place for place, letter in enumerate(letters)}
+    ordered = sorted([*others, *new], key=lambda message: places.get(message.id, len(places)))
+    left = {letter.message.id for letter in letters if letter.left}
+    return ordered, {message.id for message in others} | (left & given)
 
 
 def _not_retired(given: Sequence[BaseMessage], state: State, store: BaseStore | None, thread_id: str) -> list[BaseMessage]:
@@ -166,9 +185,9 @@ def stamp(message: Accepted, *, turn: Mapping[str, Any], time: str, **marks: Any
     return message.model_copy(update=changes)
 
 
-def _taken_in(message: Accepted, turn: Mapping[str, Any], time: str) -> Accepted:
-    given = {} if isinstance(message, HumanMessage) else {GIVEN: True}
-    return stamp(message, turn=turn, time=time, **given)
+def _taken_in(message: Accepted, turn: Mapping[str, Any], time: str, *, steered: bool) -> Accepted:
+    given: Update = {} if isinstance(message, HumanMessage) else {GIVEN: True}
+    return stamp(message, turn=turn, time=time, **({"kind": STEERED} if steered else {}), **given)
 
 
 def storable(value: Any) -> Any:

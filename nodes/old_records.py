@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from longtable.graph.errors import ArchiveGapError
-from longtable.memory.archive import BATCH, key_of, label
+from longtable.memory.archive import BATCH, key_of, labels
 from longtable.memory.merging import Merge
 from longtable.memory.thread import Record
 
@@ -57,7 +57,7 @@ def read(found: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _namespace(thread_id: str) -> tuple[str, ...]:
-    return ("longtable", KIND, label(thread_id))
+    return ("longtable", KIND, *labels(thread_id))
 
 
 def _taken(found: Sequence[Any], merge: Merge) -> bool:

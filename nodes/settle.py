@@ -28,6 +28,7 @@ from longtable.graph.state import State, refreshed, thread_of, turn_of, written
 from longtable.memory.summary import language_of
 from longtable.nodes.check_numbers import Whole, unsupported_in
 from longtable.nodes.folding import thread_id_of
+from longtable.nodes.inbox import take_in
 from longtable.nodes.ingest import stamp
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.prompts import NOTICES
@@ -64,6 +65,7 @@ class Settle:
         if status == "refused":
             refusal = turn["refusal"]
             raise _REFUSALS[refusal["code"]](**refusal["numbers"])
+        _, turn = take_in(turn, runtime, look=False)
         prepare = status != "compacting" and worth_preparing(state, runtime)
         again = refreshed(state, turn.get("number", 0))
         length = thread_of(state).length + (status in NOTICES)

@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
+
+from longtable.graph.context import Context
+from longtable.memory.archive import NODE
 
 THREADS = ("longtable", "threads")
 TITLE_CHARS = 80
@@ -39,3 +43,14 @@ def owner_of(turn: Mapping[str, Any]) -> str | None:
     """Return the owner of a thread by its turn's record, None where it belongs to nobody."""
     owner = turn.get("owner")
     return owner if isinstance(owner, str) else None
+
+
+def thread_id_of(runtime: Runtime[Context]) -> str | None:
+    """Return the id under which a run's thread keeps what is outside its checkpoints, None where it has none.
+
+    A node of another graph has its own below the thread's.
+    """
+    info = runtime.execution_info
+    if info is None or info.thread_id is None:
+        return None
+    return NODE.join([info.thread_id, *(part.split(":")[0] for part in info.checkpoint_ns.split("|")[:-1])])

@@ -1,9 +1,10 @@
 """A process that talks on a thread and is killed with SIGKILL at a given write of the checkpointer.
 
-    python -m tests.support.doomed sqlite:////tmp/x.db POINT [TURN]
+    python -m tests.support.doomed sqlite:////tmp/x.db POINT [TURN | steered]
 
 POINT: the number of the write within the doomed turn, from 0; even: just before it, odd: just after. TURN: which turn,
-2 by default. What was written is told on standard output: "asked N" before a turn, "answered N" after it.
+2 by default; "steered": the second, which a message joins while its tool works. What was written is told on standard
+output: "asked N" before a turn, "answered N" after it.
 """
 
 import os
@@ -98,15 +99,17 @@ class DoomedStore(SqliteStore):
         return done
 
 
-def main(url: str, point: int, doomed: int = 2) -> None:
+def main(url: str, point: int, which: str = "2") -> None:
     """Run turns; die in the last."""
+    steered = which == "steered"
+    doomed = 2 if steered else int(which)
     tight = doomed > 2
     with open_persistence(url) as kept:
         assert isinstance(kept.checkpointer, GuardedSaver)
         assert isinstance(kept.checkpointer.inner, SqliteSaver)
         assert isinstance(kept.store, SqliteStore)
         DOOM.point = point
-        store = DoomedStore(kept.store.conn) if tight else kept.store
+        store = DoomedStore(kept.store.conn) if tight or steered else kept.store
         graph = graph_on(GuardedSaver(DoomedSaver(kept.checkpointer.inner.conn)), store, FOLDING if tight else None)
         conversation = Conversation(graph, "t", context=TIGHT if tight else CONTEXT)
         for turn in range(1, doomed + 1):
@@ -115,9 +118,13 @@ def main(url: str, point: int, doomed: int = 2) -> None:
             for event in conversation.stream(question(turn, tight=tight)):
                 if event["type"] in {"answer", "context_compressed", "messages_retired"}:
                     print(f"{event['type']} {turn}", flush=True)
+                if steered and turn == doomed and event["type"] == "tool_started":
+                    steered = False
+                    conversation.steer("steered")
+                    print("accepted", flush=True)
             print(f"answered {turn}", flush=True)
     print(f"survived {DOOM.writes} writes", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), *map(int, sys.argv[3:]))
+    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:4])

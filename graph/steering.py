@@ -1,0 +1,177 @@
+"""Messages to a thread whose turn is under way: into its inbox, and from there into the turn, or a turn of their own.
+
+Who sent a message waits till it has joined the turn. Where that came to its end without, the sender takes the thread
+and the message is a turn like any other. One that does not wait (`left`), or cannot, as it reads the very stream of
+that turn, leaves the message to who has the thread: it goes on with it once its turn has ended.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, aclosing
+from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langgraph.store.base import BaseStore
+
+from longtable.graph.errors import ConfigError, ThreadBusyError
+from longtable.graph.events import AnswerEvent, Event
+from longtable.graph.locks import pauses, turns_of
+from longtable.graph.running import Values
+from longtable.graph.state import Input, frame_of, turn_of
+from longtable.graph.thread_operations import ThreadOperations
+from longtable.memory.stamps import turn_number
+from longtable.nodes.inbox import Letter, bell_of, clearing, inbox_of, letters, posting, rung, told, waiting_for
+from longtable.nodes.ingest import check_input
+
+
+class Steering(ThreadOperations):
+    """Run a turn, or steer the one that runs."""
+
+    def _turn(self, message: HumanMessage) -> Iterator[Event]:
+        """Run a turn, the thread being this caller's alone, and then what was left here meanwhile."""
+        self._keep_interrupted()
+        self._pass_over()
+        given: Sequence[BaseMessage] = [message]
+        while given:
+            yield from self._run(Input(messages=given))
+            given = self._left()
+
+    async def _aturn(self, message: HumanMessage) -> AsyncGenerator[Event, None]:
+        await self._akeep_interrupted()
+        await self._apass_over()
+        given: Sequence[BaseMessage] = [message]
+        while given:
+            async with aclosing(self._arun(Input(messages=given))) as events:
+                async for event in events:
+                    yield event
+            given = await self._aleft()
+
+    def _steered(self, message: HumanMessage, *, wait: bool) -> Iterator[Event]:
+        store = self._inbox_store()
+        if self._free():
+            with ExitStack() as stack:
+                if self._entered(stack):
+                    yield from self._turn(message)
+                    return
+        turn = self._checked(message, self._state().values)
+        letter = self._letter(message, wait=wait)
+        store.batch(posting(self.thread_id, letter))
+        if letter.left:
+            yield from _on_its_way(message, turn)
+            return
+        for pause in pauses():
+            if store.batch([waiting_for(self.thread_id, letter)]) == [None]:
+                yield from _on_its_way(message, _place(message, self._state().values))
+                return
+            with ExitStack() as stack:
+                if self._entered(stack):
+                    if turn := _place(message, self._state().values):
+                        store.batch(clearing(self.thread_id, [letter.key]))
+                        yield from _on_its_way(message, turn)
+                    else:
+                        yield from self._turn(message)
+                    return
+            time.sleep(pause)
+
+    async def _asteered(self, message: HumanMessage, *, wait: bool) -> AsyncGenerator[Event, None]:
+        store = self._inbox_store()
+        if self._free():
+            async with AsyncExitStack() as stack:
+                if await self._aentered(stack):
+                    async with aclosing(self._aturn(message)) as events:
+                        async for event in events:
+                            yield event
+                    return
+        turn = self._checked(message, (await self._astate()).values)
+        letter = self._letter(message, wait=wait)
+        await store.abatch(posting(self.thread_id, letter))
+        if letter.left:
+            for event in _on_its_way(message, turn):
+                yield event
+            return
+        for pause in pauses():
+            if await store.abatch([waiting_for(self.thread_id, letter)]) == [None]:
+                for event in _on_its_way(message, _place(message, (await self._astate()).values)):
+                    yield event
+                return
+            async with AsyncExitStack() as stack:
+                if await self._aentered(stack):
+                    if turn := _place(message, (await self._astate()).values):
+                        await store.abatch(clearing(self.thread_id, [letter.key]))
+                        for event in _on_its_way(message, turn):
+                            yield event
+                    else:
+                        async with aclosing(self._aturn(message)) as events:
+                            async for event in events:
+                                yield event
+                    return
+            await asyncio.sleep(pause)
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _free(self) -> bool:
+        return not turns_of(self.graph.checkpointer).mine(self.thread_id)
+
+    def _entered(self, stack: ExitStack) -> bool:
+        """Take the thread if nobody has it."""
+        try:
+            stack.enter_context(turns_of(self.graph.checkpointer).turn(self.thread_id, wait=False))
+        except ThreadBusyError:
+            return False
+        return True
+
+    async def _aentered(self, stack: AsyncExitStack) -> bool:
+        try:
+            await stack.enter_async_context(turns_of(self.graph.checkpointer).aturn(self.thread_id, wait=False))
+        except ThreadBusyError:
+            return False
+        return True
+
+    def _letter(self, message: HumanMessage, *, wait: bool) -> Letter:
+        return Letter(f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}", message, left=not wait or not self._free())
+
+    def _checked(self, message: HumanMessage, values: Values) -> int:
+        """Refuse a message that could not be sent word for word, before it is accepted; return the turn it is on its way to."""
+        if values.get("brief"):
+            check_input([message], self.context, frame_of(values, self.context))
+        return _number(turn_of(values))
+
+    def _inbox_store(self) -> BaseStore:
+        if self.graph.store is None:
+            raise ConfigError("messages to a running turn wait in a store: compile the graph with it, graph.compile(..., store=...)")
+        return self.graph.store
+
+    def _left(self) -> list[BaseMessage]:
+        """Return the messages that nobody waits for, where the turn that just ended did not take them in."""
+        if self.graph.store is None or self._last is None:
+            return []
+        if rung(self.graph.store.batch([bell_of(self.thread_id)])[0], self._last) is None:
+            return []
+        return _nobodys(self.thread_id, self.graph.store.batch([inbox_of(self.thread_id)])[0])
+
+    async def _aleft(self) -> list[BaseMessage]:
+        if self.graph.store is None or self._last is None:
+            return []
+        if rung((await self.graph.store.abatch([bell_of(self.thread_id)]))[0], self._last) is None:
+            return []
+        return _nobodys(self.thread_id, (await self.graph.store.abatch([inbox_of(self.thread_id)]))[0])
+
+
+def _nobodys(thread_id: str, found: Any) -> list[BaseMessage]:
+    return [letter.message for letter in letters(thread_id, found or []) if letter.left]
+
+
+def _number(turn: Mapping[str, Any] | None) -> int:
+    return int((turn or {}).get("number", 0))
+
+
+def _place(message: HumanMessage, values: Values) -> int:
+    """Return the turn that a message has joined, 0 where it has not."""
+    return next((turn_number(other) for other in reversed(values.get("messages") or []) if other.id == message.id), 0)
+
+
+def _on_its_way(message: HumanMessage, turn: int) -> Iterator[Event]:
+    yield told(message, turn)
+    yield AnswerEvent(type="answer", text="", status="steered", turn=turn)
