@@ -112,7 +112,7 @@ def build_graph(
     folding = Folding(summarizer, known, clock, summary_seconds)
     compact, prepare = Compact(folding), Prepare(folding)
     gate = Gate(database, cost or CostThresholds()) if database else None
-    run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.reads if database else None), results, gate)
+    run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), results, gate)
     respond = Respond(answerers, clock, indexes, Passing(tuple(context_providers)))
 
     return _wired(

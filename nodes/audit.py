@@ -33,16 +33,17 @@ from longtable.tools.database import QueryResult
 from longtable.tools.result_tool import KIND
 
 if TYPE_CHECKING:
-    from longtable.tools.reads import Reads
+    from longtable.tools.guard import Verdict as Checked
 
 KEPT = "audit"
 """Kind of what a store keeps of a thread: namespace ("longtable", "audit", thread)."""
 MOST_SQL = 50_000
 """Characters of SQL that are kept; the wall refuses longer texts."""
+MOST_COLUMNS = 500
 
 Verdict = Literal["running", "run", "refused", "failed", "cancelled", "waiting", "rejected"]
-Reading = Callable[[str], "Reads | None"]
-"""Returns what a query reads, None for one that the wall refuses: `Database.reads`."""
+Checking = Callable[[str], "Checked"]
+"""Returns what the wall says of a query, with what it reads: `Database.check`."""
 
 _log = logging.getLogger("longtable.audit")
 
@@ -89,7 +90,7 @@ class Audit:
     """What a graph's queries are written down with."""
 
     clock: Callable[[], datetime]
-    reads: Reading | None = None
+    check: Checking | None = None
 
     def log(self, calls: Sequence[ToolCall], tools: Mapping[str, BaseTool], state: State, runtime: Runtime[Context]) -> "Log":
         """Return the log of one step's calls, to be entered around them."""
@@ -103,7 +104,7 @@ class Audit:
                 for place, call in enumerate(calls)
                 if (sql := _sql(call, tools)) is not None
             }
-        return Log(calls, entries, ("longtable", KEPT, label(thread_id or "")), self.reads, runtime)
+        return Log(calls, entries, ("longtable", KEPT, label(thread_id or "")), self.check, runtime)
 
 
 class Log:
@@ -117,10 +118,10 @@ class Log:
         calls: Sequence[ToolCall],
         entries: dict[int, AuditEntry],
         namespace: tuple[str, ...],
-        reads: Reading | None,
+        check: Checking | None,
         runtime: Runtime[Context],
     ) -> None:
-        self._calls, self._entries, self._namespace, self._reads, self._runtime = calls, entries, namespace, reads, runtime
+        self._calls, self._entries, self._namespace, self._check, self._runtime = calls, entries, namespace, check, runtime
         self._ended: dict[int, tuple[ToolMessage, int]] = {}
         self._started = time.perf_counter()
         self._told = False
@@ -173,12 +174,12 @@ class Log:
     def _end(self, kind: type[BaseException] | None) -> None:
         for place, entry in self._entries.items():
             if place in self._ended:
-                self._entries[place] = _closed(entry, *self._ended[place], self._reads)
+                self._entries[place] = _closed(entry, *self._ended[place], self._check)
             else:
                 waits = kind is not None and issubclass(kind, GraphBubbleUp)
                 ms = round((time.perf_counter() - self._started) * 1000)
                 open_ended = replace(entry, verdict="waiting") if waits else replace(entry, verdict="cancelled", ms=ms)
-                self._entries[place] = open_ended if waits else _with_reads(open_ended, entry.asked, self._reads)
+                self._entries[place] = open_ended if waits else _with_reads(open_ended, entry.asked, self._check)
 
     def _gets(self) -> list[Op]:
         return [GetOp(self._namespace, entry.key) for entry in self._entries.values()]
@@ -215,7 +216,7 @@ def _sql(call: ToolCall, tools: Mapping[str, BaseTool]) -> str | None:
     return sql if kind == KIND and isinstance(sql, str) and sql.strip() else None
 
 
-def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, reads: Reading | None) -> AuditEntry:
+def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | None) -> AuditEntry:
     error, result = answer.artifact, answer.artifact
     if isinstance(error, QueryRefusedError):
         return replace(entry, verdict="refused", rule=error.rule, ms=ms)
@@ -224,30 +225,31 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, reads: Reading | No
     if answer.status == "error":
         cancelled = isinstance(error, QueryCancelledError)
         rule = error.code if isinstance(error, LongtableError) else type(error).__name__
-        return _with_reads(replace(entry, verdict="cancelled" if cancelled else "failed", rule=rule, ms=ms), entry.asked, reads)
+        return _with_reads(replace(entry, verdict="cancelled" if cancelled else "failed", rule=rule, ms=ms), entry.asked, check)
     told = _told(answer)
     entry = replace(entry, verdict="run", ms=ms, handle=str(told.get("handle") or ""))
     if isinstance(result, QueryResult):
-        return _with_reads(replace(entry, ran=result.sql[:MOST_SQL], rows=result.row_count), result.sql, reads)
+        return _with_reads(replace(entry, ran=result.sql[:MOST_SQL], rows=result.row_count), result.sql, check)
     from longtable.memory.ledger_sql import tables_in  # it loads sqlglot, which takes a tenth of a second
 
     ran, total = str(told.get("sql") or ""), told.get("total", told.get("row_count"))
     return replace(entry, ran=ran[:MOST_SQL], tables=tables_in(ran, "duckdb"), rows=total if isinstance(total, int) else None)
 
 
-def _with_reads(entry: AuditEntry, sql: str, reads: Reading | None) -> AuditEntry:
+def _with_reads(entry: AuditEntry, sql: str, check: Checking | None) -> AuditEntry:
     """Return the entry with what its query reads: of a query that failed, what it would have read."""
-    if reads is None or entry.tool != "run_sql":
+    if check is None or entry.tool != "run_sql":
         return entry
     try:
-        found = reads(sql)
+        found = check(sql)
     except Exception as error:  # a database that is gone has no catalogue: the entry stands without it
         _log.warning("what a query read cannot be told: %s", error)
         return entry
-    if found is None:
+    if not found.allowed:
         return entry
-    columns = found.columns if found.whole else (*found.columns, "…")
-    return replace(entry, ran=entry.ran or found.sql[:MOST_SQL], tables=found.tables, columns=columns)
+    more = ("…",) if len(found.columns) > MOST_COLUMNS else ()
+    columns = (*found.columns[:MOST_COLUMNS], *more)
+    return replace(entry, ran=entry.ran or found.told[:MOST_SQL], tables=found.tables, columns=columns)
 
 
 def _told(answer: ToolMessage) -> dict[str, Any]:

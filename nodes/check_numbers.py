@@ -54,6 +54,8 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole) -> list[str]:
             return []
         queried = True
         sources.append(source)
+        if "summary" in told:  # of columns that are not shown: what it says may be repeated
+            sources.append(_as_text(_figures(leaf) for leaf in _leaves(told["summary"])))
     if not queried or sum(len(source.rows) * len(source.columns) for source in sources) > MOST_CELLS:
         return []
     question = "\n".join(str(message.text) for message in messages if message.type == "human")
@@ -83,8 +85,10 @@ def _source(told: dict[str, Any], whole: Whole) -> Source | None:
     rows = [row for row in told["rows"] if isinstance(row, list)]
     count = told.get("row_count", told.get("total"))
     count = count if isinstance(count, int) else len(rows)
-    if count <= len(rows):
+    if count <= len(rows) and not told.get("shown_columns"):
         return Source(told["columns"], rows, count, str(told.get("sql", "")))
+    if count * len(told["columns"]) > MOST_CELLS:  # not even loaded: millions of rows take seconds
+        return None
     result = whole(told["handle"]) if isinstance(told.get("handle"), str) else None
     if result is None:
         return None
@@ -94,7 +98,8 @@ def _source(told: dict[str, Any], whole: Whole) -> Source | None:
 def _recent(earlier: Sequence[BaseMessage], turn: int) -> list[Source]:
     """Return the results of the last turns, as far as they were shown."""
     told = [_json(m) for m in earlier if isinstance(m, ToolMessage) and turn - turn_number(m) <= EARLIER_TURNS]
-    return [source for found in told if _is_result(found) and (source := _source({**found, "row_count": 0}, lambda _: None))]
+    shown = [{**found, "row_count": 0, "shown_columns": 0} for found in told if _is_result(found)]
+    return [source for found in shown if (source := _source(found, lambda _: None))]
 
 
 def _texts(messages: Sequence[BaseMessage]) -> Source:

@@ -20,10 +20,13 @@ from longtable.tools.database import QueryResult
 NOTE = "values are withheld by the user's privacy setting; the user sees every row"
 HIDDEN = "the reason is withheld, for it may quote values"
 
-_RESULT = ("row_count", "total", "page", "pages", "columns", "types", "handle", "sql", "ms", "edited")
-_SIZE = ("name", "kind", "rows", "rows_estimate", "rows_at_least", "comment")
+_RESULT = ("row_count", "total", "page", "pages", "columns", "types", "column_count", "handle", "sql", "ms", "edited")
+_SIZE = ("name", "kind", "rows", "rows_estimate", "rows_at_least", "comment", "statistics_from")
 _LISTING = ("dialect", "page", "pages", "total", "more", "incomplete", "searched_columns")
-_COLUMN = ("table", "name", "column", "type", "nullable", "primary_key", "references", "inferred", "comment", "distinct", "nulls", "score")
+_COLUMN = (
+    *("table", "name", "column", "type", "nullable", "primary_key", "references", "inferred_reference"),
+    *("masked", "comment", "distinct", "nulls", "match"),
+)
 _MATCH = ("table", "column", "count", "match")
 _CHART = ("shown", "handle", "points", "spec")
 _ERROR = ("class", "problem", "line", "column", "nearest", "message", "edited", "repairs_left", "final")

@@ -21,7 +21,6 @@ from longtable.tools.url import Dialect, Location, parse_url, without_password
 if TYPE_CHECKING:
     from longtable.tools.guard import Verdict
     from longtable.tools.knowledge import Knowledge
-    from longtable.tools.reads import Reads
 
 __all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
 
@@ -206,14 +205,11 @@ class Database:
 
         return self._runner.run(work, seconds=min(seconds, self.limits.seconds), cancel=cancel).rows
 
-    def reads(self, sql: str) -> "Reads | None":
-        """Return what a query reads and the text that runs, None for one that the wall refuses. Nothing is run."""
+    def check(self, sql: str) -> "Verdict":
+        """Return what the wall says of a query, with the tables and columns it reads. Nothing is run."""
         from longtable.tools.guard import check
-        from longtable.tools.reads import reads_of
 
-        catalog = self.catalog()
-        verdict = check(sql, dialect=self.dialect, catalog=catalog)
-        return reads_of(verdict.sql, tables=verdict.tables, dialect=self.dialect, catalog=catalog) if verdict.allowed else None
+        return check(sql, dialect=self.dialect, catalog=self.catalog())
 
     def close(self) -> None:
         """Cancel what runs and close the file."""

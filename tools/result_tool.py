@@ -1,16 +1,15 @@
 """fetch_result: more of a result that is kept outside the conversation, by page or by SQL over handles."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from langchain_core.tools import BaseTool, InjectedToolArg
 from pydantic import BaseModel, ConfigDict, Field
 
 from longtable.graph.errors import DatabaseError
-from longtable.tools.cells import Json, clean, clip, dumps, preview_rows
+from longtable.tools.cells import Json, dumps
 from longtable.tools.database import Cancel, QueryResult
 from longtable.tools.masks import masked_rows
-from longtable.tools.query_tools import NAME_CHARS, NOTE, SHOWN_ROWS
+from longtable.tools.query_tools import NOTE, SHOWN_ROWS, shown_part
 from longtable.tools.toolset import Answer, cancellable_tool
 
 if TYPE_CHECKING:
@@ -78,21 +77,12 @@ def fetched(results: ThreadResults | None, handle: str, page: int, sql: str, *, 
         raise FetchRefusedError("no results are kept in this run: it has no thread; run the query again")
     if sql.strip():
         made = results.store.sql(results.thread_id, sql, cancel=cancel)
-        return {"total": made.row_count, **_shown(made.columns, made.types, made.shown(made.rows[:SHOWN_ROWS])), "sql": made.sql}
+        part = shown_part(made.columns, made.types, made.shown(made.rows[:SHOWN_ROWS]))
+        return {"total": made.row_count, **part, "note": NOTE, "sql": made.sql}
     if not handle.strip():
         known = ", ".join(meta.handle for meta in results.store.handles(results.thread_id)[-10:])
         raise FetchRefusedError(f"give a handle ({known or 'there is none yet'}), or sql over handles")
     found = results.store.page(results.thread_id, handle, page=page, size=SHOWN_ROWS)
     head: dict[str, Json] = {"handle": found.meta.handle, "total": found.meta.row_count, "page": found.page, "pages": found.pages}
-    return {**head, **_shown(found.meta.columns, found.meta.types, masked_rows(found.rows, found.meta.masked))}
-
-
-def _shown(columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, Json]:
-    shown = preview_rows(rows)
-    return {
-        "columns": [clip(clean(name), NAME_CHARS) for name in columns],
-        "types": [clip(name, NAME_CHARS) for name in types],
-        "shown": len(shown),
-        "rows": [list(row) for row in shown],
-        "note": NOTE,
-    }
+    part = shown_part(found.meta.columns, found.meta.types, masked_rows(found.rows, found.meta.masked))
+    return {**head, **part, "note": NOTE}

@@ -193,26 +193,3 @@ def test_sql_that_no_store_takes_as_it_is_is_written_all_the_same(shop: Path, se
         conversation.ask("odd?")
         [entry] = conversation.audit()
     assert (entry.verdict, entry.rule, len(entry.asked)) == ("refused", "length", 50_000)
-
-
-@pytest.mark.parametrize(
-    ("sql", "columns"),
-    [
-        ("SELECT * FROM teas", ["teas.id", "teas.name", "teas.price"]),
-        ("SELECT count(*) FROM teas", []),
-        ("SELECT t.name FROM teas t NATURAL JOIN cups", ["cups.id", "cups.name", "teas.id", "teas.name"]),
-        ("WITH teas AS (SELECT id FROM cups) SELECT id FROM teas", ["cups.id"]),
-        ("SELECT (SELECT max(price) FROM teas WHERE teas.id = cups.id) FROM cups", ["cups.id", "teas.id", "teas.price"]),
-        ("SELECT x.name FROM (SELECT * FROM teas) AS x JOIN cups USING (id)", ["cups.id", "teas.id", "teas.name", "teas.price"]),
-        ("SELECT NAME FROM TEAS UNION SELECT name FROM cups ORDER BY 1", ["cups.name", "teas.name"]),
-    ],
-)
-def test_columns_are_those_the_query_reads(shop: Path, sql: str, columns: list[str]) -> None:
-    connection = sqlite3.connect(shop)
-    with connection:
-        connection.execute("CREATE TABLE cups (id INTEGER, name TEXT)")
-    connection.close()
-    with Database.open(f"sqlite:///{shop}") as database:
-        found = database.reads(sql)
-    assert found is not None
-    assert list(found.columns) == columns

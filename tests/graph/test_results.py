@@ -4,10 +4,12 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -17,6 +19,8 @@ from longtable.graph import ConfigError, Context, Conversation, Database, Result
 from longtable.graph.operations import delete_thread, prune_threads
 from longtable.memory.ledger import ledger_lines
 from longtable.tools.results import ResultGoneError, UnknownResultError
+from longtable.tools.settings import QueryLimits
+from longtable.tools.summary import summary
 from tests.support.models import ScriptedModel, call, script
 
 CONTEXT = Context(model_limit=16_000)
@@ -250,3 +254,47 @@ def test_a_result_comes_back_as_a_table_of_arrow_and_of_pandas(shop: str, store:
     assert (len(frame), frame["price"].sum(), frame["name"][499]) == (ROWS, sum(n / 4 for n in range(ROWS)), "茶 499")
     with pytest.raises(ConfigError, match="rows, arrow, pandas"):
         conversation.result("r1", "polars")  # type: ignore[call-overload]  # what an untyped caller may write
+
+
+def test_of_a_wide_result_the_model_is_told_the_figures_of_the_columns_it_is_not_shown(shop: str, store: ResultStore) -> None:
+    wide = ", ".join(f"id * {n} AS c{n}" for n in range(100))
+    sql = f"SELECT {wide}, CASE WHEN id > 100 THEN price END AS late, name AS word FROM teas"
+    model = script(call("run_sql", sql=sql), "The mean of c30 is 7,515, c99 goes up to 49,500; there are 87,654,321 in all.")
+    answer = talk(shop, model, store).ask("how wide?")
+    [told_once] = told(model)
+    assert (told_once["column_count"], len(told_once["columns"]), len(told_once["rows"][0])) == (102, 102, 30)
+    assert list(told_once["summary"]) == [f"c{n}" for n in range(30, 70)]  # bounded
+    assert told_once["summary"]["c30"] == {"min": 30, "max": 15_000, "mean": 7515.0, "nulls": 0}
+    assert len(answer.queries[0]["rows"][0]) == 102
+    assert answer.unsupported_numbers == ["87,654,321"]
+
+
+def test_the_summary_counts_nulls_leaves_text_out_and_tells_nothing_of_a_masked_column() -> None:
+    columns = [f"c{n}" for n in range(34)]
+    rows = [(*range(30), 1.5, None if n else 4, "x", 5) for n in range(4)]
+    assert summary(columns, rows, {33}, chars=50) == {
+        "summary": {"c30": {"min": 1.5, "max": 1.5, "mean": 1.5, "nulls": 0}, "c31": {"min": 4, "max": 4, "mean": 4.0, "nulls": 3}}
+    }
+
+
+def test_a_checkpoint_grows_by_the_same_bytes_whatever_the_rows(tmp_path: Path) -> None:
+    duckdb.connect(str(tmp_path / "big.duckdb")).close()
+    sizes = []
+    limits = QueryLimits(rows=3_000_000, bytes=2_000_000_000)
+    results = ResultStore(tmp_path / "results", clock=lambda: datetime.now(UTC))
+    with Database.open(f"duckdb:///{tmp_path / 'big.duckdb'}", limits=limits) as database:
+        for rows in (100, 200_000):  # 2,000,000 give the same bytes, and take ten seconds more
+            model = script(call("run_sql", sql=f"SELECT 123456 AS n FROM range({rows})"), "There.")
+            file = tmp_path / f"{rows}.db"
+            with open_persistence(f"sqlite:///{file}") as kept:
+                app = build_graph(model=model, database=database, results=results).compile(checkpointer=kept.checkpointer, store=kept.store)
+                conversation = Conversation(app, f"t{rows}", context=CONTEXT, results=results)
+                for event in conversation.stream("all"):
+                    if event["type"] == "query_finished":
+                        assert event["row_count"] == rows
+            with closing(sqlite3.connect(file)) as connection:
+                tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+                columns = {table: [row[1] for row in connection.execute(f"PRAGMA table_info('{table}')")] for table in tables}
+                sums = [f"SELECT sum(length({column})) FROM '{table}'" for table, names in columns.items() for column in names]
+                sizes.append(sum(connection.execute(sql).fetchone()[0] or 0 for sql in sums))
+    assert abs(sizes[1] - sizes[0]) < 400
