@@ -1,4 +1,4 @@
-"""The command line: `longtable ask`, `chat`, `threads`, `demo`. Heavy imports happen inside the commands."""
+"""The command line: `longtable ask`, `chat`, `threads`, `mcp`, `demo`. Heavy imports happen inside the commands."""
 
 import functools
 import inspect
@@ -174,6 +174,24 @@ def chat(given: Given) -> None:
             run_prompt(talk, failed)
             talk.left_waiting()
             screen.note("goodbye", id=talk.session.thread_id)
+
+    run_command(run, given)
+
+
+@app.command()
+@with_options
+def mcp(given: Given) -> None:
+    """Serve the conversation and its database to an MCP client, on standard input and output."""
+
+    def run(settings: "Settings", _: "Screen") -> None:
+        from longtable.app.screen import demo_progress
+        from longtable.graph.errors import ConfigError
+
+        try:
+            from longtable.app.mcp_server import serve
+        except ImportError as error:
+            raise ConfigError("an MCP server needs one more package: pip install 'longtable[mcp]'") from error
+        serve(settings, demo_progress)
 
     run_command(run, given)
 

@@ -64,7 +64,7 @@ def labels(thread_id: str) -> Namespace:
 
 def ids_of(thread_id: str) -> Namespace:
     """Return where a thread's archived ids are."""
-    return (*IDS, label(thread_id))
+    return (*IDS, *labels(thread_id))
 
 
 def label(thread_id: str) -> str:

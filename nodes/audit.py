@@ -24,7 +24,7 @@ from longtable.graph.context import Context
 from longtable.graph.errors import LongtableError, QueryCancelledError, QueryRefusedError
 from longtable.graph.events import AuditFailed
 from longtable.graph.state import State, thread_of, turn_of
-from longtable.memory.archive import label
+from longtable.memory.archive import labels
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import storable
 from longtable.nodes.repairs import QueryRejectedError, RepairsUsedUpError
@@ -104,7 +104,7 @@ class Audit:
                 for place, call in enumerate(calls)
                 if (sql := _sql(call, tools)) is not None
             }
-        return Log(calls, entries, ("longtable", KEPT, label(thread_id or "")), self.check, runtime)
+        return Log(calls, entries, ("longtable", KEPT, *labels(thread_id or "")), self.check, runtime)
 
 
 class Log:

@@ -1,0 +1,79 @@
+"""`longtable mcp` to a real client of the official SDK, over a process's standard input and output."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.types import CallToolResult, TextContent
+
+from tests.app.runner import Home, make_home
+
+Result = TypeVar("Result")
+SECONDS = 60.0
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+def with_server(home: Home, work: Callable[[Client], Awaitable[Result]], *options: str) -> Result:
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "longtable.app.cli", "mcp", *options], env=home.environment(), cwd=str(home.folder)
+    )
+
+    async def run() -> Result:
+        async with Client(command, read_timeout_seconds=SECONDS) as client:
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+def text_of(answer: CallToolResult) -> Any:
+    [content] = answer.content
+    assert isinstance(content, TextContent)
+    return json.loads(content.text.partition(": ")[2] if content.text.startswith("Error") else content.text)
+
+
+def test_a_client_asks_goes_on_looks_at_tables_and_runs_sql(home: Home) -> None:
+    async def work(client: Client) -> tuple[Any, ...]:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        first = await client.call_tool("ask", {"question": "How many orders are there?"})
+        second = await client.call_tool("ask", {"question": "And the average amount?"})
+        tables = await client.call_tool("list_tables", {})
+        shape = await client.call_tool("describe_tables", {"names": ["orders"]})
+        found = await client.call_tool("find_values", {"text": "customer 7"})
+        rows = await client.call_tool("run_sql", {"sql": "SELECT max(amount) FROM orders"})
+        refused = await client.call_tool("run_sql", {"sql": "DROP TABLE orders"})
+        pairs = await client.call_tool(
+            "run_sql", {"sql": "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e, orders f"}
+        )
+        empty = await client.call_tool("ask", {"question": " "})
+        return tools, first, second, tables, shape, found, rows, refused, pairs, empty
+
+    tools, first, second, tables, shape, found, rows, refused, pairs, empty = with_server(home, work, "--thread", "m")
+    assert set(tools) == {"ask", "list_tables", "describe_tables", "find_values", "run_sql"}
+    assert all(tool.annotations.read_only_hint for tool in tools.values())
+    assert "30" in text_of(first)["answer"]
+    assert text_of(first)["sql"]
+    assert "avg" in text_of(second)["sql"][0].lower()  # the conversation went on
+    assert text_of(tables)["total"] == 1
+    assert text_of(shape)["tables"][0]["name"] == "orders"
+    assert text_of(found)["matches"][0]["value"] == "customer 7"
+    assert text_of(rows)["rows"] == [[14.5]]
+    assert refused.is_error
+    assert text_of(refused)["error"]["class"] == "query_refused"
+    assert "costly" in text_of(pairs)["error"]["message"]
+    assert text_of(empty)["error"]["class"] == "empty_message"
+    assert "How many orders" in home.run("threads", "show", "m").stdout
+
+
+def test_it_does_not_start_where_rows_are_to_stay_unseen(home: Home) -> None:
+    done = home.run("mcp", "--private")
+    assert done.returncode == 1
+    assert "--private" in done.stderr
