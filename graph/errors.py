@@ -7,6 +7,8 @@ internals (no SQL, path, URL, key or stack).
 
 from typing import ClassVar, Literal, TypedDict
 
+from longtable.graph.redact import redacted
+
 
 class Reason(TypedDict):
     """Why something did not happen, or what went wrong on the way: a code for programs, words for a model or a person."""
@@ -20,6 +22,10 @@ class LongtableError(Exception):
 
     code: ClassVar[str] = "error"
     short: ClassVar[dict[str, str]] = {"en": "Something went wrong.", "zh": "出错了。"}
+
+    def __init__(self, *told: object) -> None:
+        # In one place: whatever a client or a driver put into its words, no error of ours repeats a key.
+        super().__init__(*(redacted(each) if isinstance(each, str) else each for each in told))
 
     def user_text(self, language: str = "en") -> str:
         """Return one short sentence for the person, in `language` ("en" or "zh"; others read English)."""

@@ -16,6 +16,7 @@ from longtable.graph.errors import (
     ProviderRefusedError,
     ProviderUnavailableError,
 )
+from longtable.graph.redact import redacted
 from longtable.nodes.overflow import is_overflow, learned_limit, read
 
 __all__ = ["broke_off", "is_overflow", "learned_limit", "provider_error", "with_usage"]
@@ -137,4 +138,4 @@ def _told(error: Exception) -> str:
     words = read(error).words
     if re.search(r"<(?:!doctype|html)\b", words, re.IGNORECASE):
         return "it sent an HTML page"
-    return re.sub(r"\b(sk|key|bearer)[-_ ][\w\-]{6,}", "[key]", " ".join(words.split())[:300], flags=re.IGNORECASE)
+    return re.sub(r"\b(sk|key|bearer)[-_ ][\w\-]{6,}", "[key]", redacted(" ".join(words.split()))[:300], flags=re.IGNORECASE)

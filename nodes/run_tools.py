@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from longtable.graph.context import Context
 from longtable.graph.errors import DatabaseError, LongtableError
 from longtable.graph.events import ApprovalRequested, ChartShown, QueryFinished, QueryStarted, ToolStarted
+from longtable.graph.redact import redacted
 from longtable.graph.state import State, layout_of, thread_of, turn_of, written
 from longtable.memory.rounds import MALFORMED
 from longtable.memory.stamps import RECALLED, marked
@@ -283,7 +284,7 @@ def _told(error: Exception, name: str) -> tuple[str, str]:
     if isinstance(error, ValidationError):
         faults = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors())
         return BadArgumentsError.code, f"the arguments of {name} do not fit: {faults}"
-    return "tool_failed", f"{name} failed: {type(error).__name__}: {' '.join(str(error).split())[:500]}"
+    return "tool_failed", f"{name} failed: {type(error).__name__}: {redacted(' '.join(str(error).split()))[:500]}"
 
 
 def _details(error: Exception) -> dict[str, Any]:

@@ -14,14 +14,15 @@ from longtable.graph import Context
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("memory", "tools", "nodes", "graph", "app")
-BOTTOM = {"longtable.graph.errors"}
+BOTTOM = {"longtable.graph.errors", "longtable.graph.redact"}
 SPOKEN = BOTTOM | {f"longtable.graph.{name}" for name in ("state", "context", "events")}
 # What each room may import of the others; `graph.<module>` lines override `graph`.
 ARROWS: dict[str, set[str]] = {
     "memory": {"longtable.memory", *BOTTOM},
     "tools": {"longtable.tools", *BOTTOM},
     "nodes": {"longtable.nodes", "longtable.memory", "longtable.tools", *SPOKEN},
-    "graph.errors": set(),
+    "graph.redact": set(),
+    "graph.errors": {"longtable.graph.redact"},
     "graph.events": {*BOTTOM},
     "graph.context": {*BOTTOM},
     "graph.state": {"longtable.memory", *SPOKEN},

@@ -1,0 +1,127 @@
+"""No error repeats a secret: every class of graph/errors.py, every way a provider fails over HTTP, every tool's failure."""
+
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from longtable.graph import Context, Conversation, build_graph, errors
+from longtable.graph.errors import LongtableError, ProviderError
+from longtable.graph.redact import redacted
+from tests.support import model_server
+from tests.support.model_server import Fault, ModelServer, Reply, open_model_server, say
+
+KEY, TOKEN = "sk-proj-" + "Ab3dE6gH9" * 4, "ghp_" + "x1Y2z3" * 6
+URL = "postgresql://ann:hunter2secret@db.internal:5432/shop"
+SQL = "SELECT salary FROM staff_of_another_owner"
+STACK = 'Traceback (most recent call last):\n  File "/srv/app/inside.py", line 3, in work'
+SECRETS = (KEY, TOKEN, "hunter2secret", "pa55word99", "c0okie-bearer-77", "AKIAABCDEFGHIJKLMNOP")
+HOSTILE = f"{KEY} {TOKEN} {URL} password=pa55word99 Authorization: Bearer c0okie-bearer-77 AKIAABCDEFGHIJKLMNOP {SQL} {STACK}"
+INSIDE = (*SECRETS, SQL, "Traceback", "inside.py", "db.internal")
+CLASSES = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, LongtableError)]
+
+
+def made(cls: type[LongtableError]) -> LongtableError:
+    """Return an error of a class, every text in it hostile."""
+    signature = inspect.signature(cls)
+    given: dict[str, Any] = {}
+    first: list[Any] = []
+    for parameter in signature.parameters.values():
+        kind = str(parameter.annotation)
+        value: Any = HOSTILE
+        if "list[tuple" in kind:
+            value = [(1, 2)]
+        elif "int" in kind or "float" in kind:
+            value = 7
+        elif "bool" in kind:
+            value = False
+        if parameter.kind is parameter.VAR_POSITIONAL or parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            first.append(value)
+        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
+            given[parameter.name] = value
+    return cls(*first, **given)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_no_error_repeats_a_secret_and_a_person_reads_nothing_from_inside(cls: type[LongtableError]) -> None:
+    error = made(cls)
+    assert not [secret for secret in SECRETS if secret in str(error)]
+    assert not [secret for secret in SECRETS if secret in repr(error)]
+    for language in ("en", "zh", "fr"):
+        said = error.user_text(language)
+        assert not [inside for inside in INSIDE if inside in said]
+        assert 3 < len(said) < 200
+    assert error.user_text("zh") != error.user_text("en")
+    assert error.code
+
+
+FAULTS = {
+    **{
+        f"http {status}": model_server.error(status, HOSTILE, code=HOSTILE)
+        for status in (400, 401, 403, 404, 408, 409, 422, 429, 500, 503, 529)
+    },
+    "bare string": Fault(status=400, body={"error": HOSTILE}),
+    "flat": Fault(status=400, body={"message": HOSTILE, "detail": HOSTILE}),
+    "overflow": model_server.error(400, f"maximum context length is 8192 tokens. {HOSTILE}", code="context_length_exceeded"),
+    "error with 200": Fault(status=200, body={"error": {"message": HOSTILE}}),
+    "no answer": Fault(status=200, body={"choices": None, "note": HOSTILE}),
+    "error in the stream": Reply(text="The answer is long.", breaks="error"),
+    "broken off": Reply(text="The answer is long.", breaks="drop"),
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with open_model_server() as running:
+        yield running
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("name", FAULTS)
+def test_no_failure_of_a_provider_tells_a_secret(server: ModelServer, name: str, streamed: bool) -> None:
+    server.always(FAULTS[name])
+    model = server.chat_model(disable_streaming=not streamed, api_key=KEY)
+    graph = build_graph(model=model).compile(checkpointer=InMemorySaver())
+    events: list[Any] = []
+    talk = Conversation(graph, "t", context=Context(model_limit=16_000, max_overflow_retries=0))
+    with pytest.raises(ProviderError) as caught:
+        events.extend(talk.stream("Hi"))
+    error = caught.value
+    told = [str(error), repr(error), *error.args, json.dumps(events, default=str), repr(graph.get_state(talk.config).values)]
+    assert not [secret for secret in SECRETS for text in told if secret in str(text)]
+    for language in ("en", "zh"):
+        assert not [inside for inside in INSIDE if inside in error.user_text(language)]
+
+
+def test_no_failure_of_a_tool_tells_a_secret(server: ModelServer) -> None:
+    @tool
+    def look() -> str:
+        """Look."""
+        raise RuntimeError(HOSTILE)
+
+    server.script(model_server.call("look"), say("It failed."))
+    graph = build_graph(model=server.chat_model(), tools=[look]).compile(checkpointer=InMemorySaver())
+    talk = Conversation(graph, "t", context=Context(model_limit=16_000))
+    events = list(talk.stream("Hi"))
+    (failed,) = [event for event in events if event["type"] == "tool_finished"]
+    assert "RuntimeError" in failed["error"]
+    told = json.dumps(events, default=str) + repr(talk.history()) + json.dumps(server.requests[-1].body)
+    assert not [secret for secret in SECRETS if secret in told]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT token FROM password WHERE basic = 'x'",
+        "the key of orders is order_id",
+        "http://127.0.0.1:8000/v1",
+        "ann@example.org",
+        "sk-7",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert redacted(text) == text
