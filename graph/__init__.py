@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from longtable.memory.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
     from longtable.nodes.passing import ContextProvider as ContextProvider
+    from longtable.nodes.rate_limit import RateLimit as RateLimit
     from longtable.tools.cost import CostThresholds as CostThresholds
     from longtable.tools.database import Database as Database
     from longtable.tools.results import ResultStore as ResultStore
@@ -45,6 +46,7 @@ _HOMES = {
     "LongtableError": "longtable.graph.errors",
     "MessageMetadata": "longtable.memory.metadata",
     "Persistence": "longtable.graph.persistence",
+    "RateLimit": "longtable.nodes.rate_limit",
     "ResultStore": "longtable.tools.results",
     "State": "longtable.graph.state",
     "as_node": "longtable.graph.embedding",

@@ -30,6 +30,7 @@ from longtable.nodes.ingest import Ingest
 from longtable.nodes.passing import ContextProvider, Passing
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.providers import with_usage
+from longtable.nodes.rate_limit import RateLimit
 from longtable.nodes.recall import KEPT_INDEXES, Indexes
 from longtable.nodes.respond import Respond
 from longtable.nodes.route import after_estimate, after_ingest, after_respond, after_run_tools, after_settle
@@ -66,6 +67,7 @@ def build_graph(
     results: "ResultStore | None" = None,
     fallbacks: Sequence[BaseChatModel] = (),
     context_providers: Sequence[ContextProvider] = (),
+    rate_limit: RateLimit | None = None,
     summary_seconds: float = 120.0,
     cost: CostThresholds | None = None,
     clock: Callable[[], datetime] = _now,
@@ -79,7 +81,7 @@ def build_graph(
     `results` keeps every whole result under a handle that the model is told, for `fetch_result` and `Conversation.result`;
     with the extra `charts` also for `show_chart`. `cost` says which queries are costly, for `Context.approve_sql`.
     `fallbacks` answer in their order where the model before them fails before its answer begins. `context_providers` give
-    material that goes with the calls of one turn and is not kept.
+    material that goes with the calls of one turn and is not kept. `rate_limit` bounds the turns of an owner.
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that cannot bind
     tools answers without them. `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up when a
     run starts: `Context.model_limit` may still set it.
@@ -117,7 +119,7 @@ def build_graph(
 
     return _wired(
         output_schema,
-        ingest=Ingest(brief, clock),
+        ingest=Ingest(brief, clock, rate_limit),
         estimate=Estimate(clock),
         compact=_either(compact, compact.acall),
         respond=_either(respond, respond.acall),

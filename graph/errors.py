@@ -122,6 +122,21 @@ class RequestTooLargeError(RequestLimitError):
     setting = "max_request_bytes"
 
 
+class RateLimitedError(InputError):
+    """The owner has begun as many turns as allowed in a time; nothing was written. `wait_s`: seconds until the next may begin."""
+
+    code = "rate_limited"
+
+    def __init__(self, *, turns: int, seconds: int, wait_s: float) -> None:
+        super().__init__(f"{turns:,} turns in {seconds:,} s are allowed to one owner: wait {wait_s:g} s, or raise RateLimit.turns")
+        self.turns, self.seconds, self.wait_s = turns, seconds, wait_s
+
+    def user_text(self, language: str = "en") -> str:
+        if language == "zh":
+            return f"{self.seconds:,} 秒内最多 {self.turns:,} 次提问：请在 {self.wait_s:g} 秒后重试。"
+        return f"No more than {self.turns:,} questions in {self.seconds:,} s: try again in {self.wait_s:g} s."
+
+
 class InvalidTextError(InputError):
     """The message holds lone surrogates, which are no text."""
 

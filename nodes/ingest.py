@@ -33,6 +33,7 @@ from longtable.memory.frame import Frame
 from longtable.memory.stamps import GIVEN, STAMP, STEERED, marks_of, turn_number, unmarked
 from longtable.memory.tokens import PRIMING
 from longtable.nodes.inbox import Letter, take_in, told
+from longtable.nodes.rate_limit import RateLimit
 from longtable.nodes.shelf import StoreShelf
 from longtable.nodes.thread_index import may_see, open_turn, owner_of
 
@@ -60,6 +61,7 @@ class Ingest:
 
     brief: Callable[[Context], dict[str, Any]]
     clock: Callable[[], datetime]
+    rate_limit: RateLimit | None = None
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         context = runtime.context or Context()
@@ -86,6 +88,8 @@ class Ingest:
             return {**update, "turn": {**before, "status": "running", "calls": 0, "overflows": 0}}
         try:
             check_input(new, context, frame_of({"brief": brief, "learned": update.get("learned", state.get("learned"))}, context))
+            if self.rate_limit:
+                self.rate_limit.check(context.owner)
         except InputError as error:
             return _refused(given, before, error)
         now = self.clock().isoformat(timespec="seconds")

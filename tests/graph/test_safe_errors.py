@@ -59,7 +59,7 @@ def test_no_error_repeats_a_secret_and_a_person_reads_nothing_from_inside(cls: t
     assert error.code
 
 
-FAULTS = {
+FAULTS: dict[str, Reply | Fault] = {
     **{
         f"http {status}": model_server.error(status, HOSTILE, code=HOSTILE)
         for status in (400, 401, 403, 404, 408, 409, 422, 429, 500, 503, 529)
