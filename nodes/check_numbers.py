@@ -54,8 +54,8 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole) -> list[str]:
             return []
         queried = True
         sources.append(source)
-        if "summary" in told:  # of columns that are not shown: what it says may be repeated
-            sources.append(_as_text(_figures(leaf) for leaf in _leaves(told["summary"])))
+        # What is told beside the rows may be repeated: of columns that are not shown, and why nothing was found.
+        sources += [_as_text(_figures(leaf) for leaf in _leaves(told[name])) for name in ("summary", "empty") if name in told]
     if not queried or sum(len(source.rows) * len(source.columns) for source in sources) > MOST_CELLS:
         return []
     question = "\n".join(str(message.text) for message in messages if message.type == "human")

@@ -62,6 +62,14 @@ def test_a_wrong_name_comes_back_with_the_nearest(shop: str) -> None:
     assert "price" in next(m.text for m in model.sent[1] if isinstance(m, ToolMessage))
 
 
+def test_an_empty_result_tells_the_model_why_and_its_figures_are_vouched_for(shop: str) -> None:
+    sql = 'SELECT * FROM "Order Details" WHERE price > 1000'
+    model = script(call("run_sql", sql=sql), "Nothing costs that much: the dearest is 124.75.")
+    answer = talk(shop, model).ask("what costs more than a thousand?")
+    assert '"most":124.75' in next(m.text for m in model.sent[1] if isinstance(m, ToolMessage))
+    assert answer.unsupported_numbers == []
+
+
 def test_the_prompt_names_the_database_and_its_dialect(shop: str) -> None:
     model = script("fine")
     talk(shop, model).ask("hello")
