@@ -14,7 +14,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
@@ -25,10 +25,10 @@ from longtable.graph.errors import LongtableError, QueryCancelledError, QueryRef
 from longtable.graph.events import AuditFailed
 from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.archive import labels
+from longtable.memory.rounds import all_calls
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import storable
 from longtable.nodes.repairs import QueryRejectedError, RepairsUsedUpError
-from longtable.nodes.route import open_calls
 from longtable.tools.database import QueryResult
 from longtable.tools.result_tool import KIND
 
@@ -94,13 +94,13 @@ class Audit:
 
     def log(self, calls: Sequence[ToolCall], tools: Mapping[str, BaseTool], state: State, runtime: Runtime[Context]) -> "Log":
         """Return the log of one step's calls, to be entered around them."""
-        message = open_calls(thread_of(state).messages)
+        message = next((each for each in reversed(thread_of(state).messages) if isinstance(each, AIMessage)), None)
         thread_id = thread_id_of(runtime)
         entries: dict[int, AuditEntry] = {}
         if runtime.store is not None and thread_id and message is not None:
             now, turn = self.clock().isoformat(timespec="milliseconds"), turn_of(state).get("number", 0)
             entries = {
-                place: AuditEntry(f"{message.id}:{place}", now, turn, call["name"], "running", sql[:MOST_SQL])
+                place: AuditEntry(f"{message.id}:{_number(call, message)}", now, turn, call["name"], "running", sql[:MOST_SQL])
                 for place, call in enumerate(calls)
                 if (sql := _sql(call, tools)) is not None
             }
@@ -176,7 +176,7 @@ class Log:
             if place in self._ended:
                 self._entries[place] = _closed(entry, *self._ended[place], self._check)
             else:
-                waits = kind is not None and issubclass(kind, GraphBubbleUp)
+                waits = kind is None or issubclass(kind, GraphBubbleUp)  # one that is to run in a later step, or after an answer
                 ms = round((time.perf_counter() - self._started) * 1000)
                 open_ended = replace(entry, verdict="waiting") if waits else replace(entry, verdict="cancelled", ms=ms)
                 self._entries[place] = open_ended if waits else _with_reads(open_ended, entry.asked, self._check)
@@ -205,6 +205,11 @@ class Log:
             self._told = True
             self._runtime.stream_writer(AuditFailed(type="audit_failed", calls=len(self._entries), failure=type(error).__name__))
         return ()
+
+
+def _number(call: ToolCall, message: AIMessage) -> int:
+    """Return a call's place in its message: a later step of the same answer may see fewer of its calls."""
+    return next((place for place, each in enumerate(all_calls(message)) if each["id"] == call["id"]), 0)
 
 
 def _sql(call: ToolCall, tools: Mapping[str, BaseTool]) -> str | None:

@@ -9,12 +9,15 @@ from typing import Any
 import pandas as pd
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command, interrupt
 
 from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, delete_thread, open_persistence
 from longtable.graph.auditing import audit_of_threads
 from longtable.graph.errors import ThreadNotFoundError
+from longtable.tools.cost import CostThresholds
 from longtable.tools.settings import QueryLimits
 from tests.support.models import ScriptedModel, call, script
 from tests.support.postgres import postgres_server, stop_postgres_server
@@ -193,3 +196,35 @@ def test_sql_that_no_store_takes_as_it_is_is_written_all_the_same(shop: Path, se
         conversation.ask("odd?")
         [entry] = conversation.audit()
     assert (entry.verdict, entry.rule, len(entry.asked)) == ("refused", "length", 50_000)
+
+
+@tool
+def confirm(what: str) -> str:
+    """Ask the person."""
+    return f"{what}: {interrupt(what)}"
+
+
+def test_what_waits_for_a_person_and_what_they_decide_is_written_down(shop: Path) -> None:
+    pairs = "SELECT count(*) FROM teas a, teas b"
+    asked = [{"name": "run_sql", "args": {"sql": sql}, "id": f"c{n}"} for n, sql in enumerate([pairs, "SELECT 1", pairs, pairs])]
+    sure = [{"name": "confirm", "args": {"what": what}, "id": f"d{what}"} for what in "ab"]
+    beside = [*sure, {"name": "run_sql", "args": {"sql": "SELECT 2"}, "id": "d2"}]
+    model = script(AIMessage("", tool_calls=asked), AIMessage("", tool_calls=beside), "done")
+    with Database.open(f"sqlite:///{shop}") as database:
+        graph = build_graph(model=model, database=database, tools=[confirm], cost=CostThresholds(pairs=10))
+        conversation = Conversation(graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=CONTEXT)
+        assert conversation.ask("all").status == "approval_requested"
+        assert [entry.verdict for entry in conversation.audit()] == ["waiting"] * 3
+        edited = {"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": "SELECT 3"}}}
+        conversation.decide([{"type": "approve"}, {"type": "reject", "message": "no"}, edited])
+        first = [(entry.key.partition(":")[2], entry.verdict, entry.asked, entry.ran, entry.runs) for entry in conversation.audit()][:4]
+        ran = "SELECT COUNT(*) FROM teas AS a CROSS JOIN teas AS b"
+        assert sorted(first) == [
+            ("0", "run", pairs, ran, 1),
+            ("1", "run", "SELECT 1", "SELECT 1", 1),
+            ("2", "rejected", pairs, "", 1),
+            ("3", "run", pairs, "SELECT 3", 1),
+        ]
+        while state := conversation.graph.get_state(conversation.config).interrupts:
+            conversation.graph.invoke(Command(resume={state[0].id: "yes"}), conversation.config, context=CONTEXT)
+        assert [(entry.verdict, entry.ran, entry.runs) for entry in conversation.audit()][4:] == [("run", "SELECT 2", 1)]
