@@ -11,7 +11,7 @@ from longtable.graph.persistence import Persistence
 from longtable.graph.reading import reader
 from longtable.graph.steps import Batch, Steps, arun, run
 from longtable.graph.transcripts import seen_steps
-from longtable.memory.archive import label
+from longtable.memory.archive import labels
 from longtable.nodes.audit import KEPT, AuditEntry
 
 MOST_ENTRIES = 1_000_000
@@ -20,7 +20,7 @@ MOST_ENTRIES = 1_000_000
 def audit_steps(thread_id: str, owner: str | None, *, all_owners: bool = False) -> Steps[list[AuditEntry]]:
     """Return a thread's queries, the oldest first. Raises `ThreadNotFoundError` where it is not there, or is another's."""
     yield from seen_steps(thread_id, owner, all_owners=all_owners)
-    namespace = ("longtable", KEPT, label(thread_id))
+    namespace = ("longtable", KEPT, *labels(thread_id))
     (found,) = yield Batch([SearchOp(namespace, limit=MOST_ENTRIES)])
     if found is None:
         raise ConfigError("the audit is kept in a store: compile the graph with it, graph.compile(..., store=...)")

@@ -61,7 +61,10 @@ class Context:
     max_request_bytes: int = _setting(262_144, "Bytes allowed in one request, with images and tool calls as they are sent (256 KiB).")
     max_repairs: int = _setting(3, "How often a failing query may be mended in one turn; then the model has to say that it failed.")
     approve_sql: str = _setting("costly", "Which queries a person approves before they run: 'never', 'costly' ones, or 'always'.")
-    check_numbers: str = _setting("flag", "Figures of an answer that no result of its turn gives: 'flag' them after the answer, or 'off'.")
+    check_numbers: str = _setting(
+        "flag",
+        "Figures of an answer that no result of its turn gives: 'flag' them after the answer, 'mend' them by one more call, or 'off'.",
+    )
     privacy: str = _setting(
         "off",
         "What the model is shown of the data: 'types' withholds every cell, it sees types, counts and names only;"
@@ -89,8 +92,8 @@ class Context:
             raise ConfigError(f"Context.language must be 'en', 'zh' or None, found {self.language!r}")
         if self.approve_sql not in APPROVE_SQL:
             raise ConfigError(f"Context.approve_sql must be 'never', 'costly' or 'always', found {_shown(self.approve_sql)}")
-        if self.check_numbers not in ("off", "flag"):
-            raise ConfigError(f"Context.check_numbers must be 'off' or 'flag', found {_shown(self.check_numbers)}")
+        if self.check_numbers not in ("off", "flag", "mend"):
+            raise ConfigError(f"Context.check_numbers must be 'off', 'flag' or 'mend', found {_shown(self.check_numbers)}")
         if self.privacy not in ("off", "types"):
             raise ConfigError(f"Context.privacy must be 'off' or 'types', found {_shown(self.privacy)}")
         if self.owner is not None and not is_owner(self.owner):

@@ -215,5 +215,5 @@ def _collect(events: list[Event]) -> Answer:
         elif event["type"] == "recall":
             recalls += 1
         elif event["type"] == "unsupported_numbers":
-            doubts = event["figures"]
+            doubts = [] if event.get("mending") else event["figures"]
     return Answer(text, status, turn, queries, usage, recalls, doubts)

@@ -19,6 +19,7 @@ from longtable.memory.rounds import all_calls
 from longtable.memory.spent import model_told
 from longtable.memory.stamps import unmarked
 from longtable.memory.view import View
+from longtable.nodes import mending
 from longtable.nodes.asking import Asking, is_empty
 from longtable.nodes.calling import Answerer, Caller
 from longtable.nodes.estimate import usage_event
@@ -27,6 +28,7 @@ from longtable.nodes.ingest import stamp
 from longtable.nodes.passing import Given, Passing, passed_event
 from longtable.nodes.providers import learned_limit, provider_error
 from longtable.nodes.recall import Indexes, originals_of
+from longtable.nodes.settle import newest_language
 
 Update = dict[str, Any]
 
@@ -66,8 +68,10 @@ class Respond:
         return {**usage, **self._answered(answer, state, asking, caller, view)}
 
     def _asking(self, state: State, runtime: Runtime[Context]) -> Asking:
-        layout = layout_of(state, runtime.context or Context())
-        return Asking(layout, originals_of(layout, runtime, self.indexes), runtime.stream_writer)
+        context = runtime.context or Context()
+        layout = layout_of(state, context)
+        note = mending.note(state, context.language or newest_language(thread_of(state).messages)) if mending.is_due(state) else None
+        return Asking(layout, originals_of(layout, runtime, self.indexes), runtime.stream_writer, note=note)
 
     def _caller(self, runtime: Runtime[Context]) -> Caller:
         return Caller(self.line, runtime.context or Context(), runtime.stream_writer)
@@ -89,10 +93,14 @@ class Respond:
         status = _status(answer)
         calls, recalls = turn.get("calls", 0) + asking.tries, turn.get("recalls", 0) + asking.recalls
         update: Update = {"turn": {**turn, "calls": calls, "recalls": recalls, "status": status}}
+        kept = not is_empty(answer)
+        if mending.is_due(state):
+            kept = status == "running" and not (isinstance(answer, AIMessage) and all_calls(answer))
+            update["turn"] = mending.ended(update["turn"], mended=kept)
         reported = answer.usage_metadata if isinstance(answer, AIMessage) else None
         if not caller.answered:  # what a fallback reports says nothing of the model that limit and tokens are counted for
             update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
-        if not is_empty(answer):
+        if kept:
             marks: Update = {MARK: reasoning} if (reasoning := told_reasoning(answer)) else {}
             if caller.name and not (isinstance(answer, AIMessage) and model_told(answer)):
                 marks["model"] = caller.name
@@ -121,6 +129,8 @@ def _failed(error: Exception, state: State, caller: Caller, view: View) -> Updat
     known = provider_error(error)
     if known is None:
         raise error
+    if mending.is_due(state):
+        return {"turn": mending.ended(turn_of(state), mended=False)}
     if not isinstance(known, ModelContextOverflowError):
         raise known from error
     turn = turn_of(state)

@@ -27,6 +27,7 @@ from longtable.graph.errors import (
 from longtable.graph.events import UnsupportedNumbers
 from longtable.graph.state import State, refreshed, thread_of, turn_of, written
 from longtable.memory.summary import language_of
+from longtable.nodes import mending
 from longtable.nodes.check_numbers import Whole, unsupported_in
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.inbox import take_in
@@ -68,6 +69,9 @@ class Settle:
             refusal = turn["refusal"]
             raise _REFUSALS[refusal["code"]](**refusal["numbers"])
         _, turn = take_in(turn, runtime, look=False)
+        doubts = self._doubts(state, runtime) if status not in NOTICES else {}
+        if doubts.get("status") == "running":
+            return {"turn": {**turn, **doubts}}
         prepare = status != "compacting" and worth_preparing(state, runtime)
         again = refreshed(state, turn.get("number", 0))
         length = thread_of(state).length + (status in NOTICES)
@@ -75,7 +79,7 @@ class Settle:
             close_turn(runtime.store, thread_id, messages=length)
         if status not in NOTICES:
             kept = status if status == "cut_off" else "answered"
-            return {**again, "turn": {**turn, "status": kept, "prepare": prepare, **self._doubts(state, runtime)}}
+            return {**again, **mending.draft_left_out(state), "turn": {**turn, "status": kept, "prepare": prepare, **doubts}}
         context = runtime.context or Context()
         language = context.language or newest_language(thread_of(state).messages)
         notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0)), id=str(uuid.uuid4()))
@@ -95,6 +99,9 @@ class Settle:
         if not figures and not told:
             return {}
         event = UnsupportedNumbers(type="unsupported_numbers", turn=number, figures=figures)
+        if mend := mending.begun(figures, state, runtime.context or Context()):
+            runtime.stream_writer({**event, "mending": True})
+            return mend
         runtime.stream_writer({**event, "failure": told} if told else event)
         return {"unsupported_numbers": figures} if figures else {}
 
