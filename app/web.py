@@ -12,9 +12,9 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from fastapi import FastAPI
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -216,6 +216,8 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", f"{THREAD}/results/{{handle}}.csv", result_csv),
     ("GET", f"{THREAD}/results/{{handle}}.arrow", result_arrow),
 )
-app = Starlette(
-    routes=[Route(path, handler, methods=[method]) for method, path, handler in ROUTES], exception_handlers={LongtableError: failed}
+app = FastAPI(  # Aegra takes no plain Starlette application
+    openapi_url=None,
+    routes=[Route(path, handler, methods=[method]) for method, path, handler in ROUTES],
+    exception_handlers={LongtableError: failed},
 )

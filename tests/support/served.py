@@ -41,8 +41,8 @@ def say(messages: Sequence[BaseMessage]) -> AIMessage:
             return call("confirm", what=what)
         case ["dawdle"]:
             return call("dawdle", seconds=60)
-        case ["slowly"]:
-            time.sleep(0.2)
+        case ["slowly", _]:
+            time.sleep(0.5)
     return AIMessage(" / ".join(str(m.text)[:20] for m in messages if m.type == "human"))
 
 

@@ -1,0 +1,1 @@
+"""Two instances of Aegra, an open server for LangGraph graphs, on one database."""
