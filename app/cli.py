@@ -219,12 +219,14 @@ def demo(
 
 def run_command(command: "Callable[[Settings, Screen], None]", given: "Given") -> None:
     """Run a command with its settings and screen; an error is a sentence and exit code 1, never a trace unless asked for."""
+    from longtable.app.logs import start_log
     from longtable.app.screen import ConsoleScreen, JsonScreen
     from longtable.app.settings import Settings
 
     _quiet_warnings()
     screen: Screen = JsonScreen() if given["json"] else ConsoleScreen()
     try:
+        start_log()
         settings = Settings(**given)
         command(settings, screen)
     except KeyboardInterrupt:

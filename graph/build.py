@@ -14,7 +14,7 @@ from langgraph.runtime import Runtime, get_runtime
 from longtable.graph.briefing import briefing, model_name
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError
-from longtable.graph.state import Input, Output, State
+from longtable.graph.state import Input, Output, State, turn_of
 from longtable.memory.fold import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
@@ -37,6 +37,8 @@ from longtable.nodes.route import after_estimate, after_ingest, after_respond, a
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Settle
 from longtable.nodes.thinking import with_reasoning_kept
+from longtable.nodes.thread_index import thread_id_of
+from longtable.nodes.tracing import run_fields, span
 from longtable.tools.chart_tool import chart_tool, charts_installed
 from longtable.tools.cost import CostThresholds
 from longtable.tools.database import Database
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
 
 Update = dict[str, Any]
+Node = tuple[Callable[..., Update], Callable[..., Awaitable[Update]] | None]
 ConversationGraph = StateGraph[State, Context, Input, State]
 
 
@@ -119,21 +122,21 @@ def build_graph(
 
     return _wired(
         output_schema,
-        ingest=Ingest(brief, clock, rate_limit),
-        estimate=Estimate(clock),
-        compact=_either(compact, compact.acall),
-        respond=_either(respond, respond.acall),
-        run_tools=_either(run_tools, run_tools.acall),
-        approve=Approve(),
-        settle=Settle(clock, results),
-        prepare=_either(prepare, prepare.acall),
+        ingest=(Ingest(brief, clock, rate_limit), None),
+        estimate=(Estimate(clock), None),
+        compact=(compact, compact.acall),
+        respond=(respond, respond.acall),
+        run_tools=(run_tools, run_tools.acall),
+        approve=(Approve(), None),
+        settle=(Settle(clock, results), None),
+        prepare=(prepare, prepare.acall),
     )
 
 
-def _wired(output_schema: type[State] | type[Output], **nodes: Any) -> ConversationGraph:
+def _wired(output_schema: type[State] | type[Output], **nodes: Node) -> ConversationGraph:
     graph: ConversationGraph = StateGraph(State, context_schema=Context, input_schema=Input, output_schema=cast("Any", output_schema))
-    for name, node in nodes.items():
-        graph.add_node(name, node)
+    for name, (call, acall) in nodes.items():
+        graph.add_node(name, _traced(name, call, acall))
     graph.add_edge(START, "ingest")
     graph.add_conditional_edges("ingest", after_ingest)
     graph.add_conditional_edges("estimate", after_estimate)
@@ -146,14 +149,21 @@ def _wired(output_schema: type[State] | type[Output], **nodes: Any) -> Conversat
     return graph
 
 
-def _either(call: Callable[..., Update], acall: Callable[..., Awaitable[Update]]) -> RunnableLambda[State, Update]:
-    """Return one node that serves both `invoke` and `ainvoke`."""
+def _traced(name: str, call: Callable[..., Update], acall: Callable[..., Awaitable[Update]] | None) -> RunnableLambda[State, Update]:
+    """Return one node that serves both `invoke` and `ainvoke`, as a span; without `acall` in a worker thread."""
 
     def sync(state: State) -> Update:
-        return call(state, runtime=_runtime())
+        runtime = _runtime()
+        with span("node", name, run_fields(turn_of(state), thread_id_of(runtime))):
+            return call(state, runtime=runtime)
+
+    if acall is None:
+        return RunnableLambda(sync)
 
     async def asynchronous(state: State) -> Update:
-        return await acall(state, runtime=_runtime())
+        runtime = _runtime()
+        with span("node", name, run_fields(turn_of(state), thread_id_of(runtime))):
+            return await acall(state, runtime=runtime)
 
     return RunnableLambda(sync, asynchronous)
 

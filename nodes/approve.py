@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
 from langchain_core.messages import ToolCall
+from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import PlainValidator, WithJsonSchema
 
+from longtable.graph.context import Context
 from longtable.graph.errors import DatabaseError, WrongDecisionError
 from longtable.graph.events import ActionRequest, ReviewConfig
 from longtable.graph.state import State, thread_of, turn_of
@@ -82,7 +84,8 @@ def _described(found: Sequence[Reason], language: str) -> str:
 class Approve:
     """The node: one interrupt for all calls of the answer. Raises `WrongDecisionError`; then the question still stands."""
 
-    def __call__(self, state: State) -> dict[str, Any]:
+    def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
+        del runtime
         turn = turn_of(state)
         asked = turn["approval"]["asked"]
         request = request_of(asked, unanswered(thread_of(state).messages))

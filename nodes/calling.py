@@ -19,6 +19,7 @@ from longtable.graph.events import ModelFallback, ModelRetry
 from longtable.memory.reasoning import reasoning_sent, without_reasoning
 from longtable.nodes.model_settings import call_settings
 from longtable.nodes.providers import provider_error
+from longtable.nodes.tracing import span, usage_fields
 
 FIRST_WAIT, MOST_WAIT = 0.5, 30.0
 """Seconds before the first further try, doubled each time; and the longest that a provider's retry-after is waited for."""
@@ -52,6 +53,8 @@ class Caller:
     line: Sequence[Answerer]
     context: Context
     emit: StreamWriter
+    about: dict[str, Any] = field(default_factory=dict)
+    """What its spans tell of the run."""
     answered: int = 0
     _tries: int = field(default=0, init=False)
     _shown: _Shown = field(default_factory=_Shown, init=False)
@@ -66,7 +69,10 @@ class Caller:
         for answerer, settings in self._turns():
             while True:
                 try:
-                    return answerer.model.invoke(self._for(answerer, messages), self._config(), **settings)
+                    with span("model", answerer.name or "model", {**self.about, "gen_ai.request.model": answerer.name}) as told:
+                        answer = answerer.model.invoke(self._for(answerer, messages), self._config(), **settings)
+                        told |= usage_fields(answer)
+                    return answer
                 except Exception as error:
                     wait = self._wait(error)
                     if wait is None:
@@ -79,7 +85,10 @@ class Caller:
         for answerer, settings in self._turns():
             while True:
                 try:
-                    return await answerer.model.ainvoke(self._for(answerer, messages), self._config(), **settings)
+                    with span("model", answerer.name or "model", {**self.about, "gen_ai.request.model": answerer.name}) as told:
+                        answer = await answerer.model.ainvoke(self._for(answerer, messages), self._config(), **settings)
+                        told |= usage_fields(answer)
+                    return answer
                 except Exception as error:
                     wait = self._wait(error)
                     if wait is None:

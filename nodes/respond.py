@@ -29,6 +29,8 @@ from longtable.nodes.passing import Given, Passing, passed_event
 from longtable.nodes.providers import learned_limit, provider_error
 from longtable.nodes.recall import Indexes, originals_of
 from longtable.nodes.settle import newest_language
+from longtable.nodes.thread_index import thread_id_of
+from longtable.nodes.tracing import log_cause, run_fields
 
 Update = dict[str, Any]
 
@@ -44,7 +46,7 @@ class Respond:
     passing: Passing = field(default_factory=Passing)
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        asking, caller = self._asking(state, runtime), self._caller(runtime)
+        asking, caller = self._asking(state, runtime), self._caller(state, runtime)
         view, usage = self._begun(asking, self.passing.given(state, runtime), state, runtime)
         try:
             with held_answers() as held:
@@ -56,7 +58,7 @@ class Respond:
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Do the same without blocking the event loop."""
-        asking, caller = await asyncio.to_thread(self._asking, state, runtime), self._caller(runtime)
+        asking, caller = await asyncio.to_thread(self._asking, state, runtime), self._caller(state, runtime)
         given = await self.passing.agiven(state, runtime)
         view, usage = await asyncio.to_thread(self._begun, asking, given, state, runtime)
         try:
@@ -73,8 +75,9 @@ class Respond:
         note = mending.note(state, context.language or newest_language(thread_of(state).messages)) if mending.is_due(state) else None
         return Asking(layout, originals_of(layout, runtime, self.indexes), runtime.stream_writer, note=note)
 
-    def _caller(self, runtime: Runtime[Context]) -> Caller:
-        return Caller(self.line, runtime.context or Context(), runtime.stream_writer)
+    def _caller(self, state: State, runtime: Runtime[Context]) -> Caller:
+        about = run_fields(turn_of(state), thread_id_of(runtime))
+        return Caller(self.line, runtime.context or Context(), runtime.stream_writer, about)
 
     def _begun(self, asking: Asking, given: Given, state: State, runtime: Runtime[Context]) -> tuple[View, Update]:
         """Return the first request, and the usage it has where material came with it; tell of both."""
@@ -129,6 +132,7 @@ def _failed(error: Exception, state: State, caller: Caller, view: View) -> Updat
     known = provider_error(error)
     if known is None:
         raise error
+    log_cause(known.code, error)
     if mending.is_due(state):
         return {"turn": mending.ended(turn_of(state), mended=False)}
     if not isinstance(known, ModelContextOverflowError):

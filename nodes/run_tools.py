@@ -35,6 +35,7 @@ from longtable.nodes.privacy import is_private, withheld
 from longtable.nodes.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.route import unanswered
 from longtable.nodes.settle import newest_language
+from longtable.nodes.tracing import span
 from longtable.nodes.work import EDITED, Job, Work, work_of
 from longtable.tools import chart_tool
 from longtable.tools.cells import json_value
@@ -141,7 +142,10 @@ class RunTools:
     def _run(self, job: Job, emit: StreamWriter, given: "_Given") -> ToolMessage:
         report = _Report(job, self.tools, emit)
         try:
-            return given.log.ended(job.call, report.done(keep(report.checked().invoke(report.given(given)), given.results)))
+            with span(*report.span) as told:
+                answer = report.checked().invoke(report.given(given))
+                told |= _rows(answer)
+            return given.log.ended(job.call, report.done(keep(answer, given.results)))
         except GraphBubbleUp:
             raise
         except Exception as error:  # whatever a tool raises is an answer to the model
@@ -150,7 +154,9 @@ class RunTools:
     async def _arun(self, job: Job, emit: StreamWriter, given: "_Given") -> ToolMessage:
         report = _Report(job, self.tools, emit)
         try:
-            answer = await report.checked().ainvoke(report.given(given))
+            with span(*report.span) as told:
+                answer = await report.checked().ainvoke(report.given(given))
+                told |= _rows(answer)
             kept = await asyncio.to_thread(keep, answer, given.results) if given.results else Kept(answer)
             return given.log.ended(job.call, report.done(kept))
         except GraphBubbleUp:
@@ -220,6 +226,11 @@ class _Report:
         else:
             emit(ToolStarted(type="tool_started", call_id=self.id, name=self.name, args=call["args"]))
 
+    @property
+    def span(self) -> tuple[str, str, dict[str, Any]]:
+        """Return what its span tells; a name that no tool has is the model's own words, and not repeated."""
+        return "query" if self.is_query else "tool", self.name if self.name in self.tools else "unknown", {}
+
     def checked(self) -> BaseTool:
         """Return the tool, or raise what is wrong with the call, or why it may not run."""
         if self.job.stopped is not None:
@@ -275,6 +286,11 @@ class _Report:
 
 def _kind(tool: BaseTool | None) -> object:
     return (tool.metadata or {}).get("kind") if tool else None
+
+
+def _rows(answer: object) -> dict[str, Any]:
+    artifact = getattr(answer, "artifact", None)
+    return {"rows": artifact.row_count} if isinstance(artifact, QueryResult) else {}
 
 
 def _told(error: Exception, name: str) -> tuple[str, str]:

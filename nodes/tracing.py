@@ -1,0 +1,103 @@
+"""Spans of OpenTelemetry and lines of a log for each node, model call and query: names, sizes and times, never what was said."""
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from longtable.graph.redact import redacted
+from longtable.memory.spent import reported
+
+Fields = dict[str, Any]
+logging.getLogger("longtable").addHandler(logging.NullHandler())  # or Python writes warnings to a program's standard error
+log = logging.getLogger("longtable.run")
+"""Nodes at DEBUG, model calls and queries at INFO, failures at WARNING; each record's `longtable` holds the fields."""
+
+NO_FAILURE = {"GraphInterrupt", "CancelledError", "GeneratorExit", "KeyboardInterrupt"}
+"""Exceptions by which a run stops on purpose."""
+
+
+@contextmanager
+def span(kind: str, name: str, fields: Mapping[str, Any]) -> Iterator[Fields]:
+    """Run a block as a span, and tell its end in the log. `kind`: node, model or query.
+
+    The block may put further fields into those it is given. A failure is told by its class: words may hold anything.
+    """
+    told: Fields = {key: value for key, value in fields.items() if value is not None}
+    started = time.perf_counter()
+    with _otel(f"longtable.{kind} {name}") as record:
+        try:
+            yield told
+        except BaseException as error:
+            told["error"] = type(error).__name__
+            raise
+        finally:
+            told["ms"] = round((time.perf_counter() - started) * 1000, 1)
+            _recorded(record, told)
+            _logged(kind, name, told)
+
+
+def run_fields(turn: Mapping[str, Any], thread_id: str | None) -> Fields:
+    """Return what tells one run's spans from another's."""
+    return {"thread_id": thread_id, "turn": turn.get("number"), "run": turn.get("run")}
+
+
+def usage_fields(answer: BaseMessage) -> Fields:
+    """Return the tokens an answer reports, by the names of OpenTelemetry's conventions for models."""
+    tokens = reported(answer) if isinstance(answer, AIMessage) else None
+    return {"gen_ai.usage.input_tokens": tokens["input"], "gen_ai.usage.output_tokens": tokens["output"]} if tokens else {}
+
+
+def log_cause(code: str, error: BaseException) -> None:
+    """Tell the log what is behind an error that a person reads as one sentence; keys are taken out."""
+    words = redacted(" ".join(str(error).split()))[:1_000]
+    log.warning("provider %s", code, extra={"longtable": {"kind": "provider", "code": code, "cause": f"{type(error).__name__}: {words}"}})
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, and the fields of longtable's own records."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        time_ = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: Fields = {"time": time_, "level": record.levelname, "logger": record.name, "message": record.getMessage()}
+        fields = getattr(record, "longtable", None)
+        if isinstance(fields, Mapping):
+            line |= fields
+        if record.exc_info:
+            line["exception"] = redacted(self.formatException(record.exc_info))
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _otel(name: str) -> AbstractContextManager[Any]:
+    # Not imported: a program that wants spans has set OpenTelemetry up, and a tracer without a provider does nothing.
+    module = sys.modules.get("opentelemetry.trace")
+    if module is None:
+        return nullcontext()
+    # What was raised is not recorded: its words and its stack may hold SQL, keys, what was said.
+    tracer = module.get_tracer("longtable")
+    started: AbstractContextManager[Any] = tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False)
+    return started
+
+
+def _recorded(record: Any, told: Fields) -> None:
+    if record is None:
+        return
+    for name, value in told.items():
+        record.set_attribute(name if name.startswith("gen_ai.") else f"longtable.{name}", value)
+    if "error" in told and told["error"] not in NO_FAILURE:
+        codes = sys.modules["opentelemetry.trace"]
+        record.set_status(codes.Status(codes.StatusCode.ERROR, told["error"]))
+
+
+def _logged(kind: str, name: str, told: Fields) -> None:
+    failed = "error" in told and told["error"] not in NO_FAILURE
+    level = logging.WARNING if failed else logging.DEBUG if kind == "node" else logging.INFO
+    if log.isEnabledFor(level):
+        log.log(level, "%s %s", kind, name, extra={"longtable": {"kind": kind, "name": name, **told}})
