@@ -5,8 +5,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# C0 but tab and line feed, DEL, C1 (0x9b opens an escape sequence too), marks that reorder text, halves of surrogates.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# C0 but tab and line feed, DEL, C1 (0x9b opens an escape sequence too), marks that reorder text, what has no width, hidden tags,
+# halves of surrogates.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
 _CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 
 

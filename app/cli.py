@@ -57,6 +57,10 @@ ApproveSql = Annotated[
         envvar="LONGTABLE_APPROVE_SQL", help="Which queries wait for your approval: never, costly ones, or always. Default: costly."
     ),
 ]
+Policy = Annotated[
+    str | None,
+    typer.Option(envvar="LONGTABLE_POLICY", help="A TOML file that says which tables and columns may be read. Default: all."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full trace of an error.")]
 
@@ -74,6 +78,7 @@ class Given(TypedDict):
     model_limit: NotRequired[int | None]
     approve_sql: NotRequired[str | None]
     private: NotRequired[bool]
+    policy: NotRequired[str | None]
 
 
 def options(
@@ -85,6 +90,7 @@ def options(
     model_limit: ModelLimit = None,
     approve_sql: ApproveSql = None,
     private: Private = False,
+    policy: Policy = None,
     json: Json = False,
     debug: Debug = False,
 ) -> Given:
@@ -98,6 +104,7 @@ def options(
         model_limit=model_limit,
         approve_sql=approve_sql,
         private=private,
+        policy=policy,
         json=json,
         debug=debug,
     )

@@ -1,5 +1,6 @@
 """Open what one run of the command line needs: model, database, store, and the conversation over them."""
 
+import asyncio
 import contextlib
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -64,7 +65,10 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     if not settings.database:
         demo_database(progress)
     async with AsyncExitStack() as stack:
-        database = stack.enter_context(contextlib.closing(Database.open(database_url(settings))))
+        policy = Path(settings.policy) if settings.policy else None
+        database = stack.enter_context(contextlib.closing(Database.open(database_url(settings), policy=policy)))
+        if policy is not None:
+            await asyncio.to_thread(database.catalog)  # a name in it that the database lacks is told now, not in the first turn
         persistence = await stack.enter_async_context(opening)
         lasting = results_folder(store)
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))

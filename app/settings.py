@@ -24,6 +24,7 @@ class Settings:
     model_limit: int | None = None
     approve_sql: str | None = None
     private: bool = False
+    policy: str | None = None
     json: bool = False
     debug: bool = False
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from longtable.nodes.rate_limit import RateLimit as RateLimit
     from longtable.tools.cost import CostThresholds as CostThresholds
     from longtable.tools.database import Database as Database
+    from longtable.tools.policy import TablePolicy as TablePolicy
     from longtable.tools.results import ResultStore as ResultStore
 
 _HOMES = {
@@ -49,6 +50,7 @@ _HOMES = {
     "RateLimit": "longtable.nodes.rate_limit",
     "ResultStore": "longtable.tools.results",
     "State": "longtable.graph.state",
+    "TablePolicy": "longtable.tools.policy",
     "as_node": "longtable.graph.embedding",
     "as_tool": "longtable.graph.embedding",
     "build_graph": "longtable.graph.build",

@@ -12,8 +12,10 @@ from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import EXCLUDED, kind_of, marks_of, turn_number
 
 MOST_CELL = 200
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, marks that reorder text, halves of surrogates."""
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""Control characters, marks that reorder text, what has no width, hidden tags, halves of surrogates."""
 
 WORDS: dict[str, dict[str, str]] = {
     "turn": {"en": "Turn {turn}", "zh": "第 {turn} 轮"},

@@ -38,7 +38,7 @@ from longtable.nodes.settle import newest_language
 from longtable.nodes.tracing import span
 from longtable.nodes.work import EDITED, Job, Work, work_of
 from longtable.tools import chart_tool
-from longtable.tools.cells import json_value
+from longtable.tools.cells import clean, clip, json_value
 from longtable.tools.database import QueryResult
 from longtable.tools.query_tools import with_note
 from longtable.tools.recall_tool import answered
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
 
 MAX_PARALLEL = 8
+MOST_TOLD = 4_000
+"""Characters of an error."""
 
 Update = dict[str, Any]
 
@@ -296,7 +298,7 @@ def _rows(answer: object) -> dict[str, Any]:
 def _told(error: Exception, name: str) -> tuple[str, str]:
     """Return a failure's class and what the model is told."""
     if isinstance(error, LongtableError):
-        return error.code, str(error)
+        return error.code, clip(clean(str(error)), MOST_TOLD)  # an engine's words may quote a cell
     if isinstance(error, ValidationError):
         faults = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors())
         return BadArgumentsError.code, f"the arguments of {name} do not fit: {faults}"

@@ -13,13 +13,21 @@ CELL_CHARS = 120
 SAFE_INTEGER = 2**53
 """Past it a JSON number loses digits in most readers."""
 
-# C0 and C1 but tab and newline, the marks that turn text direction around, and halves of surrogate pairs.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# What a terminal obeys: whole escape sequences, so that no "[31m" is left of them.
+_ESCAPES = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)?|\x1b[ -/]*[0-~]?")
+# C0 and C1 but tab and newline; what has no width, turns text direction around or ends a line in some programs only; tags and
+# variation selectors, which can carry a hidden text; private line marks; halves of surrogate pairs.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+    # Joiners, but where Persian, the scripts of India and emoji are written with them.
+    "|(?<![\u0600-\u0dff\u0f00-\u109f\u1780-\u17ff\u2600-\u27bf\ufe0f\U0001f000-\U0001faff])[\u200c\u200d]"
+)
 
 
 def clean(text: str) -> str:
     """Remove what a person cannot see and a terminal would obey."""
-    return _UNSEEN.sub("", text)
+    return _UNSEEN.sub("", _ESCAPES.sub("", text) if "\x1b" in text or "\x9b" in text or "\x9d" in text else text)
 
 
 def clip(text: str, chars: int = CELL_CHARS) -> str:
@@ -46,7 +54,7 @@ def json_value(value: object) -> Json:
     if isinstance(value, bytes | bytearray | memoryview):
         return f"<{len(value):,} bytes>"
     if isinstance(value, dict):
-        return {key if isinstance(key, str) else dumps(json_value(key)): json_value(item) for key, item in value.items()}
+        return {clean(key) if isinstance(key, str) else dumps(json_value(key)): json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [json_value(item) for item in value]
     return clean(str(value))
@@ -72,8 +80,9 @@ def preview_rows(rows: Iterable[Sequence[object]], chars: int = CELL_CHARS) -> l
 
 
 def dumps(value: object) -> str:
-    """Write compact JSON, other scripts as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    """Write compact JSON, other scripts as they are; what cannot be seen is written as its number, for a name must stay usable."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _UNSEEN.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def _odd_number(value: float) -> str:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from longtable.tools.catalog import Catalog, visible
 from longtable.tools.cost import Plan, stops_early
 from longtable.tools.engines.base import Engine, Fetched, Row
 from longtable.tools.masks import masked_rows, without_values
-from longtable.tools.policy import TablePolicy
+from longtable.tools.policy import TablePolicy, load_policy
 from longtable.tools.running import Cancel, Runner, Stop
 from longtable.tools.settings import FileLimits, QueryLimits
 from longtable.tools.url import Dialect, Location, parse_url, without_password
@@ -70,7 +71,7 @@ class Database:
         url: str,
         *,
         limits: QueryLimits | None = None,
-        policy: TablePolicy | None = None,
+        policy: TablePolicy | Path | None = None,
         busy_seconds: float = BUSY_SECONDS,
         files: FileLimits | None = None,
     ) -> "Database":
@@ -78,9 +79,10 @@ class Database:
 
         `busy_seconds` is how long is waited for what others hold: a SQLite file that another program has locked, a locked
         table of a server, a free connection to it; `files` bounds what is loaded of data files. Raises `ConfigError` for a
-        URL that cannot be read and `DatabaseUnavailableError` for a file or a server that cannot.
+        URL or a policy file that cannot be read and `DatabaseUnavailableError` for a file or a server that cannot.
         """
-        limits, policy = limits or QueryLimits(), policy or TablePolicy()
+        limits = limits or QueryLimits()
+        policy = load_policy(policy) if isinstance(policy, Path) else policy or TablePolicy()
         if policy.rows is not None and policy.rows < limits.rows:
             limits = replace(limits, rows=policy.rows)
         location = parse_url(url)
