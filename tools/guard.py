@@ -6,6 +6,7 @@ where sqlglot and an engine read one text in two ways, the engine gets the readi
 
 import logging
 import re
+import unicodedata
 from dataclasses import dataclass
 
 from sqlglot import exp, parse
@@ -163,6 +164,8 @@ _MENDED = {"sqlite": _as_sqlite_has_it, "postgres": as_postgres_has_it}
 
 
 def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
+    if isinstance(node, exp.Identifier):
+        _check_name(node, sql)
     if isinstance(node, exp.Table):
         _check_table(node, sql, dialect, catalog)
     elif isinstance(node, exp.Func) and type(node) not in SYNTAX_FUNCTIONS:
@@ -171,10 +174,20 @@ def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> Non
         raise RefusedError("construct", f"{_label(node)} is not allowed in a query", "only reading is allowed: send a plain SELECT")
 
 
+def _check_name(node: exp.Identifier, sql: str) -> None:
+    """SQLite takes a byte order mark before a name for a blank, DuckDB other such characters: the parser takes them into the name."""
+    if not node.args.get("quoted") and any(unicodedata.category(char)[0] in "CZ" for char in node.name if char > "\x7f"):
+        raise RefusedError(
+            "syntax", "a name holds a character that cannot be seen", "leave it out, or put the name in quotes", place=place_of(node, sql)
+        )
+
+
 def _check_table(node: exp.Table, sql: str, dialect: str, catalog: Catalog) -> None:
     if isinstance(node.this, exp.Func) or (node.this is None and node.args.get("rows_from")):
         return  # its name is checked when the walk comes to it
-    if not isinstance(node.this, exp.Identifier) or isinstance(node.args.get("catalog"), exp.Dot):
+    # `a..b` leaves the schema an empty text, which is no name.
+    odd = any(not isinstance(node.args.get(part) or node.this, exp.Identifier) or node.args.get(part) == "" for part in ("db", "catalog"))
+    if not isinstance(node.this, exp.Identifier) or odd:
         raise RefusedError("construct", "a table must be given by its name", "see list_tables for the names")
     if is_cte(node, dialect) or _resolved(node, dialect, catalog) is not None:
         return

@@ -2,7 +2,7 @@
 
 import re
 
-from sqlglot import exp, parse_one
+from sqlglot import exp, parse, parse_one
 
 from longtable.graph.errors import QueryFailedError
 from longtable.tools.catalog import Catalog, nearest, quoted
@@ -43,8 +43,10 @@ def explained(
 def _place(error: QueryFailedError, name: str, *, asked: str, ran: str, dialect: str) -> Place | None:
     # A column by its name first: the engines point now at it, now at the table before it.
     name = name or (ambiguous[1] if (ambiguous := _AMBIGUOUS.search(error.reason)) else "")
-    if name and (place := place_of_column(name, parse_one(asked, dialect=dialect), asked)) is not None:
-        return place
+    if name:
+        trees = [tree for tree in parse(asked, dialect=dialect) if tree is not None]  # a semicolon may stand before the query
+        if (place := next((place for tree in trees if (place := place_of_column(name, tree, asked))), None)) is not None:
+            return place
     offset, word = getattr(error, "offset", None), getattr(error, "word", "")
     if offset is not None:
         return place_as_asked(ran, offset, asked, dialect)
