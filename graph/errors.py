@@ -507,7 +507,7 @@ class TooManyRowsError(DatabaseError):
 
 
 class ResultTooLargeError(DatabaseError):
-    """The result is larger than allowed (bytes), or one value or the query's memory is; nothing of it is returned."""
+    """The result is larger than allowed (bytes), or one value or row of it; nothing of it is returned."""
 
     code = "result_too_large"
     problem = "too_big"
@@ -515,6 +515,24 @@ class ResultTooLargeError(DatabaseError):
     def __init__(self, *, limit: int, what: str = "the result") -> None:
         super().__init__(f"{what} is larger than {limit:,} bytes: select fewer columns or rows")
         self.limit = limit
+
+
+class QueryMemoryError(ResultTooLargeError):
+    """The engine would need more memory for the query than it may have. Bytes."""
+
+    code = "query_memory"
+
+    def __init__(self, *, limit: int) -> None:
+        super().__init__(limit=limit, what="the query's memory")
+
+
+class TempSpaceError(ResultTooLargeError):
+    """The engine would need more temporary space on disk for the query than it may have. Bytes."""
+
+    code = "temp_space"
+
+    def __init__(self, *, limit: int) -> None:
+        super().__init__(limit=limit, what="the query's temporary space")
 
 
 class QueryCancelledError(DatabaseError):

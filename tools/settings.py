@@ -15,11 +15,13 @@ class QueryLimits:
     """Size of the result."""
     memory_bytes: int = 1_000_000_000
     """Memory of the engine, where the engine can be held to it (DuckDB: all queries of one `Database` together)."""
+    temp_bytes: int = 1_000_000_000
+    """Temporary space on disk, where the engine can be held to it (PostgreSQL). DuckDB has none, SQLite's ends with `seconds`."""
 
     def __post_init__(self) -> None:
         if isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float) or not 0 < self.seconds <= 86_400:
             raise ConfigError(f"QueryLimits.seconds must be over 0 and at most 86400, found {self.seconds!r}")
-        for name, least in (("rows", 1), ("bytes", 1_000), ("memory_bytes", 16_000_000)):
+        for name, least in (("rows", 1), ("bytes", 1_000), ("memory_bytes", 16_000_000), ("temp_bytes", 1_000_000)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ConfigError(f"QueryLimits.{name} must be a whole number of at least {least}, found {value!r}")

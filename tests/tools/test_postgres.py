@@ -20,6 +20,7 @@ from longtable.graph.errors import (
     QueryRefusedError,
     QueryTimeoutError,
     ResultTooLargeError,
+    TempSpaceError,
     TooManyRowsError,
     UnknownTableError,
 )
@@ -223,6 +224,12 @@ def test_large_rows_are_stopped_in_the_server(place: str) -> None:
                 database.run(sql)
         with pytest.raises(ResultTooLargeError, match="the result is larger"):
             database.run("SELECT repeat('x', 9000) FROM numbers LIMIT 100")
+
+
+def test_temporary_space_has_its_own_limit_and_error(place: str) -> None:
+    with open_at(place, limits=QueryLimits(temp_bytes=1_000_000)) as database, pytest.raises(TempSpaceError, match="1,000,000") as caught:
+        database.run("SELECT a.n FROM numbers a, numbers b ORDER BY a.n * b.n LIMIT 1 OFFSET 3000000")
+    assert caught.value.code == "temp_space"
 
 
 def test_two_million_rows_are_given_up_before_they_are_fetched(place: str) -> None:

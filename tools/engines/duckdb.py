@@ -18,8 +18,8 @@ from longtable.graph.errors import (
     DatabaseUnavailableError,
     LongtableError,
     Problem,
+    QueryMemoryError,
     QueryRefusedError,
-    ResultTooLargeError,
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
 from longtable.tools.cost import Plan
@@ -218,7 +218,7 @@ class DuckdbSession:
         if isinstance(error, duckdb.InterruptException):
             return StoppedError()
         if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
-            return ResultTooLargeError(limit=self._memory_bytes, what="the query's memory")
+            return QueryMemoryError(limit=self._memory_bytes)
         if isinstance(error, duckdb.PermissionException):
             return QueryRefusedError("the database refused the statement", rule="engine", hint="only its own tables can be read")
         if isinstance(error, duckdb.IOException | duckdb.FatalException | duckdb.InternalException):

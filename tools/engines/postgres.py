@@ -140,7 +140,7 @@ class PostgresEngine:
             "intervalstyle": "postgres",
             "bytea_output": "hex",
             "cursor_tuple_fraction": 1.0,  # all rows are wanted, not the first
-            **facts.settings(temp_bytes=self._limits.memory_bytes, milliseconds=left),
+            **facts.settings(temp_bytes=self._limits.temp_bytes, milliseconds=left),
         }
         lines: list[compose.Composable] = [compose.SQL("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")]
         lines += [compose.SQL("SET LOCAL {} = {}").format(compose.Identifier(name), value) for name, value in settings.items()]

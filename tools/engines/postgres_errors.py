@@ -10,8 +10,10 @@ from longtable.graph.errors import (
     LongtableError,
     Problem,
     QueryFailedError,
+    QueryMemoryError,
     QueryRefusedError,
     ResultTooLargeError,
+    TempSpaceError,
 )
 from longtable.tools.engines.base import FailedAtError
 from longtable.tools.growth import OVER
@@ -23,7 +25,6 @@ ROW_TOO_LARGE = "longtable: a row is too large"
 _STOPPED = {"25P04"}  # transaction_timeout, of PostgreSQL 17
 _REFUSED = {"42501", "25006", "2F003"}
 _GONE = ("08", "57P", "58", "XX", "53300", "53100", "25P03", "F0")
-_TOO_LARGE = {"53200": "the query's memory", "54000": "one value", "53400": "the query's temporary space"}
 
 
 @contextmanager
@@ -45,8 +46,12 @@ def _translate(error: psycopg.Error, limits: QueryLimits, sql: str, before: int,
         return ResultTooLargeError(limit=limits.bytes, what="one row")
     if OVER in text:
         return QueryRefusedError("a count in the query is too large", rule="growth", hint=text.partition('"')[2].rstrip('"'))
-    if state in _TOO_LARGE:
-        return ResultTooLargeError(limit=limits.memory_bytes, what=_TOO_LARGE[state])
+    if state == "53200":
+        return QueryMemoryError(limit=limits.memory_bytes)
+    if state == "53400":
+        return TempSpaceError(limit=limits.temp_bytes)
+    if state == "54000":
+        return ResultTooLargeError(limit=limits.bytes, what="one value")
     if state in _REFUSED:
         return QueryRefusedError("the database refused the statement", rule="engine", hint="only what the catalogue shows can be read")
     if state == "55P03":

@@ -14,6 +14,7 @@ from longtable.graph.errors import (
     DatabaseError,
     DatabaseUnavailableError,
     Problem,
+    QueryMemoryError,
     QueryRefusedError,
     ResultTooLargeError,
 )
@@ -294,7 +295,7 @@ def _translated(value_bytes: int) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _translate(error, value_bytes) from error
     except MemoryError as error:
-        raise ResultTooLargeError(limit=value_bytes, what="the query's memory") from error
+        raise QueryMemoryError(limit=value_bytes) from error
 
 
 def _translate(error: sqlite3.Error, value_bytes: int) -> DatabaseError | StoppedError:
