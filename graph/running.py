@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk
@@ -109,12 +108,15 @@ class Runner:
 
     def _pass_over(self) -> None:
         """Close a turn whose queries wait for approval: a new message stands for a decision, and rejects them."""
-        if update := passed_over(self._state(), _now()):
-            self.graph.update_state(self.config, update, as_node="prepare")
+        if update := passed_over(self._state()):
+            self.graph.update_state(self.config, update, as_node="approve")
+            self.graph.invoke(cast("Any", None), self.config, context=self.context, interrupt_after=["run_tools"], durability="sync")
 
     async def _apass_over(self) -> None:
-        if update := passed_over(await self._astate(), _now()):
-            await self.graph.aupdate_state(self.config, update, as_node="prepare")
+        if update := passed_over(await self._astate()):
+            await self.graph.aupdate_state(self.config, update, as_node="approve")
+            given = cast("Any", None)
+            await self.graph.ainvoke(given, self.config, context=self.context, interrupt_after=["run_tools"], durability="sync")
 
     def _change(self, decide: Callable[[Values], tuple[Result, Update]]) -> Result:
         """Write what `decide` makes of the thread's values, as a step of its own. Raises `TurnPendingError` in mid-turn."""
@@ -175,10 +177,6 @@ def state_owner(state: StateSnapshot) -> str | None:
 
 def _unstored(state: StateSnapshot) -> bool:
     return any(task.name in {"__start__", "ingest"} or task.result is not None for task in state.tasks)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class _Reader:

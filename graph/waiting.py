@@ -4,17 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from langchain_core.messages import ToolMessage
 from langgraph.types import Command, Interrupt, StateSnapshot
 
 from longtable.graph.errors import NothingAskedError
 from longtable.graph.events import ActionRequest, ApprovalRequested, InputRequested
-from longtable.graph.state import thread_of, turn_of, written
-from longtable.memory.tokens import compact_json
+from longtable.graph.state import turn_of
 from longtable.nodes.approve import decisions_of
-from longtable.nodes.ingest import stamp
-from longtable.nodes.repairs import QueryRejectedError
-from longtable.nodes.route import unanswered
 
 ANOTHER_MESSAGE = "they did not decide, and sent another message instead"
 
@@ -75,20 +70,9 @@ def replied(state: StateSnapshot, reply: Any, waiting_id: str | None, thread_id:
     return Command(resume={waiting.id: reply})
 
 
-def passed_over(state: StateSnapshot, now: str) -> dict[str, Any]:
-    """Return the update that closes a turn whose queries wait for approval while the person goes on; empty for any other.
-
-    Each of its calls is answered as rejected: none of them has run.
-    """
+def passed_over(state: StateSnapshot) -> dict[str, Any]:
+    """Return the update that rejects all calls of a turn that waits for approval, for the person goes on; empty for any other turn."""
     turn = turn_of(state.values)
     if "approval" not in turn or not waiting_in(state):
         return {}
-    error = QueryRejectedError(ANOTHER_MESSAGE)
-    content = compact_json({"error": {"class": error.code, "message": str(error)}})
-    calls = unanswered(thread_of(state.values).messages)
-    answers = [
-        ToolMessage(content, tool_call_id=call["id"], name=call["name"], status="error", id=f"tool-{call['id']}-passed") for call in calls
-    ]
-    rest = {key: value for key, value in turn.items() if key != "approval"}
-    stamped = [stamp(answer, turn=turn, time=now) for answer in answers]
-    return {"messages": stamped, "turn": written({**rest, "status": "passed_over"}, stamped)}
+    return {"turn": {**turn, "approval": {**turn["approval"], "decided": [], "passed_over": ANOTHER_MESSAGE}}}

@@ -91,7 +91,10 @@ def work_of(state: State, queries: AbstractSet[str], *, repairs: int) -> Work:
     messages, turn = thread_of(state).messages, turn_of(state)
     calls = unanswered(messages)
     approval = turn.get("approval") or {}
-    jobs = _decided(calls, approval.get("asked", []), approval.get("decided", []))
+    if reason := approval.get("passed_over"):
+        jobs = [Job(call, QueryRejectedError(reason)) for call in calls]
+    else:
+        jobs = _decided(calls, approval.get("asked", []), approval.get("decided", []))
     alone = len(jobs) == 1 or bool(turn.get("one_by_one"))
     return Work(jobs, queries, repairs, messages, turn.get("number", 0), alone)
 

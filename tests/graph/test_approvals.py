@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
-from longtable.graph.errors import ConfigError, NothingAskedError, TurnPendingError, WrongDecisionError
+from longtable.graph.errors import ConfigError, EmptyMessageError, NothingAskedError, TurnPendingError, WrongDecisionError
 from longtable.tools.cost import CostThresholds
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import of_type
@@ -166,6 +166,46 @@ def test_another_message_instead_of_a_decision_rejects_and_goes_on(database: Dat
     assert "another message" in model.sent[-1][3].text
     with pytest.raises(NothingAskedError):
         conversation.decide([APPROVE])
+
+
+def test_a_message_that_is_refused_in_place_of_a_decision_leaves_the_thread_usable(database: Database) -> None:
+    conversation = talk(database, script(calls(COSTLY), "done"))
+    conversation.ask("go")
+    with pytest.raises(EmptyMessageError):
+        conversation.ask("  ")
+    assert len(conversation.approvals()) == 1, "what is no message decides nothing"
+    assert conversation.decide([APPROVE]).text == "done"
+
+
+def test_a_run_killed_after_the_decision_keeps_it(tmp_path: Path, database: Database) -> None:
+    url = f"sqlite:///{tmp_path / 'threads.db'}"
+    with open_persistence(url) as kept:
+        graph = build_graph(model=script(calls(COSTLY, COSTLY)), database=database, cost=LOW)
+        conversation = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
+        conversation.ask("go")
+        decided: Any = Command(resume={"decisions": [APPROVE, {"type": "reject", "message": "once is enough"}]})
+        conversation.graph.invoke(decided, conversation.config, context=CONTEXT, interrupt_after=["approve"], durability="sync")
+    with open_persistence(url) as kept:
+        graph = build_graph(model=script("done"), database=database, cost=LOW)
+        conversation = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
+        assert conversation.approvals() == []
+        assert [dict(event) for event in conversation.resume()][-1]["text"] == "done"
+        assert ["rows" in answer for answer in answers(conversation)] == [True, False]
+
+
+def test_the_audit_tells_what_waits_and_what_was_decided(tmp_path: Path, database: Database) -> None:
+    with open_persistence("memory://") as kept:
+        graph = build_graph(model=script(calls(COSTLY), "no", calls(COSTLY), "hello", calls(COSTLY), "yes"), database=database, cost=LOW)
+        conversation = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
+        conversation.ask("one")
+        assert [entry.verdict for entry in conversation.audit()] == ["waiting"]
+        conversation.decide([{"type": "reject"}])
+        conversation.ask("two")
+        conversation.ask("hello")
+        conversation.ask("three")
+        conversation.decide([edit(CHEAP)])
+        told = [(entry.verdict, entry.asked, entry.ran) for entry in conversation.audit()]
+        assert told == [("rejected", COSTLY, ""), ("rejected", COSTLY, ""), ("run", COSTLY, "SELECT COUNT(*) FROM numbers")]
 
 
 def test_the_question_outlives_the_process_and_its_decision_does_too(tmp_path: Path, database: Database) -> None:
