@@ -24,6 +24,8 @@ class Column:
     references: str = ""
     comment: str = ""
     samples: tuple[object, ...] = ()
+    guess: str = ""
+    """The column that it points at by names and values, though nobody declared it."""
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -278,6 +280,10 @@ def _inferred(many: Table, one: Table) -> list[Link]:
     """Infer a link by names: x.country_id -> country.id, or a shared column that looks like the key of the smaller table."""
     own = [lemma(word) for word in one.words]
     key = one.key
+    for column in many.columns:
+        table, _, target = column.guess.rpartition(".")
+        if table.strip('"').casefold() == one.name.casefold():
+            return [Link(many.name, (column.name,), one.name, (target.strip('"'),), sure=False)]
     for column in many.columns:
         words = [lemma(word) for word in column.words]
         if column.references or (column.primary and len(many.key) == 1):

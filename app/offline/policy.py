@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from longtable.app.offline import talk
+from longtable.app.offline import charting, talk
 from longtable.app.offline.audit import casts
 from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.charting import Wish, wish_of
 from longtable.app.offline.chunks import Values
 from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.compose import render
@@ -15,6 +16,7 @@ from longtable.app.offline.followup import follow
 from longtable.app.offline.labels import condition
 from longtable.app.offline.logic import Query
 from longtable.app.offline.lookups import value_texts
+from longtable.app.offline.nearby import did_you_mean
 from longtable.app.offline.recall import asked, best_match, content_words, recall
 from longtable.app.offline.smalltalk import asked_place, described_name, is_rule, kind_of
 from longtable.app.offline.text import stem
@@ -59,13 +61,31 @@ def decide(view: View) -> Decision:
     """Return the next step; a pure function of the view."""
     question = view.now.question
     language = talk.language_of(question)
+    wish = wish_of(question)
     try:
-        decision = _decide(view, language)
+        decision = _decide(view, language) if wish is None else _charted(view, wish, language)
     except CannotRead as error:
-        decision = Decision(text=talk.decline(error, catalog_in(view), language))
+        near = did_you_mean(view, error, language)
+        decision = Decision(text="\n".join([talk.decline(error, catalog_in(view), language), *([near] if near else [])]))
     if decision.calls and view.now.calls >= MOST_CALLS:
         decision = Decision(text=talk.decline(CannotRead("lost"), catalog_in(view), language))
     return decision if decision.calls else Decision(text=talk.with_intro(decision.text, view, language))
+
+
+def _charted(view: View, wish: Wish, language: str) -> Decision:
+    """Find out what is to be drawn, draw it, and say so; what cannot be drawn is still answered in words."""
+    done = charting.drawn(view)
+    if not wish.question:
+        handle = charting.newest_handle(view)
+        if done is None and handle:
+            return Decision((Call("show_chart", {"handle": handle, "wish": wish.text}),))
+        return Decision(text=charting.said(done, language) if done else charting.nothing_yet(language))
+    found = _decide(charting.without_wish(view, wish), language)
+    if found.calls or not any(result.data for result in view.now.of("run_sql")):
+        return found
+    if done is None and (handle := charting.handle_in(view.now)):
+        return Decision((Call("show_chart", {"handle": handle, "wish": wish.text}),))
+    return Decision(text=f"{found.text}\n\n{charting.said(done, language)}")
 
 
 def _decide(view: View, language: str) -> Decision:
@@ -198,8 +218,8 @@ def _neighbours(catalog: Catalog, names: list[str]) -> list[str]:
     for name in names:
         table = catalog.table(name)
         for column in table.columns if table else ():
-            if column.references:
-                target = catalog.table(column.references.rpartition(".")[0].strip('"'))
+            if points_at := column.references or column.guess:
+                target = catalog.table(points_at.rpartition(".")[0].strip('"'))
                 found += [target.name] if target else []
     keys = {column.name.casefold() for name in names if (table := catalog.table(name)) for column in table.columns if column.is_id}
     for table in catalog.tables.values():

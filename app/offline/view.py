@@ -167,6 +167,7 @@ def _described(raw: dict[str, Any]) -> Table:
             str(column.get("references") or ""),
             str(column.get("comment") or ""),
             tuple(row[place] for row in samples if place < len(row)),
+            str(column.get("inferred_reference") or ""),
         )
         for place, column in enumerate(raw.get("columns", ()))
     )
