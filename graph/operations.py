@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
-from langgraph.store.base import Item, PutOp, SearchOp
+from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
 from longtable.graph.errors import ConfigError, ThreadNotFoundError
 from longtable.graph.export import import_lines
@@ -15,7 +16,7 @@ from longtable.graph.reading import reader
 from longtable.graph.running import is_pending
 from longtable.graph.steps import Batch, Drop, Forget, Save, Shelve, Steps, arun, is_there, run
 from longtable.graph.transcripts import PAGE, REDUCING, load_steps, save_steps, seen_steps
-from longtable.memory.archive import key_of, label, namespace_of
+from longtable.memory.archive import NODE, key_of, label, namespace_of
 from longtable.memory.excerpt import excerpt_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
 from longtable.memory.stamps import marks_of
@@ -121,7 +122,8 @@ def delete_steps(thread_id: str, owner: str | None, *, all_owners: bool = False,
     """Delete results, checkpoints and writes, then what the store keeps; the index last, so that what is left can be found."""
     yield from seen_steps(thread_id, owner, all_owners=all_owners)
     if results is not None:
-        yield Drop(results, thread_id)
+        for name in [thread_id, *(yield from _nodes(thread_id))]:
+            yield Drop(results, name)
     yield Forget(thread_id)
     for kind in KINDS:
         yield from _clear(("longtable", kind, label(thread_id)))
@@ -148,6 +150,14 @@ def reduce_steps(thread_id: str) -> Steps[bool]:
     for start in range(whole.archived, length, PAGE):  # live again, hence not in the archive
         yield Batch([PutOp(namespace_of(thread_id), key_of(i + 1), None) for i in range(start, min(length, start + PAGE))])
     return True
+
+
+def _nodes(thread_id: str) -> Steps[list[str]]:
+    """Return under which ids nodes of another graph keep what is theirs on its thread: each result has an entry of the audit."""
+    place = ("longtable", audit.KEPT, label(thread_id))
+    (found,) = yield Batch([ListNamespacesOp((MatchCondition("prefix", place),))])
+    below = [namespace[len(place) :] for namespace in found or [] if len(namespace) > len(place)]
+    return [NODE.join([thread_id, *map(unquote, names)]) for names in below]
 
 
 def _clear(namespace: tuple[str, ...]) -> Steps[None]:

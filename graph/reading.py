@@ -11,7 +11,7 @@ from longtable.graph.persistence import Persistence
 from longtable.graph.running import Graph
 from longtable.graph.state import Input, State
 
-NODES = ("ingest", "estimate", "compact", "respond", "run_tools", "settle", "prepare")
+NODES = ("ingest", "estimate", "compact", "respond", "approve", "run_tools", "settle", "prepare")
 """Those of `build_graph`: with the same names, what an interrupted turn still has to do is seen here too."""
 
 

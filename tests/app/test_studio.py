@@ -208,6 +208,21 @@ def test_an_interrupt_is_answered_and_made_up_answers_of_a_chat_client_are_not_t
     assert texts(left)[-2:] == ["never mind", "confirm this / confirm that / never mind"]
 
 
+def test_a_query_that_waits_for_approval_is_shown_as_chat_clients_draw_it_and_runs_when_approved(server: str) -> None:
+    async def work(client: LangGraphClient) -> Any:
+        thread_id = await new_thread(client)
+        always: Any = {"approve_sql": "always"}
+        asked = await client.runs.wait(thread_id, "longtable", input=said("How many orders are there?"), context=always)
+        decided: Any = {"resume": {"decisions": [{"type": "approve"}]}}
+        return asked, await client.runs.wait(thread_id, "longtable", command=decided, context=always)
+
+    asked, answered = with_client(server, work)
+    [request] = asked["__interrupt__"]
+    assert [action["name"] for action in request["value"]["action_requests"]] == ["run_sql"]
+    assert {"approve", "edit", "reject"} <= set(request["value"]["review_configs"][0]["allowed_decisions"])
+    assert "23" in texts(answered)[-1]
+
+
 def test_a_thread_goes_on_from_an_earlier_checkpoint(server: str) -> None:
     async def work(client: LangGraphClient) -> Any:
         thread_id = await new_thread(client)

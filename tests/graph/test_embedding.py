@@ -1,8 +1,11 @@
 """The conversation inside other graphs: as a node with its own memory, and as a tool of an agent."""
 
 import asyncio
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +21,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
-from longtable.graph import CompactionPolicy, ConfigError, Context, build_graph, delete_thread, open_persistence
+from longtable.graph import CompactionPolicy, ConfigError, Context, Database, ResultStore, build_graph, delete_thread, open_persistence
 from longtable.graph.embedding import as_node, as_tool
 from longtable.graph.errors import WrongRoleError
 from tests.support.models import ScriptedModel, call
@@ -232,6 +235,23 @@ def test_an_embedded_thread_folds_and_retires_in_the_parents_store_and_is_not_li
         assert ("longtable", "archive", "t", "analyst") in spaces
         assert ("longtable", "threads") not in spaces
         delete_thread(kept, "t")
+        assert not kept.store.list_namespaces(prefix=("longtable",))
+
+
+def test_deleting_a_parents_thread_takes_the_results_of_its_nodes_along(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
+        connection.execute("CREATE TABLE orders (id INTEGER)")
+
+    def answer(messages: Sequence[BaseMessage]) -> AIMessage:
+        return AIMessage("done") if messages[-1].type == "tool" else call("run_sql", sql="SELECT count(*) FROM orders")
+
+    results = ResultStore(tmp_path / "results", clock=lambda: datetime.now(UTC))
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept, Database.open(f"sqlite:///{tmp_path}/shop.db") as database:
+        node = as_node(build_graph(model=ScriptedModel(say=answer), database=database, results=results), context=CONTEXT)
+        parent(node, kept.checkpointer, store=kept.store).invoke(say("how many?"), T)
+        assert len(list((tmp_path / "results").rglob("*.parquet"))) == 1
+        delete_thread(kept, "t", results=results)
+        assert not list((tmp_path / "results").rglob("*.parquet"))
         assert not kept.store.list_namespaces(prefix=("longtable",))
 
 
