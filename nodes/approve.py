@@ -14,7 +14,7 @@ from langgraph.types import interrupt
 from pydantic import PlainValidator, WithJsonSchema
 
 from longtable.graph.context import Context
-from longtable.graph.errors import DatabaseError, WrongDecisionError
+from longtable.graph.errors import DatabaseError, QueryTimeoutError, WrongDecisionError
 from longtable.graph.events import ActionRequest, ReviewConfig
 from longtable.graph.state import State, thread_of, turn_of
 from longtable.nodes.prompts import APPROVAL
@@ -24,6 +24,8 @@ from longtable.tools.database import Cancel, Database
 
 ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = ("approve", "edit", "reject")
 MOST_REASON = 2_000
+WRONG = ("syntax", "unknown_name", "ambiguous", "type", "refused")
+"""Problems of a query that no run gets past."""
 
 
 class Request(TypedDict):
@@ -66,8 +68,11 @@ class Gate:
             return ""
         try:
             plan = self.database.check_sql(sql, cancel=cancel)
-        except DatabaseError:
-            return ""  # it will fail, and the model is told why
+        except QueryTimeoutError:
+            return APPROVAL[language]["unplanned"]
+        except DatabaseError as error:
+            # What is wrong in itself fails again when it is run, and the model is told why; a locked file may be open by then.
+            return APPROVAL[language]["always"] if mode == "always" and error.problem not in WRONG else ""
         found = reasons(plan, self.thresholds, self.database.dialect)
         return _described(found, language) if found or mode == "always" else ""
 

@@ -159,13 +159,20 @@ def _too_big(view: View) -> str:
 
 
 def _with_call_ids(answer: BaseMessage) -> BaseMessage:
-    """Give an id to each call that came without one, or nothing could answer it."""
-    if not isinstance(answer, AIMessage) or all(call["id"] for call in all_calls(answer)):
+    """Give an id of its own to each call that came without one: nothing could answer it, nor decide on it alone."""
+    if not isinstance(answer, AIMessage):
         return answer
-    calls = {
-        name: [{**call, "id": call["id"] or f"call_{uuid.uuid4().hex[:12]}"} for call in getattr(answer, name)]
-        for name in ("tool_calls", "invalid_tool_calls")
-    }
+    ids = [call["id"] for call in all_calls(answer)]
+    if all(ids) and len(set(ids)) == len(ids):
+        return answer
+    seen: set[str] = set()
+
+    def own(call_id: str | None) -> str:
+        own_id = call_id if call_id and call_id not in seen else f"call_{uuid.uuid4().hex[:12]}"
+        seen.add(own_id)
+        return own_id
+
+    calls = {name: [{**call, "id": own(call["id"])} for call in getattr(answer, name)] for name in ("tool_calls", "invalid_tool_calls")}
     return answer.model_copy(update=calls)
 
 

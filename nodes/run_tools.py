@@ -268,10 +268,9 @@ class _Report:
     def failed(self, error: Exception) -> ToolMessage:
         code, told = _told(error, self.name)
         details = _details(error)
-        if self.job.edited is not None:
-            details["edited"] = EDITED
-        self._finished("error", error=told, **{name: value for name, value in details.items() if name != "edited"})
-        content = compact_json({"error": {"class": code, **details, "message": told}})
+        self._finished("error", error=told, **details)
+        edited = {} if self.job.edited is None else {"edited": EDITED}
+        content = compact_json({"error": {"class": code, **details, **edited, "message": told}})
         message_id = f"tool-{self.id}-{time.time_ns():x}"
         return ToolMessage(content, tool_call_id=self.id, name=self.name, status="error", id=message_id, artifact=error)
 
@@ -309,7 +308,12 @@ def _details(error: Exception) -> dict[str, Any]:
     """Return what is wrong with a query, where, and what was probably meant, as far as each is known."""
     if not isinstance(error, DatabaseError):
         return {}
-    details = {"problem": error.problem, "line": error.line, "column": error.column, "nearest": list(error.nearest)}
+    details = {
+        "problem": error.problem,
+        "line": error.line,
+        "column": error.column,
+        "nearest": [clip(clean(name)) for name in error.nearest],
+    }
     return {name: value for name, value in details.items() if value}
 
 

@@ -87,6 +87,18 @@ def test_parallel_calls_are_one_question_and_each_gets_its_own_decision(database
     assert "repairs_left" not in rejected["error"]
 
 
+def test_calls_that_share_an_id_are_decided_on_one_by_one(database: Database) -> None:
+    twice = AIMessage(
+        "", tool_calls=[{"name": "run_sql", "args": {"sql": sql}, "id": "same"} for sql in (COSTLY, f"{COSTLY} WHERE a.n > 1")]
+    )
+    conversation = talk(database, script(twice, "done"))
+    conversation.ask("go")
+    conversation.decide([{"type": "reject"}, APPROVE])
+    rejected, run = answers(conversation)
+    assert rejected["error"]["class"] == "query_rejected"
+    assert "WHERE a.n > 1" in run["sql"]
+
+
 def test_an_edited_query_passes_both_walls_and_is_not_asked_about_again(database: Database) -> None:
     conversation = talk(database, script(calls(COSTLY), "no", calls(COSTLY), "yes"))
     conversation.ask("one")
@@ -144,6 +156,20 @@ def test_the_setting_says_which_queries_wait(mode: str, sql: str, asked: bool, d
 def test_what_a_wall_refuses_is_not_asked_about(database: Database) -> None:
     conversation = talk(database, script(calls("DROP TABLE numbers"), "no"), context=CONTEXT.replace(approve_sql="always"))
     assert conversation.ask("go").status == "answered"
+
+
+def test_a_query_that_cannot_be_planned_now_waits_all_the_same_when_every_query_does(tmp_path: Path) -> None:
+    path = tmp_path / "locked.db"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.executescript("CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    with Database.open(f"sqlite:///{path}", busy_seconds=0.01) as database:
+        database.catalog()
+        other.execute("BEGIN EXCLUSIVE")
+        conversation = talk(database, script(calls("SELECT x FROM t"), "done"), context=CONTEXT.replace(approve_sql="always"))
+        assert conversation.ask("go").status == "approval_requested"
+        other.close()
+        conversation.decide([APPROVE])
+        assert answers(conversation)[0]["rows"] == [[1]]
 
 
 def test_wrong_settings_are_config_errors() -> None:
