@@ -64,9 +64,15 @@ class By(StrEnum):
     day = "day"
     thread = "thread"
     model = "model"
+    project = "project"
 
 
-NAMES: dict[By, Literal["day", "thread", "model"]] = {By.day: "day", By.thread: "thread", By.model: "model"}
+NAMES: dict[By, Literal["day", "thread", "model", "project"]] = {
+    By.day: "day",
+    By.thread: "thread",
+    By.model: "model",
+    By.project: "project",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -91,11 +97,12 @@ def list_command(
     ctx: typer.Context,
     given: Scope,
     text: Annotated[str, typer.Option(help="Only with all these words in the title.")] = "",
+    project: Annotated[str | None, typer.Option(help="Only those of this project.")] = None,
     limit: Limit = 100,
     page: Annotated[int, typer.Option(min=1, help="Which page of so many.")] = 1,
 ) -> None:
     """List threads, newest first, page by page."""
-    more: dict[str, Any] = {"text": text, "limit": limit, "offset": (page - 1) * limit, "owner": given.owner}
+    more: dict[str, Any] = {"text": text, "project": project, "limit": limit, "offset": (page - 1) * limit, "owner": given.owner}
     more["all_owners"] = given.all_owners
     work(ctx, given.run, lambda p, settings, screen: _list(p, settings, screen, **more))
 
@@ -329,22 +336,27 @@ def usage(
     ctx: typer.Context,
     given: Scope,
     by: Annotated[list[By] | None, typer.Option(help="Add up by this; may be given again. Default: model.")] = None,
+    prices: Annotated[
+        Path | None, typer.Option(envvar="LONGTABLE_PRICES", help="A price table (TOML or JSON): show what the tokens cost.")
+    ] = None,
 ) -> None:
-    """Show the tokens that threads took, as providers reported them or estimated."""
+    """Show the tokens that threads took, as providers reported them or estimated, and what they cost by your price table."""
 
     def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
         from dataclasses import asdict
 
         from longtable.app import render
+        from longtable.graph.prices import read_prices
         from longtable.graph.spending import usage_of_threads
 
         names = [NAMES[each] for each in by or [By.model]]
-        spent = usage_of_threads(persistence, by=names, owner=given.owner, all_owners=given.all_owners)
-        figures = ("calls", "input", "output", "cached", "reasoning", "estimated")
+        table = read_prices(prices) if prices else None
+        spent = usage_of_threads(persistence, by=names, prices=table, owner=given.owner, all_owners=given.all_owners)
+        figures = ("calls", "input", "output", "cached", "reasoning", "estimated", *(("cost", "unpriced") if table else ()))
         if settings.json:
             print_json({name: value for name, value in asdict(row).items() if name in (*names, *figures)} for row in spent)
         elif spent:
-            rows = [[*(getattr(row, name) for name in names), *(f"{getattr(row, name):,}" for name in figures)] for row in spent]
+            rows = [[*(getattr(row, name) for name in names), *(_figure(getattr(row, name)) for name in figures)] for row in spent]
             screen.show("usage", render.listing((*names, *figures), rows, numeric=len(figures)))
         else:
             screen.note("no_threads")
@@ -371,6 +383,11 @@ def work(ctx: typer.Context, given: Given, work: Work) -> None:
     before = ctx.obj or {}
     own = {name: value for name, value in before.items() if not _typed(ctx, name)}
     run_command(run, Given(**{**given, **own}))
+
+
+def _figure(value: float | None) -> str:
+    """Return a number as the list of usage shows it; a cost that is not known is left open."""
+    return "-" if value is None else f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _typed(ctx: typer.Context, name: str) -> bool:

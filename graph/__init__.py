@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from longtable.graph.operations import search_threads as search_threads
     from longtable.graph.persistence import Persistence as Persistence
     from longtable.graph.persistence import open_persistence as open_persistence
+    from longtable.graph.prices import read_prices as read_prices
     from longtable.graph.spending import usage_of_threads as usage_of_threads
     from longtable.graph.state import State as State
     from longtable.graph.state import next_view as next_view
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from longtable.memory.metadata import MessageMetadata as MessageMetadata
     from longtable.memory.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
+    from longtable.memory.prices import Price as Price
     from longtable.nodes.passing import ContextProvider as ContextProvider
     from longtable.nodes.rate_limit import RateLimit as RateLimit
     from longtable.tools.cost import CostThresholds as CostThresholds
@@ -47,6 +49,7 @@ _HOMES = {
     "LongtableError": "longtable.graph.errors",
     "MessageMetadata": "longtable.memory.metadata",
     "Persistence": "longtable.graph.persistence",
+    "Price": "longtable.memory.prices",
     "RateLimit": "longtable.nodes.rate_limit",
     "ResultStore": "longtable.tools.results",
     "State": "longtable.graph.state",
@@ -61,6 +64,7 @@ _HOMES = {
     "next_view": "longtable.graph.state",
     "open_persistence": "longtable.graph.persistence",
     "prune_threads": "longtable.graph.operations",
+    "read_prices": "longtable.graph.prices",
     "search_threads": "longtable.graph.operations",
     "usage_of_threads": "longtable.graph.spending",
 }

@@ -79,6 +79,7 @@ class Context:
     thinking_budget: int | None = _setting(None, "Tokens a model may think, where its server takes a budget.")
     request_timeout: float | None = _setting(None, "Seconds one model call may wait for its server. Empty: as the model was made.")
     max_retries: int = _setting(0, "Further tries of a model call that failed before its answer began, beside those of its client.")
+    project: str | None = _setting(None, "What a thread is for: threads are listed and their usage added up by it.")
     channel: str | None = _setting(None, "Where the message came from, kept in its metadata: 'web', 'chat', a bot's name.")
 
     def __post_init__(self) -> None:
@@ -99,8 +100,9 @@ class Context:
         if self.owner is not None and not is_owner(self.owner):
             raise ConfigError(f"Context.owner must be None or {OWNER_RULE}, found {_shown(self.owner)}")
         self._check_model_settings()
-        if self.channel is not None and not is_owner(self.channel):
-            raise ConfigError(f"Context.channel must be None or {OWNER_RULE}, found {_shown(self.channel)}")
+        for name in ("channel", "project"):
+            if getattr(self, name) is not None and not is_owner(getattr(self, name)):
+                raise ConfigError(f"Context.{name} must be None or {OWNER_RULE}, found {_shown(getattr(self, name))}")
         for name in ("system_prompt", "memory_prompt"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and value.strip()):

@@ -24,7 +24,7 @@ from longtable.memory.transcript_text import to_html, to_markdown
 FORMAT, SCHEMA = "longtable-thread", 1
 MOST_LINE = 100_000_000
 """Characters of one line that are read; no message a checkpoint holds comes near."""
-ENTRY = {"title": str, "created": str, "updated": str, "turns": int, "messages": int, "model": str, "origin": dict}
+ENTRY = {"title": str, "created": str, "updated": str, "turns": int, "messages": int, "model": str, "project": str, "origin": dict}
 """What is told of a thread's place in the index; its owner stands beside it."""
 PRIVATE = "owner"
 

@@ -28,28 +28,43 @@ class ThreadInfo:
     model: str = ""
     """Which answered last; empty where it does not say."""
     owner: str | None = None
+    project: str = ""
 
 
 def list_threads(
-    persistence: Persistence, *, limit: int = 100, offset: int = 0, text: str = "", owner: str | None = None, all_owners: bool = False
+    persistence: Persistence,
+    *,
+    limit: int = 100,
+    offset: int = 0,
+    text: str = "",
+    project: str | None = None,
+    owner: str | None = None,
+    all_owners: bool = False,
 ) -> list[ThreadInfo]:
     """Return threads of a store, the most recently used first: `limit` of them after the first `offset`.
 
-    `text`: only those with all these words in their title, whatever the case. `owner`: theirs and nobody's; without one
-    only nobody's. `all_owners` is for those who run the store.
+    `text`: only those with all these words in their title, whatever the case. `project`: only its own. `owner`: theirs and nobody's;
+    without one only nobody's. `all_owners` is for those who run the store.
     """
     with storage_errors():
         found = persistence.store.search(THREADS, limit=MOST_THREADS)
-    return _page(_infos(found, text, owner, all_owners=all_owners), limit, offset)
+    return _page(_infos(found, text, project, owner, all_owners=all_owners), limit, offset)
 
 
 async def alist_threads(
-    persistence: Persistence, *, limit: int = 100, offset: int = 0, text: str = "", owner: str | None = None, all_owners: bool = False
+    persistence: Persistence,
+    *,
+    limit: int = 100,
+    offset: int = 0,
+    text: str = "",
+    project: str | None = None,
+    owner: str | None = None,
+    all_owners: bool = False,
 ) -> list[ThreadInfo]:
     """Return threads of a store: see `list_threads`."""
     with storage_errors():
         found = await persistence.store.asearch(THREADS, limit=MOST_THREADS)
-    return _page(_infos(found, text, owner, all_owners=all_owners), limit, offset)
+    return _page(_infos(found, text, project, owner, all_owners=all_owners), limit, offset)
 
 
 def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
@@ -64,14 +79,17 @@ def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
         messages=messages if isinstance(messages, int) else 0,
         model=str(entry.get("model") or ""),
         owner=owner if isinstance(owner, str) else None,
+        project=str(entry.get("project") or ""),
     )
 
 
-def _infos(items: Iterable[Item], text: str, owner: str | None, *, all_owners: bool) -> list[ThreadInfo]:
+def _infos(items: Iterable[Item], text: str, project: str | None, owner: str | None, *, all_owners: bool) -> list[ThreadInfo]:
     words = text.casefold().split()
     infos = (info_of(item.key, item.value) for item in items if item.namespace == THREADS)
     seen = [info for info in infos if all_owners or may_see(info.owner, owner)]
-    wanted = [info for info in seen if not words or all(word in info.title.casefold() for word in words)]
+    wanted = [
+        info for info in seen if project in (None, info.project) and (not words or all(word in info.title.casefold() for word in words))
+    ]
     return sorted(wanted, key=lambda info: (info.updated, info.thread_id), reverse=True)
 
 

@@ -1,6 +1,7 @@
 """Tokens that threads took, by day, thread and model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from longtable.graph.errors import ThreadNotFoundError
 from longtable.graph.listing import MOST_THREADS, ThreadInfo, alist_threads, list_threads
@@ -8,35 +9,52 @@ from longtable.graph.persistence import Persistence
 from longtable.graph.reading import reader
 from longtable.graph.steps import Steps, arun, run
 from longtable.graph.transcripts import Whole, load_steps
+from longtable.memory.prices import Price, priced
 from longtable.memory.spent import By, Spent, added, spent_of
 
 ALL: tuple[By, ...] = ("day", "thread", "model")
 
 
 def usage_of_threads(
-    persistence: Persistence, *, by: Sequence[By] = ALL, owner: str | None = None, all_owners: bool = False
+    persistence: Persistence,
+    *,
+    by: Sequence[By] = ALL,
+    prices: Mapping[str, Price] | None = None,
+    owner: str | None = None,
+    all_owners: bool = False,
 ) -> list[Spent]:
-    """Return the tokens that an owner's threads took, added up `by` day, thread and model; `pandas.DataFrame` takes the list.
+    """Return the tokens that an owner's threads took, added up `by` day, thread, model or project; `pandas.DataFrame` takes the list.
 
-    What an answer's provider reported, else an estimate, marked. Calls of the summariser leave no message: they are not in it.
+    What an answer's provider reported, else an estimate, marked; with `prices` also what it cost. Calls of the summariser
+    leave no message: they are not in it.
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    return added(run(_all(infos), reader(persistence)), by)
+    return added(_costed(run(_all(infos), reader(persistence)), prices), by)
 
 
 async def ausage_of_threads(
-    persistence: Persistence, *, by: Sequence[By] = ALL, owner: str | None = None, all_owners: bool = False
+    persistence: Persistence,
+    *,
+    by: Sequence[By] = ALL,
+    prices: Mapping[str, Price] | None = None,
+    owner: str | None = None,
+    all_owners: bool = False,
 ) -> list[Spent]:
     """Return the tokens that an owner's threads took: see `usage_of_threads`."""
     infos = await alist_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    return added(await arun(_all(infos), reader(persistence)), by)
+    return added(_costed(await arun(_all(infos), reader(persistence)), prices), by)
 
 
-def spent_in(whole: Whole) -> list[Spent]:
+def spent_in(whole: Whole, prices: Mapping[str, Price] | None = None) -> list[Spent]:
     """Return what one thread took, by day and model. Pure."""
     brief = whole.kept.get("brief") or {}
     model = str(brief.get("model") or whole.entry.get("model") or "")
-    return spent_of(whole.messages, thread=whole.thread_id, model=model, encoding=str(brief.get("encoding") or "o200k_base"))
+    rows = spent_of(whole.messages, thread=whole.thread_id, model=model, encoding=str(brief.get("encoding") or "o200k_base"))
+    return _costed([replace(row, project=str(whole.entry.get("project") or "")) for row in rows], prices)
+
+
+def _costed(rows: list[Spent], prices: Mapping[str, Price] | None) -> list[Spent]:
+    return rows if prices is None else priced(rows, prices)
 
 
 def _all(infos: Sequence[ThreadInfo]) -> Steps[list[Spent]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections.abc import Mapping
 from copy import copy
 from datetime import UTC, datetime
 from typing import Self
@@ -13,6 +14,7 @@ from longtable.graph.spending import spent_in
 from longtable.graph.steps import arun, run
 from longtable.graph.thread_memory import ThreadMemory
 from longtable.graph.transcripts import fork_steps, load_steps
+from longtable.memory.prices import Price
 from longtable.memory.spent import Spent
 from longtable.nodes.audit import AuditEntry
 
@@ -60,15 +62,18 @@ class ThreadOperations(ThreadMemory):
         whole, _ = await arun(load_steps(self.thread_id, self.context.owner), self.graph)
         return written(whole, form, language=self.context.language)
 
-    def usage(self) -> list[Spent]:
-        """Return the tokens the thread's model calls took, by day and model: as reported, or estimated and marked."""
-        whole, _ = run(load_steps(self.thread_id, self.context.owner), self.graph)
-        return spent_in(whole)
+    def usage(self, prices: Mapping[str, Price] | None = None) -> list[Spent]:
+        """Return the tokens the thread's model calls took, by day and model: as reported, or estimated and marked.
 
-    async def ausage(self) -> list[Spent]:
+        With `prices` also what they cost. `pandas.DataFrame` takes the list.
+        """
+        whole, _ = run(load_steps(self.thread_id, self.context.owner), self.graph)
+        return spent_in(whole, prices)
+
+    async def ausage(self, prices: Mapping[str, Price] | None = None) -> list[Spent]:
         """Return the tokens the thread's model calls took: see `usage`."""
         whole, _ = await arun(load_steps(self.thread_id, self.context.owner), self.graph)
-        return spent_in(whole)
+        return spent_in(whole, prices)
 
     def audit(self) -> list[AuditEntry]:
         """Return every query the model sent, the oldest first, also those refused, failed or cancelled; `pandas.DataFrame` takes it.

@@ -156,6 +156,7 @@ def forked(whole: Whole, new_id: str, turn: int, *, pending: bool, owner: str | 
             "created": now,
             "updated": now,
             "model": whole.entry.get("model", ""),
+            **({"project": project} if (project := whole.entry.get("project")) else {}),
             "title": title_of(f"{str(whole.entry.get('title', ''))[:70]} ↳ {turn}"),
             "turns": turn,
             "messages": length,

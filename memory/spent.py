@@ -11,7 +11,7 @@ from longtable.memory.stamps import GIVEN, marks_of
 from longtable.memory.tokens import counter
 
 UNKNOWN = "unknown"
-By = Literal["day", "thread", "model"]
+By = Literal["day", "thread", "model", "project"]
 
 
 @dataclass(frozen=True, order=True)
@@ -29,6 +29,11 @@ class Spent:
     reasoning: int = 0
     estimated: int = 0
     """Calls whose provider reported nothing that can be read: their tokens are counted, not reported."""
+    cost: float | None = None
+    """In the currency of the price table; None without one, or where no call's model has a price."""
+    unpriced: int = 0
+    """Calls of models that the price table does not know: they are not in `cost`."""
+    project: str = ""
 
 
 def spent_of(messages: Sequence[BaseMessage], *, thread: str, model: str, encoding: str) -> list[Spent]:
@@ -46,7 +51,7 @@ def spent_of(messages: Sequence[BaseMessage], *, thread: str, model: str, encodi
             told = reported(message)
             # Unreported: what was counted for the call, else all that came before it.
             sent = _tokens(marks.get("sent"))
-            counted = {"input": before if sent is None else sent, "output": tokens, "estimated": 1}
+            counted: dict[str, Any] = {"input": before if sent is None else sent, "output": tokens, "estimated": 1}
             calls.append(Spent(_day(marks.get("time")), thread, model_told(message) or model or UNKNOWN, calls=1, **(told or counted)))
         before += tokens
     return added(calls, ("day", "thread", "model"))
@@ -71,7 +76,10 @@ def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
     for row in rows:
         key = tuple(str(getattr(row, name)) for name in by)
         names = dict(zip(by, key, strict=True))
-        total = sums.get(key) or Spent(names.get("day", ""), names.get("thread", ""), names.get("model", ""))
+        total = sums.get(key)
+        if total is None:
+            day, thread, model, project = (names.get(name, "") for name in ("day", "thread", "model", "project"))
+            total = Spent(day, thread, model, project=project)
         sums[key] = replace(
             total,
             calls=total.calls + row.calls,
@@ -80,6 +88,8 @@ def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
             cached=total.cached + row.cached,
             reasoning=total.reasoning + row.reasoning,
             estimated=total.estimated + row.estimated,
+            cost=total.cost if row.cost is None else (total.cost or 0.0) + row.cost,
+            unpriced=total.unpriced + row.unpriced,
         )
     return [sums[key] for key in sorted(sums)]
 

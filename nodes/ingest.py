@@ -109,7 +109,7 @@ class Ingest:
                 runtime.stream_writer(told(message, number + 1))
         if runtime.store is not None and thread_id and not embedded:
             first, model = stamped[-1].text, str(brief.get("model") or "")
-            open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now)
+            open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now, project=context.project)
         # A forged stamp is in the transcript already: taken out with its message, and put back in without it. So is what
         # others said before.
         again, taken = bool(waited) or any(marks_of(message) for message in given), {message.id for message in new}

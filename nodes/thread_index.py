@@ -20,11 +20,16 @@ def title_of(text: str) -> str:
     return " ".join(text.split())[:TITLE_CHARS].encode("utf-8", "replace").decode().replace("\x00", "")
 
 
-def open_turn(store: BaseStore, thread_id: str, *, first: str, owner: str | None, model: str, turns: int, now: str) -> None:
-    """Write that a turn began. The title is made from the `first` text and stays; so does the owner."""
+def open_turn(
+    store: BaseStore, thread_id: str, *, first: str, owner: str | None, model: str, turns: int, now: str, project: str | None = None
+) -> None:
+    """Write that a turn began. The title is made from the `first` text and stays, as the owner does; a project until another is named."""
     known = store.get(THREADS, thread_id)
     begun = {"title": title_of(first), "created": now, "owner": owner}
-    store.put(THREADS, thread_id, {**(known.value if known else begun), "updated": now, "turns": turns, "model": model}, index=False)
+    named = {"project": project} if project else {}
+    store.put(
+        THREADS, thread_id, {**(known.value if known else begun), "updated": now, "turns": turns, "model": model, **named}, index=False
+    )
 
 
 def close_turn(store: BaseStore, thread_id: str, *, messages: int) -> None:

@@ -135,3 +135,12 @@ def test_every_command_has_help(home: Home) -> None:
         assert "--store" in home.run("threads", command, "--help", COLUMNS="200").stdout
     assert "--by" in home.run("usage", "--help", COLUMNS="200").stdout
     assert json.loads(home.run("threads", "--json", "--thread", "a").stdout)["turns"] == 2
+
+
+def test_usage_shows_what_the_tokens_cost_by_the_users_table(home: Home) -> None:
+    (home.folder / "prices.toml").write_text('["*"]\ninput = 1\noutput = 2\n')
+    (row,) = home.events("usage", "--prices", str(home.folder / "prices.toml"))
+    assert row["cost"] * 1_000_000 == pytest.approx(row["input"] + 2 * row["output"])
+    assert row["unpriced"] == 0
+    failed = home.run("usage", "--prices", "none.toml")
+    assert (failed.returncode, "none.toml" in failed.stderr) == (1, True)

@@ -1,0 +1,114 @@
+"""What tokens cost: added up by hand, by a user's table in code or in a file; what has no price is said, not guessed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from longtable.graph import (
+    Context,
+    Conversation,
+    Persistence,
+    Price,
+    build_graph,
+    import_thread,
+    list_threads,
+    open_persistence,
+    read_prices,
+    usage_of_threads,
+)
+from longtable.graph.errors import ConfigError
+from longtable.memory.prices import price_of, priced
+from longtable.memory.spent import Spent, added
+from tests.support.models import ScriptedModel
+
+BIG, MINI = Price(input=2.5, cached=1.25, output=10, reasoning=12), Price(input=0.15, output=0.6)
+PRICES = {"gpt-4o": BIG, "gpt-4o-mini*": MINI, "gpt-*": Price(input=1, output=1)}
+
+
+def test_the_cost_is_the_one_added_by_hand() -> None:
+    rows = [
+        Spent("d", "t", "gpt-4o", calls=2, input=1_000_000, output=200_000, cached=400_000, reasoning=50_000),
+        Spent("d", "t", "gpt-4o-mini-2024-07-18", calls=1, input=2_000_000, output=1_000_000, cached=500_000, reasoning=1_000_000),
+        Spent("d", "t", "somebody-else", calls=3, input=9, output=9),
+    ]
+    big = 0.6 * 2.5 + 0.4 * 1.25 + 0.15 * 10 + 0.05 * 12
+    mini = 2 * 0.15 + 1 * 0.6  # without prices of their own cached and reasoning tokens cost as the others
+    costed = priced(rows, PRICES)
+    assert [row.cost for row in costed] == [pytest.approx(big), pytest.approx(mini), None]
+    (total,) = added(costed, ["thread"])
+    assert total.cost == pytest.approx(big + mini)
+    assert (total.calls, total.unpriced) == (6, 3)
+    assert added(priced(rows[2:], PRICES), ["model"])[0].cost is None
+    assert added(rows, ["thread"])[0].cost is None
+
+
+def test_a_model_has_the_price_of_its_name_or_of_the_longest_pattern() -> None:
+    names = {"gpt-4o": BIG, "gpt-4o-mini": MINI, "gpt-5": PRICES["gpt-*"], "unknown": None, "": None}
+    assert {name: price_of(name, PRICES) for name in names} == names
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("p.toml", '["gpt-4o"]\ninput = 2.5\noutput = 10\ncached = 1.25\n'),
+        ("p.json", '{"gpt-4o": {"input": 2.5, "output": 10, "cached": 1.25}}'),
+    ],
+)
+def test_a_table_is_read_from_a_file(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert read_prices(tmp_path / name) == {"gpt-4o": Price(input=2.5, output=10, cached=1.25)}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[", "cannot be read"),
+        ("", "must hold a table"),
+        ("m = 3", "model 'm': give input and output"),
+        ("[m]\ninput = 1", "output is missing"),
+        ("[m]\ninput = 1\noutput = -1", "the price of output must be"),
+        ("[m]\ninput = nan\noutput = 1", "the price of input must be"),
+        ("[m]\ninput = 1\noutput = 1\ninputs = 2", "there is no 'inputs'"),
+    ],
+)
+def test_a_wrong_table_is_named_by_file_model_and_field(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(ConfigError, match=said) as caught:
+        read_prices(tmp_path / "mine.toml")
+    assert "mine.toml" in str(caught.value)
+    with pytest.raises(ConfigError, match=r"gone\.toml"):
+        read_prices(tmp_path / "gone.toml")
+
+
+def spend(kept: Persistence, thread: str, project: str | None, model: str) -> Conversation:
+    usage: Any = {"input_tokens": 1_000, "output_tokens": 100, "total_tokens": 1_100}
+    answer = AIMessage("fine", usage_metadata=usage, response_metadata={"model_name": model})
+    scripted = ScriptedModel(say=lambda messages: answer.model_copy(), disable_streaming=True)
+    graph = build_graph(model=scripted).compile(checkpointer=kept.checkpointer, store=kept.store)
+    talk = Conversation(graph, thread, context=Context(model_limit=16_000, project=project))
+    talk.ask("Hi")
+    return talk
+
+
+def test_usage_and_threads_by_project(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
+        one = spend(kept, "a", "sales", "gpt-4o")
+        spend(kept, "b", "sales", "gpt-4o-mini")
+        spend(kept, "c", None, "somebody-else")
+        rows = usage_of_threads(kept, by=["project"], prices=PRICES)
+        assert [(row.project, row.calls, row.unpriced) for row in rows] == [("", 1, 1), ("sales", 2, 0)]
+        assert rows[1].cost == pytest.approx((1_000 * 2.65 + 100 * 10.6) / 1_000_000)
+        assert one.usage(PRICES)[0].cost == pytest.approx(0.0035)
+        assert [info.thread_id for info in list_threads(kept, project="sales")] == ["b", "a"]
+        assert {info.project for info in list_threads(kept)} == {"sales", ""}
+        one.ask("And?")  # goes on where it belongs
+        import_thread(kept, one.export().splitlines(keepends=True), thread_id="copy")
+        assert {info.project for info in list_threads(kept) if info.thread_id in ("a", "copy")} == {"sales"}
+        frame = pytest.importorskip("pandas", reason="pandas is not installed").DataFrame(
+            usage_of_threads(kept, by=["project"], prices=PRICES)
+        )
+        assert set(frame["project"]) == {"sales", ""}
+        assert json.dumps(frame["cost"].sum()) != "NaN"
