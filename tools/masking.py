@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from sqlglot import exp
 
 from longtable.tools.catalog import Table, fold
-from longtable.tools.masks import Masks
+from longtable.tools.masks import Masks, goes_by
 
 _SPREADING = tuple(
     getattr(exp, name)
@@ -114,7 +114,7 @@ def _touches(node: object, names: set[str], sources: set[str]) -> bool:
         return False
     if isinstance(node, exp.Star):
         return True
-    if isinstance(node, exp.Identifier | exp.Literal | exp.Var) and fold(node.name) in names:
+    if isinstance(node, exp.Identifier | exp.Literal | exp.Var) and goes_by(node.name, names):
         return True
     if isinstance(node, exp.Column) and (isinstance(node.this, exp.Star) or fold(node.name) in sources):
         return True
@@ -176,7 +176,7 @@ def _items(part: exp.Expr, names: set[str], sources: set[str]) -> tuple[bool | N
         if isinstance(item, exp.Star):
             found.append(None)
         elif isinstance(item, exp.Column) and _is_star(item):
-            if fold(item.table) in names:  # the fields of a value, by names of their own
+            if goes_by(item.table, names):  # the fields of a value, by names of their own
                 return None
             found.append(None)
         else:

@@ -33,7 +33,7 @@ class Masks:
             return frozenset()
         if self.whole:
             return every
-        by_name = frozenset(index for index, name in enumerate(columns) if fold(name) in self.names)
+        by_name = frozenset(index for index, name in enumerate(columns) if goes_by(name, self.names))
         stars = [index for index, item in enumerate(self.layout) if item is None]
         if not stars:
             told = frozenset(index for index, item in enumerate(self.layout) if item)
@@ -49,6 +49,12 @@ class Masks:
 
 
 NO_MASKS = Masks()
+_NUMBERED = re.compile(r"(?:[:_]\d+)+$")
+
+
+def goes_by(name: str, names: Collection[str]) -> bool:
+    """Say whether a name is one of these, be it numbered: of two columns of one name SQLite calls one `name:1`, DuckDB `name_1`."""
+    return fold(name) in names or _NUMBERED.sub("", fold(name)) in names
 
 
 def masked_rows(rows: Sequence[Sequence[object]], masked: Collection[int]) -> list[tuple[object, ...]]:

@@ -67,6 +67,18 @@ def test_what_the_fuzzer_once_found_is_found_no_more(sql: str, two: Pair) -> Non
         two.one.run(sql)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM staff s JOIN (SELECT * FROM staff a CROSS JOIN staff b) AS w ON true",
+        'SELECT "email:1" AS x, "email_1" AS y FROM (SELECT * FROM staff a, staff b) AS w',
+    ],
+)
+def test_a_masked_column_that_the_engine_gives_a_number_is_masked(sql: str, two: Pair) -> None:
+    two.ask(sql)
+    assert not two.findings
+
+
 def test_the_fuzzer_sees_a_leak(two: Pair) -> None:
     with Database.open(two.urls[0]) as one, Database.open(two.urls[1]) as other:
         open_pair = replace(two, one=one, other=other, outcomes=Counter(), findings=[])
