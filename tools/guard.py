@@ -80,7 +80,7 @@ def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
             _check_growth(second, dialect)
         tables = sorted({table.name for node in second.find_all(exp.Table) if (table := resolve(node))})
         columns = reads_of(first, resolve)
-        masks = masks_of(second, lambda node: masked_of(resolve(node))) if catalog.has_masks else NO_MASKS
+        masks = masks_of(second, lambda node: masked_of(resolve(node)), dialect) if catalog.has_masks else NO_MASKS
         told = rendered if narrow is counted else _render(counted, dialect)
         return Verdict(True, sql=rendered, told=told, tables=tuple(tables), columns=columns, masks=masks)
     except RefusedError as refused:

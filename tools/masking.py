@@ -4,12 +4,14 @@ By names, and too often rather than too seldom: a name that a masked value may g
 until nothing new is found. Where what goes where cannot be told, all columns are masked.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
 from longtable.tools.catalog import Table, fold
+from longtable.tools.functions import TABLE_FUNCTIONS
 from longtable.tools.masks import Masks, goes_by
+from longtable.tools.refusal import RefusedError
 
 _SPREADING = tuple(
     getattr(exp, name)
@@ -18,13 +20,11 @@ _SPREADING = tuple(
 )
 
 
-def masks_of(tree: exp.Expr, masked: Callable[[exp.Table], frozenset[str]]) -> Masks:
+def masks_of(tree: exp.Expr, masked: Callable[[exp.Table], frozenset[str]], dialect: str) -> Masks:
     """Follow the masked columns through a query. `masked` gives the masked columns of what a table node means, none for a CTE."""
     tables = {id(node): found for node in tree.find_all(exp.Table) if (found := masked(node))}
     if not tables:
         return Masks()
-    if any(_unruly(node) for node in tree.walk()):
-        return Masks(whole=True)
     names = {fold(name) for found in tables.values() for name in found}
     sources: set[str] = set()
     while True:
@@ -32,10 +32,112 @@ def masks_of(tree: exp.Expr, masked: Callable[[exp.Table], frozenset[str]]) -> M
         _spread(tree, tables, names, sources)
         if len(names) + len(sources) == size:
             break
-    if any(_nameless(node, tables, names, sources) for node in tree.walk()):
+    _check_uses(tree, tables, names, sources, dialect)
+    if any(_unruly(node) or _nameless(node, tables, names, sources) for node in tree.walk()):
         return Masks(whole=True)
     layout = _layout(tree, names, sources)
     return Masks(whole=True) if layout is None else Masks(frozenset(names), layout)
+
+
+def _check_uses(tree: exp.Expr, tables: Mapping[int, frozenset[str]], names: set[str], sources: set[str], dialect: str) -> None:
+    """Refuse what tells a masked value by the rows that come, not by what is in them: joined to a series, a filter spells it out."""
+    own = _masked_sources(tree, tables)
+    for node in tree.walk():
+        if isinstance(node, exp.Where | exp.Having | exp.Qualify) and not _plain(node.this, names, sources, own):
+            raise _refused("filtered in this way")
+        if isinstance(node, exp.Join):
+            on, using = node.args.get("on"), node.args.get("using") or []
+            natural = node.method.upper() in ("NATURAL", "POSITIONAL")
+            if natural or any(goes_by(item.name, names) for item in using) or (on is not None and not _plain(on, names, sources, own)):
+                raise _refused("joined in this way")
+        if isinstance(node, exp.Limit | exp.Offset | exp.Fetch | exp.TableSample) and _reaches(node, names, sources):
+            raise _refused("used to say how many rows are wanted")
+        if isinstance(node, exp.Pivot) and _reaches(node, names, sources):
+            raise _refused("pivoted")
+        if isinstance(node, exp.Ordered) and _reaches(node, names, sources) and not isinstance(node.this, exp.Column | exp.Literal):
+            raise _refused("sorted by what is computed of it")
+        if isinstance(node, exp.Func) and _makes_rows(node, dialect) and _reaches(node, names, sources):
+            raise _refused("turned into rows")
+
+
+def _refused(what: str) -> RefusedError:
+    return RefusedError(
+        "masked",
+        f"a masked column cannot be {what}",
+        "it can be selected, counted, grouped, sorted by, joined to a masked column by its table's name,"
+        " and compared by =, <>, IN or IS NULL with a value that is written out",
+    )
+
+
+def _masked_sources(tree: exp.Expr, tables: Mapping[int, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """Return the masked columns of each table by the name it goes by, where no other source goes by that."""
+    found: dict[str, list[frozenset[str]]] = {}
+    within: set[int] = set()
+    for node in tree.find_all(exp.Table, exp.Subquery, exp.CTE, exp.Values, exp.Unnest, exp.Lateral):
+        if id(node) in within:
+            continue
+        table = node
+        if isinstance(node, exp.Subquery) and (inner := _as_it_is(node)) is not None:
+            within.add(id(inner))
+            table = inner
+        if name := fold(node.alias_or_name):
+            found.setdefault(name, []).append(frozenset(fold(column) for column in tables.get(id(table), ())))
+    return {name: columns[0] for name, columns in found.items() if len(columns) == 1}
+
+
+def _as_it_is(node: exp.Subquery) -> exp.Table | None:
+    """Return the table of which a subquery only picks columns, as `narrowed` writes it."""
+    query, alias = node.this, node.args.get("alias")
+    if not isinstance(query, exp.Select) or not isinstance(alias, exp.TableAlias) or alias.args.get("columns"):
+        return None
+    source = query.args.get("from_")
+    if {name for name, value in query.args.items() if value} - {"expressions", "from_", "kind"} or not isinstance(source, exp.From):
+        return None
+    plain = all(isinstance(item, exp.Column) and not _is_star(item) for item in query.expressions)
+    return source.this if plain and isinstance(source.this, exp.Table) else None
+
+
+def _plain(node: exp.Expr, names: set[str], sources: set[str], own: Mapping[str, frozenset[str]]) -> bool:
+    """Say whether a condition asks of a masked value no more than whether it is one that is written out, or another masked one."""
+    if not _reaches(node, names, sources):
+        return True
+    if isinstance(node, exp.And | exp.Or | exp.Not | exp.Paren):
+        return all(_plain(child, names, sources, own) for child in node.iter_expressions())
+    if isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ | exp.Is):
+        sides = [node.this, node.expression]
+        columns = [side for side in sides if isinstance(side, exp.Column)]
+        if len(columns) == 2:
+            return all(fold(column.name) in own.get(fold(column.table), ()) for column in columns)
+        return len(columns) == 1 and all(_written_out(side) for side in sides if not isinstance(side, exp.Column))
+    if isinstance(node, exp.In):
+        return (
+            isinstance(node.this, exp.Column) and set(node.args) - {"this"} <= {"expressions"} and all(map(_written_out, node.expressions))
+        )
+    return False
+
+
+def _written_out(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal | exp.Null | exp.Boolean) or (isinstance(node, exp.Neg | exp.Paren) and _written_out(node.this))
+
+
+def _reaches(node: exp.Expr, names: set[str], sources: set[str]) -> bool:
+    """Do as `_touches`, but of a query inside look at what it selects alone: its own conditions are looked at by themselves."""
+    if isinstance(node, exp.Select):
+        return not isinstance(node.parent, exp.Exists) and any(_reaches(item, names, sources) for item in node.expressions)
+    if isinstance(node, exp.SetOperation):
+        return any(_reaches(part, names, sources) for part in (node.this, node.expression))
+    if any(isinstance(child, exp.Select | exp.SetOperation | exp.Subquery) for child in node.iter_expressions()):
+        return any(_reaches(child, names, sources) for child in node.iter_expressions())
+    if isinstance(node, exp.Count) or not list(node.iter_expressions()):
+        return _touches(node, names, sources)
+    if isinstance(node, exp.Column):
+        return _touches(node, names, sources)
+    return any(_reaches(child, names, sources) for child in node.iter_expressions())
+
+
+def _makes_rows(node: exp.Func, dialect: str) -> bool:
+    name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
+    return isinstance(node, exp.Unnest | exp.GenerateSeries | exp.Explode) or fold(name) in TABLE_FUNCTIONS[dialect]
 
 
 def _unruly(node: exp.Expr) -> bool:
@@ -70,12 +172,21 @@ def _spread(tree: exp.Expr, tables: Mapping[int, frozenset[str]], names: set[str
                 sources.add(fold(node.name))
             if isinstance(alias, exp.TableAlias):
                 sources.add(fold(alias.name))
-                # Named by place: which of them is masked depends on what a star stands for.
-                names.update(fold(column.name) for column in alias.args.get("columns") or ())
+                names.update(_renamed(node, alias.args.get("columns") or (), names, sources))
         elif isinstance(node, exp.SetOperation):
             _spread_union(node, names, sources)
         elif isinstance(node, exp.Select):
             _spread_items(node, names, sources)
+
+
+def _renamed(node: exp.Expr, columns: Sequence[exp.Expr], names: set[str], sources: set[str]) -> Iterator[str]:
+    """Yield the new names of masked columns: by their places where these are written out, else all of them."""
+    parts = [part for part in _parts(node.this) if isinstance(part, exp.Select)] if isinstance(node, exp.Subquery | exp.CTE) else []
+    told = bool(parts) and not any(_is_star(item) for part in parts for item in part.expressions)
+    for place, column in enumerate(columns):
+        items = [part.expressions[place] for part in parts if place < len(part.expressions)]
+        if not told or len(items) < len(parts) or any(_touches(item, names, sources) for item in items):
+            yield fold(column.name)
 
 
 def _spread_items(node: exp.Select, names: set[str], sources: set[str]) -> None:

@@ -10,8 +10,9 @@
     masked = ["people.email"]
 
 A denied table or column is not seen at all: a query finds it as little as one that was never there. A masked column can be
-selected, filtered, joined and counted; what comes of it is shown to the person, and to the model as `•••`. A mask hides values,
-not facts about them: a model that filters by guess after guess can learn what a column holds. What must not be learned is denied.
+selected, counted, grouped, sorted by, joined to a masked one, and compared by =, <>, IN or IS NULL with values that are written
+out; what comes of it is shown to the person, and to the model as `•••`. Other conditions are refused: by the rows that come, they
+would spell its values out. A guess of a whole value can still be confirmed: what must not be is denied.
 """
 
 import re

@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 from longtable.tools.catalog import Reflected, Table, fold, mentions
 from longtable.tools.masking import masks_of
 from longtable.tools.policy import TablePolicy
+from longtable.tools.refusal import RefusedError
 
 Key = tuple[str, str]
 ROW_IDS = ("rowid", "oid", "_rowid_")
@@ -114,7 +115,10 @@ def _come_through(text: str, view: Table, tables: tuple[Table, ...], masked: Map
     query = _query(text, dialect)
     if query is None:
         return every
-    masks = masks_of(query, lambda node: by_name.get(fold(node.name), frozenset()))
+    try:
+        masks = masks_of(query, lambda node: by_name.get(fold(node.name), frozenset()), dialect)
+    except RefusedError:
+        return every
     places = masks.of([column.name for column in view.columns])
     return frozenset(view.columns[index].name for index in places)
 

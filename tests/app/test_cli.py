@@ -489,3 +489,16 @@ def test_help_imports_nothing_heavy() -> None:
     code = f"{run}; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_a_policy_file_holds_and_a_slip_in_it_is_told_with_its_line(home: Home) -> None:
+    policy = home.folder / "policy.toml"
+    policy.write_text("[columns]\ndenied = ['orders.custumer']\n", encoding="utf-8")
+    wrong = home.run("ask", "How many orders are there?", "--policy", str(policy))
+    assert wrong.returncode == 1
+    assert "policy.toml, line 2" in wrong.stderr
+    policy.write_text("[columns]\ndenied = ['orders.customer']\n", encoding="utf-8")
+    done = home.run("ask", "list the orders", LONGTABLE_POLICY=str(policy))
+    assert done.returncode == 0
+    assert "customer 1" not in done.stdout
+    assert "0.5" in done.stdout

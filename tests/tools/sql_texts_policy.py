@@ -274,7 +274,12 @@ MASKED = {
 
 MASKED_OPEN = {
     "all": [
-        "SELECT name FROM staff WHERE email LIKE 'canary%'",
+        "SELECT name FROM staff WHERE email = 'canary.one@example.com'",
+        "SELECT name FROM staff WHERE email IN ('canary.one@example.com', 'x') AND NOT (email = 'y' OR email IS NULL)",
+        "SELECT name FROM staff WHERE id IN (SELECT id FROM staff WHERE email <> 'x')",
+        "WITH t AS (SELECT email AS e, name FROM staff) SELECT name FROM t WHERE e = 'canary.one@example.com'",
+        "SELECT name FROM staff ORDER BY email",
+        "SELECT count(*) AS n FROM staff GROUP BY email HAVING count(email) > 0",
         "SELECT count(email) AS n, count(DISTINCT email) AS m FROM staff",
         "SELECT count(*) FROM staff WHERE email IS NOT NULL",
         "SELECT city, count(*) FROM staff GROUP BY city",
@@ -289,3 +294,40 @@ MASKED_OPEN = {
     "postgres": [],
 }
 """What can be asked of a masked column without its values being shown."""
+
+SPELLED_OUT = {
+    "all": [
+        "SELECT n.n, p.n FROM staff, numbers n, numbers p WHERE unicode(substr(email, p.n, 1)) = n.n",
+        "SELECT name FROM staff WHERE email LIKE 'c%'",
+        "SELECT name FROM staff WHERE email > 'd'",
+        "SELECT name FROM staff WHERE email BETWEEN 'a' AND 'd'",
+        "SELECT name FROM staff WHERE length(email) = 5",
+        "SELECT name FROM staff WHERE email = name || '@example.com'",
+        "SELECT x.g FROM staff JOIN (SELECT name AS g FROM staff) AS x ON x.g = staff.email",
+        "SELECT x.other FROM staff s JOIN (SELECT name AS email, city AS other FROM staff) AS x ON x.email = s.email",
+        "SELECT x.other FROM staff s JOIN (SELECT name AS email, city AS other FROM staff) AS x USING (email)",
+        "SELECT x.other FROM staff s NATURAL JOIN (SELECT name AS email, city AS other FROM staff) AS x",
+        "SELECT name FROM staff WHERE CASE WHEN email = 'x' THEN 1 ELSE 0 END = 1",
+        "SELECT name FROM staff WHERE (SELECT max(email) FROM staff) > 'c'",
+        "SELECT name FROM staff GROUP BY name HAVING min(email) < 'd'",
+        "SELECT name FROM staff ORDER BY substr(email, 3, 1)",
+        "SELECT n FROM numbers LIMIT (SELECT length(email) FROM staff LIMIT 1)",
+        "WITH t AS (SELECT length(email) AS size FROM staff) SELECT n FROM numbers, t WHERE n <= size",
+        "SELECT n FROM numbers WHERE n <= (SELECT length(email) FROM staff LIMIT 1)",
+    ],
+    "sqlite": ["SELECT 1 FROM staff, json_each('[' || replace(hex(email), '4', '4,') || ']')"],
+    "duckdb": [
+        "SELECT 1 FROM staff, unnest(range(length(email)))",
+        "SELECT unnest(range(length(email))) FROM staff",
+        "SELECT name FROM staff QUALIFY row_number() OVER (ORDER BY email) = 1",
+        "SELECT * FROM staff PIVOT (count(*) FOR email IN ('a'))",
+    ],
+    "postgres": [
+        "SELECT generate_series(1, length(email)) FROM staff",
+        "SELECT 1 FROM staff, generate_series(1, length(email))",
+        "SELECT name FROM staff WHERE email ~ '^c'",
+        "SELECT name FROM staff WHERE (staff).email < 'd'",
+        "SELECT name FROM staff s WHERE to_jsonb(s) ->> 'email' < 'd'",
+    ],
+}
+"""By the rows that come, these would tell a masked value though it is in none of them: they are refused."""

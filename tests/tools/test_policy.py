@@ -19,9 +19,12 @@ from longtable.tools.running import Runner, Stop
 from longtable.tools.schema_tools import describe_tables, list_tables
 from longtable.tools.values import find_values
 from tests.tools.databases import DIALECTS, Place, make, open_at
-from tests.tools.sql_texts_policy import DENIED, HARMLESS, MASKED, MASKED_OPEN
+from tests.tools.sql_texts_policy import DENIED, HARMLESS, MASKED, MASKED_OPEN, SPELLED_OUT
 
-SCHEMA = """
+OWN_NUMBERS = "CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES (1), (2), (3);"
+SCHEMA = (
+    OWN_NUMBERS
+    + """
 CREATE TABLE staff (id INTEGER PRIMARY KEY, name TEXT, city TEXT, salary INTEGER, email TEXT, boss_id INTEGER REFERENCES staff(id));
 CREATE TABLE badge (code INTEGER PRIMARY KEY, staff_id INTEGER REFERENCES staff(id), colour TEXT);
 CREATE TABLE pay (staff_id INTEGER, salary INTEGER);
@@ -37,6 +40,7 @@ CREATE VIEW over_paid AS SELECT amount FROM paid;
 CREATE VIEW contacts AS SELECT name, email AS reached_at, 'x' AS kind FROM staff;
 CREATE VIEW over_contacts AS SELECT reached_at AS r, name FROM contacts;
 """
+)
 CANARIES = ("7650417", "7650418", "7650419", "7650420")
 EMAILS = ("canary.one", "canary.two")
 POLICY = TablePolicy(
@@ -101,6 +105,13 @@ def test_what_does_not_come_of_a_masked_column_is_shown(dialect: str, sql: str, 
     assert result.rows
 
 
+@pytest.mark.parametrize(("dialect", "sql"), _cases(SPELLED_OUT))
+def test_no_masked_value_is_spelled_out_by_the_rows_that_come(dialect: str, sql: str, kept: dict[str, Database]) -> None:
+    with pytest.raises(QueryRefusedError) as caught:
+        kept[dialect].run(sql)
+    assert caught.value.rule in ("masked", "function", "construct")
+
+
 def test_the_person_has_the_values_that_the_model_is_not_shown(staff: Database) -> None:
     told, result = run_sql(staff, "SELECT id, email, name FROM staff ORDER BY id")
     assert told["rows"] == [[1, MASK, "Ada"], [2, MASK, "Bo"]]
@@ -120,7 +131,7 @@ def test_a_denied_column_is_as_unknown_as_one_that_never_was(staff: Database) ->
 
 def test_the_schema_tools_know_nothing_of_a_denied_column(staff: Database) -> None:
     names = [table.name for table in staff.catalog().tables]
-    assert sorted(names) == ["badge", "clean", "contacts", "over_clean", "over_contacts", "pay", "staff"]
+    assert sorted(names) == ["badge", "clean", "contacts", "numbers", "over_clean", "over_contacts", "pay", "staff"]
     told = json.dumps([list_tables(staff), describe_tables(staff, names), find_values(staff, "7650417", table="staff")])
     told += json.dumps(
         [find_values(staff, "canary"), find_values(staff, "canary", table="staff"), find_values(staff, "canary", column="email")]
