@@ -14,11 +14,11 @@ from langgraph.runtime import get_runtime
 from langgraph.types import StateSnapshot
 
 from longtable.graph.build import ConversationGraph
-from longtable.graph.context import Context
-from longtable.graph.errors import ConfigError, WrongRoleError
+from longtable.graph.context import BOUNDS, Context
+from longtable.graph.errors import ConfigError, InputError, WrongRoleError
 from longtable.graph.state import Input, State
 from longtable.memory.stamps import STAMP, marked, marks_of
-from longtable.nodes.ingest import storable
+from longtable.nodes.ingest import check_input, storable
 
 Compiled = CompiledStateGraph[State, Context, Input, State]
 Values = Mapping[str, Any]
@@ -98,9 +98,10 @@ class _Node:
 
     def run(self, state: Any) -> Update:
         """Run a turn of the child in one of the parent's."""
-        given, context = self._given(state), _context_of(self.context)
+        context = _within(_context_of(self.context))
+        given = self._given(state, context)
         if not _has_thread():
-            return self._update(self.once.invoke(Input(messages=given.whole), context=context), None)
+            return self._update(self.once.invoke(Input(messages=given.new), context=context), None)
         child = self.memory.get_state(get_config())
         if not (step := _next(child, given)):
             return self._update(child.values, child)
@@ -112,9 +113,10 @@ class _Node:
 
     async def arun(self, state: Any) -> Update:
         """Do the same without blocking the event loop."""
-        given, context = self._given(state), _context_of(self.context)
+        context = _within(_context_of(self.context))
+        given = self._given(state, context)
         if not _has_thread():
-            return self._update(await self.once.ainvoke(Input(messages=given.whole), context=context), None)
+            return self._update(await self.once.ainvoke(Input(messages=given.new), context=context), None)
         child = await self.memory.aget_state(get_config())
         if not (step := _next(child, given)):
             return self._update(child.values, child)
@@ -124,7 +126,7 @@ class _Node:
         child = await self.memory.aget_state(get_config())
         return self._update(child.values, child)
 
-    def _given(self, state: Any) -> "_Given":
+    def _given(self, state: Any, context: Context) -> "_Given":
         values = state if isinstance(state, Mapping) else vars(state)
         if self.answer is not None and not _has_channel(self.answer):
             raise ConfigError(f"as_node(answer={self.answer!r}): the parent has no such key, found {_keys(values)}: {WHEN_TEXT}")
@@ -136,7 +138,8 @@ class _Node:
         mine = [i for i, message in enumerate(talk) if marks_of(message).get("node") == self.name]
         at = marks_of(talk[mine[-1]]).get("at") if mine else None
         known = frozenset(message.id or "" for message in talk)
-        return _Given(_said(talk[mine[-1] + 1 if mine else 0 :]), _said(talk), at, known)
+        since = mine[-1] + 1 if mine and _has_thread() else 0  # without a thread there is no memory but the parent's
+        return _Given(_said(talk[since:], context), at, known)
 
     def _asked(self, state: Any, values: Values) -> "_Given":
         if callable(self.question):
@@ -151,7 +154,7 @@ class _Node:
         # The same question of the same task: one that is resumed asks once.
         task = runtime.execution_info.task_id if runtime.execution_info else None
         asked = [HumanMessage(str(text), id=f"{self.name}-{task}")]
-        return _Given(asked, asked, None, None)
+        return _Given(asked, None, None)
 
     def _update(self, values: Values, child: StateSnapshot | None) -> Update:
         answer = next((m for m in reversed(values.get("messages") or []) if isinstance(m, AIMessage)), AIMessage(""))
@@ -164,10 +167,9 @@ class _Node:
 
 @dataclass(frozen=True)
 class _Given:
-    """What the parent gives: what is new since the node's last answer, all there is, and where the child stood then."""
+    """What the parent gives: what is new since the node's last answer, and where the child stood then."""
 
     new: Sequence[BaseMessage]
-    whole: Sequence[BaseMessage]
     at: str | None
     known: frozenset[str] | None
     """Ids of the parent's messages; None where it gives no messages."""
@@ -215,13 +217,30 @@ def _went_elsewhere(child: StateSnapshot, given: _Given) -> bool:
     return bool(asked) and (asked[-1].id or "") not in given.known
 
 
-def _said(talk: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages as the child takes them: what was said, without marks and calls of others, the question last."""
+def _said(talk: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
+    """Return messages as the child takes them: what was said, without marks and calls of others, the question last.
+
+    An older question that cannot be accepted was refused when it was asked, and is still in the parent's state: left out.
+    """
     said = [_plain(message) for message in talk if message.type == "human" or message.text]
     asked = [i for i, message in enumerate(said) if message.type == "human"]
     if not asked:
         raise WrongRoleError(role=said[-1].type if said else "none")
-    return [*said[: asked[-1]], *said[asked[-1] + 1 :], said[asked[-1]]]
+    question = said.pop(asked[-1])
+    return [*(message for message in said if message.type == "ai" or _acceptable(message, context)), question]
+
+
+def _acceptable(message: BaseMessage, context: Context) -> bool:
+    try:
+        check_input([message], context, None)
+    except InputError:
+        return False
+    return True
+
+
+def _within(context: Context) -> Context:
+    """Return the settings without the limits of a request as a whole: a parent's messages are many, and not at the door."""
+    return context.replace(**{name: most for name, (_, most) in BOUNDS.items() if name.startswith("max_request_")})
 
 
 def _plain(message: BaseMessage) -> BaseMessage:
@@ -248,8 +267,10 @@ def _context_of(given: Context | Callable[[Any], Context] | None) -> Context:
         return given(parents)
     if isinstance(parents, Context):
         return parents
-    known = parents if isinstance(parents, Mapping) else getattr(parents, "__dict__", {})
-    return Context(**{field.name: known[field.name] for field in fields(Context) if field.name in known})
+    names = [field.name for field in fields(Context)]
+    if isinstance(parents, Mapping):
+        return Context(**{name: parents[name] for name in names if name in parents})
+    return Context(**{name: getattr(parents, name) for name in names if hasattr(parents, name)})
 
 
 def _in_graph() -> bool:

@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 
 from longtable.graph import CompactionPolicy, ConfigError, Context, Database, ResultStore, build_graph, delete_thread, open_persistence
 from longtable.graph.embedding import as_node, as_tool
-from longtable.graph.errors import WrongRoleError
+from longtable.graph.errors import MessageTooLongError, WrongRoleError
 from tests.support.models import ScriptedModel, call
 
 CONTEXT = Context(model_limit=8_000)
@@ -206,6 +206,15 @@ def test_without_a_checkpointer_a_node_reads_the_parents_messages() -> None:
     app = parent(as_node(build_graph(model=ScriptedModel(say=numbered)), context=CONTEXT))
     values = app.invoke(say("a"))
     assert texts(app.invoke({"messages": [*values["messages"], HumanMessage("b")]}))[-1] == "a b"
+    many = [message for n in range(40) for message in (HumanMessage(f"{n}"), AIMessage("yes"))]
+    assert texts(app.invoke({"messages": [*many, HumanMessage("last")]}))[-1].endswith("38 39 last")  # more than one request may hold
+
+
+def test_a_question_that_was_refused_stays_in_the_parent_and_stands_in_no_later_ones_way() -> None:
+    app = parent(as_node(build_graph(model=ScriptedModel(say=numbered)), context=CONTEXT), InMemorySaver())
+    with pytest.raises(MessageTooLongError):
+        app.invoke(say("x" * 8_001), T)
+    assert texts(app.invoke(say("short"), T))[-1] == "short"
 
 
 @dataclass(frozen=True)
