@@ -14,7 +14,7 @@ from longtable.graph.context import Context
 from longtable.graph.errors import DatabaseError, LongtableError
 from longtable.graph.state import turn_of
 from longtable.memory.tokens import compact_json
-from longtable.nodes.repairs import RepairsUsedUpError
+from longtable.nodes.repairs import FINAL, RepairsUsedUpError
 from longtable.tools.database import QueryResult
 
 NOTE = "values are withheld by the user's privacy setting; the user sees every row"
@@ -91,6 +91,8 @@ def _error(told: object, error: object) -> dict[str, Any]:
     if quotes or not isinstance(error, LongtableError):
         known = {name: value for name, value in known.items() if name not in ("nearest", "message")}
         known["message"] = f"{known.get('problem', 'it failed')}: {HIDDEN}"
+    if isinstance(error, RepairsUsedUpError):  # it repeats the last error, which may be one of this very step
+        known["message"] = f"not run: no repair is left in this turn, and {HIDDEN}. {FINAL}"
     if isinstance(error, RepairsUsedUpError):  # the error it repeats was not withheld yet
         known["message"] = str(RepairsUsedUpError(repairs=error.repairs, last=HIDDEN))
     return known

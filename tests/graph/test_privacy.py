@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -55,7 +56,10 @@ async def all_of(conversation: Conversation) -> list[Any]:
 NOSY = (
     call("list_tables"),
     call("describe_tables", names=["people"]),
+    call("find_columns", text="quetzal"),
+    call("find_columns", text="city where people live"),
     call("find_values", text="zanz"),
+    call("find_values", text="Zanzibra"),
     call("find_values", text="quetzal"),
     call("run_sql", sql="SELECT * FROM people"),
     call("run_sql", sql="SELECT max(name) AS top, sum(pay) AS paid FROM people"),
@@ -97,7 +101,7 @@ def test_no_cell_reaches_a_model_whatever_it_calls_and_the_person_gets_all(shop:
     answered = [event for event in events if event["type"] == "query_finished" and event["status"] == "success"]
     assert answered[0]["rows"][0] == [1, "Zanzibar", "Quetzal", 918273, "1987-06-05"]
     assert conversation.result("r1").rows[0][1] == "Zanzibar"
-    text = words_of([model.sent[5]])
+    text = words_of([model.sent[8]])
     for told in ("row_count", "INTEGER", "withheld", "primary_key"):
         assert told in text
 
@@ -111,6 +115,19 @@ def test_no_cell_is_in_a_request_on_the_wire(shop: str, tmp_path: Path) -> None:
     assert (answer.text, len(server.requests)) == ("See r1.", 4)
     assert [word for word in SECRETS if word in wire] == []
     assert "row_count" in wire
+
+
+def test_an_error_that_quotes_a_cell_is_withheld_also_where_another_repeats_it(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 'Zanzibar' AS name")
+    casts = [{"name": "run_sql", "args": {"sql": f"SELECT CAST(name AS INTEGER) + {n} FROM people"}, "id": f"c{n}"} for n in range(4)]
+    model = script(AIMessage("", tool_calls=casts[:1]), AIMessage("", tool_calls=casts), "It cannot be read as a number.")
+    conversation = talk(f"duckdb:///{tmp_path / 'shop.duckdb'}", model, tmp_path, context=PRIVATE.replace(max_repairs=1))
+    events = [dict(event) for event in conversation.stream("sum?")]
+    assert any("Zanzibar" in str(event.get("error")) for event in events)  # the person may read it
+    sent = words_of(model.sent)
+    assert "Zanzibar" not in sent
+    assert sent.count("repairs_used_up") == 3
 
 
 def test_the_built_in_analyst_answers_by_handle_and_count(shop: str, tmp_path: Path) -> None:
