@@ -1,6 +1,6 @@
 """What surrounds each call of a graph, as a thread keeps it: `brief`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,6 +10,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError
+from longtable.graph.schema_briefing import schema_brief
+from longtable.graph.state import thread_of, turn_of
 from longtable.memory.limits import encoding_name, model_limit
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.tokens import counter
@@ -27,8 +29,11 @@ def briefing(
     policy: CompactionPolicy,
     *,
     marker: bool,
-) -> Callable[[Context], Brief]:
-    """Return a function that says what surrounds each call of a run; tool definitions are counted once a process."""
+) -> Callable[[Context, Mapping[str, Any]], tuple[Brief, dict[str, Any] | None]]:
+    """Return a function that says what surrounds each call of a thread, and the mark of what changed of the database's schema.
+
+    It is given the run's settings and the thread's values; tool definitions are counted once a process.
+    """
     name = model_name(model)
     asked, dialect = (database.name, database.dialect) if database else ("", "")
 
@@ -37,10 +42,10 @@ def briefing(
         encoding = encoding_name(name) if not model_encoding(model) else model_encoding(model)
         return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in tools])
 
-    def brief(context: Context) -> Brief:
+    def brief(context: Context, values: Mapping[str, Any]) -> tuple[Brief, dict[str, Any] | None]:
         encoding, tool_tokens = counted()
         limit = model_limit(name, setting=context.model_limit, profile=model.profile)
-        return {
+        about = {
             "system": system_prompt(name=asked, dialect=dialect, marker=marker, private=context.privacy == "types"),
             "tool_tokens": tool_tokens,
             "model": name,
@@ -50,6 +55,17 @@ def briefing(
             "encoding": encoding,
             "policy": policy.as_json(),
         }
+        if database is None:
+            return about, None
+        schema, change = schema_brief(
+            database,
+            (values.get("brief") or {}).get("schema"),
+            budget=int(limit * context.schema_share),
+            count=counter(encoding).text,
+            messages=thread_of(values).messages,
+            turn=turn_of(values).get("number", 0) + 1,
+        )
+        return ({**about, "schema": schema} if schema else about), change
 
     return brief
 

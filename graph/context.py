@@ -29,6 +29,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
 
 APPROVE_SQL = ("never", "costly", "always")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+MOST_SCHEMA_SHARE = 0.5
 MOST_OWNER = 200
 OWNER_RULE = f"1 to {MOST_OWNER} printable characters without blanks at the ends"
 
@@ -61,6 +62,10 @@ class Context:
     max_request_bytes: int = _setting(262_144, "Bytes allowed in one request, with images and tool calls as they are sent (256 KiB).")
     max_repairs: int = _setting(3, "How often a failing query may be mended in one turn; then the model has to say that it failed.")
     approve_sql: str = _setting("costly", "Which queries a person approves before they run: 'never', 'costly' ones, or 'always'.")
+    schema_share: float = _setting(
+        0.04,
+        "Share of the limit that the database's schema may take in the system prompt, 0 to 0.5; what does not fit is left to the tools.",
+    )
     check_numbers: str = _setting(
         "flag",
         "Figures of an answer that no result of its turn gives: 'flag' them after the answer, 'mend' them by one more call, or 'off'.",
@@ -89,6 +94,9 @@ class Context:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
                 raise ConfigError(f"Context.{name} must be a whole number from {least:,} to {most:,}, found {_shown(value)}")
+        share = self.schema_share
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= MOST_SCHEMA_SHARE:
+            raise ConfigError(f"Context.schema_share must be a number from 0 to {MOST_SCHEMA_SHARE}, found {_shown(share)}")
         if self.language not in (None, "en", "zh"):
             raise ConfigError(f"Context.language must be 'en', 'zh' or None, found {self.language!r}")
         if self.approve_sql not in APPROVE_SQL:

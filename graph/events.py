@@ -202,6 +202,15 @@ class UnsupportedNumbers(TypedDict):
     """The model is asked to mend them: another answer follows, in place of this one."""
 
 
+class SchemaChanged(TypedDict):
+    """The database's schema is another than at the turn before. Tables by name; of a large schema those the conversation was told of."""
+
+    type: Literal["schema_changed"]
+    changed: list[str]
+    new: list[str]
+    gone: list[str]
+
+
 class AuditFailed(TypedDict):
     """The store did not take what the audit says of so many calls; the turn goes on. `failure`: the error's class."""
 
@@ -282,6 +291,7 @@ Event = (
     | QueryFinished
     | ChartShown
     | UnsupportedNumbers
+    | SchemaChanged
     | AuditFailed
     | ApprovalRequested
     | InputRequested

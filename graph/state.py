@@ -124,7 +124,7 @@ class State(TypedDict, total=False):
     learned: Annotated[dict[str, Any], DeltaChannel(keep_latest, snapshot_frequency=1)]
     """What the provider taught: its tokens for each one counted, its limit where an error named it. Written by respond."""
     brief: Annotated[dict[str, Any], DeltaChannel(keep_latest, snapshot_frequency=1)]
-    """What surrounds each call: system prompt, tool tokens, limit, encoding, policy. Written by ingest when it changes."""
+    """What surrounds each call: system prompt, schema card, tool tokens, limit, encoding, policy. Written by ingest when it changes."""
     usage: dict[str, Any]
     """Tokens of the next call by part. Written by estimate."""
     turn: dict[str, Any]
@@ -181,7 +181,7 @@ def frame_of(values: Mapping[str, Any], context: Context) -> Frame:
     brief, turn, learned = values.get("brief") or {}, turn_of(values), calibration_of(values)
     limit = context.model_limit or brief.get("limit") or 0
     return Frame(
-        system=context.system_prompt or brief.get("system") or "",
+        system="\n\n".join(filter(None, [context.system_prompt or brief.get("system"), schema_text(brief.get("schema"))])),
         tool_tokens=brief.get("tool_tokens", 0),
         limit=min(limit, learned.limit or limit),
         encoding=brief.get("encoding") or "o200k_base",
@@ -193,6 +193,11 @@ def frame_of(values: Mapping[str, Any], context: Context) -> Frame:
         reasoning=reasoning_sent(str(brief.get("model") or "")),
         dialect=brief.get("dialect", ""),
     )
+
+
+def schema_text(schema: Mapping[str, Any] | None) -> str:
+    """Return what of a database's schema stands below the system prompt: that it has changed, and its card."""
+    return "\n".join(filter(None, [schema.get("note"), schema.get("card")])) if schema else ""
 
 
 def next_view(values: Mapping[str, Any], context: Context | None = None) -> list[BaseMessage]:

@@ -11,6 +11,7 @@ from longtable.memory.frame import Frame, Parts
 from longtable.memory.policy import WINDOW
 from longtable.memory.reasoning import with_reasoning
 from longtable.memory.rounds import pair_calls, split_groups, split_rounds
+from longtable.memory.stale import without_stale
 from longtable.memory.stamps import SUMMARY, marked
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import PRIMING
@@ -47,7 +48,7 @@ class Layout:
     def messages(self) -> list[BaseMessage]:
         """Return the messages that are not folded, each call with its answer."""
         policy = self.frame.policy
-        recent = self.thread.unfolded
+        recent = without_stale(self.thread.messages[self.thread.live[1] :], self.thread.unfolded)
         kept = pair_calls(newest(recent, policy.keep_messages) if policy.strategy == WINDOW else recent)
         return with_reasoning(kept, self.frame.reasoning)
 

@@ -27,10 +27,12 @@ from longtable.graph.errors import (
     TooManyMessagesError,
     WrongRoleError,
 )
+from longtable.graph.events import SchemaChanged
 from longtable.graph.state import State, frame_of, thread_of, turn_of, written
 from longtable.memory.archive import archived_among
 from longtable.memory.frame import Frame
-from longtable.memory.stamps import GIVEN, STAMP, STEERED, marks_of, turn_number, unmarked
+from longtable.memory.stale import CHANGED
+from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
 from longtable.memory.tokens import PRIMING
 from longtable.nodes.inbox import Letter, take_in, told
 from longtable.nodes.rate_limit import RateLimit
@@ -59,13 +61,14 @@ class Refusal:
 class Ingest:
     """The node. A refused input is taken out of the thread again here; `settle` then raises its error."""
 
-    brief: Callable[[Context], dict[str, Any]]
+    brief: Callable[[Context, Mapping[str, Any]], tuple[dict[str, Any], dict[str, Any] | None]]
+    """Gives what surrounds each call, and the mark of a change of the database's schema."""
     clock: Callable[[], datetime]
     rate_limit: RateLimit | None = None
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         context = runtime.context or Context()
-        brief = self.brief(context)
+        brief, change = self.brief(context, state)
         before_brief = state.get("brief") or {}
         update: Update = {"brief": brief} if brief != before_brief else {}
         if before_brief.get("model") != brief.get("model") and state.get("learned"):
@@ -85,6 +88,8 @@ class Ingest:
         new = _not_retired(said, state, runtime.store, thread_id)
         if not given and messages and messages[-1].type == "human":
             # The newest message was sent again, by its id, before it was answered: answer it now.
+            if change:
+                update["messages"] = [_told_of(change, messages[-1], runtime)]
             return {**update, "turn": {**before, "status": "running", "calls": 0, "overflows": 0}}
         try:
             check_input(new, context, frame_of({"brief": brief, "learned": update.get("learned", state.get("learned"))}, context))
@@ -101,9 +106,13 @@ class Ingest:
             for name, value in (("owner", owner), ("channel", context.channel), ("run", run), ("private", context.privacy == "types"))
             if value
         }
+        if schema := brief.get("schema"):
+            opened["schema"] = schema["hash"]
         letters, opened = take_in({**opened, **{name: before[name] for name in ("bell", "joined") if name in before}}, runtime)
         new, waited = _with_letters(new, letters, messages)
         stamped = [_taken_in(message, opened, now, steered=message.id in waited) for message in new]
+        if change:
+            stamped[-1] = _told_of(change, stamped[-1], runtime)
         for message in stamped:
             if message.id in waited:
                 runtime.stream_writer(told(message, number + 1))
@@ -127,6 +136,12 @@ def _with_letters(
     ordered = sorted([*others, *new], key=lambda message: places.get(message.id, len(places)))
     left = {letter.message.id for letter in letters if letter.left}
     return ordered, {message.id for message in others} | (left & given)
+
+
+def _told_of(change: Mapping[str, Any], message: BaseMessage, runtime: Runtime[Context]) -> BaseMessage:
+    """Mark the message that opens the turn with what changed of the schema before it, and tell the person."""
+    runtime.stream_writer(SchemaChanged(type="schema_changed", changed=change["changed"], new=change["new"], gone=change["gone"]))
+    return marked(message, **{CHANGED: dict(change)})
 
 
 def _not_retired(given: Sequence[BaseMessage], state: State, store: BaseStore | None, thread_id: str) -> list[BaseMessage]:

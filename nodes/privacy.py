@@ -22,7 +22,7 @@ HIDDEN = "the reason is withheld, for it may quote values"
 
 _RESULT = ("row_count", "total", "page", "pages", "columns", "types", "column_count", "handle", "sql", "ms", "edited")
 _SIZE = ("name", "kind", "rows", "rows_estimate", "rows_at_least", "comment", "statistics_from")
-_LISTING = ("dialect", "page", "pages", "total", "more", "incomplete", "searched_columns")
+_LISTING = ("dialect", "page", "pages", "total", "more", "more_matches", "incomplete", "searched_columns")
 _COLUMN = (
     *("table", "name", "column", "type", "nullable", "primary_key", "references", "inferred_reference"),
     *("masked", "comment", "distinct", "nulls", "match"),

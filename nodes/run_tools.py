@@ -24,6 +24,7 @@ from longtable.graph.events import ApprovalRequested, ChartShown, QueryFinished,
 from longtable.graph.redact import redacted
 from longtable.graph.state import State, layout_of, thread_of, turn_of, written
 from longtable.memory.rounds import MALFORMED
+from longtable.memory.stale import DESCRIBED, LISTING
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import compact_json
 from longtable.nodes.approve import Asked, Gate, request_of
@@ -43,7 +44,7 @@ from longtable.tools.database import QueryResult
 from longtable.tools.query_tools import with_note
 from longtable.tools.recall_tool import answered
 from longtable.tools.result_tool import KIND, ThreadResults
-from longtable.tools.toolset import cancellable
+from longtable.tools.toolset import Described, cancellable
 
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
@@ -261,6 +262,8 @@ class _Report:
             self.emit(_query_finished(self.id, self.name, self._ms(), answer.artifact, kept))
         else:
             self._finished(answer.status)
+        if isinstance(answer.artifact, Described):
+            answer = marked(answer, **{DESCRIBED: dict(answer.artifact.tables)}, **({LISTING: True} if answer.artifact.listing else {}))
         if isinstance(answer.artifact, chart_tool.Chart):
             self.emit(_chart_shown(self.id, answer.artifact))
         return answer.model_copy(update={"id": f"tool-{self.id}-{time.time_ns():x}"})

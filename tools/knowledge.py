@@ -5,6 +5,7 @@ between threads.
 """
 
 import threading
+from collections import Counter
 
 from longtable.tools.catalog import Catalog, ForeignKey, Table
 from longtable.tools.database import Cancel, Database
@@ -56,14 +57,23 @@ class Knowledge:
         """Return the foreign keys of a table that names and values speak for; fewer where the time did not suffice."""
         if (known := self._keys.get(table.name)) is not None:
             return known
-        with self._lock:
-            if self._names is None:
-                self._names = KeyNames(self.catalog)
-            names = self._names
-        found, whole = inferred_keys(self.database, table, names, budget, cancel)
+        found, whole = inferred_keys(self.database, table, self._key_names(), budget, cancel)
         if whole:
             self._keys[table.name] = found
         return found
+
+    def pointed_at(self) -> Counter[str]:
+        """Return for each table how many keys point at it: declared ones, and those that names alone speak for."""
+        names = self._key_names()
+        declared = (key.table for table in self.catalog.tables for key in table.foreign_keys)
+        named = (candidate.table.name for table in self.catalog.tables for candidate in names.candidates(table))
+        return Counter([*declared, *named])
+
+    def _key_names(self) -> KeyNames:
+        with self._lock:
+            if self._names is None:
+                self._names = KeyNames(self.catalog)
+            return self._names
 
     def _sample(self, cancel: Cancel | None) -> None:
         """Look at the values of some more tables; what is too slow to look at is left for good."""

@@ -1,7 +1,8 @@
 """The tools of one database, as LangChain tools: the content is compact JSON, the artifact of run_sql the whole result."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from langchain_core.tools import BaseTool, StructuredTool
@@ -11,8 +12,16 @@ from longtable.tools import query_tools, schema_tools, values
 from longtable.tools.cells import dumps
 from longtable.tools.database import Cancel, Database, QueryResult
 
-Answer = tuple[str, QueryResult | None]
+Answer = tuple[str, "QueryResult | Described | None"]
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Described:
+    """The tables an answer describes, each with the hash of what it looks like; `listing`: it says which tables there are."""
+
+    tables: Mapping[str, str]
+    listing: bool = False
 
 
 class ListTables(BaseModel):
@@ -53,14 +62,23 @@ class RunSql(BaseModel):
 def database_tools(database: Database) -> list[BaseTool]:
     """Return list_tables, describe_tables, find_columns, find_values and run_sql over this database; they raise `DatabaseError`s."""
 
+    def described(answer: schema_tools.Entry, key: str, *, listing: bool = False) -> Described:
+        entries, hashes = answer[key], database.catalog().hashes
+        named = entries if isinstance(entries, list) else []
+        told = [str(entry["table" if key == "columns" else "name"]) for entry in named if isinstance(entry, dict)]
+        return Described({name: hashes[name] for name in told if name in hashes}, listing)
+
     def tables(search: str = "", page: int = 1, *, cancel: Cancel | None = None) -> Answer:
-        return dumps(schema_tools.list_tables(database, search, page, cancel=cancel)), None
+        answer = schema_tools.list_tables(database, search, page, cancel=cancel)
+        return dumps(answer), described(answer, "tables", listing=True)
 
     def describe(names: list[str], *, cancel: Cancel | None = None) -> Answer:
-        return dumps(schema_tools.describe_tables(database, names, cancel=cancel)), None
+        answer = schema_tools.describe_tables(database, names, cancel=cancel)
+        return dumps(answer), described(answer, "tables")
 
     def columns(text: str, limit: int = 20, *, cancel: Cancel | None = None) -> Answer:
-        return dumps(schema_tools.find_columns(database, text, limit, cancel=cancel)), None
+        answer = schema_tools.find_columns(database, text, limit, cancel=cancel)
+        return dumps(answer), described(answer, "columns")
 
     def find(text: str, table: str = "", column: str = "", limit: int = 20, *, cancel: Cancel | None = None) -> Answer:
         return dumps(values.find_values(database, text, table, column, limit, cancel=cancel)), None

@@ -1,0 +1,102 @@
+"""The schema as a thread keeps it: one card for the system prompt, made anew only when the schema has changed, and what changed then."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from longtable.graph.errors import DatabaseError
+from longtable.memory.stale import described_in
+from longtable.tools.catalog import Catalog
+from longtable.tools.cells import clean, clip
+from longtable.tools.database import Database
+from longtable.tools.schema_card import schema_card
+
+ASKED = 3
+"""Newest questions that choose the tables of a card on which not all have room."""
+MOST_CHANGES = 500
+"""Tables named as changed; beyond, every description counts as stale."""
+MOST_TOLD = 12
+"""Of these named to the model."""
+TOLD_CHARS = 64
+
+Schema = dict[str, Any]
+"""Plain JSON: "hash" of the whole schema, "budget" in tokens, "card", "shown" (tables on it and their hashes), "tables" (how many there
+are), and, where the schema has changed in this thread, "note", what the model is told of it."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """How the schema differs from what the thread was told. Tables it was never told of are in none of the lists."""
+
+    changed: list[str]
+    new: list[str]
+    gone: list[str]
+    before: int
+    now: int
+
+    def as_mark(self) -> dict[str, Any]:
+        """Return the mark of the message that opens the turn: what decides which answers are stale, and what a person is told."""
+        lists = {"changed": self.changed, "new": self.new, "gone": self.gone}
+        mark: dict[str, Any] = {word: names[:MOST_CHANGES] for word, names in lists.items()}
+        many = any(len(names) > MOST_CHANGES for names in lists.values())
+        return {**mark, "listing": bool(self.new or self.gone) or self.now != self.before, "all": many}
+
+    def told(self, turn: int) -> str:
+        """Return the note for the model."""
+        lists = (("changed", self.changed), ("new", self.new), ("gone", self.gone))
+        parts = [f"{word}: {_names(names)}" for word, names in lists if names]
+        if self.before != self.now:
+            parts.append(f"{self.now:,} tables, {self.before:,} before")
+        what = "; ".join(parts) or "in tables not shown here"
+        return f"The schema changed before turn {turn} ({what}). What was said of these tables earlier may no longer hold."
+
+
+def schema_brief(
+    database: Database,
+    before: Schema | None,
+    *,
+    budget: int,
+    count: Callable[[str], int],
+    messages: Sequence[BaseMessage],
+    turn: int,
+) -> tuple[Schema | None, dict[str, Any] | None]:
+    """Return the schema's part of a thread's brief, and the mark of what changed since; `before` itself where all is as it was.
+
+    Row counts and tables asked about are as of the card's making: it stands in the part of a call that providers cache.
+    A database that cannot be reached leaves what was known.
+    """
+    try:
+        catalog = database.refresh()
+        same = before is not None and before["hash"] == catalog.hash
+        if same and before is not None and before["budget"] == budget:
+            return before, None
+        change = None if same or before is None else changes(before, catalog, messages)
+        told = change.told(turn) if change else str((before or {}).get("note", ""))
+        asked = [message.text for message in messages if message.type == "human"][-ASKED:]
+        card = schema_card(database, tokens=budget - count(told), count=count, asked=asked)
+    except DatabaseError:
+        return before, None
+    shown = {name: catalog.hashes[name] for name in card.shown}
+    schema = {"hash": catalog.hash, "budget": budget, "tables": len(catalog.tables), "shown": shown, "card": card.text}
+    return ({**schema, "note": told} if told else schema), change.as_mark() if change else None
+
+
+def changes(before: Schema, catalog: Catalog, messages: Sequence[BaseMessage]) -> Change:
+    """Return how the catalogue differs from what the thread was told of it, by the card and by descriptions."""
+    known: Mapping[str, str] = {**before.get("shown", {}), **described_in(messages)}
+    now = catalog.hashes
+    whole = len(before.get("shown", {})) == before.get("tables")
+    return Change(
+        changed=[name for name, looks in known.items() if name in now and now[name] != looks],
+        new=[name for name in now if name not in known] if whole else [],
+        gone=[name for name in known if name not in now],
+        before=before.get("tables", 0),
+        now=len(now),
+    )
+
+
+def _names(names: Sequence[str]) -> str:
+    told = ", ".join(clip(" ".join(clean(name).replace("<", "").replace(">", "").split()), TOLD_CHARS) for name in names[:MOST_TOLD])
+    return told + (f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else "")
