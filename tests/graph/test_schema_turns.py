@@ -1,7 +1,8 @@
 """The schema in a conversation: its card in the system prompt, and what happens when the schema changes. Real files, a real server."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ CONTEXT = Context(model_limit=16_000)
 SCHEMA = "CREATE TABLE orders (id INTEGER PRIMARY KEY, total REAL); CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT);"
 DRIFT = "ALTER TABLE orders ADD COLUMN state TEXT; CREATE TABLE returns (id INTEGER);"
 Change = Callable[[str], None]
+Talk = Callable[..., Conversation]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -43,9 +45,16 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Change]:
     return f"sqlite:///{path}", change
 
 
-def talk(url: str, model: Any, saver: InMemorySaver | None = None) -> Conversation:
-    graph = build_graph(model=model, database=Database.open(url)).compile(checkpointer=saver or InMemorySaver())
-    return Conversation(graph, "t", context=CONTEXT)
+@pytest.fixture
+def talk() -> Iterator[Talk]:
+    """Return what opens a conversation on a database, each time as a new process would."""
+    with ExitStack() as opened:
+
+        def start(url: str, model: Any, saver: InMemorySaver | None = None) -> Conversation:
+            graph = build_graph(model=model, database=opened.enter_context(Database.open(url)))
+            return Conversation(graph.compile(checkpointer=saver or InMemorySaver()), "t", context=CONTEXT)
+
+        yield start
 
 
 def values(conversation: Conversation) -> dict[str, Any]:
@@ -56,7 +65,7 @@ def answers(messages: list[BaseMessage]) -> list[str]:
     return [message.text for message in messages if isinstance(message, ToolMessage)]
 
 
-def test_the_card_is_in_the_system_prompt_counted_and_the_same_each_turn(shop: tuple[str, Change]) -> None:
+def test_the_card_is_in_the_system_prompt_counted_and_the_same_each_turn(shop: tuple[str, Change], talk: Talk) -> None:
     url, change = shop
     model = script("fine")
     conversation = talk(url, model)
@@ -76,14 +85,14 @@ def test_the_card_is_in_the_system_prompt_counted_and_the_same_each_turn(shop: t
     assert first.usage["parts"]["tools"] == without["parts"]["tools"]
 
 
-def test_the_card_stands_below_a_system_prompt_of_ones_own(shop: tuple[str, Change]) -> None:
+def test_the_card_stands_below_a_system_prompt_of_ones_own(shop: tuple[str, Change], talk: Talk) -> None:
     conversation = talk(shop[0], model := script("fine"))
     conversation.context = CONTEXT.replace(system_prompt="Be a pirate.")
     conversation.ask("hello")
     assert model.sent[0][0].text.startswith("Be a pirate.\n\nSchema (2 tables;")
 
 
-def test_a_changed_schema_is_told_and_what_was_described_leaves_the_view_not_the_transcript(shop: tuple[str, Change]) -> None:
+def test_a_changed_schema_is_told_and_what_was_described_leaves_the_view_not_the_transcript(shop: tuple[str, Change], talk: Talk) -> None:
     url, change = shop
     model = script(
         AIMessage("", tool_calls=[{"name": "describe_tables", "args": {"names": [name]}, "id": name} for name in ("orders", "people")]),
@@ -119,7 +128,7 @@ def test_a_changed_schema_is_told_and_what_was_described_leaves_the_view_not_the
     assert answers(model.sent[-1])[-1] == fresh
 
 
-def test_a_table_that_is_gone_is_told_once_and_each_turn_keeps_the_schemas_hash(shop: tuple[str, Change]) -> None:
+def test_a_table_that_is_gone_is_told_once_and_each_turn_keeps_the_schemas_hash(shop: tuple[str, Change], talk: Talk) -> None:
     url, change = shop
     conversation = talk(url, ScriptedModel(say=lambda _: AIMessage("fine")))
     hashes = []
@@ -132,7 +141,7 @@ def test_a_table_that_is_gone_is_told_once_and_each_turn_keeps_the_schemas_hash(
     assert [mark and (mark["gone"], mark["new"]) for mark in told] == [None, (["people"], []), ([], ["people"])]
 
 
-def test_the_analyst_answers_about_a_table_that_came_later(tmp_path: Path) -> None:
+def test_the_analyst_answers_about_a_table_that_came_later(tmp_path: Path, talk: Talk) -> None:
     path = tmp_path / "shop.db"
     with sqlite3.connect(path) as connection:
         connection.executescript("CREATE TABLE rental (id INTEGER); INSERT INTO rental VALUES (1), (2);")
@@ -143,7 +152,7 @@ def test_the_analyst_answers_about_a_table_that_came_later(tmp_path: Path) -> No
     connection.close()
 
 
-def test_a_database_that_cannot_be_reached_fails_no_turn_and_forgets_no_schema(tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_reached_fails_no_turn_and_forgets_no_schema(tmp_path: Path, talk: Talk) -> None:
     path = tmp_path / "shop.db"
     connection = sqlite3.connect(path)
     connection.executescript(SCHEMA)
