@@ -28,6 +28,7 @@ class Knowledge:
         self._names: KeyNames | None = None
         # Views say again what their tables say.
         self._unsampled = [table for table in reversed(catalog.tables) if table.kind == "table"]
+        self._slow: set[str] = set()
         self._keys: dict[str, tuple[ForeignKey, ...]] = {}
 
     @property
@@ -76,7 +77,7 @@ class Knowledge:
             return self._names
 
     def _sample(self, cancel: Cancel | None) -> None:
-        """Look at the values of some more tables; what is too slow to look at is left for good."""
+        """Look at the values of some more tables; what is too slow twice is left for good."""
         budget, index = Budget(SAMPLE_SECONDS), self.index
         while budget.left > 0:
             with self._lock:
@@ -92,3 +93,6 @@ class Knowledge:
                         index.take_in(table, samples)
                     elif budget.left <= 0 or (cancel is not None and cancel.cancelled):
                         self._unsampled.append(table)
+                    elif table.name not in self._slow:
+                        self._slow.add(table.name)
+                        self._unsampled.insert(0, table)

@@ -23,6 +23,7 @@ WHOLE_ROWS = {"duckdb": 2_000_000}
 PARTS = 10
 MOST_COLUMNS = 60
 FEW_VALUES = 8
+MOST_TOLD_APART = 100
 VALUE_CHARS = 40
 NAME_ROWS, NAME_VALUES, NAME_COLUMNS, NAME_CHARS = 200, 12, 12, 60
 """What is sampled of a table for the search: rows, and of these so many values a column, columns, characters a value."""
@@ -167,11 +168,13 @@ def _between(value: object, least: int, most: int) -> bool:
 
 def _told(place: int, found: Sequence[object], values: Mapping[int, list[Json]]) -> dict[str, Json]:
     rows, filled, distinct, low, high = found[0], *found[4 * place + 1 : 4 * place + 5]
-    told: dict[str, Json] = {"distinct": preview_cell(distinct)}
+    # Each word is paid for again in every call: no distinct count beside the values themselves, or of what is measured, not told apart.
+    measured = low is not None and not _between(distinct, 0, MOST_TOLD_APART)
+    told: dict[str, Json] = {} if measured or place in values else {"distinct": preview_cell(distinct)}
     if isinstance(rows, int) and isinstance(filled, int) and rows > filled:
         told["nulls"] = rows - filled
     if low is not None:
-        told |= {"min": preview_cell(low, VALUE_CHARS), "max": preview_cell(high, VALUE_CHARS)}
+        told["range"] = [preview_cell(low, VALUE_CHARS), preview_cell(high, VALUE_CHARS)]
     if place in values:
         told["values"] = list(values[place])
     return told

@@ -148,7 +148,7 @@ def _describe(database: Database, table: Table, budget: Budget, cancel: Cancel |
 def _add_statistics(
     entry: Entry, columns: dict[str, Entry], database: Database, table: Table, budget: Budget, cancel: Cancel | None
 ) -> None:
-    """Add to each column what it holds, and to the table in how many rows that was seen."""
+    """Add to each column what it holds, and to the table in how many rows that was seen, where these are not all."""
     rows = next((entry[name] for name in ("rows", "rows_estimate", "rows_at_least") if entry.get(name) is not None), None)
     if not table.columns or rows == 0:
         return
@@ -158,7 +158,8 @@ def _add_statistics(
     for name, told in found.columns.items():
         # That a key is unique is known.
         columns[name] |= {key: value for key, value in told.items() if table.primary_key != (name,) or key != "distinct"}
-    entry["statistics_from"] = "all rows" if found.whole else f"a sample of {found.rows:,} rows"
+    if not found.whole:
+        entry["statistics_from"] = f"a sample of {found.rows:,} rows"
 
 
 def _pairs(key: ForeignKey) -> Iterator[tuple[str, str]]:

@@ -40,6 +40,11 @@ CREATE VIEW open_orders AS SELECT * FROM orders WHERE state = 'open';
 @pytest.fixture(scope="module")
 def shops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Database]]:
     opened = {dialect: open_at(make(tmp_path_factory.mktemp("shop"), dialect, f"BEGIN; {SHOP} COMMIT;")) for dialect in DIALECTS}
+    for database in opened.values():
+        looks = 0
+        while looks == 0 or (database.knowledge().unsampled and looks < 20):  # on a busy machine one look is not enough
+            find_columns(database, "city")
+            looks += 1
     yield opened
     for database in opened.values():
         database.close()
@@ -188,7 +193,7 @@ def test_what_a_policy_hides_or_masks_is_in_no_answer(dialect: str, tmp_path: Pa
         shown = dumps(answers)
         assert not [word for word in ("city", "Jefferson", "Lovelace", "10.5") if word in shown]
         [customers, orders] = told(answers[0])["tables"]
-        assert {column["name"]: column.get("distinct") for column in customers["columns"]}["tier"] == 1
+        assert {column["name"]: column.get("values") for column in customers["columns"]}["tier"] == ["gold"]
         assert "inferred_reference" in dumps(orders)
 
 
@@ -214,9 +219,9 @@ def test_a_key_is_inferred_where_names_and_values_agree_and_marked(shop: Databas
 def test_statistics_tell_ranges_nulls_and_few_values(shop: Database) -> None:
     [orders] = told(describe_tables(shop, ["orders"]))["tables"]
     held = {column["name"]: column for column in orders["columns"]}
-    assert orders["statistics_from"] == "all rows"
-    assert (held["total"]["min"], held["total"]["max"], held["total"]["distinct"]) == (7, 20, 3)
-    assert (held["placed_on"]["min"], held["placed_on"]["max"]) == ("2024-01-01", "2024-03-01")
+    assert "statistics_from" not in orders
+    assert (held["total"]["range"], held["total"]["distinct"]) == ([7, 20], 3)
+    assert held["placed_on"]["range"] == ["2024-01-01", "2024-03-01"]
     assert held["state"]["values"] == ["closed", "open"]
     assert held["memo"]["nulls"] == 2
 
@@ -232,7 +237,7 @@ def test_a_large_table_is_sampled_all_over_and_says_so(dialect: str, tmp_path: P
         [big] = told(describe_tables(database, ["big"]))["tables"]
     assert "sample of" in str(big["statistics_from"])
     [column] = big["columns"]
-    assert int(str(column["max"])) > 40_000  # the first rows alone would say 10,000
+    assert column["range"][1] > 40_000  # the first rows alone would say 10,000
 
 
 def test_a_view_that_cannot_be_read_is_described_all_the_same(large: Database) -> None:
