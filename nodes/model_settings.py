@@ -15,7 +15,7 @@ DEFAULT_BUDGET = 4_096
 
 _THINKING_TYPE = re.compile(r"deepseek|glm-|kimi-k2\.[5-9]|kimi-k[3-9]", re.IGNORECASE)
 """Models whose own servers take `thinking: {"type": ...}`."""
-_OWN_HOSTS = re.compile(r"(?:^|\.)(?:deepseek\.com|bigmodel\.cn|z\.ai|moonshot\.(?:cn|ai)|aliyuncs\.com)$")
+_OWN_HOSTS = re.compile(r"(?:^|\.)(?:deepseek\.com|bigmodel\.cn|z\.ai|moonshot\.(?:cn|ai))$")
 _DASHSCOPE = re.compile(r"(?:^|\.)aliyuncs\.com$")
 _OPENAI_NAMES = re.compile(r"^(?:gpt-|o\d)", re.IGNORECASE)
 
@@ -56,14 +56,15 @@ def _thinking_body(context: Context, model: BaseChatModel) -> Settings:
         return {}
     name, host = str(getattr(model, "model_name", "")), _host(model)
     on = context.thinking is not False
+    by_type = bool(_OWN_HOSTS.search(host) and _THINKING_TYPE.search(name))
+    if context.thinking_budget is not None and (by_type or _OPENAI_NAMES.match(name)):
+        raise ConfigError(f"Context.thinking_budget: {name} takes no budget, set Context.reasoning_effort or Context.thinking")
     if _OPENAI_NAMES.match(name):
-        if context.thinking_budget is not None:
-            raise ConfigError(f"Context.thinking_budget: {name} takes no budget, set Context.reasoning_effort")
         return {}
     budget = {} if context.thinking_budget is None else {"thinking_budget": context.thinking_budget}
     if _DASHSCOPE.search(host):
         return {"enable_thinking": on, **budget}
-    if _OWN_HOSTS.search(host) and _THINKING_TYPE.search(name):
+    if by_type:
         return {"thinking": {"type": "enabled" if on else "disabled"}}
     # vLLM, SGLang and llama.cpp hand it to the model's chat template; Qwen's, DeepSeek's and GLM's read one of these two.
     return {"chat_template_kwargs": {"enable_thinking": on, "thinking": on}, **budget}

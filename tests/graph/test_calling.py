@@ -79,6 +79,14 @@ def test_thinking_is_turned_off_as_each_server_takes_it(server: ModelServer, bas
     assert call_settings(Context(thinking=False), made) == {"extra_body": {"top_k": 5, **sent}}
 
 
+@pytest.mark.parametrize(
+    ("base_url", "model"), [("https://api.deepseek.com/v1", "deepseek-v4-pro"), ("https://api.openai.com/v1", "gpt-5")]
+)
+def test_a_budget_that_no_server_takes_is_said(server: ModelServer, base_url: str, model: str) -> None:
+    with pytest.raises(ConfigError, match="takes no budget"):
+        call_settings(Context(thinking_budget=100), server.chat_model(model).model_copy(update={"openai_api_base": base_url}))
+
+
 def test_anthropics_models_take_thinking_with_a_budget() -> None:
     anthropic = pytest.importorskip("langchain_anthropic", reason="langchain-anthropic is not installed")
     model = anthropic.ChatAnthropic(model_name="claude-sonnet-4-5", api_key=SecretStr("no-key"), timeout=None, stop=None)
