@@ -240,7 +240,8 @@ def _columns_of_plan(plan: object) -> Iterator[tuple[str, set[str]]]:
     for scan in _scans(plan):
         taken = scan.get("Projections", [])
         filters = re.findall(r'"((?:[^"]|"")+)"|(\w+)', str(scan.get("Filters", "")))
-        yield fold(str(scan["Table"])), {*(taken if isinstance(taken, list) else [taken]), *(quote or word for quote, word in filters)}
+        names = {str(name) for name in (taken if isinstance(taken, list) else [taken])}
+        yield fold(str(scan["Table"])), names | {quote or word for quote, word in filters}
 
 
 def _scans(node: object) -> Iterator[dict[str, object]]:
