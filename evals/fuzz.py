@@ -131,7 +131,10 @@ def _mutate(text: str, kind: int, one: int, other: int, others: Sequence[str]) -
         case 10:
             pieces.insert(here, f" {WORDS[other % len(WORDS)]} ")
         case _:
-            pieces[here] = "".join(ODD.get(char, char) if index == other % 5 else char for index, char in enumerate(pieces[here]))
+            word = pieces[here]
+            pieces[here] = (
+                word[: other % 5] + (ODD[odd] if (odd := word[other % 5 : other % 5 + 1]) in ODD else odd) + word[other % 5 + 1 :]
+            )
     return "".join(pieces)
 
 
