@@ -15,7 +15,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 
 from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, delete_thread, open_persistence
-from longtable.graph.auditing import audit_of_threads
+from longtable.graph.auditing import aaudit_of_threads, audit_of_threads
 from longtable.graph.errors import ThreadNotFoundError
 from longtable.tools.cost import CostThresholds
 from longtable.tools.settings import QueryLimits
@@ -112,6 +112,7 @@ def test_a_cancelled_query_is_written_down_as_cancelled(shop: Path, tmp_path: Pa
             with pytest.raises(asyncio.CancelledError):
                 await task
             [after] = await conversation.aaudit()
+            assert await aaudit_of_threads(p) == [("t", after)]
             return [before.verdict, after.verdict, after.ran]
 
     before, after, ran = asyncio.run(run())
