@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.joins import distance
-from longtable.app.offline.lexicon_events import events, events_of
+from longtable.app.offline.lexicon_events import LIGHT_VERBS, events, events_of
 from longtable.app.offline.lexicon_measures import DIMENSIONS
 from longtable.app.offline.text import lemma, likeness, stem
 
@@ -136,10 +136,16 @@ def _measures(table: Table, word: str, dimension: str, turned: bool) -> list[Col
     return sorted(found, key=lambda column: (not own & {lemma(each) for each in column.words}, len(column.words)))
 
 
-def date_column(scope: Scope, unit: str, tables: tuple[str, ...], verbs: tuple[str, ...]) -> tuple[Column, bool] | None:
-    """Return the column a time bears on, and whether it holds the unit itself as a number (else it is a date)."""
+def date_column(
+    scope: Scope, unit: str, tables: tuple[str, ...], verbs: tuple[str, ...], *, told_by: tuple[str, ...] = ()
+) -> tuple[Column, bool] | None:
+    """Return the column a time bears on, and whether it holds the unit itself as a number (else it is a date).
+
+    `told_by` are verbs that stand at the time itself: no date of another event will do for them.
+    """
     stems = {stem(verb) for verb in verbs if len(verb) > 2} | {_BORN.get(verb, verb) for verb in verbs}
     told = frozenset(kind for verb in verbs for kind in events(verb))
+    strict = frozenset(kind for verb in told_by for kind in events(verb) if verb not in LIGHT_VERBS)
     best: tuple[float, Column, bool] | None = None
     for rank, name in enumerate(tables):
         table = scope.catalog.table(name)
@@ -157,7 +163,7 @@ def date_column(scope: Scope, unit: str, tables: tuple[str, ...], verbs: tuple[s
             ):
                 continue
             kinds = events_of(column.words)
-            if told and kinds and kinds <= _LIFE and not kinds & told:
+            if strict and kinds and not kinds & told:
                 continue  # who signed up in 2023 was not born then
             score = (1.0 if plain else 0.8) - 0.6 * rank - 0.01 * place - (0.05 * (len(words) - 1) if plain else 0.0)
             score += 0.5 if stems & ({stem(word) for word in words} - {unit}) else 0.0

@@ -122,7 +122,7 @@ def _time_scalar(scope: Scope, item: Filter, unit: str, home: str = "") -> tuple
         if column is not None:
             return _scalar(column, unit, not column.is_date, item)
     tables = (home,) if home else (*_verb_tables(scope, item.verbs), *near_tables(scope))
-    found = date_column(scope, wanted, tables, item.verbs)
+    found = date_column(scope, wanted, tables, item.verbs, told_by=item.verbs)
     if found is None:
         raise CannotRead("time", *(chunk.text for chunk in item.times))
     return _scalar(found[0], unit, found[1], item)

@@ -8,6 +8,7 @@ from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import UNTRUE, Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.idle_verbs import idle_verbs
+from longtable.app.offline.lacking import lacking
 from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS, UNITS
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.text import lemma, split_name
@@ -41,6 +42,10 @@ def stand_aside(chunks: list[Chunk], catalog: Catalog) -> None:
     _general_homes(chunks)
     _members_of_staff(chunks)
     _rates(chunks, catalog)
+    for before, each in itertools.pairwise(chunks):
+        if before.kind == "number" and each.is_op("percent"):
+            each.kind, each.op = "filler", ""  # stronger than 6 percent
+    lacking(chunks, catalog)
     _untrue(chunks, catalog)
     _only_people(chunks, catalog)
 

@@ -7,8 +7,9 @@ import itertools
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import entity
+from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.lexicon_events import events, same_event
-from longtable.app.offline.text import stem
+from longtable.app.offline.text import lemma, stem
 
 _GOT = frozenset(
     """draw drew draws drawn attract attracted attracts see sees saw log logged receive record records generate generated generates bring brought
@@ -49,6 +50,7 @@ def idle_verbs(chunks: list[Chunk], catalog: Catalog) -> None:
     _verbs_of_rankings(chunks)
     _looked_after(chunks)
     _verbs_of_events(chunks, catalog)
+    _verbs_of_people(chunks, catalog)
     _to_do(chunks, catalog)
     _last_verb(chunks)
     _verb_before_place(chunks, catalog)
@@ -76,6 +78,25 @@ def _verbs_of_events(chunks: list[Chunk], catalog: Catalog) -> None:
         if each.kind == "word" and each.text.islower() and not each.quoted and events(each.word):
             told = any(column.is_date and same_event(each.word, column.words) for table in tables for column in table.columns)
             each.kind = "filler" if told else each.kind
+
+
+def _verbs_of_people(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'which styles do we brew', 'the price we sold it for', 'volume brewed': verbs, though a table or column has their stem."""
+    for place, each in enumerate(chunks):
+        if each.kind not in ("mention", "word") or " " in each.text or not each.text.islower() or each.quoted or not place:
+            continue
+        before = [c.word for c in chunks[max(0, place - 2) : place]]
+        asked = (
+            (before[-1:] == ["we"] and before[0] in ("do", "did", "we", "that", "which", "have"))
+            or before == ["do", "we"]
+            or before == ["did", "we"]
+        )
+        past = each.word.endswith("ed") or each.word in PARTICIPLES
+        spoken = before[-1:] in (["we"], ["they"]) and (asked or past) and each.word not in _TURNED
+        doer = each.kind == "mention" and past and each.hits[0].is_table and each.best < 0.95
+        table = catalog.table(each.hits[0].table) if doer else None
+        if (each.kind == "mention" and spoken) or (table is not None and lemma(table.words[-1]).endswith(("er", "or"))):
+            each.kind, each.hits = "filler", ()
 
 
 def _last_verb(chunks: list[Chunk]) -> None:

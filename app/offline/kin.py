@@ -60,6 +60,8 @@ def _way(draft: Draft, link: Link, value: Chunk, last_value: Chunk) -> str | Non
             between = set(words[last_value.order + 1 : mention.order])
             return "down" if "as" in between else "up" if between <= {"s"} else None
         between = set(words[mention.order + 1 : value.order])
+        if stem(mention.word if mention.word != "to" else mention.text.split()[0].lower()) == "report" and "to" in {*between, mention.word}:
+            return "down"
         if between & {"is", "was", "named", "called", "="} or (not between and "with" in words):
             return "down"
         people = {lemma(word) for each in draft.mentions if entity(each) == link.many for word in each.text.lower().split()}

@@ -32,7 +32,7 @@ ABBREVIATIONS: Final[dict[str, tuple[str, ...]]] = {
     "longitude": ("lon", "lng", "long"), "latitude": ("lat",), "altitude": ("alt",), "destination": ("dest",), "arrival": ("arr",),
     "departure": ("dep",), "actual": ("act",), "scheduled": ("sched",), "transaction": ("txn", "trans"), "account": ("acct", "acc"),
     "date": ("dt", "at", "on"), "closing": ("close", "closed"), "year": ("yr",), "month": ("mon", "mth"), "minute": ("min",), "second": ("sec",), "hour": ("hr",), "kilometer": ("km",),
-    "kilogram": ("kg",), "millisecond": ("ms", "msec"), "percent": ("pct",), "percentage": ("pct",), "temperature": ("temp",), "pressure": ("pres",),
+    "kilogram": ("kg",), "liter": ("l", "ltr"), "gram": ("g",), "meter": ("m",), "hectare": ("ha",), "tonne": ("ton", "t"), "kilo": ("kg",), "millisecond": ("ms", "msec"), "percent": ("pct",), "percentage": ("pct",), "temperature": ("temp",), "pressure": ("pres",),
     "weight": ("wt", "wgt"), "height": ("ht", "hgt"), "organization": ("org",), "reference": ("ref",), "sequence": ("seq",), "name": ("nm",),
     "birthday": ("dob", "birthdate"), "birth": ("dob",), "status": ("stat",), "position": ("pos",), "language": ("lang",),
     "horsepower": ("hp",), "mileage": ("mpg",), "value": ("val",), "maximum": ("max",), "minimum": ("min",), "level": ("lvl",), "message": ("msg",),
@@ -275,6 +275,9 @@ PARTICIPLES: Final = frozenset(
 PAID: Final = frozenset(
     "payment sale donation fee fine expense deposit refund contribution salary bonus".split()
 )  # tables of money by their name
+ADDITIVE: Final = frozenset(
+    "amount total volume quantity cost hour minute kg ton tonne liter catch yield output production donation spending expense revenue turnover profit unit".split()
+)
 MONEY_VERBS: Final = frozenset(
     "paid pay billed bill charged charge claimed claim donated donate spent spend refunded refund invoiced invoice raised raise earned earn collected awarded".split()
 )

@@ -35,7 +35,7 @@ _ROWS: Final = """
         received complained found seen sighted discovered happened occurred occur happen occurrence incident
     finishing: finished finish completed complete completion ended end done closed close resolved resolve resolution fixed fix repaired repair solved
     giving: gave given give donated donate donation contributed contribute contribution pledged pledge
-    checking: inspected inspect inspection checked check serviced service maintained maintenance tested test examined audited audit surveyed survey
+    checking: inspected inspect inspection checked serviced service maintained maintenance tested test examined audited audit surveyed survey
         calibrated overhauled overhaul reviewed review repaired repair
     seeing: visited visit seen saw see attended attend attendance treated treat treatment appointment examined consulted consultation
     cancelling: cancelled cancel canceled cancellation
@@ -66,6 +66,13 @@ for _line in _ROWS.replace("\n        ", " ").strip().splitlines():
     _name, _, _words = _line.strip().partition(":")
     for _word in _words.split():
         _KINDS[_word] = _KINDS.get(_word, frozenset()) | {_name}
+
+LIGHT_VERBS: Final = frozenset(
+    """make made take took taken place placed get got give gave given come came go went see seen saw hold held record recorded happen happened occur occurred
+    found send sent post back do done did match play start started begin began begun end ended open log logged check return issue note visit order book bill
+    report review measure listed created create attend list left flight exam read sign signed""".split()  # noqa: SIM905
+)
+"""Verbs too general, or nouns too common, to tell that another event is meant than a column's."""
 
 ENDS: Final = frozenset(["leaving", "closing", "death", "selling"])
 """Kinds of events after which a thing or person is no longer there."""

@@ -103,7 +103,7 @@ UNITS_OF: Final[dict[str, frozenset[str]]] = {
     for nouns, units in (
         ("area space size surface", "sqm sqft sqkm m2 ha hectare acre"), ("weight mass load payload", "kg gram g ton tonne lb lbs"),
         ("distance mileage length odometer range", "km mile kilometer meter"), ("duration length time runtime", "min minute hour hr second sec day week ms"),
-        ("volume capacity", "liter ml m3 barrel gallon hl"), ("temperature", "celsius fahrenheit degree degc"), ("power output capacity", "kw mw hp watt"),
+        ("volume capacity", "l liter ml m3 barrel gallon hl"), ("temperature", "celsius fahrenheit degree degc"), ("power output capacity", "kw mw hp watt"),
         ("height width depth length", "cm mm meter foot ft"), ("speed", "kmh mph knot"), ("price cost fee amount value", "eur usd gbp euro dollar"),
         ("percentage percent share", "pct percent"), ("energy", "kwh kcal"), ("noise", "db"), ("strength alcohol", "abv"), ("bitterness", "ibu"),
     )
@@ -115,7 +115,7 @@ UNIT_NAMES: Final = frozenset(unit for units in UNITS_OF.values() for unit in un
 MEASURED_BY: Final[dict[str, str]] = {
     "paid": "pay", "earning": "pay", "salaried": "pay", "remunerated": "pay", "rated": "quality", "scored": "quality", "scoring": "quality", "reviewed": "quality",
     "ranked": "quality", "graded": "quality", "marked": "quality", "priced": "price", "costing": "price", "valued": "value", "grossing": "revenue", "selling": "sale",
-    "yielding": "output", "producing": "output", "performing": "quality",
+    "yielding": "output", "tasting": "quality", "liked": "quality", "loved": "quality", "regarded": "quality", "producing": "output", "performing": "quality",
 }  # fmt: skip
 MUCH: Final = {
     "best": "max",

@@ -11,6 +11,10 @@ SITES: Final = frozenset(
     laboratory facility building bureau desk terminal yard garage dock pond tank enclosure shelf aisle zone floor brewery bakery hotel
     airport stadium arena vineyard quay pier location place unit chapter""".split()  # noqa: SIM905
 )
+# Columns that people know a thing by when it has no name.
+LABELS: Final = frozenset(
+    "plate address registration serial tag label subject headline reference sku isbn callsign hull tailnum tail vin imei barcode".split()  # noqa: SIM905
+)
 # Ways in which people come, order and pay, that a column may hold as values though another column has that name: by phone, by post.
 CHANNELS: Final = frozenset(
     """phone telephone email mail post web website app internet online card cash check fax letter chat sms text counter desk person store

@@ -53,7 +53,7 @@ class Listing(Measures):
             items = [*(as_col(each) for each in table.names), *self.places(table)]
         before = self.draft.words[max(0, columns[0].order - 3) : columns[0].order] if columns else ()
         if columns and (bool({"their", "its"} & set(before)) or self.shown_with(columns[0], base)):
-            items = [*map(as_col, table.names), *items]
+            items = [*map(as_col, table.names or identity(table)), *items]
         unique = list(dict.fromkeys(items))
         if not columns and not unique:
             unique = self.whole(table, everything) if everything else list(map(as_col, identity(table)))

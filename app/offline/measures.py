@@ -6,6 +6,7 @@ from longtable.app.offline.columns import CannotRead, by_dimension, choose, date
 from longtable.app.offline.conditions import as_col, as_number
 from longtable.app.offline.draft import Having, Sorting
 from longtable.app.offline.lexicon import PAID
+from longtable.app.offline.lexicon_places import LABELS
 from longtable.app.offline.logic import (
     Agg,
     Between,
@@ -301,7 +302,10 @@ def identity(table: Table) -> tuple[Column, ...]:
     found = tuple(dict.fromkeys((*(table.key if len(table.key) == 1 else ()), *table.names)))
     if found and table.names:
         return found
+    labels = tuple(column for column in table.columns if LABELS & set(column.words) and not column.references and not column.primary)[:2]
     texts = tuple(column for column in table.columns if not column.is_binary)[:MANY_COLUMNS]
+    if len(texts) > 8 and labels:
+        return (*found, *labels)
     return found if found and len(texts) > 8 else texts
 
 

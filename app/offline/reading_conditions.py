@@ -1,6 +1,6 @@
 """Read conditions off the chunks: values, times, texts, what is missing, what is denied."""
 
-from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.chunks import LACKING, Chunk
 from longtable.app.offline.draft import Draft, Filter
 from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.reading import Reading, is_participle, same_kind, year_like
@@ -78,6 +78,10 @@ class Conditions(Reading):
     def missing(self) -> None:
         for index, each in enumerate(self.cs):
             if not each.is_op("missing", "present") or each.used:
+                continue
+            if each.arg == LACKING:
+                each.used = True
+                self.draft.filters.append(Filter("null", mention=Chunk("mention", each.text, each.word, each.place, hits=each.hits)))
                 continue
             found = self.after(index, "mention") if each.word in ("missing", "unknown", "empty", "blank", "known", "recorded") else None
             found = found if found is not None else self.before(index, "mention")

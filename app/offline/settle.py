@@ -9,7 +9,7 @@ from longtable.app.offline.conditions import as_col
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import plan
 from longtable.app.offline.kin import kin
-from longtable.app.offline.lexicon import MONEY_VERBS, PAID, REVENUE, VERB_TABLES
+from longtable.app.offline.lexicon import ADDITIVE, MONEY_VERBS, PAID, REVENUE, VERB_TABLES
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
     Agg,
@@ -54,6 +54,11 @@ def _sums(table: Table) -> list[Column]:
     return [column for column in table.columns if column.is_number and not column.is_id and _MONEY & set(map(lemma, column.words))]
 
 
+def is_additive(chunk: Chunk) -> bool:
+    """Say whether a mention names an amount that is added up when grouped: volume per beer, hours by project."""
+    return chunk.hits[0].numeric and bool(ADDITIVE & set(map(lemma, chunk.text.lower().split())))
+
+
 class Settler(Subqueries):
     """Settle one draft; `start` may hold an earlier query whose rows it goes on from."""
 
@@ -83,6 +88,8 @@ class Settler(Subqueries):
         if not self.draft.groups and shown:
             found = []  # the clients and their income: shown, not added up
         found += [chunk for chunk in self.draft.targets if chunk not in found and self.is_total(chunk)]
+        if self.draft.groups and not found:
+            found = [chunk for chunk in self.draft.targets if not entity(chunk) and chunk.hits and is_additive(chunk)]
         if found and not self.draft.computes and not self.draft.sups:
             self.draft.aggs.append(("sum", found[0]))
             self.draft.targets = [chunk for chunk in self.draft.targets if chunk is not found[0]]

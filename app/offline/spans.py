@@ -133,6 +133,7 @@ def _mention_weight(size: int, words: int, score: float) -> float:
     return words * 10 * min(score, 1.0) + (1 if score >= 0.9 else 0)
 
 
+_ADVERBS = frozenset(["monthly", "yearly", "daily", "weekly", "quarterly", "annual", "hourly"])
 _COMMANDS = frozenset(["list", "show", "give", "find", "display", "get", "tell", "count"])
 _ASKING = frozenset([
     "what", "which", "who", "whose", "whom", "where", "when", "how", "is", "are", "was", "were", "do", "does", "did", "has", "have",
@@ -144,7 +145,7 @@ def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog)
     """Refuse 'drivers hired' as a column and 'trucks of brand' as one name: the table's own word must not lead there."""
     if part[-1].word in PREPOSITIONS and part[-1].text.islower():
         return hit.own == len(words) and hit.score >= 0.97  # "directed by" as a column's whole name
-    if len(words) > 1 and words[-1] in FILLERS and hit.score < 0.97:
+    if len(words) > 1 and (words[-1] in FILLERS or words[0] in _ADVERBS) and hit.score < 0.97:
         return False
     if hit.is_table or len(words) < 2 or hit.own == len(words):
         return True

@@ -5,7 +5,7 @@ from dataclasses import replace
 from longtable.app.offline.catalog import Column
 from longtable.app.offline.chunks import PRODUCT, Chunk
 from longtable.app.offline.columns import CannotRead, by_dimension, choose, entity, priced_quantity
-from longtable.app.offline.conditions import as_col, as_number
+from longtable.app.offline.conditions import as_col, as_number, settle_filter
 from longtable.app.offline.draft import Superlative
 from longtable.app.offline.groups import Groups
 from longtable.app.offline.joins import distance, path
@@ -41,6 +41,9 @@ class Superlatives(Groups):
             sup.func = "sum"
         if sup.kind == "most" and sup.chunk is None and not self.draft.computes and _APPEARS & set(self.draft.words) and self.draft.targets:
             return self.frequent(base, sup)
+        if sup.kind == "most" and sup.chunk is None and not self.draft.computes and (home := self.counted_value()):
+            self.scope = replace(self.scope, base=home)
+            return self.most(home, sup, desc)
         if sup.kind == "most" and sup.chunk is None and (done := self.table_of_verb()):
             self.scope = replace(self.scope, base=done)
             return self.most(done, sup, desc)
@@ -82,6 +85,13 @@ class Superlatives(Groups):
         listing = self.listing(base if self.fixed else self.subject_table(subjects, column), everything=False)
         items = listing.select if col in listing.select else (*listing.select, col)
         return replace(listing, select=items, order=(Order(col, desc),), limit=self.draft.limit or 1)
+
+    def counted_value(self) -> str:
+        """'the most houses': return the table of a value that stands where what is counted does, empty when none does."""
+        for item in self.draft.filters:
+            if item.values and self.draft.words[max(0, item.values[0].order - 1)] in ("most", "fewest", "least"):
+                return settle_filter(self.scope, item)[0]
+        return ""
 
     def is_kind(self, chunk: Chunk, measured: Column) -> bool:
         """Say whether a subject is a kind that many rows of the measured table share: the method of payments."""
