@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.joins import distance
+from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.lexicon_events import LIGHT_VERBS, events, events_of
 from longtable.app.offline.lexicon_measures import DIMENSIONS
 from longtable.app.offline.text import lemma, likeness, stem
@@ -29,6 +30,7 @@ class Scope:
     base: str = ""
     anchors: tuple[str, ...] = ()
     places: tuple[tuple[str, int], ...] = ()  # (table, place of its mention)
+    done: frozenset[str] = frozenset()  # stems of participles: of two prices the one 'we sold' it for
 
     def worth(self, table: str, place: int | None = None) -> float:
         """Return how near a table is to what the question speaks of."""
@@ -89,6 +91,7 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
         ):
             score += 0.03  # what others point at stands for itself
         score += 0.015 if table is not None and table.names else 0.0
+        score += 0.04 if scope.done and scope.done & set(map(stem, column.words)) else 0.0
         score += 0.004 * min(3, sum(link.many == hit.table for link in scope.catalog.links))  # of equals, the table that joins most
         if best is None or score > best[0] + 1e-9:
             best = (score, column)
@@ -145,7 +148,8 @@ def date_column(
     """
     stems = {stem(verb) for verb in verbs if len(verb) > 2} | {_BORN.get(verb, verb) for verb in verbs}
     told = frozenset(kind for verb in verbs for kind in events(verb))
-    strict = frozenset(kind for verb in told_by for kind in events(verb) if verb not in LIGHT_VERBS)
+    said = [verb for verb in told_by if verb not in LIGHT_VERBS and (verb.endswith("ed") or verb in PARTICIPLES)]
+    strict = frozenset(kind for verb in said for kind in events(verb))
     best: tuple[float, Column, bool] | None = None
     for rank, name in enumerate(tables):
         table = scope.catalog.table(name)

@@ -123,9 +123,20 @@ def _time_scalar(scope: Scope, item: Filter, unit: str, home: str = "") -> tuple
             return _scalar(column, unit, not column.is_date, item)
     tables = (home,) if home else (*_verb_tables(scope, item.verbs), *near_tables(scope))
     found = date_column(scope, wanted, tables, item.verbs, told_by=item.verbs)
+    if found is None and (beside := _beside(scope, item.verbs)):
+        found = date_column(scope, wanted, (beside,), item.verbs, told_by=item.verbs)
     if found is None:
         raise CannotRead("time", *(chunk.text for chunk in item.times))
     return _scalar(found[0], unit, found[1], item)
+
+
+def _beside(scope: Scope, verbs: tuple[str, ...]) -> str:
+    """Return the one table next to the base whose date is called like a verb: houses sold in 2024, of the date a listing was sold."""
+    linked = {link.many for link in scope.catalog.links if link.one == scope.base}
+    stems = {stem(verb) for verb in verbs if len(verb) > 3}
+    tables = [table for name in linked if (table := scope.catalog.table(name)) is not None]
+    found = [table.name for table in tables if any(column.is_date and stems & set(map(stem, column.words)) for column in table.columns)]
+    return found[0] if len(found) == 1 else ""
 
 
 def _verb_tables(scope: Scope, verbs: tuple[str, ...]) -> tuple[str, ...]:

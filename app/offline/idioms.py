@@ -21,7 +21,16 @@ _HOMES = frozenset(
 )
 _GROUPS_OF_PEOPLE = frozenset(["staff", "crew", "team", "club", "family", "board", "faculty", "cast", "band", "personnel", "committee"])
 _RATES = frozenset(["hourly", "daily", "monthly", "weekly", "annual", "yearly", "salary", "wage", "rate", "pay", "fee", "price", "cost"])
-_ADVERBS = {"hourly": "hour", "daily": "day", "monthly": "month", "yearly": "year", "annual": "year", "nightly": "night"}
+_ADVERBS = {
+    "hourly": "hour",
+    "daily": "day",
+    "monthly": "month",
+    "yearly": "year",
+    "annual": "year",
+    "annually": "year",
+    "nightly": "night",
+    "quarterly": "quarter",
+}
 _CHARGED = frozenset("cost costs earn earns earned make makes pay paid pays charge charges fee rate wage salary rent".split())
 _FIXED = frozenset(["file", "record", "records", "books", "payroll", "roster", "site"])
 _OPPOSITES = {
@@ -32,6 +41,9 @@ _OPPOSITES = {
     "denied": "approved",
     "disabled": "enabled",
 }
+_FITTINGS = frozenset(
+    ["machine", "facility", "service", "option", "equipment", "system", "feature", "access", "area", "license", "permit", "certificate"]
+)
 _ANYONE = frozenset("member customer client people person user guest visitor".split())
 
 
@@ -46,6 +58,11 @@ def stand_aside(chunks: list[Chunk], catalog: Catalog) -> None:
         if before.kind == "number" and each.is_op("percent"):
             each.kind, each.op = "filler", ""  # stronger than 6 percent
     lacking(chunks, catalog)
+    _adverbs(chunks)
+    for before, each in itertools.pairwise(chunks):
+        fitted = before.kind == "mention" and each.kind in ("word", "mention") and lemma(each.word) in _FITTINGS and each.best < 0.9
+        if fitted and (column := catalog.column(before.hits[0].table, before.hits[0].column)) is not None and column.truth is not None:
+            each.kind, each.hits = "filler", ()  # has an x-ray machine
     _untrue(chunks, catalog)
     _only_people(chunks, catalog)
 
@@ -162,6 +179,20 @@ def _rates(chunks: list[Chunk], catalog: Catalog) -> None:
         ):
             joiner.kind, joiner.op = "filler", ""
             unit.kind, unit.unit, unit.hits = "filler", "", ()
+
+
+def _adverbs(chunks: list[Chunk]) -> None:
+    """'monthly revenue': the revenue of each month, where no column is called so."""
+    for place, each in enumerate(chunks):
+        following = chunks[place + 1] if place + 1 < len(chunks) else None
+        before = chunks[place - 1] if place else None
+        if each.kind != "unit" or each.word not in _ADVERBS or each.hits or following is None or following.kind not in ("mention", "op"):
+            continue
+        if before is None or not before.is_op("each", "by", "agg", "sup"):
+            chunks.insert(place, Chunk("op", "each", "each", each.place, op="each"))
+            for order, other in enumerate(chunks):
+                other.order = order
+            return
 
 
 def _untrue(chunks: list[Chunk], catalog: Catalog) -> None:

@@ -9,6 +9,7 @@ from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.lexicon_events import events, same_event
+from longtable.app.offline.lexicon_measures import VERB_DIMENSIONS
 from longtable.app.offline.text import lemma, stem
 
 _GOT = frozenset(
@@ -51,6 +52,7 @@ def idle_verbs(chunks: list[Chunk], catalog: Catalog) -> None:
     _looked_after(chunks)
     _verbs_of_events(chunks, catalog)
     _verbs_of_people(chunks, catalog)
+    _verbs_of_measures(chunks)
     _to_do(chunks, catalog)
     _last_verb(chunks)
     _verb_before_place(chunks, catalog)
@@ -99,6 +101,15 @@ def _verbs_of_people(chunks: list[Chunk], catalog: Catalog) -> None:
             each.kind, each.hits = "filler", ()
 
 
+def _verbs_of_measures(chunks: list[Chunk]) -> None:
+    """'classes costing between 50 and 100': a verb that tells what is measured of the thing before it, not of another table."""
+    for before, each in itertools.pairwise(chunks):
+        weak = each.kind == "mention" and each.word in VERB_DIMENSIONS and each.best < 0.95
+        table = entity(before) if before.kind == "mention" else ""
+        if weak and table and all(hit.table != table for hit in each.hits):
+            each.kind, each.hits = "filler", ()
+
+
 def _last_verb(chunks: list[Chunk]) -> None:
     """'how many tickets did Borealis raise?': the verb at the end says no more than that they are its own."""
     said = [each for each in chunks if each.kind != "comma"]
@@ -120,7 +131,7 @@ def _verb_before_place(chunks: list[Chunk], catalog: Catalog) -> None:
         timed = last.kind in ("time", "number")
         if timed and table is not None and sum(column.is_date for column in table.columns) != 1:
             continue  # which of the dates is meant nobody knows
-        if lone and past and then.kind == "prep" and then.word != "by":
+        if lone and past and ((then.kind == "prep" and then.word != "by") or (then.word == "by" and last.kind == "value")):
             verb.kind = "filler"
 
 

@@ -206,7 +206,7 @@ FILLERS: Final = frozenset("""
     direct directed air aired supply supplied supplies supervise supervised head headed lead led reach reached score scored win won wins
     year's designed design designs developed develops created create creates hosted hosts composed composes organized organised featuring features featured playing carrying serving wrote painted paints filmed published introduced establish set borne presented displayed ther thier pls plz whats saved shown amongst owned following those's entries records details rows values items actually exactly's whatever currently there're
     become hear move moved stay stayed send sent travel traveled travelled bring brought keep kept offer offered offers
-    stationed parked housed docked moored deployed garaged berthed anchored headquartered shelved stocked
+    done doing stationed parked housed docked moored deployed garaged berthed anchored headquartered shelved stocked
     belongs need needs needed ask asked know known think mean means thing things something anything anyone everyone each other
 """.split())  # fmt: skip
 

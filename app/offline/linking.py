@@ -134,7 +134,7 @@ def _aligned(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[str]
     total = 0.0
     own = units = 0
     for word in words:
-        best = max(left, key=lambda index: max(likeness(word, name[index]), _as_unit(word, name[index])), default=-1)
+        best = max(left, key=lambda index: likeness(word, name[index]) or 0.5 * _as_unit(word, name[index]), default=-1)
         score = likeness(word, name[best]) if best >= 0 else 0.0
         if best >= 0 and score < 0.75 and _as_unit(word, name[best]):
             score, units = 0.9, units + 1

@@ -48,7 +48,7 @@ class Listing(Measures):
         for dimension in self.draft.asks:
             items.append(self.asked(base, dimension))
         if "when" in self.draft.words and not columns and (found := date_column(self.scope, "year", (base,), self.draft.words)):
-            items = [*(as_col(each) for each in table.names), as_col(found[0])]
+            items = [*(as_col(each) for each in table.names or identity(table)), as_col(found[0])]
         if "where" in self.draft.words and not columns:
             items = [*(as_col(each) for each in table.names), *self.places(table)]
         before = self.draft.words[max(0, columns[0].order - 3) : columns[0].order] if columns else ()

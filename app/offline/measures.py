@@ -40,7 +40,7 @@ _PRICES = frozenset(["price", "cost", "fee", "rate", "salary", "wage", "amount"]
 _AMOUNTS = frozenset(["amount", "total", "value", "price", "cost", "paid", "payment", "principal", "sum"])
 _BILLS = frozenset(["bill", "invoice", "claim", "grant", "loan", "pledge"])
 _PARTS = frozenset(["paid", "tax", "vat", "discount", "tip", "deposit", "refund", "outstanding", "balance", "unpaid", "approved"])
-_TRADED = frozenset(["sold", "bought", "ordered", "purchased", "shipped", "delivered"])
+_TRADED = frozenset(["sold", "bought", "ordered", "purchased", "shipped", "delivered", "done", "used", "fitted", "served", "installed"])
 
 
 class Measures(Subject):

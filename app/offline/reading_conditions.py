@@ -150,9 +150,9 @@ class Conditions(Reading):
                 if not dated.used and (dated.hits[0].dated or (is_participle(dated.word) and dated.hits[0].numeric)):
                     mention, dated.used = dated, True
             both = any(c.is_op("both") for c in self.cs)
-            self.draft.filters.append(
-                Filter("time", op, mention, times=tuple(group), verbs=self.verbs(index), near=self._near(index), both=both)
-            )
+            opens = not any(c.kind in ("mention", "value", "filler", "word") for c in self.all if c.place < each.place)
+            verbs = tuple(c.word for c in self.all if c.kind == "filler") if opens else self.verbs(index)  # in 2023 how many were sold
+            self.draft.filters.append(Filter("time", op, mention, times=tuple(group), verbs=verbs, near=self._near(index), both=both))
             index = last + 1
 
     def values(self) -> None:

@@ -99,7 +99,7 @@ class Settler(Subqueries):
         words = {lemma(word) for word in chunk.text.lower().split()}
         if not chunk.hits or not chunk.hits[0].numeric or "total" not in words:
             return False
-        listed = [entity(each) for each in self.draft.targets if each is not chunk]
+        listed = [entity(each) for each in self.draft.targets if each is not chunk and not each.word.endswith("ed")]
         return bool(PAID & words) or not any(name == chunk.hits[0].table for name in listed)
 
     def spending(self) -> None:

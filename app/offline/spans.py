@@ -12,6 +12,7 @@ from longtable.app.offline.lexicon import (
     LONGEST_PHRASE,
     MONTHS,
     NUMBERS,
+    PARTICIPLES,
     PHRASES,
     PREPOSITIONS,
     UNIT_WORDS,
@@ -112,6 +113,8 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
                 continue
             words = tuple(token.word for token in part if token.word not in _SKIPPED)
             linked = tuple(hit for hit in hits(words, text_of(part), catalog) if _fits(hit, part, words, catalog))
+            if alone and last.word in _ADVERBS and linked and linked[0].score < 0.97:
+                continue  # monthly revenue: no monthly pay
             if linked and not _verb(tokens, start, end, linked[0].score, asked):
                 chunk_ = Chunk("mention", text_of(part), last.word, hits=linked, name=first.is_name and start > 0)
                 found.append(Span(start, end, _mention_weight(len(part), len(words), linked[0].score), chunk_))
@@ -134,6 +137,7 @@ def _mention_weight(size: int, words: int, score: float) -> float:
 
 
 _ADVERBS = frozenset(["monthly", "yearly", "daily", "weekly", "quarterly", "annual", "hourly"])
+_EACH = frozenset(["per", "each", "every"])
 _COMMANDS = frozenset(["list", "show", "give", "find", "display", "get", "tell", "count"])
 _ASKING = frozenset([
     "what", "which", "who", "whose", "whom", "where", "when", "how", "is", "are", "was", "were", "do", "does", "did", "has", "have",
@@ -145,11 +149,12 @@ def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog)
     """Refuse 'drivers hired' as a column and 'trucks of brand' as one name: the table's own word must not lead there."""
     if part[-1].word in PREPOSITIONS and part[-1].text.islower():
         return hit.own == len(words) and hit.score >= 0.97  # "directed by" as a column's whole name
-    if len(words) > 1 and (words[-1] in FILLERS or words[0] in _ADVERBS) and hit.score < 0.97:
+    if len(words) > 1 and (words[-1] in FILLERS or words[0] in _ADVERBS | _EACH) and hit.score < 0.95:
         return False
     if hit.is_table or len(words) < 2 or hit.own == len(words):
         return True
-    if any(word.endswith("ed") and len(word) > 4 for word in words) or words[-1] in FILLERS:
+    past = [word for word in words if (word.endswith("ed") and len(word) > 4) or (word in PARTICIPLES and word != words[-1])]
+    if past or words[-1] in FILLERS:
         return False
     places = [place for place, token in enumerate(part) if token.word == "of"]
     if not places:

@@ -82,6 +82,8 @@ class Superlatives(Groups):
             return rolled
         if not subjects and base != column.table and self.draft.which and {"who", "whom", "whose"} & set(self.draft.words):
             return self.person(base, column, desc)
+        if any(entity(chunk) for chunk in subjects):  # the measured column comes along anyhow: the thing itself is asked for
+            self.draft.targets = [chunk for chunk in self.draft.targets if chunk in subjects]
         listing = self.listing(base if self.fixed else self.subject_table(subjects, column), everything=False)
         items = listing.select if col in listing.select else (*listing.select, col)
         return replace(listing, select=items, order=(Order(col, desc),), limit=self.draft.limit or 1)
