@@ -22,6 +22,7 @@ def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, .
     among the English words that a Chinese one may stand for.
     """
     known = tuple(dict.fromkeys(schema))
+    question = re.sub(r"(平均|总)分(?!数|[类组布])", r"\1分数", re.sub(r"最([高低])分(?!数)", r"分数最\1", question))
     lexicon = {chinese: _fitting(options, known) for chinese, options in LEXICON.items() if chinese in question}
     lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
     text = _ranges(_dates(_numerals(_HOME.sub("", question))))

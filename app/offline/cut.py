@@ -4,13 +4,14 @@ from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import AGENT, PRODUCT, STATE, Chunk, Values
 from longtable.app.offline.columns import priced_quantity
 from longtable.app.offline.joins import distance
-from longtable.app.offline.lexicon import AGENTS, REVENUE
+from longtable.app.offline.lexicon import AGENTS, PAID, REVENUE
 from longtable.app.offline.lexicon_measures import DIMENSIONS
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.spans import Span, all_spans, text_of
 from longtable.app.offline.text import Token, lemma, split_name, stem
 
 _DOERS = ("er", "or", "ist", "ant", "ian")
+_AMOUNTS = frozenset(["amount", "total", "value", "sum", "paid"])
 _PIECES = frozenset(["unit", "piece", "copy"])
 _TURNOVER = frozenset(["revenue", "sale", "turnover", "total", "amount", "income"])
 
@@ -31,7 +32,23 @@ def chunk(tokens: list[Token], catalog: Catalog, values: Values) -> list[Chunk]:
             _of_named(each, chunks, catalog)
     for order, each in enumerate(chunks):
         each.order = order
+    _with_money(chunks, catalog)
     return _with_agent(chunks, catalog)
+
+
+_RAISED = frozenset(["raised", "raise", "donated", "donate", "collected", "collect", "given", "give", "contributed"])
+
+
+def _with_money(chunks: list[Chunk], catalog: Catalog) -> None:
+    """Let 'the total raised', 'how much did we raise' add up the one amount of the one table of payments or gifts."""
+    if not any(each.is_op("howmuch") or (each.is_op("agg") and each.arg == "sum") for each in chunks):
+        return
+    paid = [table for table in catalog.tables.values() if table.kind == "table" and PAID & set(map(lemma, table.words))]
+    amounts = [(table.name, column) for table in paid for column in table.columns if _AMOUNTS & set(column.words)]
+    sums = [(name, column.name) for name, column in amounts if column.is_number and not column.is_id]
+    for each in chunks:
+        if each.kind == "word" and each.word in _RAISED and len(sums) == 1:
+            each.kind, each.hits = "mention", (Hit(*sums[0], 0.9, numeric=True),)
 
 
 def _of_named(value: Chunk, chunks: list[Chunk], catalog: Catalog) -> None:
@@ -137,4 +154,6 @@ def _measured(dimension: str, catalog: Catalog) -> tuple[Hit, ...]:
             places = [names.index(word) for word in map(lemma, column.words) if word in names]
             if places and column.is_number and not column.is_id and table.kind == "table":
                 found.append(Hit(table.name, column.name, 0.8 - 0.01 * min(places), numeric=True))
+    if dimension == "money" and (paid := [hit for hit in found if PAID & set(map(lemma, split_name(hit.table)))]):
+        found = paid  # money is what was paid, not a goal
     return tuple(sorted(found, key=lambda hit: -hit.score))

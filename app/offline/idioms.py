@@ -10,6 +10,7 @@ from longtable.app.offline.columns import entity
 from longtable.app.offline.idle_verbs import idle_verbs
 from longtable.app.offline.lacking import lacking
 from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS, UNITS
+from longtable.app.offline.lexicon_measures import VERB_DIMENSIONS
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.text import lemma, split_name
 
@@ -34,6 +35,7 @@ _ADVERBS = {
 _CHARGED = frozenset("cost costs earn earns earned make makes pay paid pays charge charges fee rate wage salary rent".split())
 _FIXED = frozenset(["file", "record", "records", "books", "payroll", "roster", "site"])
 _OPPOSITES = {
+    "part-time": "fulltime",
     "failed": "passed",
     "offline": "online",
     "rejected": "approved",
@@ -41,6 +43,9 @@ _OPPOSITES = {
     "denied": "approved",
     "disabled": "enabled",
 }
+_MEASURING = frozenset(
+    [*VERB_DIMENSIONS, "giving", "doing", "offering", "using", "needing", "requiring", "reaching", "serving", "carrying"]
+)
 _FITTINGS = frozenset(
     ["machine", "facility", "service", "option", "equipment", "system", "feature", "access", "area", "license", "permit", "certificate"]
 )
@@ -106,7 +111,7 @@ def _general_homes(chunks: list[Chunk]) -> None:
         ):
             each.kind = "filler"  # how many clients does the bank have
     for before, each in itertools.pairwise(chunks):
-        if before.kind == "word" and before.word in ("earning", "making", "costing") and each.is_op("cmp"):
+        if before.kind == "word" and before.word in _MEASURING and each.is_op("cmp", "between"):
             before.kind = "filler"
     for place, each in enumerate(chunks):
         if each.kind != "prep" or each.word not in ("in", "on", "of", "from", "at", "within", "across"):

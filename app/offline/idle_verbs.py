@@ -7,7 +7,7 @@ import itertools
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import entity
-from longtable.app.offline.lexicon import PARTICIPLES
+from longtable.app.offline.lexicon import MONEY_VERBS, PARTICIPLES
 from longtable.app.offline.lexicon_events import events, same_event
 from longtable.app.offline.lexicon_measures import VERB_DIMENSIONS
 from longtable.app.offline.text import lemma, stem
@@ -85,7 +85,14 @@ def _verbs_of_events(chunks: list[Chunk], catalog: Catalog) -> None:
 def _verbs_of_people(chunks: list[Chunk], catalog: Catalog) -> None:
     """'which styles do we brew', 'the price we sold it for', 'volume brewed': verbs, though a table or column has their stem."""
     for place, each in enumerate(chunks):
-        if each.kind not in ("mention", "word") or " " in each.text or not each.text.islower() or each.quoted or not place:
+        if (
+            each.kind not in ("mention", "word")
+            or " " in each.text
+            or not each.text.islower()
+            or each.quoted
+            or not place
+            or each.word in MONEY_VERBS
+        ):
             continue
         before = [c.word for c in chunks[max(0, place - 2) : place]]
         asked = (

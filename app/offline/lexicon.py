@@ -41,7 +41,7 @@ ABBREVIATIONS: Final[dict[str, tuple[str, ...]]] = {
 # Words that stand for one another in questions; each row is one idea.
 _GROUPS: Final = """
     customer client buyer shopper patron | employee staff worker personnel | vendor supplier seller provider | store shop outlet branch
-    student pupil highschooler schooler learner | teacher instructor professor lecturer faculty | doctor physician clinician | patient
+    student pupil highschooler schooler learner child kid | teacher instructor professor lecturer faculty | doctor physician clinician | patient
     airline carrier | plane aircraft airplane jet | airport airfield | flight | car automobile vehicle | truck lorry vehicle | ship vessel boat
     song track tune | singer artist musician vocalist performer band | album record | movie film picture | series show | author writer | cartoon
     book title | member reader subscriber user borrower | loan lending checkout borrowing | genre category kind type | nation country citizenship nationality
@@ -206,7 +206,7 @@ FILLERS: Final = frozenset("""
     direct directed air aired supply supplied supplies supervise supervised head headed lead led reach reached score scored win won wins
     year's designed design designs developed develops created create creates hosted hosts composed composes organized organised featuring features featured playing carrying serving wrote painted paints filmed published introduced establish set borne presented displayed ther thier pls plz whats saved shown amongst owned following those's entries records details rows values items actually exactly's whatever currently there're
     become hear move moved stay stayed send sent travel traveled travelled bring brought keep kept offer offered offers
-    done doing stationed parked housed docked moored deployed garaged berthed anchored headquartered shelved stocked
+    very done doing stationed parked housed docked moored deployed garaged berthed anchored headquartered shelved stocked
     belongs need needs needed ask asked know known think mean means thing things something anything anyone everyone each other
 """.split())  # fmt: skip
 

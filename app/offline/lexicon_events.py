@@ -70,7 +70,7 @@ for _line in _ROWS.replace("\n        ", " ").strip().splitlines():
 LIGHT_VERBS: Final = frozenset(
     """make made take took taken place placed get got give gave given come came go went see seen saw hold held record recorded happen happened occur occurred
     found send sent post back do done did match play start started begin began begun end ended open log logged check return issue note visit order book bill
-    report review measure listed created create attend list left flight exam read sign signed""".split()  # noqa: SIM905
+    received receive raised raise collected report review measure listed created create attend list left flight exam read sign signed""".split()  # noqa: SIM905
 )
 """Verbs too general, or nouns too common, to tell that another event is meant than a column's."""
 

@@ -73,6 +73,7 @@ def _by_key(words: tuple[str, ...], found: list[Hit], catalog: Catalog) -> list[
     return [Hit(own[0].table, "", own[0].score, 1)] if len(own) == 1 else []
 
 
+_QUALIFIERS = frozenset(["payment", "contact", "home", "personal", "mailing", "job"])
 _KEY_WORDS = frozenset(["id", "code", "no", "number", "key", "nr"])
 
 
@@ -113,7 +114,7 @@ def _compact(name: str) -> str:
 def _name_score(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[str], compact: str) -> float:
     if not name:
         return 0.0
-    joined = "".join(words)
+    joined = "".join(words).replace("-", "")
     if joined == compact or "".join(map(lemma, words)) == compact or "".join(words[:-1]) + lemma(words[-1]) == lemma(compact):
         return 1.0
     aligned = _aligned(words, name, free)
@@ -145,6 +146,8 @@ def _aligned(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[str]
             total += score
         elif table_score >= 0.88:
             total += 0.97 * table_score
+        elif word in _QUALIFIERS and len(words) > 1:
+            total += 0.85  # the payment method, where the column is only called method
         else:
             return 0.0
     if own == 0:

@@ -110,7 +110,7 @@ def _add_run(texts: dict[str, float], run: list[Token]) -> None:
             texts.setdefault(" ".join([*(token.word for token in words[:-1]), last]), 2.0 + name)
     for token in words:
         weak = (
-            token.word in FILLERS
+            (token.word in FILLERS and not (len(token.text) == 1 and token.text.isupper() and token.text != "I"))
             or token.word in PREPOSITIONS
             or (len(token.word) < 2 and token.kind != "quoted" and not token.text.isupper())
         )

@@ -23,7 +23,7 @@ from longtable.app.offline.logic import (
     Unit,
 )
 from longtable.app.offline.subject import Subject
-from longtable.app.offline.text import lemma
+from longtable.app.offline.text import lemma, split_name
 
 _UNITS: dict[str, Unit] = {
     "year": "year",
@@ -40,6 +40,7 @@ _PRICES = frozenset(["price", "cost", "fee", "rate", "salary", "wage", "amount"]
 _AMOUNTS = frozenset(["amount", "total", "value", "price", "cost", "paid", "payment", "principal", "sum"])
 _BILLS = frozenset(["bill", "invoice", "claim", "grant", "loan", "pledge"])
 _PARTS = frozenset(["paid", "tax", "vat", "discount", "tip", "deposit", "refund", "outstanding", "balance", "unpaid", "approved"])
+_ADDED = ("sum", "avg", "spread")
 _TRADED = frozenset(["sold", "bought", "ordered", "purchased", "shipped", "delivered", "done", "used", "fitted", "served", "installed"])
 
 
@@ -132,9 +133,14 @@ class Measures(Subject):
             self.need(table)
             return as_number(money[0])  # total payments: the sum of their amounts
         if column is None:
-            column = choose(self.scope, chunk, lambda column: column.is_number or column.is_date)
+            column = choose(
+                self.scope, chunk, lambda column: (column.is_number or column.is_date) and not (entity(chunk) and func in _ADDED)
+            )
         if column is None and (table := entity(chunk)):
-            return self.lone_measure(table, func)
+            lone = self.lone_measure(table, func)
+            if not _AMOUNTS & set(split_name(lone.name)):
+                raise CannotRead("measure", chunk.text)
+            return lone
         if column is None:
             raise CannotRead("measure", chunk.text)
         self.need(column.table)

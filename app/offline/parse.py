@@ -10,7 +10,7 @@ from longtable.app.offline.reading_shape import Shape
 from longtable.app.offline.text import lemma, split_name
 
 _ASKING = frozenset(["how", "what", "what's", "when", "where", "who", "which"])
-_TAILS = frozenset(["address", "amount", "value", "number", "date", "figure", "level", "data"])
+_TAILS = frozenset(["address", "amount", "value", "number", "date", "figure", "level", "data", "bill", "spend"])
 
 
 def parse(chunks: list[Chunk]) -> Draft:
@@ -92,6 +92,9 @@ class Reader(Shape):
         for first, second in zip(self.cs, self.cs[1:], strict=False):
             if first.is_op("time", "neg", "cmp") and lemma(second.word) == "discount" and any(c.arg == PRODUCT for c in self.cs):
                 first.used = second.used = True  # revenue before, or after, discount: which price is meant
+        for first, verb in itertools.pairwise([each for each in self.all if each.kind != "comma"][-2:]):
+            if first.word == "can" and verb.kind == "filler":
+                self.draft.leftover.append(verb.text)  # who can teach: nothing here says so
         self.draft.alternative = any(each.kind == "prep" and each.word == "or" for each in self.cs)
         self.pointers()
 

@@ -74,6 +74,8 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         (r"\b(?:left|joined|quit|entered) (?:the |our )?(?:company|firm|business|organi[sz]ation|us|team)\b(?=\W|$)", lambda m: m.group(0).split()[0]),
         (r"\bstill (?:in service|in use|employed(?: here| by us| with us)?|with us|work(?:ing|s)? (?:here|for us|with us)|on (?:the )?(?:staff|payroll|team)|in the fleet|on the books)\b,?(?: i\.e\.,? not \w+)?", "not left"),
         (r",? i\.e\.,? ", " "),
+        (r"\bcan (?:take|hold|seat|fit|accommodate|house|carry) the (most|fewest) \w+", lambda m: f"has the {'highest' if m.group(1) == 'most' else 'lowest'} capacity"),
+        (r"\b(largest|biggest|highest|smallest|lowest|longest|shortest|heaviest|most expensive|cheapest) (?:single|individual|one)\b", r"\1"),
         (r"\bwhose ([\w ]+?) (?:we (?:do not|don't) (?:know|have)|(?:is|are) (?:not known|unknown|missing|not recorded))(?=\W|$)", r"with no \1"),
         (r"^where do most of (?:our|the) ([\w ]+?) come from\b", r"what is the most common source of \1"),
         (r"\b(with|have|has|had) no ((?:\w+ )?(?:phone|telephone|mobile|id|licen[cs]e|plate|account|tax|vat) )number\b", r"\1 no \2"),

@@ -38,6 +38,10 @@ class Ordering(Numbers):
         """'highest salary first': the column is between."""
         for first, second, third in zip(self.cs, self.cs[1:], self.cs[2:], strict=False):
             ends = first.is_op("sup", "most", "top") and second.kind == "mention" and third.is_op("first") and third.arg == "asc"
+            if ends and not first.used and second.hits[0].is_table and any(c.is_op("count", "agg") for c in self.cs[: first.order]):
+                first.used = second.used = third.used = True  # the pupils per class, biggest class first
+                self.draft.desc = first.arg.partition(":")[0] == "max"
+                self.draft.sorts.append(Sorting(None, "", "size", self.draft.desc))
             if ends and not first.used and not second.hits[0].is_table:
                 first.used = second.used = third.used = True
                 self.draft.sorts = [each for each in self.draft.sorts if each.chunk is not None or each.func or each.dimension]

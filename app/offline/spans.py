@@ -151,6 +151,9 @@ def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog)
         return hit.own == len(words) and hit.score >= 0.97  # "directed by" as a column's whole name
     if len(words) > 1 and (words[-1] in FILLERS or words[0] in _ADVERBS | _EACH) and hit.score < 0.95:
         return False
+    ranked = words[0] in ("first", "last", "top", "best", "next") and lemma(words[-1]) != "name"
+    if ranked and not hit.is_table and hit.own < len(words) and hit.score < 0.97:
+        return False  # the first donor has a date, but is none
     if hit.is_table or len(words) < 2 or hit.own == len(words):
         return True
     past = [word for word in words if (word.endswith("ed") and len(word) > 4) or (word in PARTICIPLES and word != words[-1])]
@@ -247,7 +250,8 @@ def _matches(part: list[Token], values: Values) -> tuple[Match, ...]:
         return tuple(
             match for word in wanted for match in values.get(word, ()) if match.how != "partial" and str(match.value).lower() in wanted
         )
-    if all(token.kind == "word" and (token.word in FILLERS or token.word in PREPOSITIONS) for token in part):
+    letter = len(part) == 1 and len(part[0].text) == 1 and part[0].text.isupper() and part[0].text != "I" and part[0].start > 0
+    if not letter and all(token.kind == "word" and (token.word in FILLERS or token.word in PREPOSITIONS) for token in part):
         return ()
     if part[0].kind == "word" and part[0].word in _SKIPPED and part[0].text.islower():
         return ()

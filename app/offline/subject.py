@@ -77,6 +77,9 @@ class Subject:
         for chunk in draft.counts:
             if chunk is not None:
                 return entity(chunk) or self.column(chunk).table
+            for item in draft.filters:
+                if item.values and item.kind == "value" and draft.words[max(0, item.values[0].order - 1)] == "how":
+                    return self.valued(item)  # how many girls
         for func, chunk in draft.aggs:
             if chunk is not None:
                 return entity(chunk) or self.column(chunk, number=func in ("avg", "sum", "spread")).table

@@ -87,6 +87,8 @@ def lemma(word: str) -> str:
         return word
     if word.endswith("ies"):
         return word[:-3] + "y" if len(word) > 4 else word[:-1]
+    if word.endswith("uses") and len(word) > 5 and word[-5] not in "aoe":
+        return word[:-2]  # campuses, bonuses
     if word.endswith(("sses", "shes", "ches", "xes", "zes")):
         return word[:-2]
     return word[:-1] if word.endswith("s") else word
