@@ -266,3 +266,18 @@ def test_the_list_of_tables_is_short_and_in_good_english(tables: int, expected: 
 def test_a_condition_is_told_once(ferries: Chat) -> None:
     answer = ferries.ask("Which docks have no crossings?")
     assert answer.count("without crossings") <= 1
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What is our dearest product?", "Cheese"),
+        ("Who is our longest-serving clerk?", "Max"),
+        ("Which customer signed up in 2022?", "Bo"),
+        ("How many payments came in cash?", "2"),
+        ("时薪最高的店员是谁?", "Joe"),
+    ],
+)
+def test_words_of_a_business_find_the_column_that_has_another_name(store: Chat, question: str, expected: str) -> None:
+    answer = store.ask(question)
+    assert expected in cells(store), answer
