@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Interrupt, StateSnapshot
 
@@ -86,6 +87,25 @@ class Runner:
         self._last = reader.turn if reader.answered else None
         for event in reader.end():
             yield event
+
+    def _at_rest(self) -> bool:
+        """Tell that no turn of the thread was interrupted, without loading its messages. Raises where it is another's."""
+        saver = self.graph.checkpointer
+        return isinstance(saver, BaseCheckpointSaver) and self._rests(saver.get_tuple(self.config))
+
+    async def _aat_rest(self) -> bool:
+        saver = self.graph.checkpointer
+        return isinstance(saver, BaseCheckpointSaver) and self._rests(await saver.aget_tuple(self.config))
+
+    def _rests(self, found: CheckpointTuple | None) -> bool:
+        if found is None:
+            return True
+        if not may_see(_owner(found.checkpoint["channel_values"].get("turn"), found.metadata), self.context.owner):
+            raise ThreadNotFoundError(self.thread_id)
+        # Of a step that is due the edges to its node were written last; what a step wrote without an end is pending.
+        updated = found.checkpoint.get("updated_channels")
+        due = updated is None or any(name.startswith("branch:to:") for name in updated)
+        return not (due or found.pending_writes or found.metadata.get("source") == "input")
 
     def _keep_interrupted(self) -> None:
         """Store what a killed run had not stored yet, without calling model or tool.
@@ -171,8 +191,12 @@ def is_pending(state: StateSnapshot) -> bool:
 
 def state_owner(state: StateSnapshot) -> str | None:
     """Return a stored thread's owner, None where it belongs to nobody."""
-    turn = turn_of(state.values)
-    return owner_of(turn if turn.get("number") else {"owner": (state.metadata or {}).get(OWNER)})
+    return _owner(state.values.get("turn"), state.metadata)
+
+
+def _owner(turn: Any, metadata: Mapping[str, Any] | None) -> str | None:
+    known = dict(turn or {})
+    return owner_of(known if known.get("number") else {"owner": (metadata or {}).get(OWNER)})
 
 
 def _unstored(state: StateSnapshot) -> bool:

@@ -31,16 +31,18 @@ class Steering(ThreadOperations):
 
     def _turn(self, message: HumanMessage) -> Iterator[Event]:
         """Run a turn, the thread being this caller's alone, and then what was left here meanwhile."""
-        self._keep_interrupted()
-        self._pass_over()
+        if not self._at_rest():
+            self._keep_interrupted()
+            self._pass_over()
         given: Sequence[BaseMessage] = [message]
         while given:
             yield from self._run(Input(messages=given))
             given = self._left()
 
     async def _aturn(self, message: HumanMessage) -> AsyncGenerator[Event, None]:
-        await self._akeep_interrupted()
-        await self._apass_over()
+        if not await self._aat_rest():
+            await self._akeep_interrupted()
+            await self._apass_over()
         given: Sequence[BaseMessage] = [message]
         while given:
             async with aclosing(self._arun(Input(messages=given))) as events:
