@@ -1,6 +1,7 @@
 """Operations on the threads of a store: rename, search, delete, prune. No model and no database is needed."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,7 @@ from urllib.parse import unquote
 
 from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
-from longtable.graph.errors import ConfigError, ThreadNotFoundError
+from longtable.graph.errors import ConfigError, ThreadBusyError, ThreadNotFoundError
 from longtable.graph.export import import_lines
 from longtable.graph.listing import MOST_THREADS, ThreadInfo, alist_threads, list_threads
 from longtable.graph.persistence import Persistence
@@ -52,14 +53,14 @@ class Found:
 
 def rename_thread(persistence: Persistence, thread_id: str, title: str, *, owner: str | None = None, all_owners: bool = False) -> str:
     """Give a thread another title and return it, on one line and clipped. Raises `ThreadNotFoundError`, `ConfigError` for a blank one."""
-    return run(rename_steps(thread_id, title, owner, all_owners=all_owners), reader(persistence))
+    return run(rename_steps(thread_id, title, owner, all_owners=all_owners), reader(persistence), alone=thread_id)
 
 
 async def arename_thread(
     persistence: Persistence, thread_id: str, title: str, *, owner: str | None = None, all_owners: bool = False
 ) -> str:
     """Give a thread another title: see `rename_thread`."""
-    return await arun(rename_steps(thread_id, title, owner, all_owners=all_owners), reader(persistence))
+    return await arun(rename_steps(thread_id, title, owner, all_owners=all_owners), reader(persistence), alone=thread_id)
 
 
 def delete_thread(
@@ -72,9 +73,9 @@ def delete_thread(
 ) -> None:
     """Delete a thread with all that is stored of it, its results too where their store is given.
 
-    Raises `ThreadNotFoundError`. Killed half way, it can be called again.
+    Raises `ThreadNotFoundError`, and `ThreadBusyError` while a turn of it is under way. Killed half way, it can be called again.
     """
-    run(delete_steps(thread_id, owner, all_owners=all_owners, results=results), reader(persistence))
+    run(delete_steps(thread_id, owner, all_owners=all_owners, results=results), reader(persistence), alone=thread_id)
 
 
 async def adelete_thread(
@@ -86,7 +87,7 @@ async def adelete_thread(
     results: "ResultStore | None" = None,
 ) -> None:
     """Delete a thread with all that is stored of it: see `delete_thread`."""
-    await arun(delete_steps(thread_id, owner, all_owners=all_owners, results=results), reader(persistence))
+    await arun(delete_steps(thread_id, owner, all_owners=all_owners, results=results), reader(persistence), alone=thread_id)
 
 
 def import_thread(persistence: Persistence, lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None) -> str:
@@ -96,14 +97,14 @@ def import_thread(persistence: Persistence, lines: Iterable[str], *, thread_id: 
     taken; nothing is written then. Where people import their own files, give their `owner`.
     """
     whole = import_lines(lines, thread_id=thread_id, owner=owner)
-    run(save_steps(whole), reader(persistence))
+    run(save_steps(whole), reader(persistence), alone=whole.thread_id)
     return whole.thread_id
 
 
 async def aimport_thread(persistence: Persistence, lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None) -> str:
     """Store a thread that was exported: see `import_thread`."""
     whole = import_lines(lines, thread_id=thread_id, owner=owner)
-    await arun(save_steps(whole), reader(persistence))
+    await arun(save_steps(whole), reader(persistence), alone=whole.thread_id)
     return whole.thread_id
 
 
@@ -190,7 +191,12 @@ def prune_threads(
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     old = stale_threads(infos, older_than=older_than, now=now)
     graph = reader(persistence)
-    return [info for info in old if run(_prune(info, keep_archive=keep_archive, results=results), graph)]
+    pruned = []
+    for info in old:
+        with suppress(ThreadBusyError):  # it is used again
+            if run(_prune(info, keep_archive=keep_archive, results=results), graph, alone=info.thread_id):
+                pruned.append(info)
+    return pruned
 
 
 async def aprune_threads(
@@ -207,7 +213,12 @@ async def aprune_threads(
     infos = await alist_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     old = stale_threads(infos, older_than=older_than, now=now)
     graph = reader(persistence)
-    return [info for info in old if await arun(_prune(info, keep_archive=keep_archive, results=results), graph)]
+    pruned = []
+    for info in old:
+        with suppress(ThreadBusyError):  # as above
+            if await arun(_prune(info, keep_archive=keep_archive, results=results), graph, alone=info.thread_id):
+                pruned.append(info)
+    return pruned
 
 
 def stale_threads(infos: Sequence[ThreadInfo], *, older_than: timedelta, now: datetime) -> list[ThreadInfo]:

@@ -63,12 +63,16 @@ class Runner:
         if self.context.owner:  # kept with each checkpoint: of a first message that no node has seen yet, nothing else says whose it is
             self.config["metadata"] = {OWNER: self.context.owner}
 
+    @property
+    def _waits(self) -> bool:
+        return self.when_busy != "reject"
+
     def _alone(self) -> AbstractContextManager[None]:
         """Return a block in which no other turn or change of this thread runs, in any process that shares its file."""
-        return turns_of(self.graph.checkpointer).turn(self.thread_id, wait=self.when_busy != "reject")
+        return turns_of(self.graph.checkpointer).turn(self.thread_id, wait=self._waits)
 
     def _aalone(self) -> AbstractAsyncContextManager[None]:
-        return turns_of(self.graph.checkpointer).aturn(self.thread_id, wait=self.when_busy != "reject")
+        return turns_of(self.graph.checkpointer).aturn(self.thread_id, wait=self._waits)
 
     def _run(self, given: Any) -> Iterator[Event]:
         reader = _Reader()

@@ -5,6 +5,7 @@ An operation is a generator: it yields one of these steps and is sent its result
 
 import asyncio
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +15,7 @@ from langgraph.store.base import BaseStore, Op
 from langgraph.types import StateSnapshot
 
 from longtable.graph.errors import ConfigError
+from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors
 from longtable.graph.running import Graph
 from longtable.memory.archive import apage, page
@@ -83,10 +85,14 @@ Result = TypeVar("Result")
 Steps = Generator[Step, Any, Result]
 
 
-def run(steps: Steps[Result], graph: Graph) -> Result:
-    """Carry out an operation with a sync saver and store. Raises `PersistenceError` where they fail."""
-    answer: Any = None
-    with storage_errors():
+def run(steps: Steps[Result], graph: Graph, *, alone: str | None = None, wait: bool = False) -> Result:
+    """Carry out an operation with a sync saver and store. Raises `PersistenceError` where they fail.
+
+    `alone`: a thread that no turn and no other operation may work on meanwhile; one under way is waited for (`wait`), or
+    `ThreadBusyError` is raised.
+    """
+    with storage_errors(), turns_of(graph.checkpointer).turn(alone, wait=wait) if alone else nullcontext():
+        answer: Any = None
         while True:
             try:
                 step = steps.send(answer)
@@ -96,17 +102,18 @@ def run(steps: Steps[Result], graph: Graph) -> Result:
             answer = _do(step, graph)
 
 
-async def arun(steps: Steps[Result], graph: Graph) -> Result:
-    """Carry out an operation with an async saver and store. Raises `PersistenceError` where they fail."""
-    answer: Any = None
+async def arun(steps: Steps[Result], graph: Graph, *, alone: str | None = None, wait: bool = False) -> Result:
+    """Carry out an operation with an async saver and store: see `run`."""
     with storage_errors():
-        while True:
-            try:
-                step = steps.send(answer)
-            except StopIteration as done:
-                result: Result = done.value
-                return result
-            answer = await _ado(step, graph)
+        async with turns_of(graph.checkpointer).aturn(alone, wait=wait) if alone else nullcontext():
+            answer: Any = None
+            while True:
+                try:
+                    step = steps.send(answer)
+                except StopIteration as done:
+                    result: Result = done.value
+                    return result
+                answer = await _ado(step, graph)
 
 
 def _do(step: Step, graph: Graph) -> Any:

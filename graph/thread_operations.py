@@ -24,11 +24,11 @@ class ThreadOperations(ThreadMemory):
 
     def rename(self, title: str) -> str:
         """Give the thread another title and return it, on one line and clipped. Raises `ThreadNotFoundError`."""
-        return run(rename_steps(self.thread_id, title, self.context.owner), self.graph)
+        return run(rename_steps(self.thread_id, title, self.context.owner), self.graph, alone=self.thread_id, wait=self._waits)
 
     async def arename(self, title: str) -> str:
         """Give the thread another title: see `rename`."""
-        return await arun(rename_steps(self.thread_id, title, self.context.owner), self.graph)
+        return await arun(rename_steps(self.thread_id, title, self.context.owner), self.graph, alone=self.thread_id, wait=self._waits)
 
     def fork(self, turn: int, *, thread_id: str | None = None) -> Self:
         """Return a new thread that begins with this one's transcript up to and with `turn`, and the memory it had then.
@@ -36,7 +36,7 @@ class ThreadOperations(ThreadMemory):
         Raises `UnknownTurnError`, `TurnPendingError` for a turn that is not finished, `ThreadExistsError`.
         """
         new_id = thread_id or uuid.uuid4().hex[:12]
-        run(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph)
+        run(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph, alone=new_id)
         if self.results is not None:
             self.results.copy(self.thread_id, new_id)
         return self._on(new_id)
@@ -44,7 +44,7 @@ class ThreadOperations(ThreadMemory):
     async def afork(self, turn: int, *, thread_id: str | None = None) -> Self:
         """Return a new thread that begins as this one did: see `fork`."""
         new_id = thread_id or uuid.uuid4().hex[:12]
-        await arun(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph)
+        await arun(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph, alone=new_id)
         if self.results is not None:
             await asyncio.to_thread(self.results.copy, self.thread_id, new_id)
         return self._on(new_id)
@@ -88,11 +88,14 @@ class ThreadOperations(ThreadMemory):
 
     def delete(self) -> None:
         """Delete the thread with all that is stored of it. Raises `ThreadNotFoundError`."""
-        run(delete_steps(self.thread_id, self.context.owner, results=self.results), self.graph)
+        steps = delete_steps(self.thread_id, self.context.owner, results=self.results)
+        run(steps, self.graph, alone=self.thread_id, wait=self._waits)
 
     async def adelete(self) -> None:
         """Delete the thread with all that is stored of it: see `delete`."""
-        await arun(delete_steps(self.thread_id, self.context.owner, results=self.results), self.graph)
+        await arun(
+            delete_steps(self.thread_id, self.context.owner, results=self.results), self.graph, alone=self.thread_id, wait=self._waits
+        )
 
     def _on(self, thread_id: str) -> Self:
         """Return the same settings on another thread."""

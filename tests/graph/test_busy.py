@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.errors import ConfigError, LongtableError, ThreadBusyError
 from longtable.graph.leases import SqliteLease
 from longtable.graph.locks import Turns, turns_of
+from longtable.graph.operations import delete_thread, import_thread, prune_threads, rename_thread
 from longtable.graph.running import Graph
 from tests.support.models import ScriptedModel
 
@@ -257,3 +259,33 @@ def test_a_run_that_lost_its_lease_is_stopped_by_the_guard(tmp_path: Path) -> No
                 lost.result(30)
             assert caught.value.stored
         assert [m.text for m in sleeper.history()] == ["slow", "quick", "answer to quick"]
+
+
+@pytest.mark.parametrize("url", ["memory://", "sqlite:///{}/chat.db"])
+def test_what_changes_a_whole_thread_takes_its_turn(url: str, tmp_path: Path) -> None:
+    with open_persistence(url.format(tmp_path)) as kept:
+        graph = graph_over(kept.checkpointer, kept.store)
+        conversation = Conversation(graph, "t", context=CONTEXT)
+        conversation.ask("first")
+        lines = conversation.export().splitlines()
+        running = conversation.stream("second")
+        next(running)
+        for refused in (
+            lambda: delete_thread(kept, "t"),
+            lambda: rename_thread(kept, "t", "another"),
+            lambda: import_thread(kept, lines),
+            conversation.delete,
+            Conversation(graph, "t", context=CONTEXT, when_busy="reject").delete,
+        ):
+            with pytest.raises(ThreadBusyError):
+                refused()
+        assert prune_threads(kept, older_than=timedelta(0), now=datetime.now(UTC) + timedelta(days=1)) == []
+        assert [event["type"] for event in running][-1] == "answer"
+        assert [m.text for m in conversation.history() if m.type == "human"] == ["first", "second"]
+        with ThreadPoolExecutor(1) as pool:
+            running = conversation.stream("third")
+            next(running)
+            gone = pool.submit(Conversation(graph, "t", context=CONTEXT).delete)
+            list(running)
+            gone.result(30)
+        assert kept.store.search(("longtable",)) == []
