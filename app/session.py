@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from longtable.app.demo import OnStep, demo_path, ensure_demo
 from longtable.app.models import model_label, open_model
-from longtable.app.settings import Settings, cache_folder, check_apart, new_thread_id, results_folder, store_url
+from longtable.app.settings import Settings, cache_folder, check_apart, key_for, new_thread_id, results_folder, store_url
 
 if TYPE_CHECKING:
     from longtable.graph.persistence import Persistence
@@ -60,7 +60,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     )
     model = open_model(settings.model, base_url=settings.base_url)
     store = store_url(settings.store)
-    opening = open_persistence(store)
+    opening = open_persistence(store, key=key_for("LONGTABLE_STORE_KEY"))
     check_apart(database=database_url(settings), store=store)
     if not settings.database:
         demo_database(progress)

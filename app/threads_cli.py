@@ -372,12 +372,12 @@ def work(ctx: typer.Context, given: Given, work: Work) -> None:
 
     def run(settings: "Settings", screen: "Screen") -> None:
         from longtable.app.session import database_url
-        from longtable.app.settings import check_apart, store_url
+        from longtable.app.settings import check_apart, key_for, store_url
         from longtable.graph.persistence import open_persistence
 
         url = store_url(settings.store)
         check_apart(database=database_url(settings), store=url)
-        with open_persistence(url) as persistence:
+        with open_persistence(url, key=key_for("LONGTABLE_STORE_KEY")) as persistence:
             work(persistence, settings, screen)
 
     before = ctx.obj or {}

@@ -364,6 +364,27 @@ class PersistenceError(LongtableError):
     short: ClassVar[dict[str, str]] = {"en": "The conversation store cannot be used.", "zh": "无法使用会话存储。"}
 
 
+class NewerStoreError(PersistenceError):
+    """The store was written by a later version of longtable; nothing was changed in it."""
+
+    code = "newer_store"
+    short: ClassVar[dict[str, str]] = {
+        "en": "The conversation store was written by a newer version of this program.",
+        "zh": "会话存储由本程序的较新版本写入。",
+    }
+
+    def __init__(self, *, found: int, known: int) -> None:
+        super().__init__(f"the conversation store is of schema {found}, this version of longtable knows up to {known}: update longtable")
+        self.found, self.known = found, known
+
+
+class StoreKeyError(PersistenceError):
+    """The store is encrypted and the key is missing or another one, or it is not encrypted and a key was given."""
+
+    code = "store_key"
+    short: ClassVar[dict[str, str]] = {"en": "The key does not fit the conversation store.", "zh": "密钥与会话存储不符。"}
+
+
 class ArchiveGapError(PersistenceError):
     """Archived messages that were asked for are not there. `missing`: their numbers in the transcript, as (first, last)."""
 

@@ -20,6 +20,8 @@ from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
@@ -27,6 +29,8 @@ from longtable.graph.errors import AWAITED, ConfigError, PersistenceError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.leases import LEASE_SECONDS, SqliteLease
 from longtable.graph.locks import Turns
+from longtable.graph.schema import sqlite_schema
+from longtable.graph.sealing import SealedStore, checked_key
 
 BUSY_TIMEOUT_MS = 10_000
 POSTGRES = "postgresql://"
@@ -51,22 +55,27 @@ class open_persistence:  # used like the function it reads as: `with open_persis
 
     Several processes may share one file or database. `lease_seconds`: how long a process that was killed in mid-turn
     keeps others off its thread in a file; a database notices at once.
+
+    `key`: a passphrase with which checkpoints and the store's values are encrypted (extra `encryption`); thread ids, titles
+    of tables, kinds and times are not. A store is encrypted from its beginning or not at all: else `StoreKeyError`. One
+    that a later version wrote raises `NewerStoreError`.
     """
 
-    def __init__(self, url: str, *, lease_seconds: float = LEASE_SECONDS) -> None:
+    def __init__(self, url: str, *, lease_seconds: float = LEASE_SECONDS, key: str | None = None) -> None:
         self.url = url
         self.path = _path(url)
         if not lease_seconds > 0:
             raise ConfigError(f"lease_seconds must be above 0, found {lease_seconds!r}")
         self.lease_seconds = lease_seconds
+        self.key = checked_key(key)
         self._sync: AbstractContextManager[Persistence] | None = None
         self._async: AbstractAsyncContextManager[Persistence] | None = None
 
     def __enter__(self) -> Persistence:
         if self.url.startswith(POSTGRES):
-            self._sync = _postgres(self.url)
+            self._sync = _postgres(self.url, self.key)
         else:
-            self._sync = _memory() if self.path is None else _sqlite(self.path, self._lease(self.path))
+            self._sync = _memory() if self.path is None else _sqlite(self.path, self._lease(self.path), self.key)
         with storage_errors():
             return self._sync.__enter__()
 
@@ -76,9 +85,9 @@ class open_persistence:  # used like the function it reads as: `with open_persis
 
     async def __aenter__(self) -> Persistence:
         if self.url.startswith(POSTGRES):
-            self._async = _apostgres(self.url)
+            self._async = _apostgres(self.url, self.key)
         else:
-            self._async = _amemory() if self.path is None else _asqlite(self.path, self._lease(self.path))
+            self._async = _amemory() if self.path is None else _asqlite(self.path, self._lease(self.path), self.key)
         with storage_errors():
             return await self._async.__aenter__()
 
@@ -110,22 +119,22 @@ async def _amemory() -> AsyncIterator[Persistence]:
 
 
 @contextmanager
-def _sqlite(path: Path, lease: SqliteLease) -> Iterator[Persistence]:
+def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persistence]:
     from langgraph.checkpoint.sqlite import SqliteSaver
     from langgraph.store.sqlite import SqliteStore
 
-    _probe(path)
+    serde = _probe(path, key)
     checkpoints = sqlite3.connect(path, check_same_thread=False)
     items = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     try:
         for connection in (checkpoints, items):
             for pragma in PRAGMAS:
                 connection.execute(pragma)
-        saver, store = GuardedSaver(SqliteSaver(checkpoints), turns=Turns(lease)), SqliteStore(items)
+        saver, store = GuardedSaver(SqliteSaver(checkpoints, serde=serde), turns=Turns(lease)), SqliteStore(items)
         with storage_errors():
             saver.setup()
             store.setup()
-        yield Persistence(saver, store)
+        yield Persistence(saver, _sealed(store, serde))
     finally:
         lease.close()
         items.close()
@@ -133,49 +142,49 @@ def _sqlite(path: Path, lease: SqliteLease) -> Iterator[Persistence]:
 
 
 @asynccontextmanager
-async def _asqlite(path: Path, lease: SqliteLease) -> AsyncIterator[Persistence]:
+async def _asqlite(path: Path, lease: SqliteLease, key: str | None) -> AsyncIterator[Persistence]:
     import aiosqlite
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.store.sqlite import AsyncSqliteStore
 
-    _probe(path)
+    serde = _probe(path, key)
     async with aiosqlite.connect(path) as checkpoints, aiosqlite.connect(path, isolation_level=None) as items:
         for connection in (checkpoints, items):
             for pragma in PRAGMAS:
                 await connection.execute(pragma)
-        saver, store = GuardedSaver(AsyncSqliteSaver(checkpoints), turns=Turns(lease)), AsyncSqliteStore(items)
+        saver, store = GuardedSaver(AsyncSqliteSaver(checkpoints, serde=serde), turns=Turns(lease)), AsyncSqliteStore(items)
         with storage_errors():
             await saver.asetup()
             await store.setup()
         try:
             async with store:
-                yield Persistence(saver, store)
+                yield Persistence(saver, _sealed(store, serde))
         finally:
             await asyncio.to_thread(lease.close)
 
 
 @contextmanager
-def _postgres(url: str) -> Iterator[Persistence]:
+def _postgres(url: str, key: str | None) -> Iterator[Persistence]:
     module = _postgres_module()
     lease = module.AdvisoryLease(url)
     try:
         with ExitStack() as stack:
             with storage_errors():
-                saver, store = stack.enter_context(module.opened(url, lease))
-            yield Persistence(GuardedSaver(saver, turns=Turns(lease)), store)
+                saver, store = stack.enter_context(module.opened(url, lease, key))
+            yield Persistence(GuardedSaver(saver, turns=Turns(lease)), _sealed(store, saver.serde))
     finally:
         lease.close()
 
 
 @asynccontextmanager
-async def _apostgres(url: str) -> AsyncIterator[Persistence]:
+async def _apostgres(url: str, key: str | None) -> AsyncIterator[Persistence]:
     module = _postgres_module()
     lease = module.AdvisoryLease(url)
     try:
         async with AsyncExitStack() as stack:
             with storage_errors():
-                saver, store = await stack.enter_async_context(module.aopened(url, lease))
-            yield Persistence(GuardedSaver(saver, turns=Turns(lease)), store)
+                saver, store = await stack.enter_async_context(module.aopened(url, lease, key))
+            yield Persistence(GuardedSaver(saver, turns=Turns(lease)), _sealed(store, saver.serde))
     finally:
         await asyncio.to_thread(lease.close)
 
@@ -187,17 +196,22 @@ def _postgres_module() -> ModuleType:
         raise ConfigError(f"threads in PostgreSQL need more packages ({error}): pip install 'longtable[postgres]'") from error
 
 
-def _probe(path: Path) -> None:
-    """Open and read the file once, so that a wrong one gives one clear error before anything is written."""
+def _sealed(store: BaseStore, serde: SerializerProtocol | None) -> BaseStore:
+    return SealedStore(store, serde) if isinstance(serde, EncryptedSerializer) else store
+
+
+def _probe(path: Path, key: str | None) -> EncryptedSerializer | None:
+    """Open and read the file once, so that a wrong one gives one clear error before anything is written; return its serializer."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000)
+        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
     except (OSError, sqlite3.Error) as error:
         raise PersistenceError(f"the store {path} cannot be opened ({error}): give a file in a folder that can be written") from error
     try:
         with storage_errors():
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             connection.execute("PRAGMA journal_mode=WAL")
+            return sqlite_schema(connection, key)
     finally:
         connection.close()
 

@@ -6,15 +6,18 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from langgraph.checkpoint.postgres import PostgresSaver as PostgresSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver as AsyncPostgresSaver
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
 from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
+from longtable.graph import schema
 from longtable.graph.heads import Head, Key
 
 CONNECT_SECONDS = 10
@@ -175,28 +178,55 @@ class AdvisoryLease:
 
 
 @contextmanager
-def opened(url: str, lease: AdvisoryLease) -> Iterator[tuple[PostgresSaver, PostgresStore]]:
-    """Open saver and store on one pool, their tables there."""
+def opened(url: str, lease: AdvisoryLease, key: str | None) -> Iterator[tuple[PostgresSaver, PostgresStore]]:
+    """Open saver and store on one pool, their tables there, the saver's serializer the one that `key` asks for."""
+    serde = _set_up(url, lease, key)
+    kwargs = {**OPTIONS, "row_factory": dict_row}
+    with ConnectionPool(url, connection_class=Rows, min_size=1, max_size=CONNECTIONS, kwargs=kwargs, open=True) as pool:
+        yield PostgresSaver(pool, serde=serde), PostgresStore(pool)
+
+
+def _set_up(url: str, lease: AdvisoryLease, key: str | None) -> EncryptedSerializer | None:
     with lease.setting_up(), Rows.connect(url, row_factory=dict_row, **OPTIONS) as connection:
+        with connection.transaction():  # before anything else is made: a store of a later version is left as it is
+            connection.execute(schema.TABLE)
+            serde = schema.opened(PostgresMeta(connection), key)
         PostgresSaver(connection).setup()
         PostgresStore(connection).setup()
         connection.execute(TABLE)
-    kwargs = {**OPTIONS, "row_factory": dict_row}
-    with ConnectionPool(url, connection_class=Rows, min_size=1, max_size=CONNECTIONS, kwargs=kwargs, open=True) as pool:
-        yield PostgresSaver(pool), PostgresStore(pool)
+    return serde
+
+
+@dataclass(frozen=True)
+class PostgresMeta:
+    """The table of `longtable.graph.schema` in a database."""
+
+    connection: Rows
+
+    def get(self, name: str) -> str | None:
+        """Return a value."""
+        row = self.connection.execute("SELECT value FROM longtable_meta WHERE name = %s", (name,)).fetchone()
+        return str(row["value"]) if row else None
+
+    def put(self, name: str, value: str) -> None:
+        """Write a value."""
+        put = "INSERT INTO longtable_meta (name, value) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        self.connection.execute(put, (name, value))
+
+    def has_threads(self) -> bool:
+        """Tell whether anything was stored here before."""
+        there = self.connection.execute("SELECT to_regclass('checkpoints') IS NOT NULL AS there").fetchone()
+        if not there or not there["there"]:
+            return False
+        return self.connection.execute("SELECT 1 FROM checkpoints LIMIT 1").fetchone() is not None
 
 
 @asynccontextmanager
-async def aopened(url: str, lease: AdvisoryLease) -> AsyncIterator[tuple[AsyncPostgresSaver, AsyncPostgresStore]]:
-    """Open saver and store on one pool, their tables there."""
-
-    def set_up() -> None:
-        with opened(url, lease):
-            pass
-
-    await asyncio.to_thread(set_up)
+async def aopened(url: str, lease: AdvisoryLease, key: str | None) -> AsyncIterator[tuple[AsyncPostgresSaver, AsyncPostgresStore]]:
+    """Open saver and store on one pool: see `opened`."""
+    serde = await asyncio.to_thread(_set_up, url, lease, key)
     kwargs = {**OPTIONS, "row_factory": dict_row}
     async with AsyncConnectionPool(url, connection_class=AsyncRows, min_size=1, max_size=CONNECTIONS, kwargs=kwargs, open=False) as pool:
         store = AsyncPostgresStore(pool)
         async with store:
-            yield AsyncPostgresSaver(pool), store
+            yield AsyncPostgresSaver(pool, serde=serde), store

@@ -1,0 +1,103 @@
+"""Encrypt what is kept of threads: checkpoints, what tasks wrote, and the values of the store. Ids, kinds and times stay readable.
+
+AES in EAX mode, by LangGraph's EncryptedSerializer; the key is derived from a passphrase and a salt that is kept beside.
+"""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
+
+from longtable.graph.errors import ConfigError, StoreKeyError
+
+LEAST_CHARS = 16
+"""Of a passphrase."""
+SEALED = "sealed"
+_WORD = "longtable"
+_SCRYPT = {"n": 2**14, "r": 8, "p": 1}
+
+
+def checked_key(key: str | None) -> str | None:
+    """Return a passphrase that will do. Raises `ConfigError`, without telling it."""
+    if key is not None and len(key) < LEAST_CHARS:
+        raise ConfigError(f"the key of a store has at least {LEAST_CHARS} characters, found {len(key)}")
+    return key
+
+
+def new_seal(key: str) -> tuple[EncryptedSerializer, str]:
+    """Return a new store's serializer, and the proof of its key, to be kept beside what it encrypts."""
+    salt = os.urandom(16)
+    serializer = _serializer(key, salt)
+    return serializer, json.dumps({"salt": salt.hex(), "word": _sealed(serializer, _WORD)})
+
+
+def seal_of(key: str, proof: str) -> EncryptedSerializer:
+    """Return the serializer of a store whose proof was made with this key. Raises `StoreKeyError` for another key."""
+    told = json.loads(proof)
+    serializer = _serializer(key, bytes.fromhex(told["salt"]))
+    try:
+        word = _opened(serializer, told["word"])
+    except ValueError:
+        word = None
+    if word != _WORD:
+        raise StoreKeyError("the key is not the one this store was encrypted with: give that one")
+    return serializer
+
+
+class SealedStore(BaseStore):
+    """A store whose values are encrypted; a search by meaning is not possible in it."""
+
+    def __init__(self, inner: BaseStore, serializer: SerializerProtocol) -> None:
+        self.inner, self.serializer = inner, serializer
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations: see `BaseStore`."""
+        return [self._open(found) for found in self.inner.batch([self._seal(op) for op in ops])]
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations: see `BaseStore`."""
+        return [self._open(found) for found in await self.inner.abatch([self._seal(op) for op in ops])]
+
+    def _seal(self, op: Op) -> Op:
+        if not isinstance(op, PutOp) or op.value is None:
+            return op
+        return op._replace(value={SEALED: _sealed(self.serializer, op.value)}, index=False)
+
+    def _open(self, found: Any) -> Any:
+        if isinstance(found, list):
+            return [self._open(item) for item in found]
+        if not isinstance(found, Item) or SEALED not in found.value:
+            return found
+        value = _opened(self.serializer, found.value[SEALED])
+        place = (found.namespace, found.key, value, found.created_at, found.updated_at)
+        return SearchItem(*place, found.score) if isinstance(found, SearchItem) else _item(*place)
+
+
+def _item(namespace: tuple[str, ...], key: str, value: dict[str, Any], created: datetime, updated: datetime) -> Item:
+    return Item(value=value, key=key, namespace=namespace, created_at=created, updated_at=updated)
+
+
+def _serializer(key: str, salt: bytes) -> EncryptedSerializer:
+    derived = hashlib.scrypt(key.encode(), salt=salt, dklen=32, **_SCRYPT)
+    try:
+        return EncryptedSerializer.from_pycryptodome_aes(JsonPlusSerializer(), key=derived)
+    except ImportError as error:
+        raise ConfigError("an encrypted store needs one more package: pip install 'longtable[encryption]'") from error
+
+
+def _sealed(serializer: SerializerProtocol, value: Any) -> str:
+    kind, data = serializer.dumps_typed(value)
+    return f"{kind}:{base64.b64encode(data).decode()}"
+
+
+def _opened(serializer: SerializerProtocol, text: str) -> Any:
+    kind, _, data = text.partition(":")
+    return serializer.loads_typed((kind, base64.b64decode(data)))
