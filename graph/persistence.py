@@ -99,6 +99,18 @@ class open_persistence:  # used like the function it reads as: `with open_persis
         return SqliteLease(path, seconds=self.lease_seconds, busy_ms=BUSY_TIMEOUT_MS)
 
 
+class _Writing(sqlite3.Connection):
+    """A connection whose transactions write from their beginning.
+
+    The store's read first and write then: SQLite refuses that at once, "database is locked", where another connection
+    has written in between, whatever the timeout. 40 threads at once were enough for that.
+    """
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """See `sqlite3.Connection`."""
+        return super().execute("BEGIN IMMEDIATE" if sql == "BEGIN" else sql, parameters)
+
+
 def _path(url: str) -> Path | None:
     if url == "memory://" or (url.startswith(POSTGRES) and len(url) > len(POSTGRES)):
         return None
@@ -125,7 +137,7 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
 
     serde = _probe(path, key)
     checkpoints = sqlite3.connect(path, check_same_thread=False)
-    items = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    items = sqlite3.connect(path, check_same_thread=False, isolation_level=None, factory=_Writing)
     try:
         for connection in (checkpoints, items):
             for pragma in PRAGMAS:
@@ -148,7 +160,7 @@ async def _asqlite(path: Path, lease: SqliteLease, key: str | None) -> AsyncIter
     from langgraph.store.sqlite import AsyncSqliteStore
 
     serde = _probe(path, key)
-    async with aiosqlite.connect(path) as checkpoints, aiosqlite.connect(path, isolation_level=None) as items:
+    async with aiosqlite.connect(path) as checkpoints, aiosqlite.connect(path, isolation_level=None, factory=_Writing) as items:
         for connection in (checkpoints, items):
             for pragma in PRAGMAS:
                 await connection.execute(pragma)

@@ -22,6 +22,8 @@ from longtable.graph.heads import Head, Key
 
 CONNECT_SECONDS = 10
 CONNECTIONS = 8
+WAIT_SECONDS = 120.0
+"""How long a turn waits for a connection, where many threads work at once."""
 OPTIONS: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "connect_timeout": CONNECT_SECONDS}
 Rows = psycopg.Connection[DictRow]
 AsyncRows = psycopg.AsyncConnection[DictRow]
@@ -182,7 +184,9 @@ def opened(url: str, lease: AdvisoryLease, key: str | None) -> Iterator[tuple[Po
     """Open saver and store on one pool, their tables there, the saver's serializer the one that `key` asks for."""
     serde = _set_up(url, lease, key)
     kwargs = {**OPTIONS, "row_factory": dict_row}
-    with ConnectionPool(url, connection_class=Rows, min_size=1, max_size=CONNECTIONS, kwargs=kwargs, open=True) as pool:
+    with ConnectionPool(
+        url, connection_class=Rows, min_size=1, max_size=CONNECTIONS, timeout=WAIT_SECONDS, kwargs=kwargs, open=True
+    ) as pool:
         yield PostgresSaver(pool, serde=serde), PostgresStore(pool)
 
 
@@ -226,7 +230,16 @@ async def aopened(url: str, lease: AdvisoryLease, key: str | None) -> AsyncItera
     """Open saver and store on one pool: see `opened`."""
     serde = await asyncio.to_thread(_set_up, url, lease, key)
     kwargs = {**OPTIONS, "row_factory": dict_row}
-    async with AsyncConnectionPool(url, connection_class=AsyncRows, min_size=1, max_size=CONNECTIONS, kwargs=kwargs, open=False) as pool:
-        store = AsyncPostgresStore(pool)
+
+    def pool() -> AsyncConnectionPool[AsyncRows]:
+        most = CONNECTIONS // 2
+        return AsyncConnectionPool(
+            url, connection_class=AsyncRows, min_size=1, max_size=most, timeout=WAIT_SECONDS, kwargs=kwargs, open=False
+        )
+
+    # A pool each: the saver's work needs a worker thread while it has a connection, and nodes keep worker threads while
+    # they wait for the store's. With one pool for both 40 threads at once waited for each other for ever.
+    async with pool() as savers, pool() as stores:
+        store = AsyncPostgresStore(stores)
         async with store:
-            yield AsyncPostgresSaver(pool, serde=serde), store
+            yield AsyncPostgresSaver(savers, serde=serde), store

@@ -1,0 +1,89 @@
+"""Many threads at once in one process: all complete, on few connections; and a server that goes away in mid-turn."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage
+
+from longtable.graph import Context, Conversation, build_graph, open_persistence
+from longtable.graph.errors import PersistenceError
+from longtable.graph.postgres import CONNECTIONS
+from tests.support.models import ScriptedModel
+from tests.support.postgres import postgres_server, stop_postgres_server
+
+CONTEXT = Context(model_limit=16_000)
+THREADS, TURNS = 32, 2
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server() -> Iterator[None]:
+    yield
+    stop_postgres_server()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    urls: dict[str, Callable[[], str]] = {
+        "sqlite": lambda: f"sqlite:///{tmp_path}/chat.db",
+        "postgres": lambda: postgres_server().create(),
+    }
+    return urls[request.param]()
+
+
+def echo(messages: Sequence[BaseMessage]) -> AIMessage:
+    return AIMessage(f"answer to {messages[-1].text}")
+
+
+def test_many_threads_at_once_all_complete_on_few_connections(url: str) -> None:
+    async def run() -> int:
+        async with open_persistence(url) as kept:
+            app = build_graph(model=ScriptedModel(say=echo)).compile(checkpointer=kept.checkpointer, store=kept.store)
+
+            async def talk(name: str) -> None:
+                conversation = Conversation(app, name, context=CONTEXT)
+                for turn in range(TURNS):
+                    assert (await conversation.aask(f"{name} {turn}")).text == f"answer to {name} {turn}"
+
+            await asyncio.gather(*(talk(f"t{n}") for n in range(THREADS)))
+            for n in range(THREADS):
+                texts = [m.text for m in await Conversation(app, f"t{n}").ahistory()]
+                assert texts[::2] == [f"t{n} {turn}" for turn in range(TURNS)]
+            if url.startswith("sqlite"):
+                return 0
+            query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            return int((await asyncio.to_thread(postgres_server().run, url, query))[0][0])
+
+    # Those of the pool, of the leases, and the one that counts.
+    assert asyncio.run(run()) <= CONNECTIONS + 2
+
+
+def test_a_turn_whose_server_restarts_fails_as_told_and_the_next_works() -> None:
+    url = postgres_server().create()
+    restarting = True
+
+    def say(messages: Sequence[BaseMessage]) -> AIMessage:
+        if restarting and messages[-1].text == "second":
+            # What a restart does to its clients: every connection is cut, whatever it was doing.
+            others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            postgres_server().run(url, others)
+        return echo(messages)
+
+    with open_persistence(url) as kept:
+        app = build_graph(model=ScriptedModel(say=say)).compile(checkpointer=kept.checkpointer, store=kept.store)
+        conversation = Conversation(app, "t", context=CONTEXT)
+        conversation.ask("first")
+        with pytest.raises(PersistenceError, match="PostgreSQL"):
+            conversation.ask("second")
+        restarting = False
+        for _ in range(CONNECTIONS):  # each connection of the pool that was cut may fail once
+            try:
+                list(conversation.resume())
+                break
+            except PersistenceError:
+                continue
+        assert conversation.ask("third").text == "answer to third"
+        texts = [m.text for m in conversation.history() if m.type == "human"]
+        assert texts == ["first", "second", "third"]
+        assert len(conversation.history()) == len({m.id for m in conversation.history()}) == 6
