@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
@@ -100,15 +101,62 @@ class open_persistence:  # used like the function it reads as: `with open_persis
 
 
 class _Writing(sqlite3.Connection):
-    """A connection whose transactions write from their beginning.
+    """A connection whose transactions write from their beginning, one at a time among those that share its `line`.
 
     The store's read first and write then: SQLite refuses that at once, "database is locked", where another connection
-    has written in between, whatever the timeout. 40 threads at once were enough for that.
+    has written in between, whatever the timeout; 40 threads at once were enough. And SQLite lets those who wait for its
+    one writer in by chance: with 200 threads one waited longer than the timeout.
     """
+
+    line: threading.Lock
+    begun = False
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         """See `sqlite3.Connection`."""
-        return super().execute("BEGIN IMMEDIATE" if sql == "BEGIN" else sql, parameters)
+        if self.begun or not sql.startswith("BEGIN"):
+            done = super().execute(sql, parameters)
+            if sql in ("COMMIT", "ROLLBACK"):
+                self._end()
+            return done
+        self.line.acquire()
+        self.begun = True
+        try:
+            return super().execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self._end()
+            raise
+
+    def commit(self) -> None:
+        """See `sqlite3.Connection`."""
+        super().commit()
+        self._end()
+
+    def rollback(self) -> None:
+        """See `sqlite3.Connection`."""
+        super().rollback()
+        self._end()
+
+    def close(self) -> None:
+        """See `sqlite3.Connection`."""
+        super().close()
+        self._end()
+
+    def _end(self) -> None:
+        if self.begun:
+            self.begun = False
+            self.line.release()
+
+
+def _one_line() -> Any:
+    """Return what makes connections that write one at a time; typed as `sqlite3.connect` asks for it, a class."""
+    line = threading.Lock()
+
+    def made(*args: Any, **kwargs: Any) -> _Writing:
+        connection = _Writing(*args, **kwargs)
+        connection.line = line
+        return connection
+
+    return made
 
 
 def _path(url: str) -> Path | None:
@@ -136,8 +184,9 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
     from langgraph.store.sqlite import SqliteStore
 
     serde = _probe(path, key)
-    checkpoints = sqlite3.connect(path, check_same_thread=False)
-    items = sqlite3.connect(path, check_same_thread=False, isolation_level=None, factory=_Writing)
+    made = _one_line()
+    checkpoints = sqlite3.connect(path, check_same_thread=False, factory=made)
+    items = sqlite3.connect(path, check_same_thread=False, isolation_level=None, factory=made)
     try:
         for connection in (checkpoints, items):
             for pragma in PRAGMAS:
@@ -160,7 +209,8 @@ async def _asqlite(path: Path, lease: SqliteLease, key: str | None) -> AsyncIter
     from langgraph.store.sqlite import AsyncSqliteStore
 
     serde = _probe(path, key)
-    async with aiosqlite.connect(path) as checkpoints, aiosqlite.connect(path, isolation_level=None, factory=_Writing) as items:
+    made = _one_line()
+    async with aiosqlite.connect(path, factory=made) as checkpoints, aiosqlite.connect(path, isolation_level=None, factory=made) as items:
         for connection in (checkpoints, items):
             for pragma in PRAGMAS:
                 await connection.execute(pragma)
