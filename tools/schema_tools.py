@@ -16,6 +16,8 @@ COMMENT_CHARS = 300
 COUNT_BOUND = 100_000
 LIST_SECONDS = 2.0
 TABLE_SECONDS = 1.0
+MOST_CLOSELY = 3
+"""Tables in one call of describe_tables up to which it tells what their columns hold."""
 MOST_COLUMNS = 100
 MOST_EXAMPLES = 3
 EXAMPLE_CHARS = 40
@@ -71,7 +73,9 @@ def describe_tables(database: Database, names: Sequence[str], *, cancel: Cancel 
         )
     tables = [find_table(database, name) for name in names]
     budget = Budget(LIST_SECONDS + len(tables) * TABLE_SECONDS)
-    described: list[Json] = [_describe(database, table, budget, cancel) for table in dict.fromkeys(tables)]
+    # What columns hold doubles the answer, which is sent again with every call of the conversation: for a few tables only.
+    closely = len(set(names)) <= MOST_CLOSELY
+    described: list[Json] = [_describe(database, table, budget, cancel, closely=closely) for table in dict.fromkeys(tables)]
     return {"tables": described, "note": NOTE}
 
 
@@ -116,7 +120,7 @@ def count_rows(database: Database, table: Table, budget: Budget, cancel: Cancel 
     return {"rows": None}
 
 
-def _describe(database: Database, table: Table, budget: Budget, cancel: Cancel | None) -> Entry:
+def _describe(database: Database, table: Table, budget: Budget, cancel: Cancel | None, *, closely: bool) -> Entry:
     entry: Entry = {"name": table.name, "kind": table.kind, **count_rows(database, table, budget, cancel)}
     if table.comment:
         entry["comment"] = clip(clean(table.comment), COMMENT_CHARS)
@@ -125,7 +129,8 @@ def _describe(database: Database, table: Table, budget: Budget, cancel: Cancel |
     columns = {column.name: _column(column, table, references) for column in table.columns}
     for name, target in inferred.items():
         columns[name]["inferred_reference"] = target
-    _add_statistics(entry, columns, database, table, budget, cancel)
+    if closely:
+        _add_statistics(entry, columns, database, table, budget, cancel)
     entry["columns"] = list(columns.values())
     entry["sample_rows"] = []
     if not table.columns:

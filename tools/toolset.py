@@ -93,7 +93,8 @@ def database_tools(database: Database) -> list[BaseTool]:
         ),
         cancellable_tool(
             "describe_tables",
-            "Describe tables: column types, keys (inferred ones marked), comments, ranges, distinct values, three sample rows.",
+            "Describe tables: column types, keys (inferred ones marked), comments, three sample rows; for up to"
+            f" {schema_tools.MOST_CLOSELY} tables also ranges, distinct values and nulls.",
             describe,
             DescribeTables,
         ),

@@ -315,3 +315,10 @@ def test_rows_change_no_schema(dialect: str, tmp_path: Path) -> None:
         before = database.catalog()
         change(place, "INSERT INTO a VALUES (1);" + (" ANALYZE;" if dialect == "postgres" else ""))
         assert database.refresh() is before
+
+
+def test_many_tables_at_once_are_described_without_statistics(shop: Database) -> None:
+    few, many = (told(describe_tables(shop, names)) for names in (["orders"], ["orders", "customers", "strays", "客户订单"]))
+    assert "range" in dumps(few["tables"])
+    assert "range" not in dumps(many["tables"])
+    assert len(many["tables"]) == 4
