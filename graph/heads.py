@@ -5,18 +5,25 @@ runs that loaded the same checkpoint differ in nothing else until one of them st
 """
 
 import asyncio
+import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+if TYPE_CHECKING:
+    import aiosqlite
+
 Saver = BaseCheckpointSaver[Any]
+BEGIN_SECONDS = 9.0
+"""How long a write is tried to begin anew; one that waited for another process has waited that long already."""
 Claimed = TypeVar("Claimed")
 Key = tuple[str, str]
 """Thread id and checkpoint namespace."""
@@ -194,6 +201,19 @@ class SqliteHeads:
             cursor.execute(FORGET, (thread_id,))
 
 
+async def _begun(connection: "aiosqlite.Connection") -> None:
+    """Begin to write. Refused at once, whatever the timeout, while another task reads on the same connection from before a write."""
+    end = time.monotonic() + BEGIN_SECONDS
+    while True:
+        try:
+            await connection.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+        await asyncio.sleep(0.005)
+
+
 class AsyncSqliteHeads:
     """The same through aiosqlite."""
 
@@ -222,7 +242,7 @@ class AsyncSqliteHeads:
         async with self.lock:
             try:
                 # Within the `try`: a task cancelled here has its BEGIN run all the same, in the connection's thread.
-                await connection.execute("BEGIN IMMEDIATE")
+                await _begun(connection)
                 async with connection.execute(HEAD, (*key, *key)) as cursor:
                     row = await cursor.fetchone()
                 newest, writer = row if row else (None, None)
