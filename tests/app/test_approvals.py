@@ -52,8 +52,3 @@ def test_a_person_decides_at_the_prompt(home: Home) -> None:
         chat.expect("--thread t")
         assert chat.close() == 0
 
-
-def test_a_wrong_setting_is_said(home: Home) -> None:
-    done = home.run("ask", QUESTION, "--approve-sql", "sometimes")
-    assert done.returncode == 1
-    assert "'never', 'costly' or 'always'" in done.stderr
