@@ -14,7 +14,7 @@ from longtable.app.offline.model import BuiltInAnalyst
 from longtable.graph import Context, Conversation, Database, build_graph
 from tests.support.flights_talk import TALK
 
-LIMIT = 12_000
+LIMIT = 16_000
 PICTURE = Path(__file__).with_name("gauge.png")
 PARTS = ("system", "tools", "memory", "messages")
 
