@@ -172,6 +172,8 @@ class QueryFinished(TypedDict):
     error: NotRequired[str]
     problem: NotRequired[Problem]
     """What is wrong with it, whichever engine says so; then where in the SQL as asked, and what was probably meant."""
+    rule: NotRequired[str]
+    """Which rule of a wall refused it."""
     line: NotRequired[int]
     column: NotRequired[int]
     nearest: NotRequired[list[str]]

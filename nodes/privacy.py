@@ -14,7 +14,7 @@ from longtable.graph.context import Context
 from longtable.graph.errors import DatabaseError, LongtableError
 from longtable.graph.state import turn_of
 from longtable.memory.tokens import compact_json
-from longtable.nodes.repairs import FINAL, RepairsUsedUpError
+from longtable.nodes.repairs import RepairsUsedUpError
 from longtable.tools.database import QueryResult
 
 NOTE = "values are withheld by the user's privacy setting; the user sees every row"
@@ -29,7 +29,7 @@ _COLUMN = (
 )
 _MATCH = ("table", "column", "count", "match")
 _CHART = ("shown", "handle", "points", "spec")
-_ERROR = ("class", "problem", "line", "column", "nearest", "message", "edited", "repairs_left", "final")
+_ERROR = ("class", "problem", "rule", "line", "column", "nearest", "message", "edited", "repairs_left", "final")
 _NAMED = ("syntax", "unknown_name", "ambiguous", "refused", "too_slow", "too_big", "unavailable")
 """Problems whose messages are made of the SQL, the schema and the limits; others come from the engine and may quote a cell."""
 
@@ -91,8 +91,6 @@ def _error(told: object, error: object) -> dict[str, Any]:
     if quotes or not isinstance(error, LongtableError):
         known = {name: value for name, value in known.items() if name not in ("nearest", "message")}
         known["message"] = f"{known.get('problem', 'it failed')}: {HIDDEN}"
-    if isinstance(error, RepairsUsedUpError):  # it repeats the last error, which may be one of this very step
-        known["message"] = f"not run: no repair is left in this turn, and {HIDDEN}. {FINAL}"
     if isinstance(error, RepairsUsedUpError):  # the error it repeats was not withheld yet
         known["message"] = str(RepairsUsedUpError(repairs=error.repairs, last=HIDDEN))
     return known

@@ -313,6 +313,7 @@ def _details(error: Exception) -> dict[str, Any]:
         return {}
     details = {
         "problem": error.problem,
+        "rule": getattr(error, "rule", ""),
         "line": error.line,
         "column": error.column,
         "nearest": [clip(clean(name)) for name in error.nearest],

@@ -182,9 +182,11 @@ class Database:
             found = explained(error, asked=sql, ran=verdict.sql, dialect=self.dialect, catalog=self.catalog(), tables=verdict.tables)
             raise found from error
         except QueryRefusedError as error:
-            if not verdict.masks:
-                raise
-            raise QueryRefusedError(error.reason, rule=error.rule) from error  # the hint may tell the count that was too large
+            from longtable.tools.places import place_of_start
+
+            hint = "write it another way" if verdict.masks else error.hint  # it may tell the count that was too large
+            line, column = place_of_start(sql, self.dialect)  # an engine says of no more than the whole
+            raise QueryRefusedError(error.reason, rule=error.rule, hint=hint, line=line, column=column) from error
 
     def read(self, sql: str, params: Sequence[object] = (), *, seconds: float, cancel: Cancel | None = None) -> list[Row]:
         """Run SQL that this package wrote over visible tables, with values as parameters; never a model's text.

@@ -66,6 +66,17 @@ def growth(tree: exp.Expr, dialect: str) -> float | None:
     return product
 
 
+def largest(tree: exp.Expr, dialect: str) -> exp.Expr | None:
+    """Return the call that makes most, or whose size cannot be told: the one at fault where a query is refused."""
+
+    def size(node: exp.Func) -> float:
+        series = _series(node, steps=_DATE_STEPS | {"MINUTE"}) if isinstance(node, exp.GenerateSeries) else 1.0
+        sizes = (_nested_size(node, dialect), series)
+        return max(math.inf if one is None else one for one in sizes)
+
+    return max(tree.find_all(exp.Func), key=size, default=None)
+
+
 def _own_calls(select: exp.Expr) -> Iterator[exp.Func]:
     for node in select.find_all(exp.Func):
         if select is (node.parent_select or select.root()):

@@ -15,13 +15,13 @@ from sqlglot.errors import ErrorLevel, ParseError
 from longtable.graph.errors import QueryRefusedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Table, fold, nearest
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
-from longtable.tools.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, longest_series
+from longtable.tools.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
 from longtable.tools.guard_postgres import as_postgres_has_it, check_postgres, check_tokens
 from longtable.tools.masking import masked_of, masks_of
 from longtable.tools.masks import NO_MASKS, Masks
 from longtable.tools.narrow import narrowed, reads_of
 from longtable.tools.nodes_allowed import QUERIES, SYNTAX_FUNCTIONS, allowed_node
-from longtable.tools.places import place_of
+from longtable.tools.places import Place, line_and_column, place_of_fault, place_of_start
 from longtable.tools.refusal import RefusedError
 from longtable.tools.scope import is_cte, written_name
 
@@ -48,8 +48,8 @@ class Verdict:
     tables: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     masks: Masks = NO_MASKS
-    place: tuple[int, int] | None = None
-    """Line and column of what was refused, from 1, where that is one spot of the text."""
+    place: Place | None = None
+    """Line and column in the text as asked, from 1, of what was refused; where that is no one spot, of the query's beginning."""
     nearest: tuple[str, ...] = ()
 
     def raise_if_refused(self) -> None:
@@ -70,11 +70,13 @@ def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
     def resolve(node: exp.Table) -> Table | None:
         return _resolved(node, dialect, catalog)
 
+    checked = sql
     try:
         first = _checked(sql, dialect, catalog)
         counted = first if dialect == "sqlite" else bounded(first, dialect)
         narrow = narrowed(counted, resolve, catalog.hidden_columns)
         rendered = _render(narrow, dialect)
+        checked = rendered
         second = _checked(rendered, dialect, catalog)
         if dialect != "sqlite":
             _check_growth(second, dialect)
@@ -84,9 +86,15 @@ def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
         told = rendered if narrow is counted else _render(counted, dialect)
         return Verdict(True, sql=rendered, told=told, tables=tuple(tables), columns=columns, masks=masks)
     except RefusedError as refused:
-        return Verdict(False, refused.rule, refused.reason, refused.hint, place=refused.place, nearest=refused.nearest)
+        place = refused.place or _place(refused.node, checked, sql, dialect)
+        return Verdict(False, refused.rule, refused.reason, refused.hint, place=place, nearest=refused.nearest)
     except RecursionError:
-        return Verdict(False, "depth", "the SQL is nested too deeply", "write it with fewer nested brackets")
+        place = place_of_start(sql, dialect)
+        return Verdict(False, "depth", "the SQL is nested too deeply", "write it with fewer nested brackets", place=place)
+
+
+def _place(node: exp.Expr | None, checked: str, sql: str, dialect: str) -> Place:
+    return (node and place_of_fault(node, checked, sql, dialect)) or place_of_start(sql, dialect)
 
 
 def own_sql(sql: str, *, dialect: str, catalog: Catalog) -> str:
@@ -116,9 +124,11 @@ def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:
 
 def _parse(sql: str, dialect: str) -> exp.Expr:
     if len(sql) > MAX_SQL_CHARS:
-        raise RefusedError("length", f"the SQL has {len(sql):,} characters, {MAX_SQL_CHARS:,} are allowed", "send a shorter query")
+        reason, place = f"the SQL has {len(sql):,} characters, {MAX_SQL_CHARS:,} are allowed", line_and_column(sql, MAX_SQL_CHARS)
+        raise RefusedError("length", reason, "send a shorter query", place=place)
     if "\x00" in sql:
-        raise RefusedError("syntax", "the SQL holds a NUL character", "send plain text")
+        place = line_and_column(sql, sql.index("\x00"))
+        raise RefusedError("syntax", "the SQL holds a NUL character", "send plain text", place=place)
     try:
         trees = [tree for tree in parse(sql, dialect=dialect) if tree is not None and not isinstance(tree, exp.Semicolon)]
     except ParseError as error:
@@ -131,7 +141,8 @@ def _parse(sql: str, dialect: str) -> exp.Expr:
     if not trees:
         raise RefusedError("statement", "there is no statement in the text", "send one SELECT")
     if len(trees) > 1:
-        raise RefusedError("statements", f"the text holds {len(trees)} statements", "send exactly one SELECT")
+        place = place_of_start(sql, dialect, statement=1)
+        raise RefusedError("statements", f"the text holds {len(trees)} statements", "send exactly one SELECT", place=place)
     return trees[0]
 
 
@@ -170,39 +181,38 @@ _MENDED = {"sqlite": _as_sqlite_has_it, "postgres": as_postgres_has_it}
 
 def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
     if isinstance(node, exp.Identifier):
-        _check_name(node, sql)
+        _check_name(node)
     if isinstance(node, exp.Table):
-        _check_table(node, sql, dialect, catalog)
+        _check_table(node, dialect, catalog)
     elif isinstance(node, exp.Func) and type(node) not in SYNTAX_FUNCTIONS:
         _check_function(node, sql, dialect, catalog)
     elif not allowed_node(node):
-        raise RefusedError("construct", f"{_label(node)} is not allowed in a query", "only reading is allowed: send a plain SELECT")
+        hint = "only reading is allowed: send a plain SELECT"
+        raise RefusedError("construct", f"{_label(node)} is not allowed in a query", hint, node=node)
 
 
-def _check_name(node: exp.Identifier, sql: str) -> None:
+def _check_name(node: exp.Identifier) -> None:
     """SQLite takes a byte order mark before a name for a blank, DuckDB other such characters: the parser takes them into the name."""
     if not node.args.get("quoted") and any(unicodedata.category(char)[0] in "CZ" for char in node.name if char > "\x7f"):
-        raise RefusedError(
-            "syntax", "a name holds a character that cannot be seen", "leave it out, or put the name in quotes", place=place_of(node, sql)
-        )
+        raise RefusedError("syntax", "a name holds a character that cannot be seen", "leave it out, or put the name in quotes", node=node)
 
 
-def _check_table(node: exp.Table, sql: str, dialect: str, catalog: Catalog) -> None:
+def _check_table(node: exp.Table, dialect: str, catalog: Catalog) -> None:
     if isinstance(node.this, exp.Func) or (node.this is None and node.args.get("rows_from")):
         return  # its name is checked when the walk comes to it
     # `a..b` leaves the schema an empty text, which is no name.
     odd = any(not isinstance(node.args.get(part) or node.this, exp.Identifier) or node.args.get(part) == "" for part in ("db", "catalog"))
     if not isinstance(node.this, exp.Identifier) or odd:
-        raise RefusedError("construct", "a table must be given by its name", "see list_tables for the names")
+        raise RefusedError("construct", "a table must be given by its name", "see list_tables for the names", node=node)
     if is_cte(node, dialect) or _resolved(node, dialect, catalog) is not None:
         return
-    name, place = node.name, place_of(node.this, sql)
+    name = node.name
     close = catalog.nearest_tables(name)
     if dialect == "postgres" and (same := _other_case(node, catalog)) is not None:
         hint = f"a name with capitals needs its quotes: {same.sql_name}"
-        raise RefusedError("table", f"there is no table {name!r} to read", hint, place=place, nearest=[same.sql_name])
+        raise RefusedError("table", f"there is no table {name!r} to read", hint, node=node.this, nearest=[same.sql_name])
     hint = f"nearest tables: {', '.join(close)}" if close else "see list_tables for the tables"
-    raise RefusedError("table", f"there is no table {name!r} to read", hint, place=place, nearest=close)
+    raise RefusedError("table", f"there is no table {name!r} to read", hint, node=node.this, nearest=close)
 
 
 def _other_case(node: exp.Table, catalog: Catalog) -> Table | None:
@@ -230,7 +240,7 @@ def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) ->
         "function",
         f"the function {name!r} is not allowed{where}",
         f"nearest functions: {', '.join(close)}" if close else "use another function",
-        place=place_of(node, sql),
+        node=node,
         nearest=close,
     )
 
@@ -250,11 +260,14 @@ def _check_growth(tree: exp.Expr, dialect: str) -> None:
             "growth",
             "a format string or a series has a size that the text does not tell",
             "write the format or the step as a literal, or use generate_series in FROM",
+            node=largest(tree, dialect),
         )
     if rows > MAX_SERIES:
-        raise RefusedError("growth", f"the query would make a series of {rows:,.0f} rows", f"stay under {MAX_SERIES:,}")
+        reason = f"the query would make a series of {rows:,.0f} rows"
+        raise RefusedError("growth", reason, f"stay under {MAX_SERIES:,}", node=largest(tree, dialect))
     if size > MAX_GROWTH:
-        raise RefusedError("growth", f"the query would make values of some {size:,.0f} elements", f"stay under {MAX_GROWTH:,}")
+        reason = f"the query would make values of some {size:,.0f} elements"
+        raise RefusedError("growth", reason, f"stay under {MAX_GROWTH:,}", node=largest(tree, dialect))
 
 
 def _label(node: exp.Expr) -> str:

@@ -3,6 +3,7 @@
 from sqlglot import TokenType, exp, tokenize
 
 from longtable.tools.catalog import Catalog, fold
+from longtable.tools.places import line_and_column
 from longtable.tools.refusal import RefusedError
 
 EXTENSION_TYPES = frozenset(
@@ -34,9 +35,11 @@ def check_tokens(sql: str) -> None:
         written = sql[token.start : token.end + 1].lower()
         glued = after is not None and after.start == token.end + 1 and (after.text[:1].isalpha() or after.text[:1] == "_")
         if (token.token_type == TokenType.NUMBER and glued) or written.startswith(("0x", "0b", "0o")):
-            raise RefusedError("syntax", f"the number at {written[:20]!r} can be read in two ways", "write it in plain digits")
+            place, reason = line_and_column(sql, token.start), f"the number at {written[:20]!r} can be read in two ways"
+            raise RefusedError("syntax", reason, "write it in plain digits", place=place)
         if written == "<=>":
-            raise RefusedError("syntax", "the operator '<=>' can be read in two ways", "write cosine_distance(a, b)")
+            place = line_and_column(sql, token.start)
+            raise RefusedError("syntax", "the operator '<=>' can be read in two ways", "write cosine_distance(a, b)", place=place)
 
 
 def _check_type(node: exp.DataType, catalog: Catalog) -> None:
@@ -48,21 +51,20 @@ def _check_type(node: exp.DataType, catalog: Catalog) -> None:
     plain = fold(name).removeprefix("pg_catalog.").removesuffix("[]")
     if name in catalog.own_types or plain in catalog.own_types or plain in EXTENSION_TYPES or plain in BUILT_IN_TYPES:
         return
-    raise RefusedError("type", f"the type {name!r} is not allowed", "cast to a built-in type, an enum or a domain")
+    raise RefusedError("type", f"the type {name!r} is not allowed", "cast to a built-in type, an enum or a domain", node=node)
 
 
 def _check_function_schema(node: exp.Dot) -> None:
     """`schema.function(...)` may be a function of anybody's with an innocent name."""
     if fold(node.this.name) != "pg_catalog" or isinstance(node.this, exp.Dot):
-        raise RefusedError(
-            "function", f"the function {node.expression.name or 'named with a schema'!r} is not allowed", "leave the schema out"
-        )
+        name = node.expression.name or "named with a schema"
+        raise RefusedError("function", f"the function {name!r} is not allowed", "leave the schema out", node=node)
 
 
 def _check_operator(node: exp.Operator) -> None:
     written = str(node.args.get("operator"))
     if "." in written and not fold(written).startswith("pg_catalog."):
-        raise RefusedError("function", f"the operator {written!r} is not allowed", "leave the schema out")
+        raise RefusedError("function", f"the operator {written!r} is not allowed", "leave the schema out", node=node)
 
 
 def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
@@ -70,7 +72,7 @@ def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
     name = fold(node.expression.name if isinstance(node, exp.Dot) else node.name)
     qualified = isinstance(node, exp.Dot) or bool(node.table)
     if qualified and name in catalog.hidden_functions and not catalog.has_column(name):
-        raise RefusedError("function", f"the function {name!r} is not allowed", "use another function")
+        raise RefusedError("function", f"the function {name!r} is not allowed", "use another function", node=node)
 
 
 def as_postgres_has_it(node: exp.Expr) -> exp.Expr:

@@ -3,7 +3,7 @@
 What runs is written anew from the checked tree, so an engine's place is a place in a text that nobody sent.
 """
 
-from sqlglot import Token, exp, tokenize
+from sqlglot import Token, TokenType, exp, tokenize
 from sqlglot.errors import SqlglotError
 
 from longtable.tools.catalog import fold
@@ -21,6 +21,43 @@ def place_of(node: exp.Expr, sql: str) -> Place | None:
     """Return where a node of this text's tree begins, None for one that has no place of its own."""
     start = node.meta.get("start")
     return line_and_column(sql, start) if isinstance(start, int) and start < len(sql) else None
+
+
+def place_of_fault(node: exp.Expr, ran: str, asked: str, dialect: str) -> Place | None:
+    """Return where a node of the tree of `ran` begins in the text that was asked, as near as can be told."""
+    start = node.meta.get("start")
+    if not isinstance(start, int):
+        start = _start_of_keyword(node, ran, dialect)
+    if start is None:
+        start = min((part.meta["start"] for part in node.walk() if isinstance(part.meta.get("start"), int)), default=None)
+    if start is None:
+        return None
+    return line_and_column(asked, start) if ran == asked else place_as_asked(ran, start, asked, dialect)
+
+
+def _start_of_keyword(node: exp.Expr, sql: str, dialect: str) -> int | None:
+    """Return where the word stands that a node begins with, where the text holds it once: sqlglot gives few nodes a place."""
+    try:
+        first = node.sql(dialect).split(maxsplit=1)[:1]
+        found = [token.start for token in tokenize(sql, dialect=dialect) if first and fold(sql[token.start :]).startswith(fold(first[0]))]
+    except (SqlglotError, ValueError, RecursionError):
+        return None
+    return found[0] if len(found) == 1 else None
+
+
+def place_of_start(sql: str, dialect: str, *, statement: int = 0) -> Place:
+    """Return where a statement's first word stands, the first one's by default."""
+    try:
+        tokens = tokenize(sql, dialect=dialect)
+    except SqlglotError:
+        tokens = []
+    before = [None, *tokens]
+    starts = [
+        token.start
+        for last, token in zip(before, tokens, strict=False)
+        if token.token_type != TokenType.SEMICOLON and (last is None or last.token_type == TokenType.SEMICOLON)
+    ]
+    return line_and_column(sql, starts[statement] if statement < len(starts) else len(sql) - len(sql.lstrip()))
 
 
 def place_of_column(name: str, tree: exp.Expr, sql: str) -> Place | None:

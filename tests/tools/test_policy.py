@@ -110,6 +110,18 @@ def test_no_masked_value_is_spelled_out_by_the_rows_that_come(dialect: str, sql:
     with pytest.raises(QueryRefusedError) as caught:
         kept[dialect].run(sql)
     assert caught.value.rule in ("masked", "function", "construct")
+    assert caught.value.hint
+
+
+def test_a_refused_use_of_a_masked_column_is_told_with_its_place(staff: Database) -> None:
+    for sql, place in [
+        ("SELECT name FROM staff\nWHERE city = 'Bern' AND (id = 1 OR email LIKE 'c%')", (2, 36)),
+        ("SELECT name FROM staff ORDER BY\n name, upper(email)", (2, 8)),
+        ("SELECT a.name FROM staff a\n JOIN staff b ON a.id = b.id AND a.email > b.email", (2, 34)),
+    ]:
+        with pytest.raises(QueryRefusedError) as caught:
+            staff.run(sql)
+        assert (caught.value.rule, caught.value.line, caught.value.column) == ("masked", *place)
 
 
 def test_the_person_has_the_values_that_the_model_is_not_shown(staff: Database) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from longtable.graph.errors import DatabaseError, ResultTooLargeError
+from longtable.graph.errors import DatabaseError, QueryRefusedError, ResultTooLargeError
 from longtable.tools.database import Database, QueryLimits
 from tests.tools.databases import Place, open_at
 
@@ -15,7 +15,13 @@ FAULTS: list[tuple[str, str, tuple[int, int] | None, tuple[str, ...]]] = [
     ("SELECT id,\n  salry FROM people", "unknown_name", (2, 3), ("salary",)),
     ("SELECT b.name, p.salry FROM people p JOIN people b ON b.id = p.boss_id", "unknown_name", (1, 18), ("salary",)),
     ("SELECT name FROM people p /* all */ ,\n people q", "ambiguous", (1, 8), ()),
-    ("DELETE FROM people", "refused", None, ()),
+    ("-- all\nDELETE FROM people", "refused", (2, 1), ()),
+    ("SELECT id FROM people;\n  DROP TABLE people", "refused", (2, 3), ()),
+    ("SELECT *\nINTO copy FROM people", "refused", (2, 1), ()),
+    ("SELECT id FROM people WHERE id = ?", "refused", (1, 34), ()),
+    ("SELECT '" + "x" * 50_000 + "'", "refused", (1, 50_001), ()),
+    ("SELECT id,\n " + "(" * 3_000 + "1" + ")" * 3_000, "refused", (1, 1), ()),
+    ("SELECT id \x00 FROM people", "syntax", (1, 11), ()),
     ("SELECT lenght(name) FROM people", "refused", (1, 8), ("length",)),
     ("SELECT n FROM numbers UNION SELECT n, n FROM numbers", "other", None, ()),
 ]
@@ -50,6 +56,23 @@ def test_a_value_of_the_wrong_type_is_told_as_one(
         databases[dialect].run(sql)
     assert caught.value.problem == "type"
     assert place is None or (caught.value.line, caught.value.column) == place
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+@pytest.mark.parametrize(
+    ("sql", "place"),
+    [
+        ("SELECT name,\n repeat(name, 3), repeat('x', 4000000000) FROM people", (2, 19)),
+        ("SELECT repeat(/* in */ repeat('x', 10000), 10000)", (1, 24)),
+        ("SELECT upper(name),\n format(name, id) FROM people", (2, 2)),
+    ],
+)
+def test_of_calls_that_grow_the_one_at_fault_is_told(
+    sql: str, place: tuple[int, int], dialect: str, databases: dict[str, Database]
+) -> None:
+    with pytest.raises(QueryRefusedError) as caught:
+        databases[dialect].run(sql)
+    assert (caught.value.rule, caught.value.line, caught.value.column) == ("growth", *place)
 
 
 def test_an_argument_that_is_no_json_is_a_type_error_in_sqlite(databases: dict[str, Database]) -> None:

@@ -39,6 +39,12 @@ def test_a_hostile_text_is_refused(dialect: str, sql: str, databases: dict[str, 
     with pytest.raises((QueryRefusedError, QueryFailedError)) as caught:
         databases[dialect].run(sql)
     assert "combination" not in str(caught.value)
+    if isinstance(error := caught.value, QueryRefusedError):
+        assert error.rule
+        assert error.hint
+        lines = f"{sql} ".split("\n")
+        assert 1 <= (error.line or 0) <= len(lines)
+        assert 1 <= (error.column or 0) <= len(lines[(error.line or 0) - 1])
 
 
 @pytest.mark.parametrize(("dialect", "sql"), _cases(BOTH_ALLOWED, ALLOWED))
