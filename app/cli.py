@@ -61,6 +61,14 @@ Policy = Annotated[
     str | None,
     typer.Option(envvar="LONGTABLE_POLICY", help="A TOML file that says which tables and columns may be read. Default: all."),
 ]
+ArchiveOnCompact = Annotated[
+    bool,
+    typer.Option(
+        "--archive-on-compact",
+        envvar="LONGTABLE_ARCHIVE_ON_COMPACT",
+        help="Before each compaction write what it folds to a file, beside the store.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full trace of an error.")]
 
@@ -79,6 +87,7 @@ class Given(TypedDict):
     approve_sql: NotRequired[str | None]
     private: NotRequired[bool]
     policy: NotRequired[str | None]
+    archive_on_compact: NotRequired[bool]
 
 
 def options(
@@ -91,6 +100,7 @@ def options(
     approve_sql: ApproveSql = None,
     private: Private = False,
     policy: Policy = None,
+    archive_on_compact: ArchiveOnCompact = False,
     json: Json = False,
     debug: Debug = False,
 ) -> Given:
@@ -105,6 +115,7 @@ def options(
         approve_sql=approve_sql,
         private=private,
         policy=policy,
+        archive_on_compact=archive_on_compact,
         json=json,
         debug=debug,
     )

@@ -1,4 +1,4 @@
-"""The command line's `audit` and `result`: what was asked of the database, and what it gave."""
+"""The command line's `audit`, `result` and `threads archive`: what was asked, what came of it, what was folded."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 from longtable.app.cli import Debug, Given, Store, sharing
 from longtable.app.streams import writing
-from longtable.app.threads_cli import Owner, Scope, all_owned, print_json, work
+from longtable.app.threads_cli import Id, Owner, Scope, all_owned, owned, print_json, threads_app, work
 
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     app.command()(audit)
     app.command()(result)
+    threads_app.command()(archive)
 
 
 @sharing(all_owned)
@@ -106,6 +107,42 @@ def result(
             screen.note("result_saved" if rows != 1 else "result_saved_1", handle=handle, count=f"{rows:,}", file=file)
 
     work(ctx, Given(store=store, json=False, debug=debug), run)
+
+
+@sharing(owned)
+def archive(
+    ctx: typer.Context,
+    given: Scope,
+    thread: Id,
+    key: Annotated[str | None, typer.Argument(help="The file to print, as the list names it. Default: list them.")] = None,
+) -> None:
+    """List the files that were written before a thread's compactions (`chat --archive-on-compact`), or print one."""
+
+    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+        from dataclasses import asdict
+
+        from longtable.app import render
+        from longtable.app.session import kept_archive
+        from longtable.graph.context import Context
+        from longtable.graph.reading import reader
+        from longtable.graph.threads import Conversation
+
+        conversation = Conversation(reader(persistence), thread, context=Context(owner=given.owner), archive=kept_archive(settings))
+        if key is not None:
+            text = conversation.archive_file(key)
+            with writing():
+                print(text)
+            return
+        files = conversation.archive_files()
+        if settings.json:
+            print_json(asdict(file) for file in files)
+        elif files:
+            rows = [[file.key, f"{file.first:,}", f"{file.last:,}", f"{file.bytes:,}"] for file in files]
+            screen.show("archive", render.listing(("key", "first", "last", "bytes"), rows, numeric=3))
+        else:
+            screen.note("no_archive")
+
+    work(ctx, given.run, run)
 
 
 def _line(entry: "AuditEntry") -> list[str]:

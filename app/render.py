@@ -195,7 +195,8 @@ def compressed(event: ContextCompressed, language: Language) -> Text:
         after=f"{event['compressed_tokens']:,}",
         how=say("comma", language).join([*how, say("ms", language, ms=event["ms"])]),
     )
-    return Text(line, "magenta")
+    missed = [clean_line(reason["message"], 200) for reason in event["reasons"] if reason["code"] == "archive_failed"]
+    return Text.assemble((line, "magenta"), *((f"\n{text}", "yellow") for text in missed))
 
 
 def retired(event: MessagesRetired, language: Language) -> Text:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from longtable.app.demo import OnStep, demo_path, ensure_demo
 from longtable.app.models import model_label, open_model
-from longtable.app.settings import Settings, cache_folder, check_apart, key_for, new_thread_id, results_folder, store_url
+from longtable.app.settings import Settings, archive_folder, cache_folder, check_apart, key_for, new_thread_id, results_folder, store_url
 
 if TYPE_CHECKING:
+    from longtable.graph.archive_files import ArchiveFiles
     from longtable.graph.persistence import Persistence
     from longtable.graph.threads import Conversation
     from longtable.tools.database import Database
@@ -48,6 +49,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     """Open all parts, what fails cheaply first; raises the typed errors of `longtable.graph.errors`."""
     from longtable.graph.build import build_graph
     from longtable.graph.context import Context
+    from longtable.graph.errors import ConfigError
     from longtable.graph.persistence import open_persistence
     from longtable.graph.threads import Conversation
     from longtable.tools.database import Database
@@ -62,6 +64,9 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     store = store_url(settings.store)
     opening = open_persistence(store, key=key_for("LONGTABLE_STORE_KEY"))
     check_apart(database=database_url(settings), store=store)
+    archive = kept_archive(settings)
+    if settings.archive_on_compact and archive is None:
+        raise ConfigError("a store in memory has no place for an archive: name one that lasts, --store")
     if not settings.database:
         demo_database(progress)
     async with AsyncExitStack() as stack:
@@ -72,9 +77,10 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         persistence = await stack.enter_async_context(opening)
         lasting = results_folder(store)
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        built = build_graph(model=model, database=database, results=results)
+        on_compact = archive if settings.archive_on_compact else None
+        built = build_graph(model=model, database=database, results=results, archive_on_compact=on_compact)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
-        conversation = Conversation(graph, settings.thread or new_thread_id(), context=context, results=results)
+        conversation = Conversation(graph, settings.thread or new_thread_id(), context=context, results=results, archive=archive)
         state = await graph.aget_state(conversation.config)
         label = model_label(settings.model, settings.base_url)
         yield Session(
@@ -99,6 +105,14 @@ def kept_results(settings: Settings) -> "ResultStore | None":
     """Return the results that lie beside a store, None for a store in memory."""
     folder = results_folder(store_url(settings.store))
     return open_results(folder) if folder else None
+
+
+def kept_archive(settings: Settings) -> "ArchiveFiles | None":
+    """Return the archive files that lie beside a store, encrypted as it is; None for a store in memory."""
+    from longtable.graph.archive_files import ArchiveFiles
+
+    folder = archive_folder(store_url(settings.store))
+    return ArchiveFiles(folder, key=key_for("LONGTABLE_STORE_KEY")) if folder else None
 
 
 def database_url(settings: Settings) -> str:

@@ -25,6 +25,7 @@ class Settings:
     approve_sql: str | None = None
     private: bool = False
     policy: str | None = None
+    archive_on_compact: bool = False
     json: bool = False
     debug: bool = False
 
@@ -132,6 +133,12 @@ def results_folder(store: str) -> Path | None:
 
     place = f"{parts.hostname}:{parts.port}{parts.path}"  # never the password: it may change
     return user_data_path("longtable", appauthor=False) / f"server-{hashlib.sha256(place.encode()).hexdigest()[:16]}.results"
+
+
+def archive_folder(store: str) -> Path | None:
+    """Return where the files of a store's compactions lie: beside its results; None for memory://."""
+    results = results_folder(store)
+    return results.with_suffix(".archive") if results else None
 
 
 def key_for(*names: str) -> str | None:

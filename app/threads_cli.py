@@ -274,11 +274,12 @@ def delete(
     """Delete a thread with all that is stored of it."""
 
     def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
-        from longtable.app.session import kept_results
+        from longtable.app.session import kept_archive, kept_results
         from longtable.graph.operations import delete_thread
 
         _confirm("delete_ask", settings, screen, yes=yes, id=thread)
-        delete_thread(persistence, thread, owner=given.owner, all_owners=given.all_owners, results=kept_results(settings))
+        beside: Any = {"results": kept_results(settings), "archive": kept_archive(settings)}
+        delete_thread(persistence, thread, owner=given.owner, all_owners=given.all_owners, **beside)
         screen.note("deleted", id=thread)
 
     work(ctx, given.run, run)
@@ -302,7 +303,7 @@ def prune(
         from datetime import UTC, datetime
 
         from longtable.app import render
-        from longtable.app.session import kept_results
+        from longtable.app.session import kept_archive, kept_results
         from longtable.graph.listing import MOST_THREADS, list_threads
         from longtable.graph.operations import prune_threads, stale_threads
 
@@ -323,6 +324,7 @@ def prune(
             owner=given.owner,
             all_owners=given.all_owners,
             results=kept_results(settings),
+            archive=kept_archive(settings),
         )
         if settings.json:
             print_json(asdict(info) for info in done)

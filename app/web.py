@@ -1,4 +1,4 @@
-"""Routes beside Agent Server's own: compact now, usage, topics, whole results as CSV and Arrow. `langgraph.json` names `app`.
+"""Routes beside Agent Server's own: compact now, usage, topics, results as CSV and Arrow, archive files. `langgraph.json` names `app`.
 
 Whose threads are asked for: the identity that the server's authentication found; without one the header
 `X-Longtable-Owner`, which a proxy in front sets. A thread of another owner is not found.
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from longtable.app import web_threads
 from longtable.app.result_files import csv_cells
-from longtable.app.web_results import arrow_bytes, server_results
+from longtable.app.web_results import arrow_bytes, server_archive, server_results
 from longtable.graph.context import is_owner
 from longtable.graph.errors import (
     ConfigError,
@@ -35,13 +36,14 @@ from longtable.graph.errors import (
     ThreadNotFoundError,
     TurnPendingError,
     UndoTooFarError,
+    UnknownArchiveError,
     UnknownMessageError,
     UnknownPinError,
     UnknownTopicError,
     UnknownTurnError,
 )
 from longtable.graph.spending import ALL, spent_in
-from longtable.graph.transcripts import load_steps
+from longtable.graph.transcripts import load_steps, seen_steps
 from longtable.memory.spent import added
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
@@ -58,6 +60,7 @@ STATUS: tuple[tuple[type[LongtableError], int], ...] = (
     (ThreadNotFoundError, 404),
     (UnknownTopicError, 404),
     (UnknownResultError, 404),
+    (UnknownArchiveError, 404),
     (UnknownTurnError, 404),
     (UnknownMessageError, 404),
     (UnknownPinError, 404),
@@ -119,10 +122,7 @@ async def topic(request: Request) -> Response:
 async def results(request: Request) -> Response:
     """Return what is known of the thread's whole results, oldest first."""
     store, thread_id = await _results(request)
-    kept = [
-        {"handle": meta.handle, "columns": meta.columns, "types": meta.types, "rows": meta.row_count} for meta in store.handles(thread_id)
-    ]
-    return _json({"results": kept})
+    return _json({"results": [_described(meta) for meta in store.handles(thread_id)]})
 
 
 async def result_csv(request: Request) -> Response:
@@ -137,10 +137,26 @@ async def result_arrow(request: Request) -> Response:
     """Return a whole result as an Arrow IPC stream."""
     store, thread_id = await _results(request)
     handle = request.path_params["handle"]
-    from starlette.concurrency import run_in_threadpool
-
     body = await run_in_threadpool(arrow_bytes, store, thread_id, handle)
     return Response(body, media_type="application/vnd.apache.arrow.stream", headers=_file(f"{handle}.arrows"))
+
+
+async def archive(request: Request) -> Response:
+    """Return which files were written before the thread's compactions, oldest first."""
+    thread_id = await _seen(request)
+    files = server_archive()
+    found = await run_in_threadpool(files.files, thread_id) if files else []
+    return _json({"archive": [asdict(file) for file in found]})
+
+
+async def archive_file(request: Request) -> Response:
+    """Return one of these files."""
+    thread_id, key = await _seen(request), request.path_params["key"]
+    files = server_archive()
+    if files is None:
+        raise UnknownArchiveError(key)
+    body = await run_in_threadpool(files.read, thread_id, key)
+    return Response(body, media_type="application/json", headers=_file(key))
 
 
 def owner_of(request: Request) -> str | None:
@@ -168,9 +184,14 @@ async def _thread(request: Request) -> Thread:
 
 async def _results(request: Request) -> "tuple[ResultStore, str]":
     """Return the results and the thread they are of, once it is sure that who asks may see it."""
-    thread_id = request.path_params["thread_id"]
-    await web_threads.carried(load_steps(thread_id, owner_of(request)), _client(request))
-    return server_results(), thread_id
+    return server_results(), await _seen(request)
+
+
+async def _seen(request: Request) -> str:
+    """Return the thread's id. Raises `ThreadNotFoundError` where who asks may not see it."""
+    thread_id: str = request.path_params["thread_id"]
+    await web_threads.carried(seen_steps(thread_id, owner_of(request)), _client(request))
+    return thread_id
 
 
 def _client(request: Request) -> LangGraphClient:
@@ -212,6 +233,8 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", f"{THREAD}/usage", usage),
     ("GET", f"{THREAD}/topics", topics),
     ("GET", f"{THREAD}/topics/{{topic_id}}", topic),
+    ("GET", f"{THREAD}/archive", archive),
+    ("GET", f"{THREAD}/archive/{{key:path}}", archive_file),
     ("GET", f"{THREAD}/results", results),
     ("GET", f"{THREAD}/results/{{handle}}.csv", result_csv),
     ("GET", f"{THREAD}/results/{{handle}}.arrow", result_arrow),

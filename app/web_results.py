@@ -1,4 +1,4 @@
-"""Whole results as a server gives them: where they are kept, and as Arrow."""
+"""Whole results and archive files as a server gives them: where they are kept, and results as Arrow."""
 
 import os
 from functools import cache
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtable.app.session import open_results
+from longtable.app.settings import key_for
+from longtable.graph.archive_files import ArchiveFiles
 
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
@@ -19,6 +21,13 @@ def server_results() -> "ResultStore":
     from platformdirs import user_data_path
 
     return open_results(user_data_path("longtable", appauthor=False) / "server.results")
+
+
+@cache
+def server_archive() -> ArchiveFiles | None:
+    """Return the archive of this server: in LONGTABLE_ARCHIVE, encrypted with LONGTABLE_STORE_KEY; None where that is not set."""
+    given = os.environ.get("LONGTABLE_ARCHIVE")
+    return ArchiveFiles(given, key=key_for("LONGTABLE_STORE_KEY")) if given else None
 
 
 def arrow_bytes(store: "ResultStore", thread_id: str, handle: str) -> bytes:

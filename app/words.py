@@ -140,6 +140,10 @@ WORDS: dict[str, dict[str, str]] = {
     "unknown_command": {"en": "There is no command {name}: /help lists them.", "zh": "没有命令 {name}：/help 列出全部命令。"},
     "empty": {"en": "(empty)", "zh": "（空）"},
     "building": {"en": "Building the demo database", "zh": "正在建立演示数据库"},
+    "no_archive": {
+        "en": "No compaction of this thread was archived: chat with --archive-on-compact.",
+        "zh": "此会话没有归档过压缩：请用 --archive-on-compact 聊天。",
+    },
     "no_queries": {"en": "No query was sent yet.", "zh": "还没有发过查询。"},
     "nothing_found": {"en": "Nothing was found.", "zh": "没有找到。"},
     "renamed": {"en": "Thread {id} is now called: {title}", "zh": "会话 {id} 的新标题：{title}"},

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from longtable.graph.archive_files import ArchiveFiles as ArchiveFiles
     from longtable.graph.build import build_graph as build_graph
     from longtable.graph.context import Context as Context
     from longtable.graph.embedding import as_node as as_node
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Answer": "longtable.graph.threads",
+    "ArchiveFiles": "longtable.graph.archive_files",
     "CompactionPolicy": "longtable.memory.policy",
     "ConfigError": "longtable.graph.errors",
     "Context": "longtable.graph.context",

@@ -11,6 +11,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime, get_runtime
 
+from longtable.graph.archive_files import checked_archive
 from longtable.graph.briefing import briefing, model_name
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError
@@ -47,6 +48,9 @@ from longtable.tools.result_tool import fetch_tool
 from longtable.tools.toolset import database_tools
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from longtable.graph.archive_files import ArchiveFiles
     from longtable.tools.results import ResultStore
 
 Update = dict[str, Any]
@@ -68,6 +72,7 @@ def build_graph(
     strategies: Sequence[Strategy] = (),
     recall: bool = True,
     results: "ResultStore | None" = None,
+    archive_on_compact: "ArchiveFiles | Path | str | None" = None,
     fallbacks: Sequence[BaseChatModel] = (),
     context_providers: Sequence[ContextProvider] = (),
     rate_limit: RateLimit | None = None,
@@ -83,6 +88,7 @@ def build_graph(
     writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
     `results` keeps every whole result under a handle that the model is told, for `fetch_result` and `Conversation.result`;
     with the extra `charts` also for `show_chart`. `cost` says which queries are costly, for `Context.approve_sql`.
+    `archive_on_compact`: a folder, or `ArchiveFiles`, to which what is folded is written before each compaction.
     `fallbacks` answer in their order where the model before them fails before its answer begins. `context_providers` give
     material that goes with the calls of one turn and is not kept. `rate_limit` bounds the turns of an owner.
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that cannot bind
@@ -114,7 +120,7 @@ def build_graph(
     if len({provider.name for provider in context_providers}) != len(context_providers):
         raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
     brief = briefing(model, summarizer, database, toolset if tooled else [], policy, marker=marker)
-    folding = Folding(summarizer, known, clock, summary_seconds)
+    folding = Folding(summarizer, known, clock, summary_seconds, checked_archive(archive_on_compact))
     compact, prepare = Compact(folding), Prepare(folding)
     gate = Gate(database, cost or CostThresholds()) if database else None
     run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), results, gate)

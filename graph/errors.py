@@ -385,6 +385,16 @@ class StoreKeyError(PersistenceError):
     short: ClassVar[dict[str, str]] = {"en": "The key does not fit the conversation store.", "zh": "密钥与会话存储不符。"}
 
 
+class UnknownArchiveError(LongtableError):
+    """The thread has no archive file of this key, or it is no key."""
+
+    code = "unknown_archive"
+    short: ClassVar[dict[str, str]] = {"en": "There is no such archive file.", "zh": "没有这个归档文件。"}
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"this thread has no archive file {key[:60]!r}: take a key that its list of files has")
+
+
 class ArchiveGapError(PersistenceError):
     """Archived messages that were asked for are not there. `missing`: their numbers in the transcript, as (first, last)."""
 

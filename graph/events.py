@@ -57,8 +57,10 @@ class ContextCompressed(TypedDict):
     ahead: bool
     """It was made after the answer, for the next turn."""
     reasons: list[Reason]
-    """What happened on the way: drafts the gate refused, a summariser that failed."""
+    """What happened on the way: drafts the gate refused, a summariser that failed, an archive file that was not written."""
     ms: int
+    archive: NotRequired[str]
+    """Key of the file that holds what was folded: `Conversation.archive_file(key)`."""
 
 
 class ContextCompactionSkipped(TypedDict):

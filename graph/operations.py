@@ -26,6 +26,7 @@ from longtable.nodes.inbox import BELLS
 from longtable.nodes.thread_index import THREADS, title_of
 
 if TYPE_CHECKING:
+    from longtable.graph.archive_files import ArchiveFiles
     from longtable.tools.results import ResultStore
 
 KINDS = ("archive", "archived", "compactions", "records", "inbox", audit.KEPT)
@@ -70,12 +71,13 @@ def delete_thread(
     owner: str | None = None,
     all_owners: bool = False,
     results: "ResultStore | None" = None,
+    archive: "ArchiveFiles | None" = None,
 ) -> None:
-    """Delete a thread with all that is stored of it, its results too where their store is given.
+    """Delete a thread with all that is stored of it, its results and archive files too where those are given.
 
     Raises `ThreadNotFoundError`, and `ThreadBusyError` while a turn of it is under way. Killed half way, it can be called again.
     """
-    run(delete_steps(thread_id, owner, all_owners=all_owners, results=results), reader(persistence), alone=thread_id)
+    run(delete_steps(thread_id, owner, all_owners=all_owners, results=results, archive=archive), reader(persistence), alone=thread_id)
 
 
 async def adelete_thread(
@@ -85,9 +87,12 @@ async def adelete_thread(
     owner: str | None = None,
     all_owners: bool = False,
     results: "ResultStore | None" = None,
+    archive: "ArchiveFiles | None" = None,
 ) -> None:
     """Delete a thread with all that is stored of it: see `delete_thread`."""
-    await arun(delete_steps(thread_id, owner, all_owners=all_owners, results=results), reader(persistence), alone=thread_id)
+    await arun(
+        delete_steps(thread_id, owner, all_owners=all_owners, results=results, archive=archive), reader(persistence), alone=thread_id
+    )
 
 
 def import_thread(persistence: Persistence, lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None) -> str:
@@ -119,12 +124,21 @@ def rename_steps(thread_id: str, title: str, owner: str | None, *, all_owners: b
     return made
 
 
-def delete_steps(thread_id: str, owner: str | None, *, all_owners: bool = False, results: "ResultStore | None" = None) -> Steps[None]:
-    """Delete results, checkpoints and writes, then what the store keeps; the index last, so that what is left can be found."""
+def delete_steps(
+    thread_id: str,
+    owner: str | None,
+    *,
+    all_owners: bool = False,
+    results: "ResultStore | None" = None,
+    archive: "ArchiveFiles | None" = None,
+) -> Steps[None]:
+    """Delete results, files, checkpoints and writes, then what the store keeps; the index last, so that what is left can be found."""
     yield from seen_steps(thread_id, owner, all_owners=all_owners)
     if results is not None:
         for name in [thread_id, *(yield from _nodes(thread_id))]:
             yield Drop(results, name)
+    if archive is not None:
+        yield Drop(archive, thread_id)
     yield Forget(thread_id)
     for kind in KINDS:
         yield from _clear(("longtable", kind, label(thread_id)))
@@ -183,6 +197,7 @@ def prune_threads(
     owner: str | None = None,
     all_owners: bool = False,
     results: "ResultStore | None" = None,
+    archive: "ArchiveFiles | None" = None,
 ) -> list[ThreadInfo]:
     """Delete the threads not used for so long and return them, the newest first; their results too where their store is given.
 
@@ -194,7 +209,7 @@ def prune_threads(
     pruned = []
     for info in old:
         with suppress(ThreadBusyError):  # it is used again
-            if run(_prune(info, keep_archive=keep_archive, results=results), graph, alone=info.thread_id):
+            if run(_prune(info, keep_archive=keep_archive, results=results, archive=archive), graph, alone=info.thread_id):
                 pruned.append(info)
     return pruned
 
@@ -208,6 +223,7 @@ async def aprune_threads(
     owner: str | None = None,
     all_owners: bool = False,
     results: "ResultStore | None" = None,
+    archive: "ArchiveFiles | None" = None,
 ) -> list[ThreadInfo]:
     """Delete the threads not used for so long: see `prune_threads`."""
     infos = await alist_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
@@ -216,7 +232,7 @@ async def aprune_threads(
     pruned = []
     for info in old:
         with suppress(ThreadBusyError):  # as above
-            if await arun(_prune(info, keep_archive=keep_archive, results=results), graph, alone=info.thread_id):
+            if await arun(_prune(info, keep_archive=keep_archive, results=results, archive=archive), graph, alone=info.thread_id):
                 pruned.append(info)
     return pruned
 
@@ -228,7 +244,7 @@ def stale_threads(infos: Sequence[ThreadInfo], *, older_than: timedelta, now: da
     return [info for info in infos if (used := _time(info.updated)) is not None and now - used > older_than]
 
 
-def _prune(info: ThreadInfo, *, keep_archive: bool, results: "ResultStore | None") -> Steps[bool]:
+def _prune(info: ThreadInfo, *, keep_archive: bool, results: "ResultStore | None", archive: "ArchiveFiles | None") -> Steps[bool]:
     # Looked at again: it may have been used, or deleted, since it was listed.
     try:
         _, entry = yield from seen_steps(info.thread_id, None, all_owners=True)
@@ -238,7 +254,7 @@ def _prune(info: ThreadInfo, *, keep_archive: bool, results: "ResultStore | None
         return False
     if keep_archive:
         return (yield from reduce_steps(info.thread_id))
-    yield from delete_steps(info.thread_id, None, all_owners=True, results=results)
+    yield from delete_steps(info.thread_id, None, all_owners=True, results=results, archive=archive)
     return True
 
 

@@ -11,6 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Interrupt, StateSnapshot
 
+from longtable.graph.archive_files import checked_archive
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError, ThreadNotFoundError, TurnPendingError
 from longtable.graph.events import AnswerEvent, Event, Token
@@ -21,6 +22,9 @@ from longtable.graph.waiting import passed_over, waiting_of
 from longtable.nodes.thread_index import may_see, owner_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from longtable.graph.archive_files import ArchiveFiles
     from longtable.tools.results import ResultStore
 
 Graph = CompiledStateGraph[State, Context, Input, State]
@@ -47,6 +51,7 @@ class Runner:
         context: Context | None = None,
         when_busy: WhenBusy = "queue",
         results: "ResultStore | None" = None,
+        archive: "ArchiveFiles | Path | str | None" = None,
     ) -> None:
         if graph.checkpointer is None:
             raise ConfigError("a Conversation needs a graph compiled with a checkpointer: graph.compile(checkpointer=...)")
@@ -57,6 +62,7 @@ class Runner:
         self.thread_id = thread_id or uuid.uuid4().hex[:12]
         self.context = context or Context()
         self.results = results
+        self.archive = checked_archive(archive)
         self._last: Mapping[str, Any] | None = None
         """The record of the newest turn run here, None where it did not come to its end."""
         self.config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}

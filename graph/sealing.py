@@ -36,7 +36,7 @@ def new_seal(key: str) -> tuple[EncryptedSerializer, str]:
     """Return a new store's serializer, and the proof of its key, to be kept beside what it encrypts."""
     salt = os.urandom(16)
     serializer = _serializer(key, salt)
-    return serializer, json.dumps({"salt": salt.hex(), "word": _sealed(serializer, _WORD)})
+    return serializer, json.dumps({"salt": salt.hex(), "word": sealed(serializer, _WORD)})
 
 
 def seal_of(key: str, proof: str) -> EncryptedSerializer:
@@ -44,7 +44,7 @@ def seal_of(key: str, proof: str) -> EncryptedSerializer:
     told = json.loads(proof)
     serializer = _serializer(key, bytes.fromhex(told["salt"]))
     try:
-        word = _opened(serializer, told["word"])
+        word = opened(serializer, told["word"])
     except ValueError:
         word = None
     if word != _WORD:
@@ -54,6 +54,8 @@ def seal_of(key: str, proof: str) -> EncryptedSerializer:
 
 class SealedStore(BaseStore):
     """A store whose values are encrypted; a search by meaning is not possible in it."""
+
+    encrypts = True
 
     def __init__(self, inner: BaseStore, serializer: SerializerProtocol) -> None:
         self.inner, self.serializer = inner, serializer
@@ -69,14 +71,14 @@ class SealedStore(BaseStore):
     def _seal(self, op: Op) -> Op:
         if not isinstance(op, PutOp) or op.value is None:
             return op
-        return op._replace(value={SEALED: _sealed(self.serializer, op.value)}, index=False)
+        return op._replace(value={SEALED: sealed(self.serializer, op.value)}, index=False)
 
     def _open(self, found: Any) -> Any:
         if isinstance(found, list):
             return [self._open(item) for item in found]
         if not isinstance(found, Item) or SEALED not in found.value:
             return found
-        value = _opened(self.serializer, found.value[SEALED])
+        value = opened(self.serializer, found.value[SEALED])
         place = (found.namespace, found.key, value, found.created_at, found.updated_at)
         return SearchItem(*place, found.score) if isinstance(found, SearchItem) else _item(*place)
 
@@ -93,11 +95,13 @@ def _serializer(key: str, salt: bytes) -> EncryptedSerializer:
         raise ConfigError("an encrypted store needs one more package: pip install 'longtable[encryption]'") from error
 
 
-def _sealed(serializer: SerializerProtocol, value: Any) -> str:
+def sealed(serializer: SerializerProtocol, value: Any) -> str:
+    """Return a value encrypted, as text."""
     kind, data = serializer.dumps_typed(value)
     return f"{kind}:{base64.b64encode(data).decode()}"
 
 
-def _opened(serializer: SerializerProtocol, text: str) -> Any:
+def opened(serializer: SerializerProtocol, text: str) -> Any:
+    """Return the value of what `sealed` wrote. Raises `ValueError` for another key."""
     kind, _, data = text.partition(":")
     return serializer.loads_typed((kind, base64.b64decode(data)))

@@ -23,6 +23,7 @@ from longtable.memory.search import Original
 from longtable.nodes.shelf import StoreShelf, akeep_originals, keep_originals
 
 if TYPE_CHECKING:
+    from longtable.graph.archive_files import ArchiveFiles
     from longtable.tools.results import ResultStore
 
 
@@ -74,9 +75,9 @@ class Shelve:
 
 @dataclass(frozen=True)
 class Drop:
-    """Delete the whole results of a thread."""
+    """Delete what is kept of a thread outside the store: its whole results, its archive files."""
 
-    results: "ResultStore"
+    kept: "ResultStore | ArchiveFiles"
     thread_id: str
 
 
@@ -126,8 +127,8 @@ def _do(step: Step, graph: Graph) -> Any:
             return graph.update_state(config_of(thread_id), dict(values), as_node="prepare")
         case Forget(thread_id):
             return _saver(graph).delete_thread(thread_id)
-        case Drop(results, thread_id):
-            return results.delete(thread_id)
+        case Drop(kept, thread_id):
+            return kept.delete(thread_id)
         case Page(thread_id, first, last):
             return page(StoreShelf(_store(graph)), thread_id, first, last) if first <= last else []
         case Shelve(thread_id, originals):
@@ -144,8 +145,8 @@ async def _ado(step: Step, graph: Graph) -> Any:
             return await graph.aupdate_state(config_of(thread_id), dict(values), as_node="prepare")
         case Forget(thread_id):
             return await _saver(graph).adelete_thread(thread_id)
-        case Drop(results, thread_id):
-            return await asyncio.to_thread(results.delete, thread_id)
+        case Drop(kept, thread_id):
+            return await asyncio.to_thread(kept.delete, thread_id)
         case Page(thread_id, first, last):
             return await apage(StoreShelf(_store(graph)), thread_id, first, last) if first <= last else []
         case Shelve(thread_id, originals):

@@ -7,13 +7,15 @@ from copy import copy
 from datetime import UTC, datetime
 from typing import Self
 
+from longtable.graph.archive_files import ArchiveFile, ArchiveFiles
 from longtable.graph.auditing import audit_steps
+from longtable.graph.errors import ConfigError
 from longtable.graph.export import Form, written
 from longtable.graph.operations import delete_steps, rename_steps
 from longtable.graph.spending import spent_in
 from longtable.graph.steps import arun, run
 from longtable.graph.thread_memory import ThreadMemory
-from longtable.graph.transcripts import fork_steps, load_steps
+from longtable.graph.transcripts import fork_steps, load_steps, seen_steps
 from longtable.memory.prices import Price
 from longtable.memory.spent import Spent
 from longtable.nodes.audit import AuditEntry
@@ -86,16 +88,43 @@ class ThreadOperations(ThreadMemory):
         """Return every query the model sent: see `audit`."""
         return await arun(audit_steps(self.thread_id, self.context.owner), self.graph)
 
+    def archive_files(self) -> list[ArchiveFile]:
+        """Return the files that were written before the thread's compactions, the oldest first.
+
+        Raises `ThreadNotFoundError`, `ConfigError` where the conversation was not given their folder.
+        """
+        run(seen_steps(self.thread_id, self.context.owner), self.graph)
+        return self._archive().files(self.thread_id)
+
+    async def aarchive_files(self) -> list[ArchiveFile]:
+        """Return the files that were written before the thread's compactions: see `archive_files`."""
+        await arun(seen_steps(self.thread_id, self.context.owner), self.graph)
+        return await asyncio.to_thread(self._archive().files, self.thread_id)
+
+    def archive_file(self, key: str) -> str:
+        """Return one of these files as JSON text. Raises `UnknownArchiveError`."""
+        run(seen_steps(self.thread_id, self.context.owner), self.graph)
+        return self._archive().read(self.thread_id, key)
+
+    async def aarchive_file(self, key: str) -> str:
+        """Return one of these files: see `archive_file`."""
+        await arun(seen_steps(self.thread_id, self.context.owner), self.graph)
+        return await asyncio.to_thread(self._archive().read, self.thread_id, key)
+
     def delete(self) -> None:
         """Delete the thread with all that is stored of it. Raises `ThreadNotFoundError`."""
-        steps = delete_steps(self.thread_id, self.context.owner, results=self.results)
+        steps = delete_steps(self.thread_id, self.context.owner, results=self.results, archive=self.archive)
         run(steps, self.graph, alone=self.thread_id, wait=self._waits)
 
     async def adelete(self) -> None:
         """Delete the thread with all that is stored of it: see `delete`."""
-        await arun(
-            delete_steps(self.thread_id, self.context.owner, results=self.results), self.graph, alone=self.thread_id, wait=self._waits
-        )
+        steps = delete_steps(self.thread_id, self.context.owner, results=self.results, archive=self.archive)
+        await arun(steps, self.graph, alone=self.thread_id, wait=self._waits)
+
+    def _archive(self) -> ArchiveFiles:
+        if self.archive is None:
+            raise ConfigError("the archive's files lie in a folder: give it to the conversation as well, Conversation(..., archive=...)")
+        return self.archive
 
     def _on(self, thread_id: str) -> Self:
         """Return the same settings on another thread."""

@@ -58,6 +58,8 @@ class Outcome:
     record: dict[str, Any] | None
     reasons: list[Reason]
     tokens: int = 0
+    archive: str | None = None
+    """Key of the file that what was folded was written to."""
 
 
 Attempts = Generator["Request | Draft", "str | Exception | list[Reason] | None", None]

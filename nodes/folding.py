@@ -25,6 +25,7 @@ from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, n
 from longtable.memory.plan import Fold, When, plan_fold
 from longtable.memory.summary import Numbered
 from longtable.memory.view import Layout
+from longtable.nodes.archiving import Files, archived
 from longtable.nodes.estimate import waits
 from longtable.nodes.flights import Flights
 from longtable.nodes.newest import Newest
@@ -64,6 +65,8 @@ class Folding:
     clock: Callable[[], datetime]
     seconds: float
     """How long one call of the summariser may take."""
+    files: Files | None = None
+    """Where what is folded is written before."""
     made: Newest[tuple[str, str], dict[str, Any]] = field(default_factory=lambda: Newest(REMEMBERED), repr=False)
     flights: Flights[tuple[str, str, str], Outcome] = field(default_factory=Flights, repr=False)
     """Two identical runs at once ask the summariser once; a sync run waits for no async one, whose loop it might block."""
@@ -82,7 +85,7 @@ class Folding:
             return made
         outcome: Outcome | None = None
         try:
-            outcome = self._made(plan, job, runtime.store)
+            outcome = archived(self.files, self._made(plan, job, runtime.store), job, thread_id_of(runtime), runtime.store)
         finally:
             self.flights.land(key, outcome)
         return outcome
@@ -103,6 +106,8 @@ class Folding:
         outcome: Outcome | None = None
         try:
             outcome = await self._amade(plan, job, runtime.store)
+            if self.files is not None:
+                outcome = await asyncio.to_thread(archived, self.files, outcome, job, thread_id_of(runtime), runtime.store)
         finally:
             self.flights.land(key, outcome)
         return outcome
@@ -213,22 +218,21 @@ def concluded(state: State, outcome: Outcome | None, runtime: Runtime[Context], 
     if record is None:
         runtime.stream_writer(ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons))
         return {"turn": {**turn, "breaker": outcome.tokens or turn.get("breaker")}}
-    runtime.stream_writer(
-        ContextCompressed(
-            type="context_compressed",
-            id=record["id"],
-            original_tokens=record["tokens_before"],
-            compressed_tokens=record["tokens_after"],
-            messages=record["folded"],
-            strategy=record["strategy"],
-            method=record["method"],
-            coverage=record["coverage"],
-            rebuilt=record["rebuilt"],
-            ahead=ahead,
-            reasons=outcome.reasons,
-            ms=round((time.perf_counter() - started) * 1000),
-        )
+    event = ContextCompressed(
+        type="context_compressed",
+        id=record["id"],
+        original_tokens=record["tokens_before"],
+        compressed_tokens=record["tokens_after"],
+        messages=record["folded"],
+        strategy=record["strategy"],
+        method=record["method"],
+        coverage=record["coverage"],
+        rebuilt=record["rebuilt"],
+        ahead=ahead,
+        reasons=outcome.reasons,
+        ms=round((time.perf_counter() - started) * 1000),
     )
+    runtime.stream_writer({**event, "archive": outcome.archive} if outcome.archive else event)
     return {"compactions": [record], "turn": {**turn, "breaker": None}}
 
 

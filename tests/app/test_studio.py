@@ -31,7 +31,11 @@ SECONDS = 90
 
 def environment(folder: Path) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("LONGTABLE_", "LANGSMITH_", "LANGCHAIN_"))}
-    ours = {"LONGTABLE_DATABASE": f"sqlite:///{folder}/shop.db", "LONGTABLE_RESULTS": f"{folder}/results"}
+    ours = {
+        "LONGTABLE_DATABASE": f"sqlite:///{folder}/shop.db",
+        "LONGTABLE_RESULTS": f"{folder}/results",
+        "LONGTABLE_ARCHIVE": f"{folder}/archive",
+    }
     return {**kept, **QUIET, **ours, "HOME": str(folder), "PYTHONPATH": str(ROOT)}
 
 
@@ -272,7 +276,13 @@ def test_our_routes_fold_a_thread_and_tell_its_usage(server: str) -> None:
     used = httpx.get(f"{place}/usage?by=day", timeout=60)
     assert [spent["calls"] for spent in used.json()["usage"]] == [3]
     assert httpx.get(f"{place}/topics", timeout=60).json() == {"topics": []}
-    for answer in (folded, used):
+    [file] = httpx.get(f"{place}/archive", timeout=60).json()["archive"]
+    assert file["key"] == folded.json()["compacted"]["archive"]
+    kept = httpx.get(f"{place}/archive/{file['key']}", timeout=60)
+    assert [each["message"]["fields"]["content"][:10] for each in kept.json()["messages"]][:1] == ["question 0"]
+    for key in ("../../shop.db", "..%2f..%2fshop.db", "%2Fetc%2Fpasswd", f"{file['key']}%00", "x.json"):
+        assert (answer := httpx.get(f"{place}/archive/{key}", timeout=60)).status_code == 404, answer.text
+    for answer in (folded, used, kept):
         assert (answer.headers["cache-control"], answer.headers["x-content-type-options"]) == ("no-store", "nosniff")
 
 
@@ -310,6 +320,9 @@ def test_our_routes_tell_typed_errors_and_keep_to_the_owner(server: str) -> None
     assert told(f"{thread_id}/usage", owner="bob") == (404, "thread_not_found")
     assert told(f"{thread_id}/compact", owner="bob", method="POST") == (404, "thread_not_found")
     assert told(f"{thread_id}/results/r1.csv", owner="bob") == (404, "thread_not_found")
+    assert told(f"{thread_id}/archive", owner="bob") == (404, "thread_not_found")
+    assert told(f"{thread_id}/archive/20261121T120000Z-1-4.json", owner="bob") == (404, "thread_not_found")
+    assert told(f"{thread_id}/archive/20261121T120000Z-1-4.json") == (404, "unknown_archive")
     assert told(f"{thread_id}/results/r9.csv") == (404, "unknown_result")
     assert told(f"{thread_id}/topics/t1") == (404, "unknown_topic")
     assert told(f"{thread_id}/usage?by=colour") == (400, "config")

@@ -144,3 +144,17 @@ def test_usage_shows_what_the_tokens_cost_by_the_users_table(home: Home) -> None
     assert row["unpriced"] == 0
     failed = home.run("usage", "--prices", "none.toml")
     assert (failed.returncode, "none.toml" in failed.stderr) == (1, True)
+
+
+def test_what_is_folded_is_written_to_files_that_are_listed_and_go_with_the_thread(home: Home) -> None:
+    asked = b"How many orders are there?\n" * 9 + b"/compact\n"
+    told = home.events("chat", "--thread", "c", "--archive-on-compact", stdin=asked)
+    [key] = [event["archive"] for event in told if event["type"] == "context_compressed"]
+    assert [file["key"] for file in home.events("threads", "archive", "c")] == [key]
+    assert key in home.run("threads", "archive", "c").stdout
+    assert json.loads(home.run("threads", "archive", "c", key).stdout)["first"] == 1
+    assert home.run("threads", "archive", "c", "../" + key).returncode == 1
+    assert "--archive-on-compact" in home.run("threads", "archive", "a").stdout
+    assert "memory" in home.run("ask", "x", "--archive-on-compact", "--store", "memory://").stderr
+    assert home.run("threads", "delete", "c", "--yes").returncode == 0
+    assert not list(home.folder.rglob("2*.json"))

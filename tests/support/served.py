@@ -51,5 +51,6 @@ graph = build_graph(
     tools=[confirm, dawdle],
     policy=CompactionPolicy(keep_rounds=1, min_messages=4, min_new_messages=1),
     results=ResultStore(Path(os.environ.get("LONGTABLE_RESULTS", "results")), clock=lambda: datetime.now(UTC)),
+    archive_on_compact=os.environ.get("LONGTABLE_ARCHIVE"),
     output_schema=Output,
 ).compile(name="scripted")

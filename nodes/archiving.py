@@ -1,0 +1,45 @@
+"""Write what a fold covers to a file before the fold takes effect. One that cannot be written fails no turn, and is told."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+from langgraph.store.base import BaseStore
+
+from longtable.graph.errors import LongtableError, Reason
+from longtable.memory.fold import Job, Outcome
+from longtable.memory.search import Original
+
+
+class Files(Protocol):
+    """Where the files go: `longtable.graph.archive_files.ArchiveFiles`."""
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether files are encrypted."""
+        ...
+
+    def keep(self, thread_id: str, originals: Sequence[Original], *, compaction: str, time: datetime) -> str:
+        """Write what a compaction folds, once, and return the file's key."""
+        ...
+
+
+def archived(files: Files | None, outcome: Outcome, job: Job, thread_id: str | None, store: BaseStore | None) -> Outcome:
+    """Return the outcome with the key of the file that holds what was folded, or with the reason why there is none."""
+    start, end = job.fold.start, job.fold.end
+    if files is None or outcome.record is None or not thread_id or start == end:
+        return outcome
+    if getattr(store, "encrypts", False) and not files.encrypts:
+        return _told(outcome, "the store is encrypted and the archive is not: give it the key, ArchiveFiles(folder, key=...)")
+    thread = job.thread
+    originals = [Original(thread.archived + i + 1, thread.messages[i]) for i in range(start, end)]
+    try:
+        key = files.keep(thread_id, originals, compaction=outcome.record["id"], time=datetime.fromisoformat(job.time))
+    except Exception as error:  # the transcript keeps all, with and without the file
+        return _told(outcome, str(error) if isinstance(error, LongtableError) else type(error).__name__)
+    return replace(outcome, archive=key)
+
+
+def _told(outcome: Outcome, why: str) -> Outcome:
+    return replace(outcome, reasons=[*outcome.reasons, Reason(code="archive_failed", message=f"no archive file was written: {why}")])
