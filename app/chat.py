@@ -42,6 +42,8 @@ class Course:
     called: bool = False
     queried: bool = False
     answered: bool = False
+    cut_off: bool = False
+    """The provider ended the answer at the most tokens it gives."""
     waits: bool = False
     """It ended in a question to the person."""
 
@@ -53,6 +55,7 @@ class Course:
             self.queried |= event["status"] == "success"
         if event["type"] == "answer":
             self.answered = event["status"] == "answered"
+            self.cut_off = event["status"] == "cut_off"
             self.waits = event["status"] == "approval_requested"
 
 
@@ -119,6 +122,9 @@ class Chat:
     def _ended(self, course: Course) -> bool:
         if course.waits:
             return False
+        if course.cut_off:
+            self.screen.complain(say("cut_off", self.screen.language), code="cut_off")
+            return False
         if course.answered and (course.queried or not course.called):
             return True
         # What tools returned was cut for the call to fit, and no query came of it: nobody can answer from that.
@@ -135,9 +141,11 @@ class Chat:
 
         async def play() -> None:
             async with aclosing(events):  # lets go of the thread at once, also where the screen fails
-                async for event in events:
-                    self.screen.event(event)
-                course.note(event)
+                last: Event | None = None
+                async for last in events:
+                    self.screen.event(last)
+                if last is not None:  # else another process had finished the turn by the time the thread was free
+                    course.note(last)
 
         try:
             self.runner.run(play())  # Ctrl-C cancels the task, hence model call and query, and raises KeyboardInterrupt

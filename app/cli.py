@@ -26,7 +26,10 @@ app = typer.Typer(
 
 Database = Annotated[
     str | None,
-    typer.Option(envvar="LONGTABLE_DATABASE", help="sqlite:///file.db or duckdb:///file.duckdb. Default: the demo database."),
+    typer.Option(
+        envvar="LONGTABLE_DATABASE",
+        help="sqlite:///file.db, duckdb:///file.duckdb, postgresql://..., or a file or folder of data. Default: the demo database.",
+    ),
 ]
 Model = Annotated[
     str | None,
@@ -40,7 +43,8 @@ Thread = Annotated[str | None, typer.Option(help="Continue this thread, or start
 Store = Annotated[
     str | None,
     typer.Option(
-        envvar="LONGTABLE_STORE", help="Where threads are kept: sqlite:///file.db or memory://. Default: a file in your data folder."
+        envvar="LONGTABLE_STORE",
+        help="Where threads are kept: sqlite:///file.db, postgresql://... or memory://. Default: a file in your data folder.",
     ),
 ]
 ModelLimit = Annotated[

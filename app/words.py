@@ -11,7 +11,7 @@ WORDS: dict[str, dict[str, str]] = {
         "zh": "请提问。/help 列出命令，Ctrl-C 停止回答，Ctrl-D 离开。",
     },
     "goodbye": {"en": "Continue with: longtable chat --thread {id}", "zh": "下次继续：longtable chat --thread {id}"},
-    "resuming": {"en": "The last turn was interrupted; finishing it first.", "zh": "上一轮被中断，先把它完成。"},
+    "resuming": {"en": "The last turn has not ended yet; it is finished first.", "zh": "上一轮还没有结束，先把它完成。"},
     "approval_waits": {"en": "The last turn waits for your approval.", "zh": "上一轮在等待您的批准。"},
     "approval_ask": {
         "en": "Run it? y: yes; n REASON: no; e SQL: run this instead (or e, and the SQL on the next line)",
@@ -124,6 +124,10 @@ WORDS: dict[str, dict[str, str]] = {
     "result_what": {"en": "/result needs a handle: {handles}", "zh": "/result 后面要写句柄：{handles}"},
     "result_saved": {"en": "{handle} ({count} rows) is written to {file}.", "zh": "{handle}（{count} 行）已写入 {file}。"},
     "result_saved_1": {"en": "{handle} ({count} row) is written to {file}.", "zh": "{handle}（{count} 行）已写入 {file}。"},
+    "cut_off": {
+        "en": "The model's answer was cut off: it has reached the most tokens that its provider gives. Ask it to go on, or for less.",
+        "zh": "模型的回答被截断：已达到其服务商允许的最大词元数。请让它继续，或缩小问题。",
+    },
     "limit_too_small": {
         "en": "The model's limit is too small for this: what the tools returned needs one of {need} tokens at least "
         "(--model-limit {number}, or a model that takes more).",

@@ -4,8 +4,8 @@ import re
 
 HIDDEN = "[hidden]"
 _SECRETS = (
-    # scheme://user:password@host, and a password alone before the @
-    (re.compile(r"(?<=://)[^\s/@'\"]*:[^\s@'\"]*@"), f"{HIDDEN}@"),
+    # scheme://user:password@host, and a password alone before the @; not those very words, by which a message shows the form
+    (re.compile(r"(?<=://)(?!user:password@)[^\s/@'\"]*:[^\s@'\"]*@"), f"{HIDDEN}@"),
     # keys by the prefix their issuers give them: OpenAI and most, GitHub, Slack, AWS, Google, Hugging Face, JSON Web Tokens
     (re.compile(r"\b(?:sk|pk|rk)-[\w\-]{6,}|\b(?:gh[opsu]|hf|xox[abprs])[_-][\w\-]{8,}|\bAKIA[A-Z0-9]{12,}|\bAIza[\w\-]{20,}"), HIDDEN),
     (re.compile(r"\beyJ[\w\-]{8,}\.[\w\-]{8,}(?:\.[\w\-]*)?"), HIDDEN),

@@ -240,7 +240,7 @@ class _Report:
             raise self.job.stopped
         if self.name not in self.tools:
             near = difflib.get_close_matches(self.name, self.tools, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = f"; did you mean {near[0]}?" if near else "."
             raise UnknownToolError(f"there is no tool {self.name!r}{hint} The tools are: {', '.join(sorted(self.tools)) or 'none'}")
         if set(self.call["args"]) == {MALFORMED}:
             raise BadArgumentsError(f"the arguments of {self.name} are not valid JSON: send one JSON object")

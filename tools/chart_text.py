@@ -76,24 +76,32 @@ def _plain(path: str) -> str:
 
 def _bars(rows: Sequence[Mapping[str, Json]], keys: Sequence[Spec], measure: Spec, width: int) -> str:
     groups: dict[str, list[float]] = {}
+    seen: set[tuple[str, Json]] = set()
+    kind = str(measure.get("aggregate", "sum"))
     field = _plain(str(measure.get("field", "")))
     for row in rows:
         label = " · ".join(_label(row, key, rows) for key in keys)
-        value = row.get(field)
-        groups.setdefault(label, []).append(float(value) if isinstance(value, int | float) else 0.0 if field else 1.0)
-    totals = [(label, _total(str(measure.get("aggregate", "sum")), numbers)) for label, numbers in groups.items()]
+        numbers, value = groups.setdefault(label, []), row.get(field)
+        if kind == "count" or (kind == "distinct" and value is not None and (label, value) not in seen):
+            seen.add((label, value))
+            numbers.append(1.0)
+        elif kind == "distinct":
+            continue
+        elif isinstance(value, int | float):  # NULL is no number: it neither adds to a sum nor lowers a mean
+            numbers.append(float(value))
+    totals = [(label, _total(kind, numbers) if numbers or kind == "distinct" else None) for label, numbers in groups.items()]
     if any(key.get("sort") in ("-x", "-y") for key in keys):
-        totals.sort(key=lambda item: -item[1])
+        totals.sort(key=lambda item: (item[1] is None, -(item[1] or 0.0)))
     elif any(key.get("type") in ("temporal", "quantitative") for key in keys):
         totals.sort(key=lambda item: _sortable(item[0]))
     shown = totals[:MAX_LINES]
     names = max((_cells(label) for label, _ in shown), default=0)
     names = min(names, width // 3)
-    written = [f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}" for _, value in shown]
+    written = ["–" if value is None else f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}" for _, value in shown]
     room = max(5, width - names - max(map(len, written), default=0) - 3)
-    most = max((abs(value) for _, value in shown), default=0.0) or 1.0
+    most = max((abs(value or 0.0) for _, value in shown), default=0.0) or 1.0
     lines = [
-        f"{_fit(label, names)} {_bar(abs(value) / most, room, negative=value < 0)} {text}"
+        f"{_fit(label, names)} {_bar(abs(value or 0.0) / most, room, negative=(value or 0.0) < 0)} {text}"
         for (label, value), text in zip(shown, written, strict=True)
     ]
     if len(totals) > len(shown):

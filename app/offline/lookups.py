@@ -23,6 +23,8 @@ _STRONG = 0.9
 
 def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
     """Return the texts to look up, most telling first, at most `MOST`: quoted ones, names, words that no table or column explains."""
+    if not tokens:  # marks and pictures only
+        return []
     chunks = chunk(tokens, catalog, {})
     loose: list[bool] = [False] * len(tokens)
     ends = [each.place for each in chunks[1:]] + [len(tokens)]

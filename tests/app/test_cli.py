@@ -309,6 +309,8 @@ def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> No
         (["--model-limit", "99999999999999999999"], "model_limit must be a whole number from 1 to 100,000,000"),
         (["--model-limit", "50"], "limit is too small"),
         (["--store", "redis://x"], "store URL"),
+        (["--store", "x.db"], "write sqlite:///x.db"),
+        (["--database", "notes.txt"], "postgresql://user:password@host/database"),
         (["--store", "sqlite:///{folder}/notes.txt"], "not a SQLite database"),
         (["--thread", "a\nb"], "printable"),
         (["--thread", ""], "printable"),
@@ -420,6 +422,14 @@ def test_an_empty_answer_is_told(home: Home, server: ModelServer) -> None:
     assert events[-1]["type"] == "answer"
     assert events[-1]["status"] != "answered"
     assert events[-1]["text"]
+
+
+def test_an_answer_that_was_cut_off_is_told(home: Home, server: ModelServer) -> None:
+    server.always(say("The first half", finish_reason="length"))
+    done = home.run("ask", "hello", *using(server))
+    assert done.returncode == 1
+    assert "The first half" in done.stdout
+    assert "cut off" in done.stderr
 
 
 def test_an_endless_tool_loop_ends_with_a_notice(home: Home, server: ModelServer) -> None:

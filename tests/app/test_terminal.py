@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -128,6 +128,36 @@ def test_ctrl_c_stops_a_running_query(home: Home, server: ModelServer) -> None:
         chat.type("/quit\n")
         assert chat.close() == 0
     assert server.requests[1].roles == ["system", "user", "assistant", "tool", "user"]
+
+
+def test_ask_waits_for_the_turn_of_another_process_and_then_asks(home: Home, server: ModelServer) -> None:
+    hold = threading.Event()
+    server.script(say("the first answer", hold=hold), say("the second answer"))
+
+    def ask(text: str) -> subprocess.Popen[str]:
+        given = [PROGRAM, "ask", text, "--thread", "t", *using(server)]
+        return subprocess.Popen(given, env=home.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    with ask("one") as first, ask_later(server, lambda: ask("two")) as second:
+        assert first.stdout is not None
+        assert second.stdout is not None
+        said = ""
+        while "has not ended yet" not in said:
+            line = second.stdout.readline()
+            assert line, said
+            said += line
+        hold.set()
+        assert "the second answer" in second.stdout.read()
+        assert "the first answer" in first.stdout.read()
+    assert (first.returncode, second.returncode) == (0, 0)
+
+
+def ask_later(server: ModelServer, begin: Callable[[], subprocess.Popen[str]]) -> subprocess.Popen[str]:
+    deadline = time.monotonic() + SECONDS
+    while not server.requests:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return begin()
 
 
 def test_ctrl_c_reaches_the_chat_of_a_suite_that_ignores_it(home: Home) -> None:

@@ -121,6 +121,7 @@ def test_no_failure_of_a_tool_tells_a_secret(server: ModelServer) -> None:
         "http://127.0.0.1:8000/v1",
         "ann@example.org",
         "sk-7",
+        "write postgresql://user:password@host:5432/database",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:

@@ -106,6 +106,12 @@ def test_two_conditions_bear_on_two_columns(homes: Chat, question: str, expected
     assert [row[0] for row in homes.rows or []] == expected, answer
 
 
+@pytest.mark.parametrize("question", ["😀😀", "¿", "***", "\u200b", "(((("])
+def test_marks_alone_are_declined(homes: Chat, question: str) -> None:
+    assert homes.ask(question)
+    assert homes.rows is None
+
+
 def test_a_count_of_rooms_is_what_is_grouped_by(homes: Chat) -> None:
     homes.ask("average floor area by number of bedrooms")
     assert homes.rows == [(2, 70.0), (3, 95.0), (4, 160.0)]

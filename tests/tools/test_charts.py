@@ -331,6 +331,15 @@ def test_text_of_months_adds_up_and_is_in_order() -> None:
     assert [line.split()[-1] for line in lines] == [str(month * 32) for month in range(1, 7)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "ends"), [("sum", ["14", "–", "0"]), ("mean", ["7", "–", "0"]), ("count", ["3", "1", "1"]), ("distinct", ["2", "0", "1"])]
+)
+def test_text_draws_null_as_no_number(kind: str, ends: list[str]) -> None:
+    spec = {"mark": "bar", "encoding": {"x": {"field": "c"}, "y": {"field": "n", "aggregate": kind}}}
+    checked = check_spec(spec, ["c", "n"], ["VARCHAR", "BIGINT"], [("a", 10), ("a", None), ("a", 4), ("b", None), ("z", 0)])
+    assert [line.split()[-1] for line in render_text(checked.spec, checked.rows, 60).split("\n")] == ends
+
+
 def test_text_is_clean_of_control_characters() -> None:
     checked = check_spec(
         {"mark": "bar", "encoding": {"x": {"field": "c"}, "y": {"field": "n"}}}, ["c", "n"], [], [("\x1b[2Jred\nline", 1), ("b", -2)]

@@ -157,6 +157,19 @@ def test_a_file_that_cannot_be_loaded_is_named(prepare: Callable[[Path], str], t
     assert str(tmp_path) not in caught.value.user_text()
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("gbk.csv", "名字,城市\n李雷,北京\n".encode("gb18030"), "'gbk.csv' cannot be loaded: it is not UTF-8 text: save it as UTF-8"),
+        ("noise.csv", bytes(range(256)) * 64, "not possible to automatically detect the CSV parsing dialect"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told(name: str, data: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(DatabaseUnavailableError, match=said):
+        Database.open(str(tmp_path / name))
+
+
 def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
     for given in (str(tmp_path / "no.csv"), f"files:///{tmp_path / 'nowhere'}"):
         with pytest.raises(DatabaseUnavailableError, match="there is no file or folder"):

@@ -1,5 +1,6 @@
 """CSV, Parquet, JSON and Excel files as one database: loaded into memory by DuckDB, then the wall closes behind them."""
 
+import itertools
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ import duckdb
 
 from longtable.graph.errors import ConfigError, DatabaseUnavailableError
 from longtable.tools.catalog import fold, quoted
+from longtable.tools.cells import clip
 from longtable.tools.engines.duckdb import DuckdbEngine, close_wall, empty_instance, first_line
 from longtable.tools.parquet import column_names, write_parquet
 from longtable.tools.settings import FileLimits, QueryLimits
@@ -79,7 +81,16 @@ def _load(root: duckdb.DuckDBPyConnection, file: Path, taken: set[str], limits: 
             " load fewer or smaller files"
         ) from error
     except (duckdb.Error, UnicodeError) as error:
-        raise DatabaseUnavailableError(f"the file {file.name!r} cannot be loaded: {first_line(error)}") from error
+        raise DatabaseUnavailableError(f"the file {file.name!r} cannot be loaded: {_why(error)}") from error
+
+
+def _why(error: Exception) -> str:
+    """Return what DuckDB found wrong: its lines before what it advises and which settings it read with."""
+    text = str(error)
+    if "not utf-8 encoded" in text:
+        return "it is not UTF-8 text: save it as UTF-8 (Excel calls that CSV UTF-8)"
+    lines = itertools.takewhile(lambda line: line.strip() and not line.startswith(("Possible", "The search space")), text.splitlines())
+    return clip("; ".join(line.strip() for line in lines), 300)
 
 
 def _create(root: duckdb.DuckDBPyConnection, table: str, reader: str, path: str, source: str) -> None:
