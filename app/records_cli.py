@@ -148,7 +148,7 @@ def archive(
 def _line(entry: "AuditEntry") -> list[str]:
     rows = "" if entry.rows is None else f"{entry.rows:,}"
     verdict = f"{entry.verdict} {entry.rule}".strip()
-    return [str(entry.turn), verdict, ", ".join(entry.tables), _clipped(entry.ran or entry.asked), rows, f"{entry.ms or 0:,}"]
+    return [str(entry.turn), verdict, ", ".join(entry.tables), _clipped(entry.ran or entry.sent), rows, f"{entry.ms or 0:,}"]
 
 
 def _clipped(sql: str) -> str:

@@ -50,7 +50,8 @@ _log = logging.getLogger("longtable.audit")
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One query of a model. `asked` is its text, `ran` what the engine was sent, "" where that was nothing.
+    """One query of a model. `asked` is its text, `ran` what the engine was sent, "" where that was nothing; `edited` is the text that
+    a person put in its place.
 
     `verdict`: "run", "refused" (`rule` names the wall's rule), "failed" (`rule` is the error's code), "cancelled", "waiting"
     for a person's decision, "rejected" by it or for want of repairs (`rule`), or "running": it has not ended, or its
@@ -72,6 +73,12 @@ class AuditEntry:
     ms: int | None = None
     handle: str = ""
     runs: int = 1
+    edited: str = ""
+
+    @property
+    def sent(self) -> str:
+        """Return the text that was to run."""
+        return self.edited or self.asked
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON, fit for any store."""
@@ -92,8 +99,16 @@ class Audit:
     clock: Callable[[], datetime]
     check: Checking | None = None
 
-    def log(self, calls: Sequence[ToolCall], tools: Mapping[str, BaseTool], state: State, runtime: Runtime[Context]) -> "Log":
-        """Return the log of one step's calls, to be entered around them."""
+    def log(
+        self,
+        calls: Sequence[ToolCall],
+        tools: Mapping[str, BaseTool],
+        state: State,
+        runtime: Runtime[Context],
+        *,
+        edits: Mapping[int, str] | None = None,
+    ) -> "Log":
+        """Return the log of one step's calls, to be entered around them. `edits`: the SQL of a person, by the place of its call."""
         message = next((each for each in reversed(thread_of(state).messages) if isinstance(each, AIMessage)), None)
         thread_id = thread_id_of(runtime)
         entries: dict[int, AuditEntry] = {}
@@ -104,6 +119,9 @@ class Audit:
                 for place, call in enumerate(calls)
                 if (sql := _sql(call, tools)) is not None
             }
+            for place, sql in (edits or {}).items():
+                if place in entries:
+                    entries[place] = replace(entries[place], edited=sql[:MOST_SQL])
         return Log(calls, entries, ("longtable", KEPT, *labels(thread_id or "")), self.check, runtime)
 
 
@@ -179,7 +197,7 @@ class Log:
                 waits = kind is None or issubclass(kind, GraphBubbleUp)  # one that is to run in a later step, or after an answer
                 ms = round((time.perf_counter() - self._started) * 1000)
                 open_ended = replace(entry, verdict="waiting") if waits else replace(entry, verdict="cancelled", ms=ms)
-                self._entries[place] = open_ended if waits else _with_reads(open_ended, entry.asked, self._check)
+                self._entries[place] = open_ended if waits else _with_reads(open_ended, entry.sent, self._check)
 
     def _gets(self) -> list[Op]:
         return [GetOp(self._namespace, entry.key) for entry in self._entries.values()]
@@ -230,7 +248,7 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | N
     if answer.status == "error":
         cancelled = isinstance(error, QueryCancelledError)
         rule = error.code if isinstance(error, LongtableError) else type(error).__name__
-        return _with_reads(replace(entry, verdict="cancelled" if cancelled else "failed", rule=rule, ms=ms), entry.asked, check)
+        return _with_reads(replace(entry, verdict="cancelled" if cancelled else "failed", rule=rule, ms=ms), entry.sent, check)
     told = _told(answer)
     entry = replace(entry, verdict="run", ms=ms, handle=str(told.get("handle") or ""))
     if isinstance(result, QueryResult):

@@ -12,6 +12,7 @@ from longtable.memory.number_reading import figures
 from longtable.memory.numbers import Source, unsupported
 from longtable.memory.stamps import turn_number
 from longtable.memory.thread import Thread
+from longtable.nodes.repairs import NO_TRY
 from longtable.tools.cells import json_value
 from longtable.tools.database import QueryResult
 
@@ -34,7 +35,7 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole) -> list[str]:
     """Return the figures of the turn's answer that no result of the turn gives, directly or by one step, as written.
 
     What an earlier answer, result or the memory says may be repeated, and compared with what the last turns found. A turn
-    without a result is not checked, nor one whose rows are not all here: nothing is flagged by guess.
+    that asked no query is not checked, nor one whose rows are not all here: nothing is flagged by guess.
     """
     messages = [message for message in thread.messages if turn_number(message) == turn]
     answer = messages[-1] if messages else None
@@ -43,9 +44,10 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole) -> list[str]:
     sources: list[Source] = []
     queried = False
     for message in messages:
-        if not isinstance(message, ToolMessage) or message.status == "error":
+        if not isinstance(message, ToolMessage):
             continue
         told = _json(message)
+        queried |= message.status == "error" and _is_failed_query(told)  # then every figure is made up, but what the error says
         if not _is_result(told):
             sources.append(_texts([message]))
             continue
@@ -78,6 +80,11 @@ def _json(message: BaseMessage) -> Any:
 
 def _is_result(told: Any) -> bool:
     return isinstance(told, dict) and isinstance(told.get("columns"), list) and isinstance(told.get("rows"), list)
+
+
+def _is_failed_query(told: Any) -> bool:
+    error = told.get("error") if isinstance(told, dict) else None
+    return isinstance(error, dict) and ("problem" in error or error.get("class") in NO_TRY)
 
 
 def _source(told: dict[str, Any], whole: Whole) -> Source | None:

@@ -72,7 +72,7 @@ class RunTools:
             self._log(_of(asked, state), state, runtime).wait()
             return _ask(asked, state, runtime)
         work = self._work(state, runtime)
-        log = self._log([job.call for job in work.jobs], state, runtime)
+        log = self._log_of(work, state, runtime)
         given = self._given(state, runtime, log)
         with log:
             while jobs := work.next():
@@ -91,7 +91,7 @@ class RunTools:
             await self._log(_of(asked, state), state, runtime).await_()
             return _ask(asked, state, runtime)
         work = self._work(state, runtime)
-        log = self._log([job.call for job in work.jobs], state, runtime)
+        log = self._log_of(work, state, runtime)
         given = self._given(state, runtime, log)
         async with log:
             while jobs := work.next():
@@ -103,6 +103,10 @@ class RunTools:
 
     def _log(self, calls: list[ToolCall], state: State, runtime: Runtime[Context]) -> Log:
         return self.audit.log(calls, self.tools, state, runtime)
+
+    def _log_of(self, work: Work, state: State, runtime: Runtime[Context]) -> Log:
+        edits = {place: job.edited for place, job in enumerate(work.jobs) if job.edited is not None}
+        return self.audit.log([job.call for job in work.jobs], self.tools, state, runtime, edits=edits)
 
     def _gated(self, state: State, runtime: Runtime[Context]) -> "Callable[..., list[Asked]] | None":
         """Return what finds the calls that a person must approve first, None where there are none to look at."""

@@ -60,9 +60,13 @@ def _parts(text: str, fields: Sequence[Field]) -> tuple[list[Field], list[Field]
     by = re.split(r"\bby\b|\bper\b|\bover\b|\bfor each\b|\bagainst\b", text, maxsplit=1)[1:]
     chinese = re.findall(r"[按每各以](.{1,12})", text)
     told_by = " ".join([*by, *chinese])
-    groups = sorted(
-        (field for field in others), key=lambda field: -_named(told_by, field) * 2 - _named(text, field) - 0.5 * (field.kind == "time")
-    )
+    in_units = _told_in_units(text, others)
+
+    def worth(field: Field) -> float:
+        is_time = field.kind == "time"
+        return 3.5 if in_units and is_time else 2 * _named(told_by, field) + _named(text, field) + 0.5 * is_time
+
+    groups = sorted(others, key=worth, reverse=True)
     numeric_by = [field for field in numbers if _named(told_by, field) and field not in groups]
     groups = [*numeric_by, *groups]
     measures = [field for field in numbers if field not in groups[:1] and not (_PERIOD.search(field.name) and field.whole)]
@@ -77,6 +81,12 @@ def _is_label(field: Field) -> bool:
 def _named(text: str, field: Field) -> bool:
     words = [word for word in re.split(r"[\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", field.name).casefold()) if len(word) > 1]
     return field.name.casefold() in text or any(word.rstrip("s") in text for word in words)
+
+
+def _told_in_units(text: str, fields: Sequence[Field]) -> bool:
+    """Say whether "by month" means the column that holds times: unless there is one that is called so."""
+    spoken = any(re.search(words, text) for _, words, _ in _UNITS)
+    return spoken and not any(_PERIOD.search(field.name) and _named(text, field) for field in fields)
 
 
 def _fitting(measures: Sequence[Field], groups: Sequence[Field], count: int) -> str:

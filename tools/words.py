@@ -12,6 +12,7 @@ from rapidfuzz.distance import OSA
 HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RUNS = re.compile(rf"[{HAN}]+|(?:(?![{HAN}_])\w)+")
 _PARTS = re.compile(r"[A-Z]{2,}(?=s(?![^\W\d_A-Z]))|[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_MOST_WORDS = 4
 _MOST_CHARS = 2_000
 """Of one text: what is searched are names and comments, not books."""
 
@@ -57,13 +58,14 @@ def singular(word: str) -> str:
 
 
 def other_numbers(text: str) -> list[str]:
-    """Return how a text may be written in the other number: its last word in the singular and in the plural; in small letters."""
+    """Return how a text may be written in the other number: a word of it in the singular and in the plural; in small letters.
+
+    The last word first; of a long text, only the last few.
+    """
     folded = text.casefold().strip()
-    last = re.search(r"[a-z]*$", folded)
-    if last is None or len(last[0]) < 3:
-        return []
-    one = singular(last[0])
-    return [folded[: last.start()] + form for form in (one, plural(one)) if form != last[0]]
+    words = list(re.finditer(r"(?<![^\W\d_])[a-z]{3,}(?![^\W\d_])", folded))[-_MOST_WORDS:]
+    forms = [(word, form) for word in reversed(words) for form in dict.fromkeys((singular(word[0]), plural(singular(word[0]))))]
+    return [folded[: word.start()] + form + folded[word.end() :] for word, form in forms if form != word[0]]
 
 
 def plural(word: str) -> str:

@@ -51,4 +51,3 @@ def test_a_person_decides_at_the_prompt(home: Home) -> None:
         chat.leave()
         chat.expect("--thread t")
         assert chat.close() == 0
-

@@ -205,6 +205,24 @@ def confirm(what: str) -> str:
     return f"{what}: {interrupt(what)}"
 
 
+@pytest.mark.parametrize(
+    ("sql", "verdict", "ran", "tables"),
+    [("DELETE FROM teas", "refused", "", ()), ("SELECT json(name) FROM teas", "failed", "SELECT JSON(name) FROM teas", ("teas",))],
+)
+def test_of_a_query_that_a_person_changed_the_audit_tells_theirs_however_it_ends(
+    shop: Path, sql: str, verdict: str, ran: str, tables: tuple[str, ...]
+) -> None:
+    model = script(call("run_sql", sql="SELECT count(*) FROM teas a, teas b"), "done")
+    with Database.open(f"sqlite:///{shop}") as database:
+        graph = build_graph(model=model, database=database, cost=CostThresholds(pairs=10))
+        conversation = Conversation(graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=CONTEXT)
+        conversation.ask("all")
+        conversation.decide([{"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": sql}}}])
+        [entry] = conversation.audit()
+    assert (entry.verdict, entry.asked, entry.edited) == (verdict, "SELECT count(*) FROM teas a, teas b", sql)
+    assert (entry.ran, entry.tables) == (ran, tables)
+
+
 def test_what_waits_for_a_person_and_what_they_decide_is_written_down(shop: Path) -> None:
     pairs = "SELECT count(*) FROM teas a, teas b"
     asked = [{"name": "run_sql", "args": {"sql": sql}, "id": f"c{n}"} for n, sql in enumerate([pairs, "SELECT 1", pairs, pairs])]
@@ -218,6 +236,7 @@ def test_what_waits_for_a_person_and_what_they_decide_is_written_down(shop: Path
         assert [entry.verdict for entry in conversation.audit()] == ["waiting"] * 3
         edited = {"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": "SELECT 3"}}}
         conversation.decide([{"type": "approve"}, {"type": "reject", "message": "no"}, edited])
+        assert [entry.edited for entry in sorted(conversation.audit(), key=lambda entry: entry.key)][:4] == ["", "", "", "SELECT 3"]
         first = [(entry.key.partition(":")[2], entry.verdict, entry.asked, entry.ran, entry.runs) for entry in conversation.audit()][:4]
         ran = "SELECT COUNT(*) FROM teas AS a CROSS JOIN teas AS b"
         assert sorted(first) == [

@@ -91,6 +91,12 @@ def test_a_turn_without_a_result_is_not_checked(talk: Callable[..., Conversation
     assert talk(call("list_tables"), "There are 918 tables.").ask("hello").unsupported_numbers == []
 
 
+def test_figures_after_queries_that_all_failed_are_made_up_but_for_what_the_errors_say(talk: Callable[..., Conversation]) -> None:
+    failing = call("run_sql", sql="SELECT nme FROM teas")
+    assert talk(failing, "There are 918 of them.").ask("How many?").unsupported_numbers == ["918"]
+    assert talk(failing, "I tried 1 query; it failed at line 1, column 8.").ask("How many?").unsupported_numbers == []
+
+
 def test_what_was_said_and_found_before_may_be_repeated_and_compared(talk: Callable[..., Conversation]) -> None:
     conversation = talk(
         call("run_sql", sql="SELECT sum(price) AS total FROM teas"),

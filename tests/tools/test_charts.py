@@ -393,6 +393,8 @@ def shape(wish: str) -> tuple[str, dict[str, str]]:
         ("散点图", "point", {"x": "revenue", "y": "orders"}),
         ("histogram of revenue", "bar", {"x": "revenue", "y": "count"}),
         ("orders 的分布", "bar", {"x": "orders", "y": "count"}),
+        ("line of revenue by month, one line per country", "line", {"x": "day", "y": "revenue", "color": "country"}),
+        ("revenue per country and month", "line", {"x": "day", "y": "revenue", "color": "country"}),
         ("area chart of orders by day", "area", {"x": "day", "y": "orders", "color": "country"}),
         ("revenue by year", "line", {"x": "year", "y": "revenue", "color": "country"}),
         ("", "line", {"x": "day", "y": "revenue", "color": "country"}),

@@ -112,7 +112,15 @@ def test_names_are_split_on_case_underscores_digits_and_pairs_of_characters(text
 
 @pytest.mark.parametrize(
     ("text", "forms"),
-    [("city", ["cities"]), ("cities", ["city"]), ("blue boxes", ["blue box"]), ("ab", []), ("上海", []), ("bus", ["buses"])],
+    [
+        ("city", ["cities"]),
+        ("cities", ["city"]),
+        ("blue boxes", ["blue box", "blues boxes"]),
+        ("Company House", ["company houses", "companies house"]),
+        ("ab", []),
+        ("上海", []),
+        ("bus", ["buses"]),
+    ],
 )
 def test_the_other_number_of_a_word(text: str, forms: list[str]) -> None:
     assert other_numbers(text) == forms
