@@ -135,7 +135,7 @@ def test_ask_waits_for_the_turn_of_another_process_and_then_asks(home: Home, ser
     server.script(say("the first answer", hold=hold), say("the second answer"))
 
     def ask(text: str) -> subprocess.Popen[str]:
-        given = [PROGRAM, "ask", text, "--thread", "t", *using(server)]
+        given: list[str | Path] = [PROGRAM, "ask", text, "--thread", "t", *using(server)]
         return subprocess.Popen(given, env=home.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     with ask("one") as first, ask_later(server, lambda: ask("two")) as second:
