@@ -15,17 +15,18 @@ from longtable.graph.errors import DatabaseError, LongtableError
 from longtable.graph.state import turn_of
 from longtable.memory.tokens import compact_json
 from longtable.nodes.repairs import RepairsUsedUpError
+from longtable.tools.cells import without_labels
 from longtable.tools.database import QueryResult
 
 NOTE = "values are withheld by the user's privacy setting; the user sees every row"
 HIDDEN = "the reason is withheld, for it may quote values"
 
 _RESULT = ("row_count", "total", "page", "pages", "columns", "types", "column_count", "handle", "sql", "ms", "edited")
-_SIZE = ("name", "kind", "rows", "rows_estimate", "rows_at_least", "comment", "statistics_from")
+_SIZE = ("name", "kind", "rows", "rows_estimate", "rows_at_least", "statistics_from")
 _LISTING = ("dialect", "page", "pages", "total", "more", "more_matches", "incomplete", "searched_columns")
 _COLUMN = (
     *("table", "name", "column", "type", "nullable", "primary_key", "references", "inferred_reference"),
-    *("masked", "comment", "distinct", "nulls", "match"),
+    *("masked", "distinct", "nulls", "match"),
 )
 _MATCH = ("table", "column", "count", "match")
 _CHART = ("shown", "handle", "points", "spec")
@@ -109,7 +110,14 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 
 
 def _only(told: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: told[name] for name in names if name in told}
+    return {name: _bare(name, told[name]) for name in names if name in told}
+
+
+def _bare(name: str, value: Any) -> Any:
+    """Take the values that an enum lists out of types."""
+    if name == "type" and isinstance(value, str):
+        return without_labels(value)
+    return [without_labels(str(kind)) for kind in value] if name == "types" and isinstance(value, list) else value
 
 
 def _with(answer: ToolMessage, told: Mapping[str, Any]) -> ToolMessage:

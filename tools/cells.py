@@ -24,10 +24,19 @@ _UNSEEN = re.compile(
     "|(?<![\u0600-\u0dff\u0f00-\u109f\u1780-\u17ff\u2600-\u27bf\ufe0f\U0001f000-\U0001faff])[\u200c\u200d]"
 )
 
+# PostgreSQL's names its enum, and its list may be cut; DuckDB's has no name and may stand within other types.
+_LISTED = re.compile(r"^(ENUM [^(]*)\(.*\)", re.IGNORECASE | re.DOTALL)
+_LABELS = re.compile(r"\b(ENUM)\((?:\s*'(?:[^']|'')*'\s*,?)*\)", re.IGNORECASE)
+
 
 def clean(text: str) -> str:
     """Remove what a person cannot see and a terminal would obey."""
     return _UNSEEN.sub("", _ESCAPES.sub("", text) if "\x1b" in text or "\x9b" in text or "\x9d" in text else text)
+
+
+def without_labels(kind: str) -> str:
+    """Return a type's name without the values that an enum lists: `ENUM mood('sad', 'ok')` is `ENUM mood`."""
+    return _LABELS.sub(r"\1", _LISTED.sub(r"\1", kind))
 
 
 def clip(text: str, chars: int = CELL_CHARS) -> str:

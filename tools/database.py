@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from longtable.graph.errors import ConfigError, QueryFailedError, QueryRefusedError
-from longtable.tools.catalog import Catalog, visible
+from longtable.tools.catalog import Catalog
 from longtable.tools.cost import Plan, stops_early
 from longtable.tools.engines.base import Engine, Fetched, Row
 from longtable.tools.masks import masked_rows, without_values
@@ -18,6 +18,7 @@ from longtable.tools.policy import TablePolicy, load_policy
 from longtable.tools.running import Cancel, Runner, Stop
 from longtable.tools.settings import FileLimits, QueryLimits
 from longtable.tools.url import Dialect, Location, parse_url, without_password
+from longtable.tools.visible import visible
 
 if TYPE_CHECKING:
     from longtable.tools.guard import Verdict

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
-from longtable.tools.catalog import Reflected, Table, fold, mentions
+from longtable.tools.catalog import Reflected, Table, fold
 from longtable.tools.masking import masks_of
 from longtable.tools.policy import TablePolicy
 from longtable.tools.refusal import RefusedError
+from longtable.tools.visible import mentions
 
 Key = tuple[str, str]
 ROW_IDS = ("rowid", "oid", "_rowid_")

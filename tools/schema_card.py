@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from longtable.tools.catalog import Column, ForeignKey, Table
-from longtable.tools.cells import clean, clip
+from longtable.tools.cells import clean, clip, without_labels
 from longtable.tools.database import Database
 from longtable.tools.sampling import Budget
 from longtable.tools.schema_tools import count_rows
@@ -173,7 +173,9 @@ def _arrows(keys: Sequence[ForeignKey], arrow: str) -> dict[str, str]:
 
 
 def _column(column: Column, table: Table, detail: int, keys: Mapping[str, str]) -> str:
-    kind = f" {clip(' '.join(re.sub('[<>]', '', clean(column.type)).split()), TYPE_CHARS)}" if detail > 1 and column.type else ""
+    # An enum lists values in its type: describe_tables tells them, as data.
+    plain = " ".join(re.sub("[<>]", "", clean(without_labels(column.type))).split())
+    kind = f" {clip(plain, TYPE_CHARS)}" if detail > 1 and column.type else ""
     key = "*" if column.name in table.primary_key else ""
     return f"{_shown(column.name)}{key}{kind}{keys.get(column.name, '')}"
 

@@ -20,6 +20,7 @@ from tests.support.model_server import call as asked
 from tests.support.model_server import open_model_server
 from tests.support.model_server import say as said
 from tests.support.models import ScriptedModel, call, script
+from tests.tools.databases import make, url
 
 PRIVATE = Context(model_limit=16_000, privacy="types")
 SECRETS = ("Zanzibar", "Quetzal", "Xylophone", "918273", "415263", "1987-06-05", "Wombat")
@@ -128,6 +129,25 @@ def test_an_error_that_quotes_a_cell_is_withheld_also_where_another_repeats_it(t
     sent = words_of(model.sent)
     assert "Zanzibar" not in sent
     assert sent.count("repairs_used_up") == 3
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_values_that_stand_in_a_type_or_a_comment_are_withheld_too(dialect: str, tmp_path: Path) -> None:
+    made = make(
+        tmp_path,
+        dialect,
+        """CREATE TYPE state AS ENUM ('Quetzal', 'it''s (Wombat)');
+        CREATE TABLE people (id INTEGER, mood state);
+        INSERT INTO people VALUES (1, 'Quetzal');
+        COMMENT ON COLUMN people.id IS 'such as 918273';""",
+    )
+    looks = call("describe_tables", names=["people"]), call("find_columns", text="id"), call("run_sql", sql="SELECT mood FROM people")
+    model = script(*looks, "See r1.")
+    answer = talk(url(made), model, tmp_path).ask("which states?")
+    assert answer.queries[0]["rows"] == [["Quetzal"]]
+    sent = words_of(model.sent)
+    assert [word for word in SECRETS if word in sent] == []
+    assert sent.count("ENUM") > 1
 
 
 def test_the_built_in_analyst_answers_by_handle_and_count(shop: str, tmp_path: Path) -> None:

@@ -21,13 +21,14 @@ from longtable.graph.errors import (
     QueryMemoryError,
     QueryRefusedError,
 )
-from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
+from longtable.tools.catalog import Catalog, Reflected, fold, quoted
 from longtable.tools.cost import Plan
 from longtable.tools.engines.base import FailedAtError, Fetched, check_file, collect
 from longtable.tools.engines.duckdb_catalog import reflect
 from longtable.tools.engines.duckdb_plan import read_plan
 from longtable.tools.running import Stop, StoppedError
 from longtable.tools.settings import QueryLimits
+from longtable.tools.visible import read_by_views
 
 TAKEN_NAMES = {"main", "memory", "system", "temp", "information_schema", "pg_catalog"}
 

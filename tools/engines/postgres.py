@@ -25,7 +25,7 @@ import psycopg
 from psycopg import sql as compose
 
 from longtable.graph.errors import QueryRefusedError
-from longtable.tools.catalog import Catalog, Reflected, fold, mentions, read_by_views
+from longtable.tools.catalog import Catalog, Reflected, fold
 from longtable.tools.cost import Plan as Cost
 from longtable.tools.engines.base import Fetched, Row, collect
 from longtable.tools.engines.postgres_catalog import VERSION, Server, reflect, server_facts
@@ -35,6 +35,7 @@ from longtable.tools.engines.postgres_pool import Link, Pool, connector
 from longtable.tools.engines.postgres_values import RawConnection
 from longtable.tools.running import Stop
 from longtable.tools.settings import QueryLimits
+from longtable.tools.visible import mentions, read_by_views
 
 BATCH_ROWS = 8  # rows are weighed in small batches: one may be as large as the whole result may be
 

@@ -18,7 +18,7 @@ from longtable.graph.errors import (
     QueryRefusedError,
     ResultTooLargeError,
 )
-from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
+from longtable.tools.catalog import Catalog, Reflected, fold, quoted
 from longtable.tools.cost import Plan
 from longtable.tools.engines.base import FailedAtError, Fetched, Row, check_file, collect
 from longtable.tools.engines.sqlite_catalog import reflect, shadow_tables, virtual_tables
@@ -26,6 +26,7 @@ from longtable.tools.engines.sqlite_plan import aliases, read_plan, table_rows
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.running import Stop, StoppedError
 from longtable.tools.settings import QueryLimits
+from longtable.tools.visible import read_by_views
 
 BUSY_SECONDS = 5.0
 IDLE_CONNECTIONS = 4

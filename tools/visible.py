@@ -1,0 +1,132 @@
+"""Hold what an engine reflects to the policy: the catalogue of what a model may see, and what its views read unseen."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from longtable.tools.catalog import Catalog, Column, Reflected, Table, fold
+from longtable.tools.cells import without_labels
+from longtable.tools.policy import TablePolicy
+
+
+def visible(found: Reflected, policy: TablePolicy, *, dialect: str = "") -> Catalog:
+    """Leave out what the policy hides: tables, what is read along with them, views that read a denied one, keys that point at any.
+
+    Columns likewise; a view that takes in a denied column is hidden whole. Raises `ConfigError` for a column that is not there.
+    """
+    open_tables = {
+        table.name
+        for table in found.tables
+        if policy.permits(table.bare_name, table.schema)
+        and not any(policy.denies(name, schema) for schema, name in found.parts.get((table.schema, table.bare_name), ()))
+    }
+    open_tables -= _views_over_denied(found, policy)
+    hidden: dict[tuple[str, str], frozenset[str]] = {}
+    masked: dict[str, frozenset[str]] = {}
+    policy.check_tables((table.bare_name, table.schema) for table in found.tables)
+    if policy.names_columns:
+        from longtable.tools.policy_views import masked_columns, views_over
+
+        policy.check_columns((column.name, table.bare_name, table.schema) for table in found.tables for column in table.columns)
+        hidden = _hidden_columns(found, policy)
+        open_tables -= views_over(found, hidden, dialect)
+        masked = masked_columns(found, policy, dialect)
+    columns = {table.name: _open_columns(table, hidden, masked.get(table.name, frozenset())) for table in found.tables}
+    # A table of which nothing is left is not there; a view that is broken has no columns to begin with.
+    open_tables -= {table.name for table in found.tables if table.columns and not columns[table.name]}
+    tables = tuple(
+        _without_hidden_keys(replace(table, columns=columns[table.name]), open_tables, columns)
+        for table in found.tables
+        if table.name in open_tables
+    )
+    return Catalog(
+        tables,
+        database_names=found.database_names,
+        hidden_functions=found.own_functions,
+        exact_case=found.exact_case,
+        own_types=found.own_types,
+        hidden_columns=hidden,
+    )
+
+
+def _hidden_columns(found: Reflected, policy: TablePolicy) -> dict[tuple[str, str], frozenset[str]]:
+    """Return what is denied of each table; what is denied of a table is denied of its partitions, and the other way round."""
+    hidden: dict[tuple[str, str], set[str]] = {}
+    for table in found.tables:
+        key = (table.schema, table.bare_name)
+        for schema, name in (key, *found.parts.get(key, ())):
+            hidden.setdefault(key, set()).update(
+                column.name for column in table.columns if not policy.permits_column(column.name, name, schema)
+            )
+    for key, parts in found.parts.items():
+        for part in parts:
+            if part in hidden:
+                hidden[part] |= hidden.get(key, set())
+    return {key: frozenset(names) for key, names in hidden.items() if names}
+
+
+def _open_columns(table: Table, hidden: Mapping[tuple[str, str], frozenset[str]], masked: frozenset[str]) -> tuple[Column, ...]:
+    gone = hidden.get((table.schema, table.bare_name), frozenset())
+    return tuple(_masked(column) if column.name in masked else column for column in table.columns if column.name not in gone)
+
+
+def _masked(column: Column) -> Column:
+    return replace(column, masked=True, type=without_labels(column.type))
+
+
+def read_by_views(found: Reflected, catalog: Catalog) -> frozenset[str]:
+    """Return the folded bare names of all that the visible views read, through other views too."""
+    shown = {table.name for table in catalog.tables}
+    reached = {table.name for table in found.tables if table.name in shown and table.kind == "view"}
+    names: set[str] = set()
+    by_name = {table.name: table for table in found.tables}
+    todo = list(reached)
+    while todo:
+        view = by_name[todo.pop()]
+        text = found.view_sql.get((view.schema, view.bare_name), "")
+        for table in found.tables:
+            if table.name not in reached and mentions(text, table.bare_name):
+                reached.add(table.name)
+                names.add(fold(table.bare_name))
+                if table.kind == "view":
+                    todo.append(table.name)
+    return frozenset(names)
+
+
+def mentions(sql: str, name: str) -> bool:
+    """Say whether the text holds the name as a word; too often rather than too seldom."""
+    spelled = {name.casefold(), *(name.casefold().replace(mark, mark * 2) for mark in '"`]')}  # as it stands within quotes
+    return any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", sql.casefold()) for one in spelled)
+
+
+def _views_over_denied(found: Reflected, policy: TablePolicy) -> set[str]:
+    if not policy.denied:
+        return set()
+    tainted = {name.rpartition(".")[2] for name in policy.denied}
+    views = {table.name: table for table in found.tables if table.kind == "view"}
+    hidden: set[str] = set()
+    grew = True
+    while grew:
+        grew = False
+        for name, view in views.items():
+            text = found.view_sql.get((view.schema, view.bare_name), "")
+            if name not in hidden and any(mentions(text, taint) for taint in tainted):
+                hidden.add(name)
+                tainted.add(view.bare_name.casefold())
+                grew = True
+    return hidden
+
+
+def _without_hidden_keys(table: Table, open_tables: set[str], columns: Mapping[str, tuple[Column, ...]]) -> Table:
+    """Drop keys that name a table or a column that is not shown; half of a key would say what is not so."""
+
+    def shown(names: tuple[str, ...], owner: str) -> bool:
+        return {fold(name) for name in names} <= {fold(column.name) for column in columns.get(owner, ())}
+
+    keys = tuple(
+        key
+        for key in table.foreign_keys
+        if key.table in open_tables and shown(key.columns, table.name) and shown(key.referenced_columns, key.table)
+    )
+    primary = table.primary_key if shown(table.primary_key, table.name) else ()
+    return replace(table, foreign_keys=keys, primary_key=primary)
