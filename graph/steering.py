@@ -15,7 +15,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.store.base import BaseStore
 
-from longtable.graph.errors import ConfigError, ThreadBusyError
+from longtable.graph.errors import ConfigError, NotPrivateError, ThreadBusyError
 from longtable.graph.events import AnswerEvent, Event
 from longtable.graph.locks import pauses, turns_of
 from longtable.graph.running import Values
@@ -135,10 +135,18 @@ class Steering(ThreadOperations):
         return Letter(f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}", message, left=not wait or not self._free())
 
     def _checked(self, message: HumanMessage, values: Values) -> int:
-        """Refuse a message that could not be sent word for word, before it is accepted; return the turn it is on its way to."""
+        """Refuse a message that could not be sent word for word, before it is accepted; return the turn it is on its way to.
+
+        It is the running turn's settings that it would be sent under: its limit where that is the smaller, and its openness,
+        which a sender who withholds every cell does not join.
+        """
+        turn = turn_of(values)
+        if self.context.privacy == "types" and turn.get("number") and not turn.get("private"):
+            raise NotPrivateError
         if values.get("brief"):
-            check_input([message], self.context, frame_of(values, self.context))
-        return _number(turn_of(values))
+            for context in (self.context, self.context.replace(model_limit=None)):
+                check_input([message], context, frame_of(values, context))
+        return _number(turn)
 
     def _inbox_store(self) -> BaseStore:
         if self.graph.store is None:

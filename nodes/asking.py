@@ -41,10 +41,10 @@ class Asking:
     def view(self) -> View:
         """Return the next request."""
         view = build_view(replace(self.layout, recalled="\n".join(self.blocks)) if self.blocks else self.layout)
-        view, self.passed = with_passed(view, self.materials, self.layout.frame)
+        tokens = self.layout.frame.counter.message(self.note) if self.note else 0
+        view, self.passed = with_passed(view, self.materials, self.layout.frame, beside=tokens)
         if self.note is None:
             return view
-        tokens = self.layout.frame.counter.message(self.note)
         return replace(view, messages=[*view.messages, self.note], parts=replace(view.parts, passed=view.parts.passed + tokens))
 
     def take(self, answer: BaseMessage, held: Sequence[Held]) -> BaseMessage | None:

@@ -19,7 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.errors import ConfigError, ContextTooLargeError, MessageTooLongError, ThreadNotFoundError
+from longtable.graph.errors import ConfigError, ContextTooLargeError, MessageTooLongError, NotPrivateError, ThreadNotFoundError
 from longtable.graph.operations import delete_thread
 from longtable.memory.stamps import kind_of, turn_number
 from longtable.nodes.inbox import Letter, inbox_of, letters, posting
@@ -207,6 +207,9 @@ def test_a_message_that_may_not_come_in_is_refused_to_its_sender(url: str) -> No
             (Context(model_limit=16_000, owner="bob"), "hello", ThreadNotFoundError),
             (Context(model_limit=16_000, owner="ann"), "x" * 9_000, MessageTooLongError),
             (Context(model_limit=2_000, owner="ann", max_message_chars=100_000), "word " * 5_000, ContextTooLargeError),
+            # The running turn's settings count: its limit is smaller than this sender's, and it shows cells.
+            (Context(model_limit=90_000, owner="ann", max_message_chars=100_000), "word " * 12_000, ContextTooLargeError),
+            (Context(model_limit=16_000, owner="ann", privacy="types"), "hello", NotPrivateError),
         ):
             with pytest.raises(error):
                 Conversation(conversation.graph, "t", context=context).steer(text)
