@@ -5,6 +5,8 @@ from itertools import pairwise
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
+from longtable.memory.stamps import STEERED, kind_of, turn_number
+
 INTERRUPTED = "This call was interrupted, no result."
 MALFORMED = "malformed_arguments"
 
@@ -12,13 +14,21 @@ MALFORMED = "malformed_arguments"
 def split_rounds(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
     """Split messages into rounds: a user message with all that follows it up to the next one.
 
-    What stands before the first user message belongs to the first round.
+    A message that joined a turn under way belongs to the round of the question it joined, so that no fold parts the two while
+    neither has its answer. What stands before the first user message belongs to the first round.
     """
-    starts = [i for i, message in enumerate(messages) if message.type == "human"]
+    starts: list[int] = []
+    for i, message in enumerate(messages):
+        if message.type == "human" and not (starts and _joins(message, messages[starts[-1]])):
+            starts.append(i)
     if not starts:
         return [list(messages)] if messages else []
     edges = [0, *starts[1:], len(messages)]
     return [list(messages[a:b]) for a, b in pairwise(edges)]
+
+
+def _joins(message: BaseMessage, opening: BaseMessage) -> bool:
+    return STEERED in (kind_of(message), kind_of(opening)) and turn_number(message) == turn_number(opening)
 
 
 def split_groups(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:

@@ -258,8 +258,8 @@ def _rounds(folded: Sequence[Numbered]) -> list[list[Numbered]]:
 
 
 def _finding(round_: Sequence[Numbered]) -> Finding | None:
-    """Return a round's question and final answer; None for a round in which nobody spoke."""
-    question = next((m.text for _, m in round_ if m.type == "human"), "")
+    """Return what was asked in a round and its final answer; None for a round in which nobody spoke."""
+    question = "\n".join(m.text for _, m in round_ if m.type == "human")
     answer = next((m.text for _, m in reversed(round_) if isinstance(m, AIMessage) and m.text.strip() and not m.tool_calls), "")
     if not question.strip() and not answer.strip():
         return None

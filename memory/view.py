@@ -59,10 +59,11 @@ class Layout:
 
 
 def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
-    """Return the newest `count` messages, and the newest user message with what follows it where that is more."""
-    last_user = max((i for i, message in enumerate(messages) if message.type == "human"), default=len(messages))
-    tail = list(messages[-count:]) if count < len(messages) else list(messages)
-    return tail if last_user >= len(messages) - len(tail) else [messages[last_user], *tail]
+    """Return the newest `count` messages, and before them what the user said of the newest round where that is more."""
+    tail = list(messages[-count:])
+    newest_round = split_rounds(messages)[-1:]
+    before = len(newest_round[0]) - len(tail) if newest_round else 0
+    return [*(message for message in newest_round[0][:before] if message.type == "human"), *tail] if before > 0 else tail
 
 
 def build_view(layout: Layout) -> View:
@@ -113,21 +114,20 @@ class _Fitter:
                 self.shrunk.add(i)
 
     def leave_out(self) -> None:
-        """Drop old rounds whole, then groups of the newest round, oldest first; never the newest user message."""
+        """Drop old rounds whole, then groups of the newest round, oldest first, its questions last; never the newest user message."""
         rounds = split_rounds(self.messages)
         if len(rounds) > 1 and self.frame.policy.strategy != WINDOW:
             self.bound = self.frame.hard_tokens
         units = [*rounds[:-1], *split_groups(rounds[-1])] if rounds else []
-        last_user = max((i for i, m in enumerate(self.messages) if m.type == "human"), default=-1)
-        keep = self.messages[last_user] if last_user >= 0 else None
-        kept: list[BaseMessage] = []
-        for unit in units:
-            if unit[0] is keep or not self.over():
-                kept += unit
-            else:
-                self.tokens -= sum(map(self.frame.counter.message, unit))
-                self.left_out += len(unit)
-        self.messages = kept
+        said = [place for place in range(len(rounds) - 1, len(units)) if units[place][0].type == "human"]
+        dropped: set[int] = set()
+        for place in [*(place for place in range(len(units)) if place not in said), *said[:-1]]:
+            if not self.over():
+                break
+            dropped.add(place)
+            self.tokens -= sum(map(self.frame.counter.message, units[place]))
+            self.left_out += len(units[place])
+        self.messages = [message for place, unit in enumerate(units) if place not in dropped for message in unit]
 
     def view(self) -> View:
         head = _head(self.frame, self.memory, self._note())

@@ -6,7 +6,10 @@ from hypothesis import given
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from longtable.memory.rounds import INTERRUPTED, MALFORMED, all_calls, pair_calls, split_rounds
-from tests.support.histories import histories
+from longtable.memory.stamps import STEERED, marked
+from longtable.memory.summary import fallback_summary
+from tests.support.folds import Talk, frame, sent
+from tests.support.histories import histories, talk
 
 
 def assert_paired(messages: list[BaseMessage]) -> None:
@@ -83,3 +86,28 @@ def test_orphans_and_second_answers_are_left_out() -> None:
 def test_a_history_without_a_user_message_is_one_round() -> None:
     assert split_rounds([AIMessage("hello")]) == [[AIMessage("hello")]]
     assert split_rounds([]) == []
+
+
+def test_what_joined_a_turn_stays_with_the_question_it_joined() -> None:
+    """Neither a fold in mid-turn nor a view that is too small parts them: the results go first, the question last."""
+    said = [HumanMessage("Compare JFK with LGA.", id="q"), marked(HumanMessage("In minutes.", id="s"), kind=STEERED)]
+    steps = [
+        message
+        for n in range(3)
+        for message in (
+            AIMessage("", tool_calls=[{"name": "run_sql", "args": {}, "id": f"c{n}"}], id=f"c{n}"),
+            ToolMessage("12 " * 400, tool_call_id=f"c{n}", id=f"t{n}"),
+        )
+    ]
+    turn = [marked(message, turn=9) for message in [said[0], *steps[:4], said[1], *steps[4:]]]
+    assert split_rounds([*talk(4), *turn])[-1] == turn
+    assert split_rounds([*talk(4), *turn[5:]])[-1] == turn[5:]
+    for limits in (frame(1_500, min_messages=0), frame(600, min_messages=0), frame(600, strategy="window", keep_messages=1)):
+        talking = Talk(limits)
+        for message in [*talk(4), *turn]:
+            talking.add(message)
+        view = talking.call().view
+        assert [message.id for message in view.messages if message.id in {"q", "s"}] == ["q", "s"]
+        assert sent(view.messages, limits) <= limits.threshold_tokens
+    finding = fallback_summary("", list(enumerate(turn, 1)), language="en", budget=500, count=len)
+    assert "Asked: Compare JFK with LGA. In minutes." in finding

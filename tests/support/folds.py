@@ -66,7 +66,8 @@ class Talk:
         for round_ in split_rounds(history):
             question = [message for message in round_ if message.type == "human"]
             try:
-                check_input(question[:1], ANY_LENGTH, self.frame)
+                for message in question:
+                    check_input([message], ANY_LENGTH, self.frame)
             except InputError:
                 continue
             for i, message in enumerate(round_):

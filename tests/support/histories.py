@@ -5,7 +5,7 @@ import random
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
 
-from longtable.memory.stamps import RECALLED, marked
+from longtable.memory.stamps import RECALLED, STEERED, marked
 
 TEXTS = st.one_of(
     st.sampled_from(
@@ -33,12 +33,14 @@ IMAGE: dict[str, object] = {"type": "image_url", "image_url": {"url": "https://e
 
 @st.composite
 def rounds(draw: st.DrawFn, number: int, recalls: bool = False) -> list[BaseMessage]:
-    """Draw one round; ids are unique in the history. `recalls`: some results only repeat earlier messages."""
+    """Draw one round; ids are unique in the history. `recalls`: some results only repeat earlier messages, some messages join the turn."""
     question = draw(TEXTS)
     content: str | list[str | dict[str, object]] = [{"type": "text", "text": question}, IMAGE] if draw(st.integers(0, 9)) == 0 else question
     messages: list[BaseMessage] = [HumanMessage(content=content, id=f"h{number}")]
     for step in range(draw(st.integers(0, 3))):
         messages += draw(_calls(f"{number}-{step}", recalls))
+        if recalls and draw(st.integers(0, 5)) == 0:
+            messages.append(marked(HumanMessage(draw(TEXTS), id=f"s{number}-{step}"), kind=STEERED))
     if draw(st.integers(0, 14)) == 0:
         messages.append(AIMessage("", id=f"e{number}"))
     if draw(st.booleans()):
