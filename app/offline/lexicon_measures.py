@@ -103,7 +103,7 @@ UNITS_OF: Final[dict[str, frozenset[str]]] = {
     for nouns, units in (
         ("area space size surface", "sqm sqft sqkm m2 ha hectare acre"), ("weight mass load payload", "kg gram g ton tonne lb lbs"),
         ("distance mileage length odometer range", "km mile kilometer meter"), ("duration length time runtime", "min minute hour hr second sec day week ms"),
-        ("volume capacity", "l liter ml m3 barrel gallon hl"), ("temperature", "celsius fahrenheit degree degc"), ("power output capacity", "kw mw hp watt"),
+        ("volume capacity usage consumption", "l liter ml m3 barrel gallon hl"), ("temperature", "celsius fahrenheit degree degc"), ("power output capacity", "kw mw hp watt"),
         ("height width depth length", "cm mm meter foot ft"), ("speed", "kmh mph knot"), ("price cost fee amount value", "eur usd gbp euro dollar"),
         ("percentage percent share", "pct percent"), ("energy", "kwh kcal"), ("noise", "db"), ("strength alcohol", "abv"), ("bitterness", "ibu"),
     )

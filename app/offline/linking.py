@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.lexicon_measures import UNIT_NAMES, UNITS_OF
-from longtable.app.offline.text import abbreviates, lemma, likeness, split_name
+from longtable.app.offline.text import abbreviates, lemma, likeness, parts_of, split_name
 
 LEAST = 0.69  # below this a name is not meant
 _LIGHT = {
@@ -107,7 +107,7 @@ def _comment_score(words: tuple[str, ...], raw: str, comment: str) -> float:
 
 
 def _compact(name: str) -> str:
-    return "".join(split_name(name))
+    return "".join(parts_of(name))
 
 
 @lru_cache(maxsize=500_000)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from longtable.app.offline.lexicon import ABBREVIATIONS, IRREGULAR, SYNONYMS_OF
+from longtable.app.offline.lexicon_abbreviations import ALTERNATIVES, EXPANDED, SQUARED
 
 _TOKEN = re.compile(
     r"""
@@ -139,10 +140,24 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def split_name(name: str) -> tuple[str, ...]:
-    """Split an identifier into lower-case words: camelCase, underscores, blanks, digits."""
+    """Split an identifier into lower-case words, and spell out what is abbreviated: perf_dt is (perf, date)."""
+    return tuple(part for word in parts_of(name) for part in EXPANDED.get(word, word).split())
+
+
+@lru_cache(maxsize=20_000)
+def parts_of(name: str) -> tuple[str, ...]:
+    """Split an identifier into lower-case words as they are written: camelCase, underscores, blanks, digits."""
+    name = _SQUARED.sub(lambda match: f"_{SQUARED[match.group(1).lower()].replace('3', '³')}_", name)
+    return tuple(part.replace("³", "3") for part in _parts(name))
+
+
+_SQUARED = re.compile(rf"(?<![^\W\d_])({'|'.join(sorted(SQUARED, key=len, reverse=True))})(?![^\W_])", re.IGNORECASE)
+
+
+def _parts(name: str) -> tuple[str, ...]:
     spaced = re.sub(r"([a-z\d])([A-Z])", r"\1 \2", name)
     spaced = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1 \2", spaced)
-    return tuple(word.lower() for word in re.findall(r"[^\W\d_]+|\d+", spaced))
+    return tuple(word.lower() for word in re.findall(r"m³|[^\W\d_]+|\d+", spaced))
 
 
 @lru_cache(maxsize=200_000)
@@ -153,6 +168,10 @@ def likeness(word: str, name: str) -> float:
         return 1.0
     if second in ABBREVIATIONS.get(first, ()):
         return 0.97
+    if first in ALTERNATIVES.get(second, ()) or EXPANDED.get(first) == second:
+        return 0.97
+    if second == skeleton(first) and len(second) >= 3 and second not in IRREGULAR:
+        return 0.95  # rsdnt, clnt: the vowels left out
     if len(second) >= 3 and len(first) >= len(second) + 2 and first.startswith(second) and not _is_word(second):
         return 0.93  # dept, dep, temp, precip: the schema abbreviates
     if len(first) >= 3 and len(first) >= 0.5 * len(second) and second.startswith(first) and len(first) >= 4:
@@ -162,6 +181,13 @@ def likeness(word: str, name: str) -> float:
     if second in SYNONYMS_OF.get(first, ()):
         return 0.88
     return 0.8 if _one_typo(first, second) else 0.0
+
+
+@lru_cache(maxsize=20_000)
+def skeleton(word: str) -> str:
+    """Return a word without the vowels after its first letter, doubled letters once."""
+    bare = word[:1] + re.sub(r"[aeiou]", "", word[1:])
+    return re.sub(r"(.)\1", r"\1", bare) if bare != word else ""
 
 
 def _is_word(start: str) -> bool:

@@ -1,0 +1,91 @@
+"""Spell out the abbreviations that companies use in the names of tables and columns."""
+
+# ruff: noqa: E501 - word lists read best as long lines of plain words
+
+from typing import Final
+
+# word: its abbreviations. An abbreviation that is a word of its own (use, ref, long) or stands for several is in ALTERNATIVES instead.
+_PLAIN: Final = """
+    accident: accdt | account: acct accnt | acquisition: acq acqn | acreage: acr | active: actv | actual: actl | address: addr adr | administration: admn | admission: admis | admitted: admt | advertising: advt | agent: agt
+    agreement: agrmt agmt | aircraft: acft | airline: airln | airport: arpt aprt | album: albm | allowance: allw | altitude: alt | amount: amt amnt | answer: answ ans | apartment: apt | application: applcn | appointment: appt apptmt
+    approval: aprvl | approved: apprv aprvd apvd | arrival: arvl arrvl | artist: artst | assistant: asst | attendance: attn attnd attd | attribute: attr | author: auth athr | available: avail avl avlbl | avenue: ave | average: avg | baggage: bgg
+    balance: bal blnc | barrel: bbl brl | begin: beg bgn | beneficiary: benef | birth: brth bth | birthday: bday bdate bdt | bonus: bns | booked: bkd | booking: bkg bkng | bottle: btl | box: bx | branch: brnch brn
+    budget: bdgt budg bgt | building: bldg bld | business: biz | campaign: cmpgn | cancelled: canc cncl cxl cnl | capacity: cap capac cpcty | cargo: crg | case: cse | category: catg ctgry ctg | certificate: cert certif | character: chr | city: cty
+    claim: clm | class: cls clss | client: clnt clt | closed: clsd | code: cd cde | comment: cmt cmnt cmmt | commission: commn cmsn | commissioned: commd | committee: cmte cttee | company: co cmpny compny | completed: cmpl compl cmpltd cmplt | condition: cndn
+    configuration: config cfg | constructed: constr | construction: constrn | consumption: consm cnsmp | contact: cntct | container: cntr contnr ctr | contract: contr cntrct ctrct | coordinator: coord | corporation: corp | costume: cstm | country: ctry cntry | course: crs crse
+    created: crtd crt crdt | credit: crd | currency: curr ccy crncy | current: crnt | customer: cust cus custmr cstmr | date: dt dte | date of birth: dobirth | day: dy | decommissioned: decomm decommd | deductible: dedbl | deduction: ded | deleted: dltd
+    delivered: dlvd | delivery: dlvry dlv deliv dlvy dely | department: dept dpt dptmt deptmt | departure: dptr deptr dprt | depth: dpth | description: desc descr dscr dsc descrip | destination: dest dstn destn | development: devt devl | diagnosis: diag dx diagn | diameter: diam dia dmtr | director: dirr drctr | discharge: dschg disch dischg
+    discount: dsct dscnt | distance: dstnc | distribution: distn dstrb | distributor: distrib | district: dstr distr | division: dvsn dvn | doctor: dctr | document: docmt | donation: donat | donor: dnr | dozen: dz doz | driver: drv drvr
+    duration: dur durn | edition: edn edtn | education: edu educ | effective: eff efctv | electricity: elec electr | elevation: elev | email: eml | emergency: emerg emer | employee: emp empl emply | employment: emplmt | end: endd | energy: enrg
+    engineer: engr engnr | enrollment: enrl enrlmt | environment: env | episode: epsd epis | equipment: equip eqpt eqp | established: estab | estimated: est estd | event: evt evnt | exchange: exch | executive: exec | exhibition: exhib exhb | expense: exp expns
+    experience: exper | expiry: expr expy xpry | fax: fx | first: fst frst | flag: flg | flight: flt flgt | floor: flr | foundation: fdn fndn | frequency: freq frq | gallon: gall | gender: gndr gend | generation: genr
+    genre: gnr | grade: grd | graduation: grad | gross: grs | group: grp | guest: gst | harvest: hrvst harv | height: ht hgt hght | hired: hird | holiday: hol hldy | hospital: hosp | hour: hr hrs
+    household: hh hhld hshld hhold | humidity: humd | identifier: ident idn | image: img | incident: incdt incid | indicator: indic | inspection: insp inspn inspec | inspector: inspr | installation: instl instln | installed: instd | instructor: instr | insurance: insur
+    interest: intrst | inventory: invt invty invntry | invoice: invc | irrigation: irrig | item: itm | judgment: judgmt | kilogram: kgs | kilometer: kms | label: lbl | language: lang | last: lst | latitude: lat lati
+    length: len lngth lgth lgt | level: lvl | license: lic licn lcns | line: ln | livestock: lvstk | location: locn lctn locat | longitude: lng longi | machine: mach mchn | maintenance: maint mnt mntc mtce | management: mgmt mngmt | manager: mgr mngr mgt | manufacturer: mfr mfgr mnfr manuf manufr
+    manufacturing: mfg | margin: mrgn mgn | marital: mrtl | market: mrkt | marketing: mktg mkt | married: marr | material: matl mtrl mtl | maximum: max | medication: med meds | medicine: medc | meeting: mtg | member: mbr memb membr
+    membership: mbrshp | message: msg | meter: mtr | method: meth mthd mtd | minute: mins mnt | mobile: mob mobl | model: mdl | modified: modf mdfd | month: mth mnth mths | name: nm nme | nationality: natl natnl ntlty | network: ntwk netw
+    next: nxt | number: nbr nmbr numb nr | office: ofc | opened: opnd opn | operator: oper opr | order: ordr odr ord | ordered: ordd | organization: orgn orgz orgzn | original: orig | overtime: ovt ovtm | owner: ownr | package: pkg pckg
+    packaging: pkging | pallet: plt pllt | parameter: param parm | parcel: prcl | part: prt | participant: particip partcp ptcpt | passenger: pax psgr | patient: ptnt | payment: pymt pmt paymt pmnt | penalty: pnlty | percent: pct perc prct | percentage: pctg pctge
+    performance: prfm perfm | person: pers prsn | physician: phys | piece: pcs pce | planned: plnd | plant: plnt | platform: plat pltfm | policy: plcy | population: popn popul | position: posn pstn | postcode: pcode pstcd | power: pwr
+    precipitation: precip prcp precp | premium: prem | prescription: rx presc | president: pres | pressure: prs psr | previous: prev | price: prc | primary: prim pri | principal: princ | priority: prio prty | procedure: proc | product: prdt prdct prd
+    production: prodn | profit: prft | program: prog pgm prgm | project: proj prj | property: prop ppty | province: prov prv | publication: publn | publisher: publ pblshr | pump: pmp | purchase: purch prch purc | qualification: qualf qualif | quality: qlty qual
+    quantity: qty qnty qnt quan qtty | quarter: qtr qrtr | question: qstn ques qn | rainfall: rnfl | ranking: rnk rkg | rating: rtg rtng ratg | reading: rdg rdng | receipt: rcpt rcp | received: rcvd recd rcv | registration: regn regist | relationship: reltn rltn rel | remark: rmk rmrk
+    repair: rpr | replacement: repl replc | request: rqst reqst | required: reqd rqd | requirement: reqmt | reservation: rsv rsvn resvn resrv | reserved: rsvd resv | response: resp rspn | result: res rslt rsl | revenue: revn | review: rvw revw | revision: revn
+    room: rm | route: rte | salary: sal slry | sample: smpl smp | schedule: sched schdl | scheduled: schd | school: schl sch | score: scr | season: seasn ssn | secondary: scnd | section: sect | security: secur
+    segment: seg sgmt | semester: sem smstr | sequence: seq | serial: srl | service: svc srv serv svce | session: sess | severity: sev svrty | shelf: shlf | shipment: shpmt shipmt | shipped: shpd | shipping: shpg shpng | signature: sig sgn
+    source: src srce | species: spp | specification: specs | speed: spd | sponsor: spons spnsr | standard: std stnd | start: stt | station: stn stnn | status: stat sts stts | stock: stk | storage: strg | street: str strt
+    student: stdnt stu | subject: subj sbj | subscriber: subscrb | subscription: subscr | subtotal: subtot | supervisor: supv supvr spvr suprv spv | supplier: splr sup | surgery: surg | survey: srvy svy | tank: tnk | tax: tx | teacher: tchr tch
+    technician: techn | telephone: telno | temperature: temp tempr | terminal: trml | territory: terr | text: txt | ticket: tkt tckt tix | time: tm tme | total: tot ttl totl | training: trng trn | transaction: txn trx trxn tran | treatment: trtmt trt trmt
+    type: typ tp | unit: unt un uom | updated: upd updt updtd | user: usr | vacation: vac vacn | value: val vlu | valve: vlv | variance: var | vat: vt | vehicle: veh vhcl vehcl | vendor: vend vndr vnd | venue: vnu
+    version: vers | vessel: vsl vssl | violation: viol violn | visitor: vstr | voltage: volt | volume: vol | volunteer: vlntr | wage: wg | warehouse: whse wh wrhs whs | water: wtr | week: wk wks | weight: wt wgt wght
+    width: wdth | year: yr yrs | zip: zipcd | zone: zn
+"""
+# An abbreviation that may be several words, or is a word of its own: a word of the question finds the column by any of them.
+_SEVERAL: Final = """
+    ac: account aircraft | acc: account accident | act: actual account activity actor | adm: admission administration admitted | admin: administration administrator | adv: advance advertising | aff: affiliation | allow: allowance | amb: ambulance | ann: annual announcement | app: application appointment | appr: approved approximate appraised | approx: approximate | apt: apartment appointment airport
+    ar: area arrival | arr: arrival arrears | attend: attendance attendee | aud: audience audit | auth: author authority authorized | bal: balance | ben: benefit beneficiary | bg: background | bill: billing | bkg: background | br: branch brand bedroom | brd: brand board breed | brk: break broker | bth: bath birth
+    bus: business | cal: calorie calendar | camp: campaign campus | cand: candidate | cap: capital | capt: captain | cat: category catalog | cert: certificate certified | ch: channel chapter charge | chg: charge change | chk: check | circ: circulation | cit: citizen city | cl: class
+    cls: class close | cnt: count | co: company county country | comm: commission communication comment commissioned community | con: contract condition | cond: condition | conf: conference confirmed confidence | cons: consumption | cr: credit | crt: court | ct: count | cur: current currency | curr: current currency | cust: custom
+    ded: deduction | deduct: deduction deductible | del: delivery deleted | dep: departure department deposit dependent | desg: designation | desig: designation | dev: development deviation device | dia: diameter | dir: director direction directory | disc: discount disc | dist: distance district distribution | div: division dividend | doc: document doctor | dr: doctor debit driver
+    drv: drive | ed: edition editor education | ee: employee | eff: effective efficiency | ele: elevation element | eng: engineer engine english | enroll: enrollment | env: environment envelope | er: employer | est: estimated established | exp: expiry expense experience expected | ext: extension external | fac: facility faculty factory | fam: family
+    fd: food fund | fl: floor | fn: function | ft: foot | gal: gallery | gen: generation gender general | gov: government governor | gr: group grade gross | hd: head | hol: holiday | hosp: hospitality | id: identifier | incl: included | ind: indicator industry individual
+    init: initial | ins: insurance inspection inserted | inst: institution instructor instrument installed installation | int: interest international internal | inv: invoice inventory investment | iss: issue issued | iv: interview | jr: junior | kg: kilogram | km: kilometer | lab: laboratory labor | lev: level | lib: library | lic: license
+    lim: limit | loc: location locality | lst: last list | maj: major | mar: marital margin market | mat: material maturity | med: medication medium medical | mem: member memory | ment: mentor | mfg: manufactured | mgt: management | min: minute minimum | misc: miscellaneous | mkt: market marketing
+    mo: month | mob: mobile | mod: model modified module | mon: month monday | msr: measure measurement | mtg: mortgage meeting | mtr: meter | mun: municipality | mvmt: movement | nat: nationality national | nbhd: neighborhood | neigh: neighborhood | no: number | obj: object objective
+    obs: observation | occ: occupation occupancy occurrence | off: office officer | op: operation operator opened | opp: opportunity | opt: option | org: organization | orig: original origin | par: parameter parent | part: participant | pat: patient | pay: payment | pd: paid period | per: period person
+    perf: performance performed | ph: phone | phn: phone | pkg: parking package | pl: place plan | pm: payment | po: purchase order | pol: policy | pop: population popularity | por: portion | pos: position | poss: possession | pr: price | prac: practice
+    pref: preference | prep: preparation | pres: president present prescription | press: pressure | pri: priority primary | pric: price | pro: professional | prod: product production producer | prof: professor profession profile | prop: property proportion | psn: person position | pt: patient point part | pts: points | pub: publisher publication published
+    pur: purchase | qual: quality qualification | rcv: receive receiver | rd: road read | rec: record received receipt | recv: received | ref: reference referral referee | reg: region registration registered register | rel: release relation | rep: representative report repair | req: request required | res: result reservation resident residence resource | resp: response responsible | ret: return retail retired retirement
+    rev: revenue review revision | sal: salary sale sales | sch: school schedule | sec: second section security | sect: sector section | sem: semester seminar | ser: service serial series | shp: shop ship shape | sit: site situation | sp: species special | spec: specialty specification species | spon: sponsor | sq: square | st: street state start station
+    stat: status statistic | std: standard student | stor: storage store | str: strength string | stu: studio | sub: subject subscription | subs: subscription subscriber | sup: supplier supervisor supply | supp: supplier support | sur: surname | surf: surface | sym: symbol | sz: size | tar: target tariff
+    tech: technician technology technical | tel: telephone phone | temp: temperature temporary | tgt: target | thk: thickness | tmp: temporary temperature | tr: treatment training | trans: transaction transport transfer | trav: travel | tz: timezone | uni: university | univ: university | use: usage consumption | usg: usage
+    util: utility utilization | vac: vaccine vacancy vacation | vax: vaccine vaccination | ven: venue vendor | ver: version | vis: visit visitor | vol: volume volunteer | vw: view views | wd: ward width | web: website | wo: work order | wrk: work worker | yld: yield | yy: year
+"""
+
+
+def _rows(text: str) -> dict[str, tuple[str, ...]]:
+    parts = (part.partition(":") for line in text.strip().splitlines() for part in line.split("|"))
+    return {word.strip(): tuple(rest.split()) for word, _, rest in parts}
+
+
+ALTERNATIVES: Final = _rows(_SEVERAL)
+"""What an abbreviation may stand for where it has several readings, or where it is a word too."""
+
+
+def _expanded() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word, shorts in _rows(_PLAIN).items():
+        for short in shorts:
+            if len(ALTERNATIVES.get(short, (word,))) == 1:
+                found.setdefault(short, word)
+    return found
+
+
+EXPANDED: Final = _expanded()
+"""The one word that an abbreviation in a name stands for."""
+
+# What is written beside a measure: square and cubic metres, alone or in a time.
+SQUARED: Final[dict[str, str]] = {
+    "m2": "sqm", "sqm": "sqm", "km2": "sqkm", "sqkm": "sqkm", "ft2": "sqft", "m3": "m3", "cbm": "m3", "m3d": "m3", "m3h": "m3", "m3s": "m3", "cum": "m3",
+}  # fmt: skip
