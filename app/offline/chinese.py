@@ -11,6 +11,7 @@ _CJK_RUN = re.compile(r"[\u3400-\u9fff]+")
 _HOME = re.compile(
     r"^(我们)?(这个|这家|该)?[\u3400-\u9fff]{1,3}(园|馆|院|校|店|司|厂|场|库|系统|农场)(里|中|内|里面)(?=(一共|总共|共)?有(多少|几))"
 )
+_GLOSSED = re.compile(r"([\u3400-\u9fff·•]+)\s*[(（]\s*([^()（）\u3400-\u9fff]*[A-Za-z\d][^()（）\u3400-\u9fff]*)[)）]")
 _SMALL = frozenset(["of", "on", "at", "in", "the"])
 _QUOTED = re.compile(r"""["“「《'‘]([^"”」》'’]+)["”」》'’]""")
 
@@ -25,6 +26,7 @@ def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, .
     question = re.sub(r"(平均|总)分(?!数|[类组布])", r"\1分数", re.sub(r"最([高低])分(?!数)", r"分数最\1", question))
     lexicon = {chinese: _fitting(options, known) for chinese, options in LEXICON.items() if chinese in question}
     lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
+    question = _GLOSSED.sub(lambda match: _gloss(match.group(1), match.group(2).strip(), lexicon), question)
     text = _ranges(_dates(_numerals(_HOME.sub("", question))))
     pieces: list[str] = []
     place = 0
@@ -56,6 +58,33 @@ def _fit(option: str, schema: tuple[tuple[str, ...], ...]) -> float:
         (min(max(likeness(word, part) for part in name) for word in words) - 0.02 * (len(name) - len(words)) for name in schema if name),
         default=0.0,
     )
+
+
+def _gloss(run: str, name: str, lexicon: dict[str, str]) -> str:
+    """Let 浊度(turbidity) be the name in the database's own words: what it explains is dropped, known nouns before it stay."""
+    spelled = re.search(r"[\u3400-\u9fff]{1,5}(?:[·•][\u3400-\u9fff]+)+$", run)
+    if spelled is not None:
+        return f"{run[: spelled.start()]} {name} "
+    kept = run
+    known = {word: english for word, english in lexicon.items() if english}
+    for word in sorted(known, key=len, reverse=True):
+        if kept.endswith(word):
+            same = lemma(known[word].lower()) == lemma(name.lower())
+            return f"{kept.removesuffix(word)} {name} " if same else f"{_without_unknown(kept, lexicon, name)} {name} "
+    return f"{_without_unknown(kept, lexicon, name)} {name} "
+
+
+def _without_unknown(run: str, lexicon: dict[str, str], name: str) -> str:
+    """Return a run without the pieces that no word explains, and those that say the name itself."""
+    kept, place = "", 0
+    longest = max(map(len, lexicon), default=1)
+    while place < len(run):
+        size = next((size for size in range(min(longest, len(run) - place), 0, -1) if run[place : place + size] in lexicon), 0)
+        word = run[place : place + max(size, 1)]
+        if size and lexicon[word].lower() != name.lower():
+            kept += word
+        place += max(size, 1)
+    return kept
 
 
 def segment(run: str, lexicon: dict[str, str]) -> list[str]:

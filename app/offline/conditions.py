@@ -187,6 +187,10 @@ def _converted(number: float | int | str, unit: str, column: Column) -> float | 
 def _columns(scope: Scope, item: Filter) -> tuple[str, Cond]:
     left = choose(scope, item.mention, lambda column: column.is_number) if item.mention else None
     right = choose(scope, item.other, lambda column: column.is_number) if item.other else None
+    if left is None and right is None and item.mention is not None and item.other is not None:
+        dated = choose(scope, item.mention, lambda column: column.is_date), choose(scope, item.other, lambda column: column.is_date)
+        if dated[0] is not None and dated[1] is not None and dated[0] != dated[1]:
+            return dated[0].table, ColumnsCompare(_col(dated[0]), item.op, _col(dated[1]))
     if left is None or right is None or left == right:
         raise CannotRead("column", *(chunk.text for chunk in (item.mention, item.other) if chunk))
     return left.table, ColumnsCompare(_col(left, number=True), item.op, _col(right, number=True))

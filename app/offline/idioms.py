@@ -8,6 +8,7 @@ from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import UNTRUE, Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.idle_verbs import idle_verbs
+from longtable.app.offline.idioms_counts import settle_counts
 from longtable.app.offline.lacking import lacking
 from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS, UNITS
 from longtable.app.offline.lexicon_measures import VERB_DIMENSIONS
@@ -54,6 +55,7 @@ _ANYONE = frozenset("member customer client people person user guest visitor".sp
 
 def stand_aside(chunks: list[Chunk], catalog: Catalog) -> None:
     """Turn what needs no place in a query into fillers."""
+    settle_counts(chunks, catalog)
     idle_verbs(chunks, catalog)
     _units_of_measures(chunks)
     _general_homes(chunks)

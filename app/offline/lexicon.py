@@ -49,7 +49,7 @@ _GROUPS: Final = """
     bill invoice | payment transaction | order purchase | product item good article merchandise | warehouse depot storehouse | shipment delivery consignment parcel package
     mark grade score result point | city town municipality | state province | postcode zip zipcode postal | street address road | phone telephone
     mail email | manager boss supervisor head | maker manufacturer producer brand make | model | build make manufacture construct produce | date day time
-    begin start commence | end finish | duration length runtime | distance mileage length | seat capacity | rank position ranking place | population inhabitant
+    begin start commence | end finish | duration length runtime | distance mileage length | seat capacity | rank position ranking place | population inhabitant resident
     department division unit | job occupation profession role title position | company firm corporation business enterprise | team club
     match game | player athlete | hospital clinic | visit appointment consultation admission | disease illness diagnosis condition ailment
     drug medicine medication | ward room | course class subject | enrolment enrollment registration | lesson lecture | college university school

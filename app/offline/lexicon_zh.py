@@ -4,6 +4,8 @@
 
 from typing import Final
 
+from longtable.app.offline.lexicon_zh_trades import TRADES
+
 # Longest match wins. An empty translation drops the word.
 _WORDS: Final = """
 多少=how many|几=how many|有多少=how many|多少个=how many|多少条=how many|多少名=how many|多少位=how many|多少家=how many|多少首=how many|多少张=how many|多少架=how many|多少次=how many
@@ -79,7 +81,7 @@ _WORDS: Final = """
 
 
 def _lexicon() -> dict[str, tuple[str, ...]]:
-    pairs = (pair.partition("=") for line in _WORDS.strip().splitlines() for pair in line.split("|"))
+    pairs = (pair.partition("=") for line in (_WORDS + TRADES).split("\n") if line for pair in line.split("|"))
     return {chinese: tuple(english.split("/")) for chinese, _, english in pairs}
 
 

@@ -31,6 +31,7 @@ class Reader(Shape):
             self.missing,
             self.between,
             self.difference,
+            self.dates_compared,
             self.above_average,
             self.or_more,
             self.compare,

@@ -5,6 +5,8 @@
 import re
 from collections.abc import Callable
 
+from longtable.app.offline.lexicon import NUMBERS
+
 _I = re.IGNORECASE
 _TOP = r"(?:first|at the top|on top)"
 _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
@@ -79,9 +81,23 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         (r"\bwhose ([\w ]+?) (?:we (?:do not|don't) (?:know|have)|(?:is|are) (?:not known|unknown|missing|not recorded))(?=\W|$)", r"with no \1"),
         (r"^where do most of (?:our|the) ([\w ]+?) come from\b", r"what is the most common source of \1"),
         (r"\b(with|have|has|had) no ((?:\w+ )?(?:phone|telephone|mobile|id|licen[cs]e|plate|account|tax|vat) )number\b", r"\1 no \2"),
+        (r"\b(?:single|individual) (?=(?:largest|biggest|highest|smallest|lowest|longest|shortest|heaviest|most expensive|cheapest|best|worst)\b)", ""),
+        (r"\b(?:compared|in comparison|as opposed) (?:with|to)\b|\bvs\.?(?=\s)|\bcompared against\b", "versus"),
+        (r"\bin (?:the )?order (?:that |in which )?(?:they|these|those) (?:were |was |have |had |been )*(\w+)(?=\W*$)", r"sorted by \1"),
+        (r"\b(\w+) and a half (?=(?:hour|minute|day|year|month|kilo|ton|mile|million)\w*)", lambda m: _half(m.group(1), m.group(0))),
+        (r"\ban? (hour|day|year|mile|million) and a half\b", r"1.5 \1s"),
+        (r"\bhalf an hour\b", "30 minutes"),
+        (r"\b(?:three quarters of an hour)\b", "45 minutes"),
+        (r"\b(?:a )?quarter of an hour\b", "15 minutes"),
+        (r"\b(?:brought|bring|brings|bringing|took|take|pulled) in (?=(?:the )?(?:most|least|highest|more|less)\b)", "made "),
         (r"\bmore than half of\b", "more than half of"),
     )
 )  # fmt: skip
+
+
+def _half(word: str, whole: str) -> str:
+    number = NUMBERS.get(word.lower(), int(word) if word.isdigit() else None)
+    return f"{number}.5 " if number is not None else whole
 
 
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}

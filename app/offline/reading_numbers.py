@@ -110,6 +110,17 @@ class Numbers(Conditions):
             return False
         return not of_dimension(self.cs[before], condition.dimension)
 
+    def dates_compared(self) -> None:
+        """'paid after the due date': one date column against another."""
+        for index, each in enumerate(self.cs):
+            if not each.is_op("time") or each.used or not 0 < index < len(self.cs) - 1:
+                continue
+            left, right = self.cs[index - 1], self.cs[index + 1]
+            dated = all(c.kind == "mention" and not c.used and c.hits[0].dated for c in (left, right))
+            if dated and {left.hits[0].column} != {right.hits[0].column}:
+                each.used = left.used = right.used = True
+                self.draft.filters.append(Filter("columns", each.arg, left, other=right))
+
     def above_average(self) -> None:
         for index, each in enumerate(self.cs):
             if not each.is_op("cmp") or each.used:

@@ -111,6 +111,8 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
                 break  # in Chinese what follows 的 is another noun
             if last.word in _SKIPPED:
                 continue
+            if first.word == "no" and not alone and first.text.islower():
+                break  # no meter is none, not its number
             words = tuple(token.word for token in part if token.word not in _SKIPPED)
             linked = tuple(hit for hit in hits(words, text_of(part), catalog) if _fits(hit, part, words, catalog))
             if alone and last.word in _ADVERBS and linked and linked[0].score < 0.97:

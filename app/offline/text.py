@@ -12,6 +12,7 @@ _TOKEN = re.compile(
     "(?P<q1>[^"]+)" | “(?P<q2>[^”]+)” | (?<![\w])'(?P<q3>[^']+(?:'[a-z][^']*)*)'(?!\w) | ‘(?P<q4>[^’]+)’
   | 「(?P<q5>[^」]+)」 | 《(?P<q6>[^》]+)》
   | (?P<date>\d{4}-\d{1,2}-\d{1,2})
+  | (?P<season>(?:19|20)\d\d/\d{2}(?:\d\d)?(?![\d/]))
   | (?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+|\d+)(?P<suffix>st|nd|rd|th|k|m|%|s)?(?![A-Za-z\d])
   | (?P<code>\d+[A-Za-z][\w\-]*)
   | (?P<symbol><=|>=|!=|<>|<|>|=|≥|≤)
@@ -63,6 +64,8 @@ def _token(match: re.Match[str]) -> list[Token]:
         return [_number(number, match.group("suffix") or "", match)]
     if (title := match.group("title")) is not None:
         return [Token(title, title.lower(), "word", match.start())]
+    if (season := match.group("season")) is not None:
+        return [Token(season, season, "code", match.start())]
     for kind in ("date", "code", "symbol", "word", "comma", "stop"):
         if (found := match.group(kind)) is not None:
             return [Token(found, found.lower().replace("’", "'"), kind, match.start())]

@@ -1,0 +1,257 @@
+"""Settle what counting words and comparisons bear on: 'how many seats each has', 'tickets sold', 'A compared with B', 'still open'."""
+
+# ruff: noqa: E501, SIM905 - word lists read best as long lines of plain words
+
+import itertools
+
+from longtable.app.offline.catalog import Catalog, Column, Table
+from longtable.app.offline.chunks import AGENT, LACKING, Chunk
+from longtable.app.offline.columns import entity
+from longtable.app.offline.lexicon import AGENTS, PARTICIPLES, PEOPLE
+from longtable.app.offline.lexicon_events import events, events_of
+from longtable.app.offline.lexicon_measures import UNITS_OF
+from longtable.app.offline.linking import Hit, hits
+from longtable.app.offline.text import lemma, likeness, stem
+
+_PIECES = frozenset(
+    """ticket seat copy piece unit item bottle box pack packet carton bag can case crate keg pallet share place head portion serving meal
+    dose night loaf cake book tree plant head pair set roll sheet""".split()
+)
+_TRADED = frozenset("sold bought booked ordered reserved purchased shipped delivered issued per by in of were did".split())
+_QUANTITY = frozenset(["quantity", "qty", "count", "pieces", "units"])
+_LENGTHS = {"metre": "m", "metres": "m", "kilometre": "km", "kilometres": "km", "litre": "l", "litres": "l"}
+_MONEY_NOUNS = frozenset(["money", "revenue", "income", "sales", "takings", "earnings", "turnover"])
+_AMOUNTS = frozenset(["amount", "total", "paid", "price", "cost", "fee", "revenue"])
+_OPEN = frozenset(["open", "ongoing", "unresolved", "unfinished", "running", "outstanding", "uncompleted", "unclosed", "out"])
+_SHUT = frozenset(["closing", "finishing", "returning", "leaving"])
+
+
+def settle_counts(chunks: list[Chunk], catalog: Catalog) -> None:
+    """Run these rules over the chunks of a question."""
+    _units_of_things(chunks, catalog)
+    _columns_counted(chunks, catalog)
+    _pieces(chunks, catalog)
+    _money_from(chunks, catalog)
+    _numbers_of(chunks, catalog)
+    _still_open(chunks, catalog)
+    _events_compared(chunks, catalog)
+    _versus(chunks, catalog)
+    _writers(chunks, catalog)
+    _people_of_role(chunks, catalog)
+
+
+def _told(chunks: list[Chunk]) -> list[Chunk]:
+    return [each for each in chunks if each.kind != "filler"]
+
+
+def _tables(chunks: list[Chunk], catalog: Catalog) -> list[Table]:
+    """Return the tables that the question names, by themselves or by a column that only one table has."""
+    names = [entity(each) or (each.hits[0].table if each.best >= 0.9 else "") for each in chunks if each.kind == "mention" and each.hits]
+    return [table for name in dict.fromkeys(names) if name and (table := catalog.table(name)) is not None]
+
+
+def _measure_hit(column: Column, score: float = 0.95) -> Hit:
+    return Hit(column.table, column.name, score, numeric=True)
+
+
+def _units_of_things(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'how many metres of pipe': the length of the pipes, though there are meters too."""
+    for place, each in enumerate(chunks[:-2]):
+        word = each.text.lower()
+        if chunks[place + 1].word != "of" or each.is_op():
+            continue
+        thing = next((c for c in chunks[place + 2 : place + 4] if c.kind == "mention"), None)
+        table = catalog.table(entity(thing)) if thing is not None else None
+        units = {_LENGTHS.get(word, lemma(word)), lemma(word)}
+        nouns = {noun for noun, names in UNITS_OF.items() if units & names}
+        if table is None or not nouns:
+            continue
+        found = [c for c in table.columns if c.is_number and not c.is_id and units & {*c.words, *map(lemma, c.words)}]
+        if len(found) == 1:
+            each.kind, each.hits, each.unit = "mention", (_measure_hit(found[0]),), ""
+            chunks[place + 1].kind = "filler"
+
+
+def _columns_counted(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'list the halls and how many seats each has': seats is a column of each hall, nothing is counted."""
+    told = _told(chunks)
+    for place, each in enumerate(told):
+        if not each.is_op("count") or not place or place + 1 >= len(told):
+            continue
+        joined = told[place - 1].word in ("and", "with", ",", "plus")
+        named = {entity(c) for c in told[:place] if c.kind == "mention"} - {""}
+        measure = told[place + 1]
+        listed = any(c.is_op("list", "wh") for c in told[:place]) or told[0].kind == "mention"
+        if not (joined and listed and measure.kind == "mention" and not entity(measure) and measure.hits):
+            continue
+        own = tuple(hit for hit in measure.hits if not hit.is_table and hit.table in named and hit.numeric)
+        counted = any(c.is_op("count", "agg") for c in told[:place])
+        tail = told[place + 2 :]
+        if own and not counted and all(c.is_op("each", "pron") or c.kind == "comma" for c in tail):
+            measure.hits = own
+            for c in (each, *tail):
+                c.kind, c.op = "filler", ""
+
+
+def _pieces(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'tickets sold', 'the average number of bottles per order': the one column of quantities counts them."""
+    named = _tables(chunks, catalog)
+    words = {each.word for each in chunks}
+    for place, each in enumerate(chunks):
+        if each.kind not in ("word", "filler") or each.name or lemma(each.word) not in _PIECES or not words & _TRADED:
+            continue
+        before = chunks[place - 1] if place else None
+        asked = before is not None and (before.is_op("count", "agg", "most", "cmp") or before.word in ("of", "many", "most", "total", "more"))
+        if not asked:
+            continue
+        near = [table for table in named if _quantity(table)] or [t for t in catalog.tables.values() if t.kind == "table" and _quantity(t)]
+        if len(near) == 1 and (column := _quantity(near[0])) is not None:
+            each.kind, each.hits = "mention", (_measure_hit(column),)
+            if before is not None and before.is_op("count") and place > 1 and chunks[place - 2].is_op("agg"):
+                before.kind, before.op = "filler", ""
+
+
+def _quantity(table: Table) -> Column | None:
+    found = [c for c in table.columns if c.is_number and not c.is_id and _QUANTITY & set(c.words)]
+    return found[0] if len(found) == 1 else None
+
+
+def _money_from(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'brought in the most money from bookings': the money is what the bookings hold."""
+    for place, each in enumerate(chunks[:-1]):
+        if each.word not in _MONEY_NOUNS or each.kind not in ("mention", "word", "filler"):
+            continue
+        rest = [c for c in chunks[place + 1 : place + 4] if c.kind != "filler"]
+        if len(rest) < 2 or rest[0].word not in ("from", "in", "on", "with", "through") or rest[1].kind != "mention":
+            continue
+        table = catalog.table(entity(rest[1]))
+        found = [c for c in table.columns if c.is_number and not c.is_id and _AMOUNTS & set(c.words)] if table is not None else []
+        if len(found) == 1:
+            each.kind, each.hits, each.arg = "mention", (_measure_hit(found[0], 1.0),), ""
+
+
+def _numbers_of(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'numbers of the orders that ...': their keys, where the key is a number by name."""
+    told = _told(chunks)
+    if len(told) < 2 or not told[0].is_op("count") or told[0].text.lower() not in ("numbers of", "numbers"):
+        return
+    following = next((c for c in told[1:3] if c.kind == "mention" or c.kind == "value"), None)
+    thing = next((c for c in told[1:] if c.kind == "mention" and entity(c)), None)
+    table = catalog.table(entity(thing)) if thing is not None and following is not None else None
+    if table is not None and len(table.key) == 1 and table.key[0].words[-1:] in (("no",), ("number",)):
+        told[0].kind, told[0].op = "mention", ""
+        told[0].hits = (Hit(table.name, table.key[0].name, 1.0),)
+
+
+def _still_open(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'orders that are still open': they have no date of closing."""
+    named = _tables(chunks, catalog)
+    for place, each in enumerate(chunks):
+        if each.kind not in ("filler", "word", "mention") or each.word not in _OPEN or " " in each.text or each.matches:
+            continue
+        before = [c.word for c in chunks[max(0, place - 2) : place]]
+        if each.word in ("open", "out", "running") and "still" not in before and not {"are", "is"} & set(before):
+            continue
+        if any(column.words == (each.word,) for table in named for column in table.columns):
+            continue
+        found = [column for table in named for column in table.columns if column.is_date and _SHUT & events_of(column.words)]
+        found = [column for column in found if not {"opening", "ordering", "reporting"} & events_of(column.words)] or found
+        if len(found) == 1:
+            each.kind, each.op, each.arg = "op", "missing", LACKING
+            each.hits = (Hit(found[0].table, found[0].name, 1.0, dated=True),)
+
+
+def _events_compared(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'bills paid after the due date': the date of paying against the other one."""
+    for place, each in enumerate(chunks):
+        if not each.is_op("time") or not place or place + 1 >= len(chunks):
+            continue
+        verb = chunks[place - 1]
+        other = next((c for c in chunks[place + 1 : place + 3] if c.kind != "filler"), None)
+        past = verb.word.endswith("ed") or verb.word in PARTICIPLES
+        if not past or verb.kind not in ("filler", "word", "mention") or other is None or other.kind != "mention" or entity(other):
+            continue
+        dated = [hit for hit in other.hits if hit.dated]
+        table = catalog.table(dated[0].table) if dated else None
+        kinds = events(verb.word)
+        found = [
+            column
+            for column in (table.columns if table is not None else ())
+            if column.is_date and column.name != dated[0].column and (kinds & events_of(column.words) or stem(verb.word) in map(stem, column.words))
+        ]
+        exact = [column for column in found if stem(verb.word) in map(stem, column.words)] or found
+        if len(exact) == 1:
+            verb.kind, verb.hits = "mention", (Hit(exact[0].table, exact[0].name, 1.0, dated=True),)
+            other.hits = (dated[0],)
+
+
+def _versus(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'the average cost of A compared with B', 'which has the bigger budget: A or B': a group for each of the two."""
+    values = [each for each in chunks if each.kind == "value"]
+    if len(values) != 2:
+        return
+    first, second = values
+    between = [each for each in chunks if first.order < each.order < second.order and each.kind != "filler"]
+    shared = [(m.table, m.column) for m in first.matches if (m.table, m.column) in {(n.table, n.column) for n in second.matches}]
+    if not shared:
+        return
+    column = Chunk("mention", shared[0][1], shared[0][1].lower(), hits=(Hit(*shared[0], 1.0),))
+    told = _told(chunks)
+    if any(each.word == "versus" for each in between) and any(each.is_op("agg", "count", "howmuch") for each in chunks):
+        for each in between:
+            if each.word == "versus":
+                each.kind, each.word, each.op = "prep", "and", ""
+        at = chunks[-1].place + 1
+        chunks += [Chunk("op", "each", "each", at, op="each"), column]
+        column.place = at + 1
+    elif (
+        [each.word for each in between] == ["or"]
+        and told[-1] in (second, *[c for c in told[-1:] if c.kind == "comma"])
+        and (asked := next((c for c in chunks if c.is_op("wh") and c.word in ("which", "what")), None)) is not None
+        and (more := next((c for c in chunks if c.is_op("cmp", "sup", "most")), None)) is not None
+        and not any(c.kind == "mention" for c in chunks[chunks.index(asked) : chunks.index(more)])
+    ):
+        if more.is_op("cmp"):
+            sign = "max" if more.arg.startswith(">") else "min"
+            more.op, more.arg = ("most", sign) if more.word in ("more", "fewer", "less") else ("sup", sign)
+        column.place = asked.place
+        chunks.insert(chunks.index(asked) + 1, column)
+        average = next((c for c in chunks if c.is_op("agg") and c.arg == "avg" and chunks.index(c) < chunks.index(asked)), None)
+        if average is not None:
+            chunks.remove(average)
+            chunks.insert(chunks.index(more) + 1, average)
+            average.text = average.word = "average"
+        for each in between:
+            each.word = "or"
+    else:
+        return
+    for order, each in enumerate(chunks):
+        each.order = order
+
+
+def _writers(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'who wrote X': the column of authors, where there is no table of them."""
+    who = next((place for place, each in enumerate(chunks) if each.word in ("who", "whom")), None)
+    if who is None:
+        return
+    for each in chunks[who + 1 : who + 3]:
+        if each.kind not in ("filler", "word") or each.arg == AGENT:
+            continue
+        for agent in AGENTS.get(each.word, ()) + AGENTS.get(stem(each.word), ()):
+            columns = tuple(hit for hit in hits((agent,), agent, catalog) if not hit.is_table and hit.score >= 0.86 and not hit.numeric)
+            if columns:
+                each.kind, each.arg, each.hits = "mention", AGENT, columns
+                return
+
+
+def _people_of_role(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'which actor has been cast most': of the tables a question names, one is linked to the people, whatever the schema calls them."""
+    people = [t.name for t in catalog.tables.values() if t.kind == "table" and any(lemma(word) in PEOPLE for word in t.words)]
+    named = {table.name for table in _tables(chunks, catalog)}
+    for before, each in itertools.pairwise([Chunk("op", ""), *chunks]):
+        if each.kind != "word" or each.name or lemma(each.word) not in PEOPLE or before.is_op("count"):
+            continue
+        ways = {link.one for link in catalog.links if link.many in named - set(people) and link.one in people}
+        said = any(likeness(each.word, word) >= 0.75 for table in catalog.tables.values() for c in table.columns for word in c.words)
+        if len(ways) == 1 and not said:
+            each.kind, each.hits = "mention", (Hit(ways.pop(), "", 0.9),)
