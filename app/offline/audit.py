@@ -28,6 +28,10 @@ def audit(query: Query, draft: Draft, catalog: Catalog, hints: Hints, before: Qu
     for item in computed(query):
         _is_measure(item, draft, catalog)
     _groups_hold_several(query, catalog)
+    _ranks_what_it_joins(query, catalog)
+    _shows_what_is_asked(query, draft)
+    _measures_do_not_group(query, draft, catalog)
+    _says_still(query, draft)
     _no_row_meets_itself(query, catalog)
     _says_all(query, draft)
 
@@ -108,6 +112,62 @@ def _groups_hold_several(query: Query, catalog: Catalog) -> None:
             fixed = [cond for cond in query.where if isinstance(cond, Compare) and cond.op == "=" and cond.left == item.arg]
             if fixed:
                 raise CannotRead("count", item.arg.name)
+
+
+def _ranks_what_it_joins(query: Query, catalog: Catalog) -> None:
+    """Where rows are ranked by a column of the base, a table of many rows each that is joined for nothing says a sum was meant."""
+    if query.limit is None or query.aggregates or not query.order:
+        return
+    used = {col.table for col in _columns_of(query)}
+    inner = {col.table for join in query.joins for pair in join.pairs for col in pair if col.table != join.table}
+    for join in query.joins:
+        many = any(link.many == join.table and link.one in query.tables for link in catalog.links)
+        if many and not join.outer and join.table not in used and join.table not in inner:
+            raise CannotRead("join", query.base, join.table)
+
+
+def _shows_what_is_asked(query: Query, draft: Draft) -> None:
+    """'which vehicle has the highest mileage' is answered by vehicles."""
+    if not draft.which or not query.select or not query.joins:
+        return
+    asked = next((place for place, word in enumerate(draft.words) if word in ("which", "what")), None)
+    thing = next((chunk for chunk in draft.mentions if asked is not None and chunk.order == asked + 1), None)
+    table = entity(thing) if thing is not None else ""
+    shown = {col.table for item in (*query.select, *query.group) for col in _cols(item)}
+    keys = {right.table for join in query.joins for left, right in join.pairs if left in query.select} | {
+        left.table for join in query.joins for left, right in join.pairs if right in query.select
+    }
+    if table and table not in shown | keys and any(join.table == table for join in query.joins):
+        raise CannotRead("words", thing.text if thing is not None else table)
+
+
+def _cols(item: object) -> Iterator[Col]:
+    if isinstance(item, Col):
+        yield item
+    for name in ("arg", "col"):
+        if isinstance(inner := getattr(item, name, None), Col):
+            yield inner
+    for factor in getattr(getattr(item, "arg", None), "factors", ()):
+        yield factor
+
+
+def _measures_do_not_group(query: Query, draft: Draft, catalog: Catalog) -> None:
+    """An amount is a group only where the question says by, per or each: else it was to be added up."""
+    if draft.groups or draft.sups or not query.aggregates:
+        return
+    for key in query.group:
+        column = catalog.column(key.table, key.name) if isinstance(key, Col) else None
+        if column is not None and column.is_number and not column.is_id and _MONEY & set(column.words):
+            raise CannotRead("sum", column.name)
+
+
+_MONEY = frozenset(["amount", "total", "price", "cost", "revenue", "fee", "salary", "paid", "eur", "usd", "gbp"])
+
+
+def _says_still(query: Query, draft: Draft) -> None:
+    """'still open': a condition must say so."""
+    if "still" in draft.words and not any(conditions(query)):
+        raise CannotRead("words", "still")
 
 
 def _joins_by_one_key(pairs: tuple[tuple[Col, Col], ...], catalog: Catalog, hints: Hints) -> None:

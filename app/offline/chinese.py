@@ -11,6 +11,11 @@ _CJK_RUN = re.compile(r"[\u3400-\u9fff]+")
 _HOME = re.compile(
     r"^(我们)?(这个|这家|该)?[\u3400-\u9fff]{1,3}(园|馆|院|校|店|司|厂|场|库|系统|农场)(里|中|内|里面)(?=(一共|总共|共)?有(多少|几))"
 )
+_RANKED = re.compile(
+    r"^(?:请)?(?:列出|找出|显示|查询|给出|哪些是|求)?(?P<by>[\u3400-\u9fff]{2,16}?)最(?P<end>[高低大小])的(?:前)?(?P<count>\d+|[一二两三四五六七八九十]+)"
+    r"\s*(?:个|名|位|部|家|种|件|条|座|辆|间|所|支|本|首|项|款|只|笔|场|台|艘|张|次)"
+    r"(?P<of>[\u3400-\u9fff]+?)(?:(?:及其?|和|以及|与)[\u3400-\u9fff]+)?(?:是谁|是什么|有哪些|是哪些|分别是谁|是哪\S{1,3})?[？?。]?$"
+)
 _GLOSSED = re.compile(r"([\u3400-\u9fff·•]+)\s*[(（]\s*([^()（）\u3400-\u9fff]*[A-Za-z\d][^()（）\u3400-\u9fff]*)[)）]")
 _SMALL = frozenset(["of", "on", "at", "in", "the"])
 _QUOTED = re.compile(r"""["“「《'‘]([^"”」》'’]+)["”」》'’]""")
@@ -23,6 +28,8 @@ def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, .
     among the English words that a Chinese one may stand for.
     """
     known = tuple(dict.fromkeys(schema))
+    if (ranked := _RANKED.match(question)) is not None and ranked["of"].strip():
+        return _ranked(ranked, tuple(names), known)
     question = re.sub(r"(平均|总)分(?!数|[类组布])", r"\1分数", re.sub(r"最([高低])分(?!数)", r"分数最\1", question))
     lexicon = {chinese: _fitting(options, known) for chinese, options in LEXICON.items() if chinese in question}
     lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
@@ -37,6 +44,19 @@ def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, .
         place = match.end()
     pieces.append(text[place:])
     return _tokens(_reorder([piece.strip() for piece in pieces if piece.strip()], known))
+
+
+def _ranked(match: re.Match[str], names: tuple[str, ...], schema: tuple[tuple[str, ...], ...]) -> list[Token]:
+    """Put 账单总金额最高的前五位客户 as 'top 5 customers by total amount of bills'."""
+    of = " ".join(token.text for token in translate(match["of"], names, schema))
+    measure = translate(match["by"], names, schema)
+    words = [token.text for token in measure if token.text not in ("的", "of")]
+    if "total" in words and words.index("total"):
+        place = words.index("total")
+        words = [*words[place:], "of", *words[:place]]
+    number = match["count"] if match["count"].isdigit() else str(_value(match["count"]))
+    end = "top" if match["end"] in "高大" else "bottom"
+    return tokenize(f"{end} {number} {of} by {' '.join(words)}")
 
 
 def _fitting(options: tuple[str, ...], schema: tuple[tuple[str, ...], ...]) -> str:

@@ -50,7 +50,7 @@ _MEASURING = frozenset(
 _FITTINGS = frozenset(
     ["machine", "facility", "service", "option", "equipment", "system", "feature", "access", "area", "license", "permit", "certificate"]
 )
-_ANYONE = frozenset("member customer client people person user guest visitor".split())
+_ANYONE = frozenset("member customer client person people user guest visitor holder subscriber".split())
 
 
 def stand_aside(chunks: list[Chunk], catalog: Catalog) -> None:
@@ -227,7 +227,8 @@ def _only_people(chunks: list[Chunk], catalog: Catalog) -> None:
     if len(tables) != 1:
         return
     for each in chunks:
-        if each.kind == "word" and each.text.islower() and lemma(each.word) in _ANYONE:
+        people = each.kind == "filler" and each.word in ("people", "persons") and each.place and chunks[each.order - 1].is_op("wh", "list")
+        if (each.kind == "word" or people) and each.text.islower() and lemma(each.word) in _ANYONE:
             each.kind, each.hits = "mention", (Hit(tables[0].name, "", 0.8),)
 
 

@@ -201,6 +201,14 @@ def _versus(chunks: list[Chunk], catalog: Catalog) -> None:
         for each in between:
             if each.word == "versus":
                 each.kind, each.word, each.op = "prep", "and", ""
+            elif each.kind == "mention" and each.hits[0].table == shared[0][0]:
+                each.kind, each.hits = "filler", ()  # an engine job versus a door job
+            elif each.is_op("agg"):
+                chunks.remove(each)
+                chunks.insert(chunks.index(first), each)
+        for each in chunks[chunks.index(second) + 1 : chunks.index(second) + 2]:
+            if each.kind == "mention" and each.hits[0].table == shared[0][0]:
+                each.kind, each.hits = "filler", ()
         at = chunks[-1].place + 1
         chunks += [Chunk("op", "each", "each", at, op="each"), column]
         column.place = at + 1

@@ -37,8 +37,8 @@ _UNITS: dict[str, Unit] = {
 
 MANY_COLUMNS = 15
 _PRICES = frozenset(["price", "cost", "fee", "rate", "salary", "wage", "amount"])
-_AMOUNTS = frozenset(["amount", "total", "value", "price", "cost", "paid", "payment", "principal", "sum"])
-_BILLS = frozenset(["bill", "invoice", "claim", "grant", "loan", "pledge"])
+AMOUNTS = frozenset(["amount", "total", "value", "price", "cost", "paid", "payment", "principal", "sum"])
+BILLS = frozenset(["bill", "invoice", "claim", "grant", "loan", "pledge"])
 _PARTS = frozenset(["paid", "tax", "vat", "discount", "tip", "deposit", "refund", "outstanding", "balance", "unpaid", "approved"])
 _ADDED = ("sum", "avg", "spread")
 _TRADED = frozenset(["sold", "bought", "ordered", "purchased", "shipped", "delivered", "done", "used", "fitted", "served", "installed"])
@@ -122,12 +122,12 @@ class Measures(Subject):
             money = [
                 each
                 for each in (home.columns if home else ())
-                if each.is_number and not each.is_id and _AMOUNTS & {lemma(word) for word in each.words}
+                if each.is_number and not each.is_id and AMOUNTS & {lemma(word) for word in each.words}
             ]
             plain = [each for each in money if not _PARTS & {lemma(word) for word in each.words}]
             money = plain or money
             billed = {lemma(word) for word in home.words} if home is not None else set()
-            paid = self.draft.money or bool(billed & (PAID | _BILLS))
+            paid = self.draft.money or bool(billed & (PAID | BILLS))
             if len(money) != 1 or not paid:
                 raise CannotRead("sum", chunk.text)
             self.need(table)
@@ -138,7 +138,7 @@ class Measures(Subject):
             )
         if column is None and (table := entity(chunk)):
             lone = self.lone_measure(table, func)
-            if not _AMOUNTS & set(split_name(lone.name)):
+            if not AMOUNTS & set(split_name(lone.name)):
                 raise CannotRead("measure", chunk.text)
             return lone
         if column is None:

@@ -89,7 +89,7 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         (r"\bhalf an hour\b", "30 minutes"),
         (r"\b(?:three quarters of an hour)\b", "45 minutes"),
         (r"\b(?:a )?quarter of an hour\b", "15 minutes"),
-        (r"\b(?:brought|bring|brings|bringing|took|take|pulled) in (?=(?:the )?(?:most|least|highest|more|less)\b)", "made "),
+        (r",? and (?:how (?:much|long|big|high|large|old|many)|what|when) (?:was|is|were|are) (?:it|that|they|this)(?=\W*$)", ""),
         (r"\bmore than half of\b", "more than half of"),
     )
 )  # fmt: skip

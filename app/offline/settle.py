@@ -66,14 +66,17 @@ class Settler(Subqueries):
         self.revenue()
         if self.draft.spent:
             self.spending()
-        for chunk in self.draft.targets:
+        for chunk in list(self.draft.targets):
             if (
                 chunk.text.lower().startswith("total ")
                 and chunk.hits
                 and chunk.hits[0].numeric
                 and "total" not in split_name(chunk.hits[0].column)
             ):
-                raise CannotRead("sum", chunk.text)
+                if not self.draft.counts or self.draft.groups:
+                    raise CannotRead("sum", chunk.text)
+                self.draft.aggs.append(("sum", chunk))  # how many are there, and what is their total amount
+                self.draft.targets = [each for each in self.draft.targets if each is not chunk]
         base = self.fixed or self.base()
         self.scope = replace(self.scope, base=base)
         self.flags(base)
@@ -126,7 +129,10 @@ class Settler(Subqueries):
         verbs = {stem(word) for word in self.draft.words if word in MONEY_VERBS}
         for name in self.scope.anchors:
             table = self.catalog.table(name)
-            found = [each for each in (_sums(table) if table is not None else []) if verbs & set(map(stem, each.words))]
+            sums = _sums(table) if table is not None else []
+            found = [each for each in sums if verbs & set(map(stem, each.words))]
+            if not found and len(sums) == 1 and table is not None and verbs & set(map(stem, table.words)):
+                found = sums  # how much did we bill: the one amount of the bills
             if len(found) == 1:
                 return Chunk("mention", found[0].name, hits=(Hit(name, found[0].name, 1.0, numeric=True),))
         return None
@@ -138,6 +144,8 @@ class Settler(Subqueries):
         if named:
             return named
         homes = {match.table for item in self.draft.filters for value in item.values for match in value.matches}
+        if len(homes) == 1 and (table := self.catalog.table(next(iter(homes)))) is not None and len(_sums(table)) == 1:
+            return [table.name]  # how much did we spend on brakes: the jobs of that kind have a cost
         children = {link.many for link in self.catalog.links if link.one in homes}
         money = [name for name in children if (table := self.catalog.table(name)) is not None and _sums(table)]
         return money if len(money) == 1 else []

@@ -318,7 +318,7 @@ def _plain(token: Token, before: Token | None) -> tuple[float, Chunk]:
         return 5.0, Chunk("number", text, word, number=NUMBERS[word])
     if lemma(word) in UNITS:
         return 5.0, Chunk("unit", text, word, unit=UNITS[lemma(word)])
-    if word in PREPOSITIONS:
+    if word in PREPOSITIONS or word == "versus":
         return 3.0, Chunk("prep", text, word)
     if text == "US" or (before is not None and len(text) == 1 and text.isupper() and text != "I" and word in FILLERS):
         return 1.0, Chunk("word", text, word, name=True)

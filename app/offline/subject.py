@@ -20,6 +20,9 @@ from longtable.app.offline.text import lemma, likeness, split_name, stem
 _PERSONAL = frozenset(["birth", "dob", "birthdate", "birthday", "gender", "salary", "wage", "nationality", "hire", "hired"])
 
 
+_CONTACTS = frozenset(["contact", "user", "manager", "owner", "author", "artist", "host", "agent", "head"])
+
+
 class Subject:
     """Hold a draft with the catalogue; choose its base table."""
 
@@ -206,7 +209,8 @@ class Subject:
                 self.extra.append(Null(as_col(column), negated=True))
                 self.need(column.table)
                 continue
-            if column is None or yes is None or not self.scope.anchors or not (chunk.arg == UNTRUE or self.is_adjective(chunk)):
+            asked = chunk.arg == UNTRUE or self.is_adjective(chunk) or self.asked_which(chunk)
+            if column is None or yes is None or not self.scope.anchors or not asked:
                 continue
             self.draft.targets = [each for each in self.draft.targets if each is not chunk]
             self.extra.append(Compare(as_col(column), "<>" if chunk.arg == UNTRUE else "=", yes))
@@ -241,6 +245,12 @@ class Subject:
             if len(found) == 1:
                 self.extra.append(Null(as_col(found[0]), negated=True))
 
+    def asked_which(self, chunk: Chunk) -> bool:
+        """'which routes run at night': of things asked for by 'which', a flag told after them is a condition."""
+        things = [each for each in self.draft.targets if entity(each) and each.order < chunk.order]
+        between = set(self.draft.words[things[0].order + 1 : chunk.order]) if things else set()
+        return self.draft.which and bool(things) and not {"and", "with", "whether", "if", ","} & between
+
     def is_adjective(self, chunk: Chunk) -> bool:
         words = self.draft.words
         if (
@@ -267,4 +277,6 @@ def is_people(table: Table | None) -> bool:
         return False
     if any(lemma(word) in PEOPLE for word in table.words) or len(table.names) > 1:
         return True
+    if table.names and (PEOPLE - _CONTACTS) & {lemma(word) for word in table.names[0].words}:
+        return True  # accounts by customer name
     return bool(table.names) and any(_PERSONAL & set(column.words) for column in table.columns)

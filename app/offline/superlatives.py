@@ -9,15 +9,15 @@ from longtable.app.offline.conditions import as_col, as_number, settle_filter
 from longtable.app.offline.draft import Superlative
 from longtable.app.offline.groups import Groups
 from longtable.app.offline.joins import distance, path
-from longtable.app.offline.lexicon import EARNING, VERB_TABLES
+from longtable.app.offline.lexicon import EARNING, PAID, VERB_TABLES
 from longtable.app.offline.logic import (
     Agg,
     Order,
     Query,
     Scalar,
 )
-from longtable.app.offline.measures import identity
-from longtable.app.offline.text import split_name, stem
+from longtable.app.offline.measures import AMOUNTS, BILLS, identity
+from longtable.app.offline.text import lemma, split_name, stem
 
 _APPEARS = frozenset(
     ["used", "appear", "appears", "appeared", "occur", "occurs", "occurred", "happen", "happens", "comes", "chosen", "represented"]
@@ -130,7 +130,8 @@ class Superlatives(Groups):
     def person(self, people: str, column: Column, desc: bool) -> Query:
         """'who got the best score': the row with the best, and the person it belongs to."""
         table = self.catalog.table(people)
-        if table is None or path(self.catalog, (column.table,), people, self.hints, no_fan_out=True) is None:
+        steps = path(self.catalog, (column.table,), people, self.hints, no_fan_out=True)
+        if table is None or steps is None or len(steps) > 2:  # people so far away are no answer to 'who'
             raise CannotRead("nothing")
         self.scope = replace(self.scope, base=column.table)
         self.need(people)
@@ -181,6 +182,8 @@ class Superlatives(Groups):
             if found is not None:
                 return found
             raise CannotRead("dimension", sup.dimension)
+        if sup.chunk is not None and (bill := self.billed(entity(sup.chunk))) is not None:
+            return bill, False
         if sup.chunk is not None:
             raise CannotRead("measure", sup.chunk.text)
         spent = sup.kind == "most" and {"spent", "spend", "spends", "paid", "pay", "pays"} & set(self.draft.words)
@@ -195,6 +198,14 @@ class Superlatives(Groups):
         if sup.kind != "most" and (found := by_dimension(self.scope, "height", (base,))) is not None:
             return found
         raise CannotRead("measure", "highest" if sup.sign == "max" else "lowest")
+
+    def billed(self, name: str) -> Column | None:
+        """'the highest bill': the one amount of a table of bills, claims or payments."""
+        table = self.catalog.table(name) if name else None
+        if table is None or not (PAID | BILLS) & {lemma(word) for word in table.words}:
+            return None
+        found = [each for each in table.columns if each.is_number and not each.is_id and AMOUNTS & {lemma(word) for word in each.words}]
+        return found[0] if len(found) == 1 else None
 
     def frequent(self, base: str, sup: Superlative) -> Query:
         chunk = sup.chunk or next(iter(self.draft.targets), None)

@@ -175,6 +175,10 @@ def likeness(word: str, name: str) -> float:
         return 0.97
     if second == skeleton(first) and len(second) >= 3 and second not in IRREGULAR:
         return 0.95  # rsdnt, clnt: the vowels left out
+    if len(second) >= 4 and _squeezed(first, second):
+        return 0.9  # cmplt of complaint
+    if any(other in SYNONYMS_OF.get(first, ()) for other in ALTERNATIVES.get(second, ())):
+        return 0.86  # residents: pop
     if len(second) >= 3 and len(first) >= len(second) + 2 and first.startswith(second) and not _is_word(second):
         return 0.93  # dept, dep, temp, precip: the schema abbreviates
     if len(first) >= 3 and len(first) >= 0.5 * len(second) and second.startswith(first) and len(first) >= 4:
@@ -191,6 +195,15 @@ def skeleton(word: str) -> str:
     """Return a word without the vowels after its first letter, doubled letters once."""
     bare = word[:1] + re.sub(r"[aeiou]", "", word[1:])
     return re.sub(r"(.)\1", r"\1", bare) if bare != word else ""
+
+
+def _squeezed(word: str, short: str) -> bool:
+    """Say whether `short`, consonants only, keeps the order and most of the consonants of `word`."""
+    bare = skeleton(word)
+    if not bare or set(short) & set("aeiou") or short[0] != bare[0] or len(short) < 0.6 * len(bare) or len(short) >= len(bare):
+        return False
+    rest = iter(bare)
+    return all(letter in rest for letter in short)
 
 
 def _is_word(start: str) -> bool:
@@ -239,7 +252,7 @@ def _distance(first: str, second: str, limit: int) -> int:
     return row[-1]
 
 
-_SMALL = frozenset(["in", "at", "on", "for", "to", "from", "with", "and", "or", "the", "a", "an", "is", "are"])
+_SMALL = frozenset(["in", "at", "on", "for", "to", "from", "with", "and", "or", "the", "a", "an", "is", "are", "per", "each", "every", "total", "average", "all"])
 
 
 def abbreviates(words: tuple[str, ...], compact: str) -> bool:
