@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from longtable.app.offline.catalog import Catalog, Column
+from longtable.app.offline.catalog import Catalog, Column, Link
 from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import Hints, rivals
@@ -27,6 +27,8 @@ def audit(query: Query, draft: Draft, catalog: Catalog, hints: Hints, before: Qu
         _fits_its_column(cond, catalog)
     for item in computed(query):
         _is_measure(item, draft, catalog)
+        _counts_no_dates(item, draft, catalog)
+        _adds_up_once(item, query, catalog)
     _groups_hold_several(query, catalog)
     _ranks_what_it_joins(query, catalog)
     _shows_what_is_asked(query, draft)
@@ -147,8 +149,7 @@ def _cols(item: object) -> Iterator[Col]:
     for name in ("arg", "col"):
         if isinstance(inner := getattr(item, name, None), Col):
             yield inner
-    for factor in getattr(getattr(item, "arg", None), "factors", ()):
-        yield factor
+    yield from getattr(getattr(item, "arg", None), "factors", ())
 
 
 def _measures_do_not_group(query: Query, draft: Draft, catalog: Catalog) -> None:
@@ -166,8 +167,9 @@ _MONEY = frozenset(["amount", "total", "price", "cost", "revenue", "fee", "salar
 
 def _says_still(query: Query, draft: Draft) -> None:
     """'still open': a condition must say so."""
-    if "still" in draft.words and not any(conditions(query)):
-        raise CannotRead("words", "still")
+    told = {"still", "left", "longer", "inactive"} & set(draft.words)
+    if told and not any(conditions(query)) and not query.group:
+        raise CannotRead("words", *sorted(told))
 
 
 def _joins_by_one_key(pairs: tuple[tuple[Col, Col], ...], catalog: Catalog, hints: Hints) -> None:
@@ -229,6 +231,31 @@ def _is_measure(item: Scalar, draft: Draft, catalog: Catalog) -> None:
     column = catalog.column(item.arg.table, item.arg.name)
     if column is not None and column.is_id and (item.func == "sum" or not {"id", "ids"} & set(draft.words)):
         raise CannotRead("measure", column.name)
+
+
+def _counts_no_dates(item: Scalar, draft: Draft, catalog: Catalog) -> None:
+    """Different dates are counted only where dates are asked for: else a verb was taken for its date."""
+    column = catalog.column(item.arg.table, item.arg.name) if isinstance(item, Agg) and isinstance(item.arg, Col) else None
+    asked = {"date", "dates", "day", "days", "different", "distinct", "unique"} & set(draft.words)
+    if column is not None and isinstance(item, Agg) and item.func == "count" and item.distinct and column.is_date and not asked:
+        raise CannotRead("count", column.name)
+
+
+def _adds_up_once(item: Scalar, query: Query, catalog: Catalog) -> None:
+    """A sum over rows that a join repeats for the groups would count them again and again."""
+    if not isinstance(item, Agg) or item.func != "sum" or not isinstance(item.arg, Col) or not query.group:
+        return
+    home = item.arg.table
+    for join in query.joins:
+        repeats = any(link.one == home and link.many == join.table and _walks(join.pairs, link) for link in catalog.links)
+        if repeats and join.table != home:
+            raise CannotRead("measure", item.arg.name)
+
+
+def _walks(pairs: tuple[tuple[Col, Col], ...], link: Link) -> bool:
+    walked = {(left.table, left.name, right.table, right.name) for left, right in pairs}
+    ways = set(zip(link.many_columns, link.one_columns, strict=True))
+    return walked in ({(link.many, a, link.one, b) for a, b in ways}, {(link.one, b, link.many, a) for a, b in ways})
 
 
 def _says_all(query: Query, draft: Draft) -> None:

@@ -7,8 +7,8 @@ import itertools
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import UNTRUE, Chunk
 from longtable.app.offline.columns import entity
-from longtable.app.offline.idle_verbs import idle_verbs
 from longtable.app.offline.idioms_counts import settle_counts
+from longtable.app.offline.idle_verbs import idle_verbs
 from longtable.app.offline.lacking import lacking
 from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS, UNITS
 from longtable.app.offline.lexicon_measures import VERB_DIMENSIONS

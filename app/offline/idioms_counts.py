@@ -1,6 +1,6 @@
 """Settle what counting words and comparisons bear on: 'how many seats each has', 'tickets sold', 'A compared with B', 'still open'."""
 
-# ruff: noqa: E501, SIM905 - word lists read best as long lines of plain words
+# ruff: noqa: SIM905 - word lists read best as long lines of plain words
 
 import itertools
 
@@ -29,13 +29,13 @@ _SHUT = frozenset(["closing", "finishing", "returning", "leaving"])
 def settle_counts(chunks: list[Chunk], catalog: Catalog) -> None:
     """Run these rules over the chunks of a question."""
     _units_of_things(chunks, catalog)
-    _columns_counted(chunks, catalog)
+    _columns_counted(chunks)
     _pieces(chunks, catalog)
     _money_from(chunks, catalog)
     _numbers_of(chunks, catalog)
     _still_open(chunks, catalog)
     _events_compared(chunks, catalog)
-    _versus(chunks, catalog)
+    _versus(chunks)
     _writers(chunks, catalog)
     _people_of_role(chunks, catalog)
 
@@ -72,7 +72,7 @@ def _units_of_things(chunks: list[Chunk], catalog: Catalog) -> None:
             chunks[place + 1].kind = "filler"
 
 
-def _columns_counted(chunks: list[Chunk], catalog: Catalog) -> None:
+def _columns_counted(chunks: list[Chunk]) -> None:
     """'list the halls and how many seats each has': seats is a column of each hall, nothing is counted."""
     told = _told(chunks)
     for place, each in enumerate(told):
@@ -101,7 +101,9 @@ def _pieces(chunks: list[Chunk], catalog: Catalog) -> None:
         if each.kind not in ("word", "filler") or each.name or lemma(each.word) not in _PIECES or not words & _TRADED:
             continue
         before = chunks[place - 1] if place else None
-        asked = before is not None and (before.is_op("count", "agg", "most", "cmp") or before.word in ("of", "many", "most", "total", "more"))
+        asked = before is not None and (
+            before.is_op("count", "agg", "most", "cmp") or before.word in ("of", "many", "most", "total", "more")
+        )
         if not asked:
             continue
         near = [table for table in named if _quantity(table)] or [t for t in catalog.tables.values() if t.kind == "table" and _quantity(t)]
@@ -177,7 +179,9 @@ def _events_compared(chunks: list[Chunk], catalog: Catalog) -> None:
         found = [
             column
             for column in (table.columns if table is not None else ())
-            if column.is_date and column.name != dated[0].column and (kinds & events_of(column.words) or stem(verb.word) in map(stem, column.words))
+            if column.is_date
+            and column.name != dated[0].column
+            and (kinds & events_of(column.words) or stem(verb.word) in map(stem, column.words))
         ]
         exact = [column for column in found if stem(verb.word) in map(stem, column.words)] or found
         if len(exact) == 1:
@@ -185,7 +189,7 @@ def _events_compared(chunks: list[Chunk], catalog: Catalog) -> None:
             other.hits = (dated[0],)
 
 
-def _versus(chunks: list[Chunk], catalog: Catalog) -> None:
+def _versus(chunks: list[Chunk]) -> None:
     """'the average cost of A compared with B', 'which has the bigger budget: A or B': a group for each of the two."""
     values = [each for each in chunks if each.kind == "value"]
     if len(values) != 2:

@@ -11,7 +11,8 @@ LEAST = 0.69  # below this a name is not meant
 _LIGHT = {
     "of": 0.0, "the": 0.0, "data": 0.2, "list": 0.25, "info": 0.2, "detail": 0.3, "table": 0.0, "record": 0.2, "tbl": 0.0, "dim": 0.0,
     "fact": 0.0, "ref": 0.3, "master": 0.2, "is": 0.0, "number": 0.2, "num": 0.2, "no": 0.3, "count": 0.2, "total": 0.3, "id": 0.45,
-    "code": 0.5, "name": 0.6, "by": 0.3, "value": 0.3, "in": 0.0, "m": 0.2, "has": 0.2, "yn": 0.0, "flag": 0.1, "indicator": 0.1, "date": 0.8,
+    "code": 0.5, "name": 0.6, "by": 0.3, "value": 0.3, "in": 0.0, "m": 0.2, "has": 0.2, "date": 0.8,
+    "yn": 0.0, "flag": 0.1, "indicator": 0.1,
     **dict.fromkeys(UNIT_NAMES - {"time", "day", "week", "hour", "minute", "second"}, 0.3),
 }  # fmt: skip
 

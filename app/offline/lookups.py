@@ -18,6 +18,7 @@ DEMONYMS = {
     "swiss": "switzerland", "belgian": "belgium", "irish": "ireland", "greek": "greece", "turkish": "turkey", "argentine": "argentina",
 }  # fmt: skip
 _DENYING = frozenset(["no", "not", "nobody", "never", "none", "non", "un"])
+_OFTEN = frozenset(["monthly", "weekly", "daily", "yearly", "annually", "quarterly", "biweekly", "annual"])
 _STRONG = 0.9
 
 
@@ -49,6 +50,10 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
             texts.setdefault(token.word, 2.2)
     for start, end in _runs(tokens, loose):
         _add_run(texts, tokens[start:end])
+    for place, token in enumerate(tokens):
+        stands = place + 1 >= len(tokens) or tokens[place + 1].kind != "word" or tokens[place + 1].word in ("or", "and", "in", "by")
+        if token.word in _OFTEN and stands:
+            texts.setdefault(token.word, 1.7)  # paid monthly: a value, maybe
     for place in channels(tokens):
         texts.setdefault(tokens[place].word, 1.8)
     for before, token in itertools.pairwise(tokens):

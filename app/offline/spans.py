@@ -19,6 +19,7 @@ from longtable.app.offline.lexicon import (
     UNITS,
     WEEKDAYS,
 )
+from longtable.app.offline.lexicon_events import events
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.states import is_state, unexplained
 from longtable.app.offline.text import Token, lemma
@@ -138,6 +139,7 @@ def _mention_weight(size: int, words: int, score: float) -> float:
     return words * 10 * min(score, 1.0) + (1 if score >= 0.9 else 0)
 
 
+_NOUN_ENDS = ("ion", "ry", "al", "ment", "ure", "date", "day", "time", "birth", "dob", "ing", "ship", "ings")
 _ADVERBS = frozenset(["monthly", "yearly", "daily", "weekly", "quarterly", "annual", "hourly"])
 _EACH = frozenset(["per", "each", "every"])
 _COMMANDS = frozenset(["list", "show", "give", "find", "display", "get", "tell", "count"])
@@ -159,6 +161,8 @@ def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog)
     if hit.is_table or len(words) < 2 or hit.own == len(words):
         return True
     past = [word for word in words if (word.endswith("ed") and len(word) > 4) or (word in PARTICIPLES and word != words[-1])]
+    if hit.dated and lemma(words[0]) != words[0] and events(words[-1]) and not words[-1].endswith(_NOUN_ENDS):
+        return False  # policies expire: the verb
     if past or words[-1] in FILLERS:
         return False
     places = [place for place, token in enumerate(part) if token.word == "of"]

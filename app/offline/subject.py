@@ -165,6 +165,7 @@ class Subject:
             ] or tables
         homes = [settle_filter(self.scope, item)[0] for item in self.draft.filters if item.values or item.mention is not None]
         homes += [self.column(sup.chunk).table for sup in self.draft.sups if sup.chunk is not None and not entity(sup.chunk)]
+        homes += [entity(sup.chunk) for sup in self.draft.sups if sup.chunk is not None and entity(sup.chunk)]
         near = [name for name in tables if name in homes] or self.nearest(tables, homes)
         if len(near) != 1:
             raise CannotRead("nothing")

@@ -252,7 +252,30 @@ def _distance(first: str, second: str, limit: int) -> int:
     return row[-1]
 
 
-_SMALL = frozenset(["in", "at", "on", "for", "to", "from", "with", "and", "or", "the", "a", "an", "is", "are", "per", "each", "every", "total", "average", "all"])
+_SMALL = frozenset(
+    [
+        "in",
+        "at",
+        "on",
+        "for",
+        "to",
+        "from",
+        "with",
+        "and",
+        "or",
+        "the",
+        "a",
+        "an",
+        "is",
+        "are",
+        "per",
+        "each",
+        "every",
+        "total",
+        "average",
+        "all",
+    ]
+)
 
 
 def abbreviates(words: tuple[str, ...], compact: str) -> bool:
