@@ -225,8 +225,12 @@ def export(
 ) -> None:
     """Write a thread whole: messages, archive, memory and edits; or its transcript for people."""
 
-    def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
-        text = _conversation(persistence, thread, owner).export(form.value)
+    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+        from longtable.app.session import kept_results
+
+        conversation = _conversation(persistence, thread, owner)
+        conversation.results = kept_results(settings)
+        text = conversation.export(form.value)
         if output is None:
             with writing():
                 sys.stdout.write(text)

@@ -19,7 +19,7 @@ from longtable.graph.transcripts import KEPT, REDUCING, Whole
 from longtable.memory.codec import decode_message, encode_message
 from longtable.memory.merging import merged_count
 from longtable.memory.summary import language_of
-from longtable.memory.transcript_text import to_html, to_markdown
+from longtable.memory.transcript_text import Draw, to_html, to_markdown
 
 FORMAT, SCHEMA = "longtable-thread", 1
 MOST_LINE = 100_000_000
@@ -32,14 +32,14 @@ Json = dict[str, Any]
 Form = Literal["jsonl", "markdown", "html"]
 
 
-def written(whole: Whole, form: Form, *, language: str | None = None) -> str:
-    """Return a thread in one of the forms; labels in `language`, else in that of the conversation."""
+def written(whole: Whole, form: Form, *, language: str | None = None, draw: Draw | None = None) -> str:
+    """Return a thread in one of the forms; labels in `language`, else in that of the conversation; charts as `draw` draws them."""
     if form == "jsonl":
         return "".join(export_lines(whole))
     if form not in ("markdown", "html"):
         raise ConfigError(f"a thread is exported as 'jsonl', 'markdown' or 'html', found {form!r}")
     write = to_markdown if form == "markdown" else to_html
-    return write(whole.shown, title=str(whole.entry.get("title") or ""), language=language or language_of(whole.messages))
+    return write(whole.shown, title=str(whole.entry.get("title") or ""), language=language or language_of(whole.messages), draw=draw)
 
 
 def export_lines(whole: Whole) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Self
 
 from longtable.graph.archive_files import ArchiveFile, ArchiveFiles
 from longtable.graph.auditing import audit_steps
+from longtable.graph.drawing import drawn_from
 from longtable.graph.errors import ConfigError
 from longtable.graph.export import Form, written
 from longtable.graph.operations import delete_steps, rename_steps
@@ -54,15 +55,17 @@ class ThreadOperations(ThreadMemory):
     def export(self, form: Form = "jsonl") -> str:
         """Return the thread whole. Raises `ThreadNotFoundError`.
 
-        "jsonl": all that is stored, for `import_thread`; "markdown" and "html": the transcript, for people.
+        "jsonl": all that is stored, for `import_thread`; "markdown" and "html": the transcript, for people, with its charts
+        drawn where the conversation was given its results.
         """
         whole, _ = run(load_steps(self.thread_id, self.context.owner), self.graph)
-        return written(whole, form, language=self.context.language)
+        return written(whole, form, language=self.context.language, draw=drawn_from(self.results, self.thread_id))
 
     async def aexport(self, form: Form = "jsonl") -> str:
         """Return the thread whole: see `export`."""
         whole, _ = await arun(load_steps(self.thread_id, self.context.owner), self.graph)
-        return written(whole, form, language=self.context.language)
+        draw = drawn_from(self.results, self.thread_id)
+        return await asyncio.to_thread(written, whole, form, language=self.context.language, draw=draw)
 
     def usage(self, prices: Mapping[str, Price] | None = None) -> list[Spent]:
         """Return the tokens the thread's model calls took, by day and model: as reported, or estimated and marked.

@@ -25,6 +25,7 @@ WORDS: dict[str, dict[str, str]] = {
     "system": {"en": "System", "zh": "系统"},
     "call": {"en": "Call of {name}", "zh": "调用 {name}"},
     "rows": {"en": "{shown} of {count} rows", "zh": "共 {count} 行，显示 {shown} 行"},
+    "chart": {"en": "Chart of {handle}", "zh": "{handle} 的图表"},
     "failed": {"en": "Failed", "zh": "失败"},
     "excluded": {"en": "left out of memory", "zh": "已从记忆中排除"},
     "untitled": {"en": "Conversation", "zh": "会话"},
@@ -68,13 +69,22 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Drawing:
+    """A chart of a result: `spec` is Vega-Lite without data; `text` is what the tool told of it."""
+
+    handle: str
+    spec: dict[str, Any]
+    text: str
+
+
+@dataclass(frozen=True)
 class Failure:
     """What a tool said went wrong."""
 
     text: str
 
 
-Part = Heading | Said | Code | Rows | Failure
+Part = Heading | Said | Code | Rows | Drawing | Failure
 
 
 def word(key: str, language: str, **values: object) -> str:
@@ -124,6 +134,8 @@ def _result(text: str, *, failed: bool) -> Part:
         return Failure(plain(told) if isinstance(told, str) else text)
     if isinstance(found, dict) and (rows := _rows(found)):
         return rows
+    if isinstance(found, dict) and found.get("shown") is True and isinstance(found.get("spec"), dict):
+        return Drawing(plain(str(found.get("handle", "")))[:20], found["spec"], _json(found))
     return Code("", "json", _json(found)) if isinstance(found, dict | list) else Code("", "text", text)
 
 

@@ -1,19 +1,23 @@
 """Write a transcript as Markdown or HTML for people.
 
 Nothing in it can pass for the document's own structure, run, or fetch: plain text is escaped, an answer's Markdown
-stands within a quote, and where it holds HTML, pictures or link definitions it is shown as plain text.
+stands within a quote, and where it holds HTML, pictures or link definitions it is shown as plain text. Charts stand in it
+as SVG where they can be drawn (`Draw`), else as their spec.
 """
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from langchain_core.messages import BaseMessage
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from longtable.memory.transcript_parts import Code, Failure, Heading, Part, Rows, Said, parts_of, plain, word
+from longtable.memory.transcript_parts import Code, Drawing, Failure, Heading, Part, Rows, Said, parts_of, plain, word
 
+Draw = Callable[[Drawing], str | None]
+"""Returns a chart as SVG that may stand in a document: one line, nothing in it runs, links or loads. None where it cannot be drawn."""
 _PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 _SAFE = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable(["image", "reference"])
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$^])")
@@ -29,27 +33,38 @@ h2 { font-size: 1rem; color: #666; border-top: 1px solid #ddd; margin-top: 2rem;
 .role { font-weight: 600; font-size: .85rem; color: #555; display: block }
 pre { background: #f5f5f5; padding: .75rem; overflow-x: auto } .rows { overflow-x: auto }
 table { border-collapse: collapse; font-size: .9rem } td, th { border: 1px solid #ddd; padding: .25rem .5rem; text-align: left }
+figure { margin: .75rem 0; overflow-x: auto } figcaption { color: #666; font-size: .85rem }
 caption { caption-side: bottom; text-align: left; color: #666; font-size: .85rem }
 """
 
 
-def to_markdown(messages: Sequence[BaseMessage], *, title: str = "", language: str = "en") -> str:
+def to_markdown(messages: Sequence[BaseMessage], *, title: str = "", language: str = "en", draw: Draw | None = None) -> str:
     """Return a transcript as CommonMark with tables."""
     blocks = [f"# {escaped(' '.join(plain(title).split()) or word('untitled', language))}"]
-    blocks += [_markdown(part, language) for part in parts_of(messages)]
+    blocks += [_markdown(part, language) for part in _drawn(parts_of(messages), draw)]
     return "\n\n".join(blocks) + "\n"
 
 
-def to_html(messages: Sequence[BaseMessage], *, title: str = "", language: str = "en") -> str:
+def to_html(messages: Sequence[BaseMessage], *, title: str = "", language: str = "en", draw: Draw | None = None) -> str:
     """Return a transcript as one HTML page that loads nothing and runs nothing."""
     name = _text(" ".join(plain(title).split()) or word("untitled", language))
-    body = "\n".join(_html(part, language) for part in parts_of(messages))
+    body = "\n".join(_html(part, language) for part in _drawn(parts_of(messages), draw))
     return (
         f'<!DOCTYPE html>\n<html lang="{"zh" if language == "zh" else "en"}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{name}</title>\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{name}</h1>\n{body}\n</body>\n</html>\n"
     )
+
+
+def _drawn(parts: Iterable[Part], draw: Draw | None) -> Iterator[Part]:
+    """Yield the parts, each chart with its picture in place of its words, or as code where there is none."""
+    for part in parts:
+        if not isinstance(part, Drawing):
+            yield part
+            continue
+        picture = draw(part) if draw else None
+        yield replace(part, text=plain(picture)) if picture else Code("", "json", part.text)
 
 
 # -- Markdown -------------------------------------------------------------------------------------------------------
@@ -85,6 +100,8 @@ def _markdown(part: Part, language: str) -> str:
             lines = [part.columns, ["---"] * len(part.columns)]
             table = "\n".join(f"| {' | '.join(cells)} |" for cells in [_cells(lines[0]), lines[1], *map(_cells, part.rows)])
             return f"{table}\n\n{word('rows', language, shown=len(part.rows), count=part.count)}"
+        case Drawing():  # in one line, in a block of HTML: nothing in it is read as Markdown
+            return f"**{word('chart', language, handle=escaped(part.handle))}**\n\n<div>{part.text}</div>"
         case Failure():
             return f"**{word('failed', language)}**\n\n{_quoted(escaped(part.text.strip()))}"
 
@@ -139,6 +156,9 @@ def _html(part: Part, language: str) -> str:
             rows = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in part.rows)
             caption = _text(word("rows", language, shown=len(part.rows), count=part.count))
             return f'<div class="rows"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        case Drawing():
+            label = _text(word("chart", language, handle=part.handle))
+            return f"<figure>{part.text}<figcaption>{label}</figcaption></figure>"
         case Failure():
             return (
                 f'<div class="said failed" dir="auto"><span class="role">{_text(word("failed", language))}</span>{_text(part.text)}</div>'

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,9 +12,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from markdown_it import MarkdownIt
 
 from longtable.graph import Context, Conversation, Database, ResultStore, build_graph
 from longtable.tools.chart_fields import ChartSpecError
+from longtable.tools.chart_svg import embedded_svg
 from tests.support.models import ScriptedModel, call, script
 
 CONTEXT = Context(model_limit=16_000)
@@ -99,3 +102,56 @@ def test_a_caller_draws_what_it_wishes(talk: Talk) -> None:
     assert asyncio.run(conversation.achart("r1", LINE)).spec["mark"] == "line"
     with pytest.raises(ChartSpecError, match="nope"):
         conversation.chart("r1", {"mark": "nope"})
+
+
+EVIL = "</svg><script>alert(1)</script> *a* &amp; <img src=http://x onerror=1>"
+
+
+def test_an_export_for_people_has_the_charts_drawn_and_nothing_in_them_is_markup(talk: Talk) -> None:
+    sql = f"SELECT '{EVIL}' || char(10, 10, 8238) AS name, 3 AS n UNION ALL SELECT 'b', 5"
+    bar = {"title": EVIL, "mark": "bar", "encoding": {"y": {"field": "name"}, "x": {"field": "n"}, "color": {"field": "n"}}}
+    said = [
+        call("run_sql", sql=sql),
+        call("show_chart", "call_2", handle="r1", spec=bar),
+        call("show_chart", "call_3", handle="r1", spec=bar),
+    ]
+    conversation, _ = talk(*said, "There.")
+    conversation.ask("plot it")
+    page, text = conversation.export("html"), conversation.export("markdown")
+    assert asyncio.run(conversation.aexport("html")) == page
+    for written in (page, MarkdownIt("commonmark", {"html": True}).enable("table").render(text)):
+        assert written.count("<svg ") == 2
+        assert "&lt;script&gt;" in written
+        assert not re.search(r"<(script|img|image|a|foreignObject|em)\b|\son\w+=\"|\u202e", written.partition("<h1")[2])
+        ids = re.findall(r'\sid="([^"]+)"', written)
+        assert ids
+        assert len(ids) == len(set(ids))
+        assert set(re.findall(r"url\(#([^)]+)\)", written)) <= set(ids)
+    assert conversation.results is not None
+    conversation.results.delete("t")
+    assert "<svg" not in conversation.export("html")
+    assert "&quot;spec&quot;" in conversation.export("html")
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "<script>1</script>",
+        '<image href="http://x"/>',
+        '<a href="javascript:1"><text>x</text></a>',
+        '<a xmlns:xlink="http://www.w3.org/1999/xlink" xlink:href="http://x"/>',
+        "<foreignObject><p/></foreignObject>",
+        '<rect onload="1"/>',
+        '<rect fill="url(http://x/#a)"/>',
+        '<rect fill="URL( //x )"/>',
+        '<text xmlns="http://www.w3.org/1999/xhtml">x</text>',
+        "<style>@import 'x'</style>",
+        "<g>",
+    ],
+)
+def test_a_drawing_that_runs_links_or_loads_is_not_put_into_a_document(inner: str) -> None:
+    svg = '<svg xmlns="http://www.w3.org/2000/svg"><g id="a" style="background: url(http://x)" clip-path="url(#a)">{}</g></svg>'
+    assert embedded_svg(svg.format(inner), "p") is None
+    assert embedded_svg(svg.format("<text>\n\n*b*</text>"), "p") == (
+        '<svg xmlns="http://www.w3.org/2000/svg"><g id="p-1" clip-path="url(#p-1)"><text>  *b*</text></g></svg>'
+    )
