@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import selectors
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator
@@ -184,10 +185,27 @@ def opened(url: str, lease: AdvisoryLease, key: str | None) -> Iterator[tuple[Po
     """Open saver and store on one pool, their tables there, the saver's serializer the one that `key` asks for."""
     serde = _set_up(url, lease, key)
     kwargs = {**OPTIONS, "row_factory": dict_row}
+
+    def alive(connection: Rows) -> None:
+        """Raise where a connection that is about to be lent is dead, as after a restart of the server: another is opened then."""
+        if _has_news(connection.fileno()):
+            try:
+                pool.check_connection(connection)
+            except psycopg.Error:
+                pool.check()  # all at once: found one by one the wait for the next would double each time
+                raise
+
     with ConnectionPool(
-        url, connection_class=Rows, min_size=1, max_size=CONNECTIONS, timeout=WAIT_SECONDS, kwargs=kwargs, open=True
+        url, connection_class=Rows, min_size=1, max_size=CONNECTIONS, timeout=WAIT_SECONDS, kwargs=kwargs, check=alive, open=True
     ) as pool:
         yield PostgresSaver(pool, serde=serde), PostgresStore(pool)
+
+
+def _has_news(socket: int) -> bool:
+    """Tell whether the server sent something that nobody asked for, its end above all: no round trip for one that is well."""
+    with getattr(selectors, "PollSelector", selectors.SelectSelector)() as waiting:
+        waiting.register(socket, selectors.EVENT_READ)
+        return bool(waiting.select(0))
 
 
 def _set_up(url: str, lease: AdvisoryLease, key: str | None) -> EncryptedSerializer | None:
@@ -231,15 +249,30 @@ async def aopened(url: str, lease: AdvisoryLease, key: str | None) -> AsyncItera
     serde = await asyncio.to_thread(_set_up, url, lease, key)
     kwargs = {**OPTIONS, "row_factory": dict_row}
 
-    def pool() -> AsyncConnectionPool[AsyncRows]:
-        most = CONNECTIONS // 2
-        return AsyncConnectionPool(
-            url, connection_class=AsyncRows, min_size=1, max_size=most, timeout=WAIT_SECONDS, kwargs=kwargs, open=False
+    def made() -> AsyncConnectionPool[AsyncRows]:
+        async def alive(connection: AsyncRows) -> None:
+            if _has_news(connection.fileno()):
+                try:
+                    await pool.check_connection(connection)
+                except psycopg.Error:
+                    await pool.check()
+                    raise
+
+        pool = AsyncConnectionPool(
+            url,
+            connection_class=AsyncRows,
+            min_size=1,
+            max_size=CONNECTIONS // 2,
+            timeout=WAIT_SECONDS,
+            kwargs=kwargs,
+            check=alive,
+            open=False,
         )
+        return pool
 
     # A pool each: the saver's work needs a worker thread while it has a connection, and nodes keep worker threads while
     # they wait for the store's. With one pool for both 40 threads at once waited for each other for ever.
-    async with pool() as savers, pool() as stores:
+    async with made() as savers, made() as stores:
         store = AsyncPostgresStore(stores)
         async with store:
             yield AsyncPostgresSaver(savers, serde=serde), store

@@ -30,7 +30,7 @@ def restarted(server: PostgresServer) -> Suffered:
         conversation = Conversation(graph, THREAD, context=CONTEXT)
         conversation.ask("question 1")
         for number in (2, 3):
-            for _ in range(TRIES):  # each connection that the pool had is found dead once
+            for _ in range(TRIES):
                 try:
                     if number == 2 and errors:
                         list(conversation.resume())

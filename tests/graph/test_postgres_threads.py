@@ -2,23 +2,25 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
-from longtable.graph import Conversation, list_threads, open_persistence
+from longtable.graph import Conversation, build_graph, list_threads, open_persistence
 from longtable.graph.errors import ConfigError, PersistenceError, ThreadBusyError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.postgres import AdvisoryLease
 from longtable.graph.threads import alist_threads
 from tests.graph.test_busy import paired
 from tests.graph.test_guard import CONFIG, CONTEXT, TIMES, Outcome, graph_over, said, texts
+from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server, stop_postgres_server
 
 
@@ -167,3 +169,41 @@ def test_a_server_that_is_not_there_is_said_without_the_password() -> None:
     assert "secret" not in str(caught.value)
     with pytest.raises(ConfigError):
         open_persistence("postgresql://")
+
+
+def restarting() -> ScriptedModel:
+    """Return a model that restarts the server before it answers "restart"."""
+
+    def say(messages: Sequence[BaseMessage]) -> AIMessage:
+        if messages[-1].text == "restart":
+            postgres_server().restart()
+        return AIMessage(f"answer to {messages[-1].text}")
+
+    return ScriptedModel(say=say)
+
+
+def test_a_server_that_is_restarted_in_mid_turn_costs_no_turn(url: str) -> None:
+    with open_persistence(url) as kept:
+        graph = build_graph(model=restarting()).compile(checkpointer=kept.checkpointer, store=kept.store)
+        with ThreadPoolExecutor(4) as pool:  # as many connections as will be found dead
+            list(pool.map(lambda n: Conversation(graph, f"t{n}", context=CONTEXT).ask("one"), range(4)))
+        conversation = Conversation(graph, "t0", context=CONTEXT)
+        for text in ("restart", "after"):
+            assert conversation.ask(text).text == f"answer to {text}"
+        with ThreadPoolExecutor(4) as pool:
+            told = list(pool.map(lambda n: Conversation(graph, f"t{n}", context=CONTEXT).ask("two"), range(4)))
+        assert [answer.status for answer in told] == ["answered"] * 4
+        assert [m.text for m in conversation.history() if m.type == "human"] == ["one", "restart", "after", "two"]
+
+
+def test_async_it_costs_none_either(url: str) -> None:
+    async def run() -> list[str]:
+        async with open_persistence(url) as kept:
+            graph = build_graph(model=restarting()).compile(checkpointer=kept.checkpointer, store=kept.store)
+            talks = [Conversation(graph, f"t{n}", context=CONTEXT) for n in range(4)]
+            await asyncio.gather(*(talk.aask("one") for talk in talks))
+            assert (await talks[0].aask("restart")).text == "answer to restart"
+            await asyncio.gather(*(talk.aask("two") for talk in talks))
+            return [m.text for m in await talks[0].ahistory() if m.type == "human"]
+
+    assert asyncio.run(run()) == ["one", "restart", "two"]
