@@ -5,6 +5,8 @@ another, and a run that loaded the newest checkpoint from one that asked for a c
 """
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -50,6 +52,10 @@ class Base(str):
         """Return the writer's name after so many writes."""
         return f"{self}:{writes}"
 
+    def wrote(self) -> None:
+        """Note that the run has stored what a task wrote."""
+        self.writes += 1
+
     def put(self, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> None:
         """Note that the run has stored a checkpoint, which is the head now."""
         self.head = checkpoint["id"]
@@ -57,6 +63,27 @@ class Base(str):
         self.writes += 1
         # What only the input checkpoint holds is on its way in: another run may put its own input in its place, or keep both.
         self.stored = (self.stored or None) if metadata.get("source") == "input" else True
+
+
+@contextmanager
+def noting(base: Base | None) -> Iterator[Callable[[Callable[[Base], None]], None]]:
+    """Give what notes a write in the base, within its transaction; taken back where that fails at its very end.
+
+    Else the run would take itself for another one at its next write.
+    """
+    before: dict[str, Any] = {}
+
+    def note(change: Callable[[Base], None]) -> None:
+        if base is not None:
+            before.update(vars(base))
+            change(base)
+
+    try:
+        yield note
+    except BaseException:
+        if base is not None and before:
+            vars(base).update(before)
+        raise
 
 
 def _given(config: RunnableConfig) -> dict[str, Any]:

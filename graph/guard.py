@@ -25,7 +25,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from longtable.graph.admission import admit, base_of, key_of, noted, plain
+from longtable.graph.admission import Base, admit, base_of, key_of, noted, noting, plain
 from longtable.graph.errors import AWAITED, ConfigError
 from longtable.graph.heads import AsyncHeads, AsyncProcessHeads, AsyncSqliteHeads, Heads, ProcessHeads, Saver, SqliteHeads
 from longtable.graph.locks import Turns
@@ -103,12 +103,12 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         if self.loop is not None:
             return self._in_loop(self.aput(config, checkpoint, metadata, new_versions))
         key, base = key_of(config), base_of(config)
-        with self.heads.writing(key) as head:
+        with noting(base) as note, self.heads.writing(key) as head:
             if (writer := admit(head, base, checkpoint)) is not None:
                 head.claim(writer)
             saved = head.saver.put(plain(config), checkpoint, metadata, new_versions)
-            if base is not None:  # within the block: the next write of the same run may be waiting for it to end
-                base.put(checkpoint, metadata)
+            # Within the block: the next write of the same run may be waiting for it to end.
+            note(lambda base: base.put(checkpoint, metadata))
         return saved
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
@@ -117,12 +117,11 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             self._in_loop(self.aput_writes(config, writes, task_id, task_path))
             return
         key, base = key_of(config), base_of(config)
-        with self.heads.writing(key) as head:
+        with noting(base) as note, self.heads.writing(key) as head:
             if (writer := admit(head, base)) is not None:
                 head.claim(writer)
             head.saver.put_writes(plain(config), writes, task_id, task_path)
-            if base is not None:
-                base.writes += 1
+            note(Base.wrote)
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
@@ -195,12 +194,13 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         if self.async_heads is None:
             return self.put(config, checkpoint, metadata, new_versions)
         key, base = key_of(config), base_of(config)
-        async with self.async_heads.writing(key) as head:
-            if (writer := admit(head, base, checkpoint)) is not None:
-                await head.claim(writer)
-            saved = await head.saver.aput(plain(config), checkpoint, metadata, new_versions)
-            if base is not None:  # within the block: the next write of the same run may be waiting for it to end
-                base.put(checkpoint, metadata)
+        with noting(base) as note:
+            async with self.async_heads.writing(key) as head:
+                if (writer := admit(head, base, checkpoint)) is not None:
+                    await head.claim(writer)
+                saved = await head.saver.aput(plain(config), checkpoint, metadata, new_versions)
+                # Within the block: the next write of the same run may be waiting for it to end.
+                note(lambda base: base.put(checkpoint, metadata))
         return saved
 
     async def aput_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
@@ -209,12 +209,12 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             self.put_writes(config, writes, task_id, task_path)
             return
         key, base = key_of(config), base_of(config)
-        async with self.async_heads.writing(key) as head:
-            if (writer := admit(head, base)) is not None:
-                await head.claim(writer)
-            await head.saver.aput_writes(plain(config), writes, task_id, task_path)
-            if base is not None:
-                base.writes += 1
+        with noting(base) as note:
+            async with self.async_heads.writing(key) as head:
+                if (writer := admit(head, base)) is not None:
+                    await head.claim(writer)
+                await head.saver.aput_writes(plain(config), writes, task_id, task_path)
+                note(Base.wrote)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread."""

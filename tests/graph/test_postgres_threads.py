@@ -176,6 +176,7 @@ def restarting() -> ScriptedModel:
 
     def say(messages: Sequence[BaseMessage]) -> AIMessage:
         if messages[-1].text == "restart":
+            time.sleep(0.3)  # as any model takes: what the step before wrote is done
             postgres_server().restart()
         return AIMessage(f"answer to {messages[-1].text}")
 
