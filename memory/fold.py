@@ -283,7 +283,9 @@ def _record(job: Job, draft: Draft) -> dict[str, Any]:
 
 
 def _pins(job: Job, draft: Draft) -> list[Pin]:
-    """Return the pins of what is read that no record has yet, the model's first: theirs say best what a statement is about."""
+    """Return the pins of what is read that no record has yet, as they were stated, in the model's words for what each is about."""
     known = {pin["id"] for record in job.thread.chain for pin in record.get("pins", ())}
     found = {pin.id: pin for pin in [*heuristic_pins([message for _, message in job.reads]), *draft.pins]}
-    return [pin for pin in found.values() if pin.id not in known]
+    places = {message.id: number for number, message in job.reads}
+    # Of one turn, too, the later statement wins: a turn that another message joined has several.
+    return sorted((pin for pin in found.values() if pin.id not in known), key=lambda pin: places.get(pin.message_id, 0))

@@ -16,7 +16,7 @@ from longtable.memory.fold import Request
 from longtable.memory.frame import Frame
 from longtable.memory.gate import pairs_valid
 from longtable.memory.pin_view import live_pins
-from longtable.memory.stamps import is_recalled, marked
+from longtable.memory.stamps import STEERED, is_recalled, marked
 from longtable.memory.summary import HEADINGS, cited_numbers
 from longtable.memory.view import Layout, build_view
 from tests.memory.test_rounds import assert_paired
@@ -434,6 +434,19 @@ def test_the_later_rule_on_a_matter_supersedes_the_earlier_in_the_view_and_not_i
     assert later in told
     assert RULE not in told
     assert {RULE, later} <= {pin.text for pin in talking.thread.pins}
+
+
+def test_of_two_rules_of_one_turn_the_later_wins_whoever_found_them() -> None:
+    """A message that joined the turn corrects its question, which only the model takes for a rule."""
+    earlier, later = "May I have all amounts in euros?", "From now on all amounts in dollars."
+    turn = [HumanMessage(earlier, id="q"), marked(HumanMessage(later, id="s"), kind=STEERED), AIMessage("ok", id="a")]
+    quoting = f'{GOOD}\n## Pins\n- [m1] (unit) "{earlier}"'
+    talking = Talk(frame(3_000, window=100_000, min_messages=0), say=lambda _: quoting)
+    for message in [*(marked(message, turn=1) for message in turn), *(marked(message, turn=2) for message in talk(12))]:
+        talking.add(message)
+    assert talking.fold("asked")
+    assert [pin.text for pin in talking.thread.pins] == [earlier, later]
+    assert [pin.text for pin in live_pins(talking.thread.pins)] == [later]
 
 
 # -- 9: the text ----------------------------------------------------------------------------------------------------
