@@ -17,9 +17,12 @@ ASKED = 3
 """Newest questions that choose the tables of a card on which not all have room."""
 MOST_CHANGES = 500
 """Tables named as changed; beyond, every description counts as stale."""
-MOST_TOLD = 12
-"""Of these named to the model."""
+MOST_TOLD = (12, 3, 0)
+"""Of these named to the model: as many as its note has room for."""
 TOLD_CHARS = 64
+NOTE_SHARE, NOTE_TOKENS = 0.5, 100
+"""Most of the budget that the note may take, and tokens that it may take of however small a one: the card stands below it."""
+EARLIER = "The schema changed earlier in this conversation. What was said of its tables before may no longer hold."
 
 Schema = dict[str, Any]
 """Plain JSON: "hash" of the whole schema, "budget" in tokens, "card", "shown" (tables on it and their hashes), "tables" (how many there
@@ -43,10 +46,14 @@ class Change:
         many = any(len(names) > MOST_CHANGES for names in lists.values())
         return {**mark, "listing": bool(self.new or self.gone) or self.now != self.before, "all": many}
 
-    def told(self, turn: int) -> str:
-        """Return the note for the model."""
+    def told(self, turn: int, fits: Callable[[str], bool]) -> str:
+        """Return the note for the model, with as many names as fit."""
+        notes = [self._told(turn, most) for most in MOST_TOLD]
+        return next((note for note in notes if fits(note)), notes[-1])
+
+    def _told(self, turn: int, most: int) -> str:
         lists = (("changed", self.changed), ("new", self.new), ("gone", self.gone))
-        parts = [f"{word}: {_names(names)}" for word, names in lists if names]
+        parts = [f"{word}: {_names(names, most)}" for word, names in lists if names]
         if self.before != self.now:
             parts.append(f"{self.now:,} tables, {self.before:,} before")
         what = "; ".join(parts) or "in tables not shown here"
@@ -67,13 +74,17 @@ def schema_brief(
     Row counts and tables asked about are as of the card's making: it stands in the part of a call that providers cache.
     A database that cannot be reached leaves what was known.
     """
+
+    def fits(note: str) -> bool:
+        return count(note) <= max(int(budget * NOTE_SHARE), NOTE_TOKENS)
+
     try:
         catalog = database.refresh()
         same = before is not None and before["hash"] == catalog.hash
         if same and before is not None and before["budget"] == budget:
             return before, None
         change = None if same or before is None else changes(before, catalog, messages)
-        told = change.told(turn) if change else str((before or {}).get("note", ""))
+        told = change.told(turn, fits) if change else _kept(str((before or {}).get("note", "")), fits)
         asked = [message.text for message in messages if message.type == "human"][-ASKED:]
         card = schema_card(database, tokens=budget - count(told), count=count, asked=asked)
     except DatabaseError:
@@ -97,6 +108,13 @@ def changes(before: Schema, catalog: Catalog, messages: Sequence[BaseMessage]) -
     )
 
 
-def _names(names: Sequence[str]) -> str:
-    told = ", ".join(clip(" ".join(clean(name).replace("<", "").replace(">", "").split()), TOLD_CHARS) for name in names[:MOST_TOLD])
-    return told + (f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else "")
+def _kept(note: str, fits: Callable[[str], bool]) -> str:
+    """Return the note of an earlier change, in fewer words where a smaller limit leaves it no room."""
+    return note if not note or fits(note) else EARLIER
+
+
+def _names(names: Sequence[str], most: int) -> str:
+    if not most:
+        return f"{len(names):,} table{'' if len(names) == 1 else 's'}"
+    told = ", ".join(clip(" ".join(clean(name).replace("<", "").replace(">", "").split()), TOLD_CHARS) for name in names[:most])
+    return told + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -14,11 +14,13 @@ from longtable.app.offline.model import BuiltInAnalyst
 from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, next_view
 from longtable.memory.stale import without_stale
 from longtable.memory.stamps import marks_of
+from longtable.memory.tokens import counter
 from tests.support.models import ScriptedModel, call, script
 from tests.support.postgres import postgres_server
 
 CONTEXT = Context(model_limit=16_000)
 SCHEMA = "CREATE TABLE orders (id INTEGER PRIMARY KEY, total REAL); CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT);"
+count = counter("o200k_base").text
 DRIFT = "ALTER TABLE orders ADD COLUMN state TEXT; CREATE TABLE returns (id INTEGER);"
 Change = Callable[[str], None]
 Talk = Callable[..., Conversation]
@@ -197,3 +199,24 @@ def test_what_is_stale_follows_from_the_marks_alone() -> None:
 def test_a_share_that_is_none_is_refused(share: Any) -> None:
     with pytest.raises(ConfigError, match="schema_share"):
         Context(schema_share=share)
+
+
+def test_what_the_model_is_told_of_many_changes_leaves_a_small_limit_its_room(tmp_path: Path, talk: Talk) -> None:
+    names = [f"{'区域销售统计明细表按月份与渠道汇总' * 3}{n}" for n in range(14)]
+
+    def change(text: str) -> None:
+        connection = sqlite3.connect(tmp_path / "wide.db")
+        connection.executescript(text)
+        connection.close()
+
+    change("".join(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY);" for name in names))
+    conversation = talk(f"sqlite:///{tmp_path / 'wide.db'}", script(call("describe_tables", names=names), "fine"))
+    conversation.ask("describe them")
+    change("".join(f"ALTER TABLE {name} ADD COLUMN more TEXT; CREATE TABLE 新{name} (id INTEGER);" for name in names))
+    for limit, told in ((16_000, f"changed: {names[0][:20]}"), (100_000, "and 11 more"), (2_800, "The schema changed earlier")):
+        conversation.context = CONTEXT.replace(model_limit=limit)
+        assert conversation.ask("and now?").status == "answered"
+        schema = values(conversation)["brief"]["schema"]
+        assert told in schema["note"]
+        assert count(schema["note"]) <= max(100, 0.5 * schema["budget"])
+        assert count(schema["note"] + schema["card"]) <= max(100, schema["budget"]) + 2
