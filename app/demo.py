@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtable.app.demo_schema import TABLES, DemoTable
-from longtable.graph.errors import ConfigError, PersistenceError
+from longtable.graph.errors import ConfigError, DatabaseUnavailableError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -59,7 +59,7 @@ def package_data() -> Path:
 def ensure_demo(cache: Path, *, data: Path | None = None, on_step: OnStep | None = None, force: bool = False) -> Path:
     """Return the demo database, built first when it is not there (or with `force`).
 
-    Raises `ConfigError` when the data are missing, `PersistenceError` when the folder cannot be written.
+    Raises `ConfigError` when the data are missing, `DatabaseUnavailableError` when the folder cannot be written.
     """
     target = demo_path(cache)
     if target.is_file() and not force:
@@ -72,7 +72,7 @@ def ensure_demo(cache: Path, *, data: Path | None = None, on_step: OnStep | None
             if force or not target.is_file():
                 _build(target, source, on_step or (lambda _: None))
     except OSError as error:
-        raise PersistenceError(
+        raise DatabaseUnavailableError(
             f"the demo database cannot be made in {target.parent} ({error}): free space there or set XDG_CACHE_HOME"
         ) from error
     return target
@@ -120,7 +120,7 @@ def _fill(file: Path, source: Path, work: Path, on_step: OnStep) -> None:
             on_step(Step("checkpoint", done, total))
             connection.execute("CHECKPOINT")
     except duckdb.Error as error:
-        raise PersistenceError(
+        raise DatabaseUnavailableError(
             f"the demo database cannot be built ({str(error).splitlines()[0]}): reinstall {PACKAGE} or free space"
         ) from error
 

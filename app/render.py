@@ -81,8 +81,12 @@ def query_finished(event: QueryFinished, width: int, language: Language) -> Rend
         return Text(f"  {clean_line(event['name'])}: {clean_line(event.get('error', ''))}", "red")
     count = event.get("row_count", 0)
     size = counted("rows", language, count, ms=event["ms"])
-    head = Text(f"  {size}", "dim")
-    return Group(head, first_rows(event, width, language)) if count else head
+    parts: list[RenderableType] = [Text(f"  {size}", "dim")]
+    if count:
+        parts.append(first_rows(event, width, language))
+    if why := event.get("not_kept"):
+        parts.append(Text(say("not_kept", language, why=clean_line(why)), "yellow"))
+    return Group(*parts)
 
 
 def first_rows(event: QueryFinished, width: int, language: Language) -> RenderableType:

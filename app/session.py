@@ -52,7 +52,6 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     from longtable.graph.errors import ConfigError
     from longtable.graph.persistence import open_persistence
     from longtable.graph.threads import Conversation
-    from longtable.tools.database import Database
 
     context = Context(
         model_limit=settings.model_limit,
@@ -71,7 +70,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         demo_database(progress)
     async with AsyncExitStack() as stack:
         policy = Path(settings.policy) if settings.policy else None
-        database = stack.enter_context(contextlib.closing(Database.open(database_url(settings), policy=policy)))
+        database = stack.enter_context(contextlib.closing(_open_database(settings, policy)))
         if policy is not None:
             await asyncio.to_thread(database.catalog)  # a name in it that the database lacks is told now, not in the first turn
         persistence = await stack.enter_async_context(opening)
@@ -118,6 +117,18 @@ def kept_archive(settings: Settings) -> "ArchiveFiles | None":
 def database_url(settings: Settings) -> str:
     """Return the URL of the database that is asked: as given, else the demo's, which may not be built yet."""
     return settings.database or f"duckdb:///{demo_path(cache_folder())}"
+
+
+def _open_database(settings: Settings, policy: Path | None) -> "Database":
+    from longtable.graph.errors import DatabaseUnavailableError
+    from longtable.tools.database import Database
+
+    try:
+        return Database.open(database_url(settings), policy=policy)
+    except DatabaseUnavailableError as error:
+        if settings.database:
+            raise
+        raise DatabaseUnavailableError(f"{error}; build the demo database anew: longtable demo --force") from error
 
 
 def demo_database(progress: Progress, *, force: bool = False) -> Path:

@@ -264,7 +264,7 @@ def import_command(
             thread_id = import_thread(persistence, lines, thread_id=new, owner=owner)
         screen.note("imported", id=thread_id)
 
-    work(ctx, Given(store=store, json=json, debug=debug), run)
+    work(ctx, Given(store=store, json=json, debug=debug), run, makes=True)
 
 
 @threads_app.command()
@@ -373,8 +373,11 @@ def usage(
 # -- inside ---------------------------------------------------------------------------------------------------------
 
 
-def work(ctx: typer.Context, given: Given, work: Work) -> None:
-    """Run a command on the store it is given, or that stands before the command's name."""
+def work(ctx: typer.Context, given: Given, work: Work, *, makes: bool = False) -> None:
+    """Run a command on the store it is given, or that stands before the command's name.
+
+    Unless it `makes` threads, a store that is not there stays so: a slip in its name leaves no file behind.
+    """
 
     def run(settings: "Settings", screen: "Screen") -> None:
         from longtable.app.session import database_url
@@ -383,7 +386,10 @@ def work(ctx: typer.Context, given: Given, work: Work) -> None:
 
         url = store_url(settings.store)
         check_apart(database=database_url(settings), store=url)
-        with open_persistence(url, key=key_for("LONGTABLE_STORE_KEY")) as persistence:
+        kept = open_persistence(url, key=key_for("LONGTABLE_STORE_KEY"))
+        if kept.path is not None and not kept.path.exists() and not makes:
+            kept = open_persistence("memory://")
+        with kept as persistence:
             work(persistence, settings, screen)
 
     before = ctx.obj or {}
@@ -418,7 +424,7 @@ def _list(persistence: "Persistence", settings: "Settings", screen: "Screen", *,
     elif infos:
         screen.show("threads", render.threads(infos))
     else:
-        screen.note("no_threads")
+        screen.note("no_such_threads" if any(page.get(name) for name in ("offset", "text", "project")) else "no_threads")
 
 
 def _conversation(persistence: "Persistence", thread: str, owner: str | None) -> "Conversation":

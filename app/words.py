@@ -140,6 +140,8 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "no_usage": {"en": "Nothing was counted yet: ask something first.", "zh": "还没有计数：请先提问。"},
     "no_history": {"en": "The thread is empty so far.", "zh": "会话还是空的。"},
+    "not_kept": {"en": "This result is not kept, and has no handle: {why}", "zh": "这个结果没有保存，也没有句柄：{why}"},
+    "no_such_threads": {"en": "No thread fits, or there is no such page.", "zh": "没有符合的会话，或没有这一页。"},
     "no_threads": {"en": "There are no threads yet.", "zh": "还没有会话。"},
     "unknown_command": {"en": "There is no command {name}: /help lists them.", "zh": "没有命令 {name}：/help 列出全部命令。"},
     "empty": {"en": "(empty)", "zh": "（空）"},

@@ -36,7 +36,7 @@ class ConfigError(LongtableError):
     """A setting is wrong or missing; the message names it and says what is allowed."""
 
     code = "config"
-    short: ClassVar[dict[str, str]] = {"en": "The agent is not set up correctly.", "zh": "智能体的设置有误。"}
+    short: ClassVar[dict[str, str]] = {"en": "A setting or an argument does not fit.", "zh": "有一项设置或参数不合适。"}
 
 
 AWAITED = (

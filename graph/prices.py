@@ -23,7 +23,8 @@ def read_prices(path: Path) -> dict[str, Price]:
         text = path.read_text(encoding="utf-8")
         found: Any = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except (OSError, ValueError) as error:  # missing, no UTF-8, no TOML, no JSON
-        raise ConfigError(f"the price table {path.name!r} cannot be read: {error}") from error
+        why = (error.strerror if isinstance(error, OSError) else "it is not UTF-8" if isinstance(error, UnicodeError) else None) or error
+        raise ConfigError(f"the price table {path.name!r} cannot be read: {why}") from error
     if not isinstance(found, dict) or not found:
         raise ConfigError(f'the price table {path.name!r} must hold a table for each model, as in ["gpt-4o-mini"] input = 0.15')
     return {str(model): _price(path.name, str(model), fields) for model, fields in found.items()}

@@ -38,6 +38,7 @@ DATA, META = "data.parquet", "meta.json"
 STALE_SECONDS = 3_600.0
 PAGE_ROWS = 20
 MOST_PAGE_ROWS = 1_000
+_ABSENT = (FileNotFoundError, NotADirectoryError)
 _HANDLE = re.compile(r"r[1-9][0-9]{0,8}")
 
 
@@ -111,7 +112,7 @@ class ResultStore:
         if _HANDLE.fullmatch(name):
             try:
                 return _read_meta(name, self._home(thread_id) / name / META)
-            except FileNotFoundError:
+            except _ABSENT:
                 pass
         raise UnknownResultError(handle, known=[meta.handle for meta in self.handles(thread_id)])
 
@@ -121,7 +122,7 @@ class ResultStore:
         for number in sorted(_numbers(self._home(thread_id))):
             try:
                 found.append(_read_meta(f"r{number}", self._home(thread_id) / f"r{number}" / META))
-            except FileNotFoundError:
+            except _ABSENT:
                 continue  # the thread is being deleted
         return found
 
@@ -211,7 +212,7 @@ class ResultStore:
         doomed = home.with_name(f"deleted-{uuid.uuid4().hex}")
         try:
             home.rename(doomed)
-        except FileNotFoundError:
+        except _ABSENT:
             return
         shutil.rmtree(doomed, ignore_errors=True)
 
@@ -282,7 +283,7 @@ def _link(source: str, target: str) -> None:
 def _numbers(home: Path) -> list[int]:
     try:
         return [int(path.name[1:]) for path in home.iterdir() if _HANDLE.fullmatch(path.name)]
-    except FileNotFoundError:
+    except _ABSENT:
         return []
 
 

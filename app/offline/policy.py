@@ -335,7 +335,7 @@ def _finished(view: View, language: str) -> Decision | None:
         raise CannotRead("lost")
     if last.data.get("withheld"):
         return Decision(text=withheld_text(last.data, language))
-    text = word_result(query, last.data, language)
+    text = word_result(query, last.data, language, whole=not too_large)
     return Decision(text=f"{text}\n\n{_PEEKED[language]}" if too_large else text)
 
 

@@ -17,8 +17,11 @@ _UNCOUNTED = frozenset(["weather", "data", "news", "inventory", "stock", "equipm
 _TIES = {"en": " Others may share this value: ask for the top 5 to see them.", "zh": "可能有并列：可以问前 5 个。"}
 
 
-def word_result(query: Query | None, data: dict[str, Any], language: str) -> str:
-    """Return the answer's text. `data` is run_sql's answer; `query` what its SQL says, None when that is not readable."""
+def word_result(query: Query | None, data: dict[str, Any], language: str, *, whole: bool = True) -> str:
+    """Return the answer's text. `data` is run_sql's answer; `query` what its SQL says, None when that is not readable.
+
+    Without `whole` the rows are only a part of what was asked for, and are not said to be all.
+    """
     columns = [str(column) for column in data.get("columns", [])]
     rows = [list(row) for row in data.get("rows", [])]
     total = int(data.get("row_count") or len(rows))
@@ -27,7 +30,7 @@ def word_result(query: Query | None, data: dict[str, Any], language: str) -> str
         return _none(query, language)
     if len(rows) == 1 and total == 1:
         return _one(query, heads, rows[0], language)
-    return _many(query, heads, rows, total, language)
+    return _many(query, heads, rows, total, language, whole=whole)
 
 
 def _none(query: Query | None, language: str) -> str:
@@ -105,7 +108,7 @@ def _is_key(col: Col, base: str) -> bool:
     return words[-1:] == ("id",) or {lemma(word) for word in words} <= {lemma(word) for word in split_name(base)}
 
 
-def _many(query: Query | None, heads: list[str], rows: list[list[Any]], total: int, language: str) -> str:
+def _many(query: Query | None, heads: list[str], rows: list[list[Any]], total: int, language: str, *, whole: bool) -> str:
     filters = filters_in_words(query, language)
     shown = rows[:SHOWN]
     table = _table(heads, shown)
@@ -127,9 +130,11 @@ def _many(query: Query | None, heads: list[str], rows: list[list[Any]], total: i
         )
     order = _order(query, language)
     if language == "zh":
-        tail = f"共 {total:,} 行" + (f"，以上为前 {len(shown)} 行。" if total > len(shown) else "。")
+        tail = (f"共 {total:,} 行" if whole else f"取出 {total:,} 行") + (f"，以上为前 {len(shown)} 行。" if total > len(shown) else "。")
         return f"{lead}{in_brackets(filters)}{order}：\n\n{table}\n\n{tail}"
-    tail = f"{total:,} rows in all" + (f"; the first {len(shown)} are shown." if total > len(shown) else ".")
+    tail = f"{total:,} rows {'in all' if whole else 'were fetched'}" + (
+        f"; the first {len(shown)} are shown." if total > len(shown) else "."
+    )
     return f"{lead}{filters}{order}:\n\n{table}\n\n{tail}"
 
 

@@ -461,6 +461,10 @@ def test_default_store_is_in_the_data_folder(home: Home) -> None:
 
 def test_threads_of_an_empty_store_and_an_unknown_thread(home: Home) -> None:
     assert "no threads yet" in home.run("threads").stdout
+    assert not (home.folder / "threads.db").exists()  # who only looks makes no store
+    home.run("ask", "How many orders?", "--thread", "t1")
+    for beyond in (["--page", "2"], ["--text", "zebra"]):
+        assert "No thread fits" in home.run("threads", "list", *beyond).stdout
     missing = home.run("threads", "--thread", "nobody")
     assert missing.returncode == 1
     assert "no such conversation" in missing.stderr
@@ -492,6 +496,10 @@ def test_demo_is_built_once_and_asked_by_default(home: Home) -> None:
     assert home.run("demo").stderr == ""
     done = home.run("ask", "How many airlines are there?", LONGTABLE_DATABASE="")
     assert "16" in done.stdout
+    path.write_bytes(path.read_bytes()[:100_000])
+    torn = home.run("ask", "How many airlines are there?", LONGTABLE_DATABASE="")
+    assert torn.returncode == 1
+    assert "longtable demo --force" in torn.stderr
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -12,7 +12,7 @@ import pytest
 from longtable.app import demo
 from longtable.app.demo import Step, demo_path, ensure_demo, package_data
 from longtable.app.demo_schema import TABLES
-from longtable.graph.errors import ConfigError, PersistenceError
+from longtable.graph.errors import ConfigError, DatabaseUnavailableError
 
 ROWS = {
     "airlines": "carrier,name\nUA,United\nAA,American\n",
@@ -99,7 +99,7 @@ def test_a_kill_in_the_middle_leaves_no_half_file_and_the_next_build_cleans_up(t
 def test_a_failed_rebuild_keeps_the_old_file(tmp_path: Path, data: Path) -> None:
     path = ensure_demo(tmp_path, data=data)
     (data / "airlines.csv").write_text("carrier,name\nUA,United\nUA,Twice\n")
-    with pytest.raises(PersistenceError, match="cannot be built"):
+    with pytest.raises(DatabaseUnavailableError, match="cannot be built"):
         ensure_demo(tmp_path, data=data, force=True)
     assert fetch(path, "SELECT count(*) FROM airlines") == [(2,)]
 
@@ -127,7 +127,7 @@ def test_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
 
 def test_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path, data: Path) -> None:
     (tmp_path / "cache").write_text("a file stands in the way")
-    with pytest.raises(PersistenceError, match="cannot be made in"):
+    with pytest.raises(DatabaseUnavailableError, match="cannot be made in"):
         ensure_demo(tmp_path / "cache", data=data)
 
 

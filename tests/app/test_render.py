@@ -299,8 +299,8 @@ def test_every_command_has_a_line_of_help(name: str) -> None:
 @pytest.mark.parametrize(
     ("error", "language", "sentence", "hint"),
     [
-        (ConfigError("set X to Y"), "en", "The agent is not set up correctly.", "set X to Y"),
-        (ConfigError("set X to Y"), "zh", "智能体的设置有误。", "set X to Y"),
+        (ConfigError("set X to Y"), "en", "A setting or an argument does not fit.", "set X to Y"),
+        (ConfigError("set X to Y"), "zh", "有一项设置或参数不合适。", "set X to Y"),
         (MessageTooLongError(size=9, limit=8), "en", "The message has 9 characters, the limit is 8: please shorten it.", ""),
         (ProviderRateLimitedError("wait", retry_after=7), "en", "The model's provider is busy: try again in 7 s.", "wait"),
         (KeyError("secret"), "en", "Something went wrong inside longtable.", "KeyError; run again with --debug for the details"),

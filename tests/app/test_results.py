@@ -59,6 +59,16 @@ def test_a_forked_thread_keeps_its_results_and_a_deleted_one_leaves_none(home: H
     assert list((home.folder / "threads.db.results").iterdir()) == []
 
 
+def test_a_result_that_could_not_be_kept_is_told_with_the_reason(home: Home) -> None:
+    (home.folder / "threads.db.results").write_text("a file stands in the way")
+    asked = home.run("ask", "How many orders are there?", "--thread", "t")
+    assert asked.returncode == 0
+    assert "not kept, and has no handle" in asked.stdout
+    shown = home.run("result", "r1", "--thread", "t")
+    assert shown.returncode == 1
+    assert "no query has run yet" in shown.stderr or "no result 'r1'" in shown.stderr
+
+
 def test_a_store_in_memory_leaves_no_results_behind(home: Home, tmp_path: Path) -> None:
     (temporary := tmp_path / "tmp").mkdir()
     done = home.run("ask", "How many orders are there?", "--store", "memory://", "--json", TMPDIR=str(temporary))

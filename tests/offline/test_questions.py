@@ -187,7 +187,8 @@ def test_a_result_too_large_is_shown_in_part_and_said_so(tmp_path: Any, shop: Ch
         return shop.ask(question)
 
     answer = too_many("List all rentals")
-    assert "100" in answer
+    assert "only 100 of its rows" in answer
+    assert "in all" not in answer
     assert shop.rows is not None
 
 
