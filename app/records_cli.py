@@ -82,6 +82,7 @@ def result(
         from longtable.app.result_files import save_result, write_csv
         from longtable.app.screen import make_console
         from longtable.app.session import kept_results
+        from longtable.app.settings import key_for
         from longtable.graph.errors import ConfigError
         from longtable.graph.reading import reader
         from longtable.graph.steps import run as carried_out
@@ -93,6 +94,8 @@ def result(
         results = kept_results(settings)
         if results is None:
             raise ConfigError("a store in memory keeps no results: give the store that the thread is in, --store")
+        if key_for("LONGTABLE_STORE_KEY") and not results.handles(thread):
+            raise ConfigError("of an encrypted store no results are kept, for they are files in plain text: run the query again")
         carried_out(seen_steps(thread, owner), reader(persistence))  # whose thread it is
         if output is None and forms == [".csv"]:
             meta = results.meta(thread, handle)

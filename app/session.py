@@ -74,7 +74,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         if policy is not None:
             await asyncio.to_thread(database.catalog)  # a name in it that the database lacks is told now, not in the first turn
         persistence = await stack.enter_async_context(opening)
-        lasting = results_folder(store)
+        lasting = None if opening.key else results_folder(store)  # they are files in plain text: not beside what is encrypted
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
         on_compact = archive if settings.archive_on_compact else None
         built = build_graph(model=model, database=database, results=results, archive_on_compact=on_compact)

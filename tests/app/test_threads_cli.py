@@ -158,3 +158,14 @@ def test_what_is_folded_is_written_to_files_that_are_listed_and_go_with_the_thre
     assert "memory" in home.run("ask", "x", "--archive-on-compact", "--store", "memory://").stderr
     assert home.run("threads", "delete", "c", "--yes").returncode == 0
     assert not list(home.folder.rglob("2*.json"))
+
+
+def test_with_a_key_nothing_of_a_turn_stays_on_the_disk_in_plain_text(home: Home) -> None:
+    secret = {"LONGTABLE_STORE": f"sqlite:///{home.folder}/sealed/threads.db", "LONGTABLE_STORE_KEY": "correct horse battery staple"}
+    (home.folder / "sealed").mkdir()
+    asked = b"List the customers\n/result r1\n" * 5 + b"/compact\n"
+    told = home.events("chat", "--thread", "s", "--archive-on-compact", stdin=asked, **secret, TMPDIR=str(home.folder / "sealed"))
+    assert [event["row_count"] for event in told if event["type"] == "query_finished"][:1] == [30]
+    files = [path for path in (home.folder / "sealed").rglob("*") if path.is_file()]
+    assert [path.name for path in files if b"customer 7" in path.read_bytes() or path.suffix == ".parquet"] == []
+    assert "in plain text" in home.run("result", "r1", "--thread", "s", **secret).stderr

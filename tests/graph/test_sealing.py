@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from longtable.graph import Conversation, list_threads, open_persistence
+from longtable.graph import Conversation, import_thread, list_threads, open_persistence
 from longtable.graph.errors import ConfigError, NewerStoreError, StoreKeyError
 from longtable.graph.persistence import Persistence
 from longtable.graph.schema import SCHEMA
@@ -140,6 +140,12 @@ def test_a_file_of_version_0_1_0_opens_and_goes_on(tmp_path: Path) -> None:
             assert conversation.ask(question(n, tight=True)).turn == n
         assert len(conversation.history()) == 18 * 4
         assert [info.turns for info in list_threads(kept)] == [18]
+        text = conversation.export()
+    with open_persistence(postgres_server().create(), key=KEY) as moved:  # that version knew no PostgreSQL: so a thread gets there
+        import_thread(moved, text.splitlines(keepends=True))
+        assert conversation_on(moved).export() == text
+        assert "Round to whole minutes." in [pin.text for pin in conversation_on(moved).pins()]
+        assert conversation_on(moved).ask(question(19, tight=True)).turn == 19
 
 
 def test_a_new_store_may_be_opened_by_several_at_once(url: str) -> None:
