@@ -99,7 +99,7 @@ def test_an_excel_file_holds_text_where_a_cell_looks_like_a_formula(store: Resul
     columns = ["=head", "n", "at", "zoned", "none", "big", "yes"]
     handle = store.put("t", columns=columns, types=["ANY"] * 7, rows=rows, sql="SELECT 2")
     assert save_result(store, "t", handle, tmp_path / "out.xlsx") == len(hostile)
-    sheet = load_workbook(tmp_path / "out.xlsx").active
+    sheet = load_workbook(tmp_path / "out.xlsx").worksheets[0]
     read = [[(cell.value, cell.data_type) for cell in row] for row in sheet.iter_rows()]
     assert all(kind != "f" for row in read for _, kind in row)
     assert [row[0][0] for row in read] == ["=head", "=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "ok", "茶"]
@@ -112,7 +112,7 @@ def test_result_and_audit_write_what_a_thread_asked_and_got(home: Home) -> None:
     assert len(list(csv.reader(done.stdout.splitlines()))) == 31
     file = home.folder / "out.xlsx"
     assert "(30 rows) is written to" in home.run("result", "R1", "--thread", "t1", "--xlsx", "-o", str(file)).stdout
-    assert load_workbook(file).active.max_row == 31
+    assert load_workbook(file).worksheets[0].max_row == 31
     assert "customer 29" in home.run("result", "r1", "--thread", "t1").stdout
     for args, said in (
         (["r1", "--thread", "t9"], "no thread 't9'"),

@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -161,7 +162,7 @@ def test_what_is_folded_is_written_to_files_that_are_listed_and_go_with_the_thre
 
 
 def test_with_a_key_nothing_of_a_turn_stays_on_the_disk_in_plain_text(home: Home) -> None:
-    secret = {"LONGTABLE_STORE": f"sqlite:///{home.folder}/sealed/threads.db", "LONGTABLE_STORE_KEY": "correct horse battery staple"}
+    secret: Any = {"LONGTABLE_STORE": f"sqlite:///{home.folder}/sealed/threads.db", "LONGTABLE_STORE_KEY": "correct horse battery staple"}
     (home.folder / "sealed").mkdir()
     asked = b"List the customers\n/result r1\n" * 5 + b"/compact\n"
     told = home.events("chat", "--thread", "s", "--archive-on-compact", stdin=asked, **secret, TMPDIR=str(home.folder / "sealed"))

@@ -151,7 +151,7 @@ def test_a_fallback_answers_and_is_named(server: ModelServer, other: ModelServer
         events = asyncio.run(run())
     else:
         events = list(conversation.stream("Hi"))
-    (told,) = [event for event in events if event["type"] == "model_fallback"]
+    (told,) = [dict(event) for event in events if event["type"] == "model_fallback"]
     assert (told["model"], told["fallback"]) == ("gpt-4o", "gpt-4o-mini")
     answered = metadata_of(conversation.history()[-1])
     assert (answered.model, answered.instead_of) == ("gpt-4o-mini", "gpt-4o")

@@ -236,9 +236,8 @@ def test_an_embedded_thread_folds_and_retires_in_the_parents_store_and_is_not_li
     with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
         node = as_node(build_graph(model=model, policy=policy), context=Context(model_limit=2_500))
         app = parent(node, kept.checkpointer, store=kept.store)
-        for n in range(40):
-            values = app.invoke(say(f"question {n}" + " w" * 60), T)
-        assert len(values["messages"]) == 80
+        told = [app.invoke(say(f"question {n}" + " w" * 60), T) for n in range(40)]
+        assert len(told[-1]["messages"]) == 80
         assert max(len(sent) for sent in model.sent) < 38
         spaces = kept.store.list_namespaces(prefix=("longtable",))
         assert ("longtable", "archive", "t", "analyst") in spaces

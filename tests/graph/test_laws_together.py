@@ -175,7 +175,7 @@ def test_all_rules_hold_with_everything_on(place: Path, turns: list[Turn], priva
     records, view = values.get("compactions", []), talk.conversation.view()
     assert len({record["id"] for record in records}) == len(records)
     assert "PASSED" not in repr(values)
-    assert not private or SECRET not in repr([[sent for _, sent in talk.calls], talk.summarizer.sent, records, history])
+    assert not private or SECRET not in repr([[sent for _, sent in talk.calls], talk.summarizer.sent, records, grown])
     for pin in talk.conversation.pins():
         assert harmless(" ".join(pin.text.split())) in " ".join(view[0].text.split())
     store = talk.conversation.graph.store
