@@ -68,7 +68,8 @@ def test_types_go_before_tables_do(tmp_path: Path) -> None:
 def test_a_large_schema_shows_what_keys_point_at_and_says_what_is_left_out(large: Database) -> None:
     made = card(large, 1_500)
     assert not made.whole
-    assert made.text.splitlines()[1].startswith("hub (0 rows): id* INTEGER, label TEXT")
+    # On a busy machine there may be no time to count its rows.
+    assert made.text.splitlines()[1].replace(" (0 rows)", "").startswith("hub: id* INTEGER, label TEXT")
     assert "Further tables, names only: " in made.text
     left = 400 - len(made.shown)
     assert left > 0
