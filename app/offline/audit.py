@@ -34,6 +34,7 @@ def audit(query: Query, draft: Draft, catalog: Catalog, hints: Hints, before: Qu
     _shows_what_is_asked(query, draft)
     _measures_do_not_group(query, draft, catalog)
     _says_still(query, draft)
+    _joins_for_something(query, draft)
     _no_row_meets_itself(query, catalog)
     _says_all(query, draft)
 
@@ -146,7 +147,7 @@ def _shows_what_is_asked(query: Query, draft: Draft) -> None:
 def _cols(item: object) -> Iterator[Col]:
     if isinstance(item, Col):
         yield item
-    for name in ("arg", "col"):
+    for name in ("arg", "col", "left", "right"):
         if isinstance(inner := getattr(item, name, None), Col):
             yield inner
     yield from getattr(getattr(item, "arg", None), "factors", ())
@@ -163,6 +164,18 @@ def _measures_do_not_group(query: Query, draft: Draft, catalog: Catalog) -> None
 
 
 _MONEY = frozenset(["amount", "total", "price", "cost", "revenue", "fee", "salary", "paid", "eur", "usd", "gbp"])
+
+
+def _joins_for_something(query: Query, draft: Draft) -> None:
+    """'total hours by attorney': a table joined to a sum and used nowhere should have been its group."""
+    if not query.aggregates or query.group or query.having or not {"by", "per", "each", "every"} & set(draft.words):
+        return
+    used = {col.table for col in _columns_of(query)} | {col.table for cond in query.where for col in _cols(cond)}
+    used |= {cond.keys.table for cond in query.where if isinstance(cond, Within)}
+    bound = [col.table for join in query.joins for pair in join.pairs for col in pair]
+    for join in query.joins:
+        if join.table not in used and not any(isinstance(cond, AnyOf) for cond in query.where) and bound.count(join.table) == 1:
+            raise CannotRead("group", join.table)
 
 
 def _says_still(query: Query, draft: Draft) -> None:
@@ -236,8 +249,11 @@ def _is_measure(item: Scalar, draft: Draft, catalog: Catalog) -> None:
 def _counts_no_dates(item: Scalar, draft: Draft, catalog: Catalog) -> None:
     """Different dates are counted only where dates are asked for: else a verb was taken for its date."""
     column = catalog.column(item.arg.table, item.arg.name) if isinstance(item, Agg) and isinstance(item.arg, Col) else None
-    asked = {"date", "dates", "day", "days", "different", "distinct", "unique"} & set(draft.words)
-    if column is not None and isinstance(item, Agg) and item.func == "count" and item.distinct and column.is_date and not asked:
+    asked = {"date", "dates", "day", "days", "different", "distinct", "unique"} & set(draft.words) or draft.distinct
+    measured = column is not None and (
+        column.is_date or (column.has_number_type and {"hour", "amount", "price", "cost"} & set(column.words))
+    )
+    if column is not None and isinstance(item, Agg) and item.func == "count" and item.distinct and measured and not asked:
         raise CannotRead("count", column.name)
 
 

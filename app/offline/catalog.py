@@ -150,9 +150,20 @@ class Table:
             return tuple(people[:2])
         own = {lemma(word) for word in self.words}
         best = sorted(
-            found, key=lambda column: (len({lemma(word) for word in column.words} - own - set(NAME_WORDS)), self.columns.index(column))
+            found,
+            key=lambda column: (
+                len({lemma(word) for word in column.words} - own - set(NAME_WORDS) - {"full", "display", "legal"}),
+                "title" in column.words,  # beside a name, a title is that of a job
+                self.columns.index(column),
+            ),
         )
         return tuple(best[:1] or self.namesakes)
+
+    @cached_property
+    def names_itself(self) -> bool:
+        """Say whether the first of its names is its own and not that of someone in it: a hearing's judge_name."""
+        own = {lemma(word) for word in self.words} | set(NAME_WORDS) | {"full", "display", "legal", "first", "given", "company", "short"}
+        return bool(self.names) and {lemma(word) for word in self.names[0].words} <= own
 
     @cached_property
     def namesakes(self) -> tuple[Column, ...]:

@@ -5,7 +5,7 @@
 import itertools
 
 from longtable.app.offline.catalog import Catalog, Column, Table
-from longtable.app.offline.chunks import AGENT, LACKING, Chunk
+from longtable.app.offline.chunks import AGENT, LACKING, PRODUCT, Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.lexicon import AGENTS, PARTICIPLES, PEOPLE
 from longtable.app.offline.lexicon_events import events, events_of
@@ -34,6 +34,7 @@ def settle_counts(chunks: list[Chunk], catalog: Catalog) -> None:
     _money_from(chunks, catalog)
     _numbers_of(chunks, catalog)
     _still_open(chunks, catalog)
+    _late(chunks, catalog)
     _events_compared(chunks, catalog)
     _versus(chunks)
     _writers(chunks, catalog)
@@ -121,7 +122,7 @@ def _quantity(table: Table) -> Column | None:
 def _money_from(chunks: list[Chunk], catalog: Catalog) -> None:
     """'brought in the most money from bookings': the money is what the bookings hold."""
     for place, each in enumerate(chunks[:-1]):
-        if each.word not in _MONEY_NOUNS or each.kind not in ("mention", "word", "filler"):
+        if each.word not in _MONEY_NOUNS or each.arg == PRODUCT or each.kind not in ("mention", "word", "filler"):
             continue
         rest = [c for c in chunks[place + 1 : place + 4] if c.kind != "filler"]
         if len(rest) < 2 or rest[0].word not in ("from", "in", "on", "with", "through") or rest[1].kind != "mention":
@@ -161,6 +162,22 @@ def _still_open(chunks: list[Chunk], catalog: Catalog) -> None:
         if len(found) == 1:
             each.kind, each.op, each.arg = "op", "missing", LACKING
             each.hits = (Hit(found[0].table, found[0].name, 1.0, dated=True),)
+
+
+def _late(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'invoices paid late', 'returned on time': the date of it against the date it was due."""
+    due = [c for table in _tables(chunks, catalog) for c in table.columns if c.is_date and {"due", "deadline"} & set(c.words)]
+    for place, each in enumerate(chunks):
+        past = place and (chunks[place - 1].word.endswith("ed") or chunks[place - 1].word in PARTICIPLES)
+        if each.word != "late" or not past or len(due) != 1:
+            continue
+        each.kind, each.op, each.arg, each.hits = "op", "time", ">", ()
+        chunks.insert(
+            place + 1, Chunk("mention", due[0].name, "date", each.place + 1, hits=(Hit(due[0].table, due[0].name, 1.0, dated=True),))
+        )
+        for order, other in enumerate(chunks):
+            other.order = order
+        return
 
 
 def _events_compared(chunks: list[Chunk], catalog: Catalog) -> None:

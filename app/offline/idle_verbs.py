@@ -41,6 +41,9 @@ _OWN = frozenset(
         "ride",
     ]
 )
+_IRREGULAR_PASTS = frozenset(
+    "heard ran led taught drove flew wrote sang sold bought made gave held had won rode swam caught shot built brought spoke".split()
+)
 _TURNED = frozenset("dislike avoid lack miss hate skip refuse lose lost missed avoided reject rejected cancel cancelled".split())
 _BE = frozenset(["were", "was", "are", "is", "have", "has", "had", "been"])
 _AFTER_CARE = frozenset(["look", "looks", "looking", "looked"])
@@ -62,7 +65,8 @@ def idle_verbs(chunks: list[Chunk], catalog: Catalog) -> None:
 def _verbs_of_rankings(chunks: list[Chunk]) -> None:
     """'which exhibition drew the most visits', 'which clerk handled more than 5 cases': to have them is all it says."""
     for place, each in enumerate(chunks):
-        if each.kind != "word" or each.word not in _GOT or place == 0:
+        past = (each.word.endswith("ed") and len(each.word) > 4 and each.word not in _TURNED) or each.word in _IRREGULAR_PASTS
+        if each.kind != "word" or not (each.word in _GOT or (past and each.text.islower())) or place == 0:
             continue
         rest = [c for c in chunks[place + 1 :] if c.kind != "filler"]
         if rest and rest[0].kind == "prep" and rest[0].word in ("in", "up"):

@@ -258,7 +258,9 @@ PEOPLE: Final = frozenset(
     """patron shopper person people employee staff customer client student pupil highschooler teacher instructor professor doctor physician nurse patient author writer artist singer musician actor
 director driver pilot player athlete member user manager owner visitor guest passenger employee worker candidate applicant voter subscriber buyer seller agent coach officer
 trainer keeper chef cook guard clerk cashier technician mechanic waiter volunteer donor referee curator editor journalist therapist dentist vet
-judge lawyer lecturer faculty researcher scientist engineer friend contact performer composer reader borrower tenant resident citizen soldier crew host reviewer borrower victim suspect""".split()
+judge lawyer lecturer faculty researcher scientist engineer friend contact performer composer reader borrower tenant resident citizen soldier crew host reviewer borrower victim suspect
+attorney broker adjuster paralegal supervisor inspector surveyor architect farmer skipper captain conductor ranger warden usher carpenter electrician plumber
+tutor counselor pharmacist courier dispatcher jockey breeder groomer stylist barber speaker delegate landlord patrolman firefighter pensioner juror broker""".split()
 )
 
 MORE_IS_WORSE: Final = frozenset("delay late lateness error defect penalty fine loss complaint risk debt accident failure absence".split())

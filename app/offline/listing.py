@@ -23,7 +23,9 @@ class Listing(Measures):
         if table is None:
             raise CannotRead("nothing")
         agents = any(chunk.arg == AGENT for chunk in self.draft.targets)
-        who = self.draft.words[:1] in (("who",), ("whom",)) and not agents and not self.fixed
+        asks_who = self.draft.words[:1] in (("who",), ("whom",), ("who's",))
+        keyed = asks_who and any(not entity(c) and self.pointed(self.shown(c)) is not None for c in self.draft.targets)
+        who = asks_who and not agents and not self.fixed and not keyed
         if who and not is_people(table) and self.people_tables():
             raise CannotRead("nothing")
         items: list[Scalar] = []
@@ -39,6 +41,9 @@ class Listing(Measures):
             for column in self.expanded(chunk):
                 self.need(column.table)
                 items.append(as_col(column))
+                if asks_who and (person := self.pointed(column)) is not None:
+                    self.need(person.name)
+                    items += map(as_col, person.names)
         for chunk in self.draft.groups:
             other = entity(chunk)
             home = self.catalog.table(other) if other else None
@@ -53,7 +58,8 @@ class Listing(Measures):
             items = [*(as_col(each) for each in table.names), *self.places(table)]
         before = self.draft.words[max(0, columns[0].order - 3) : columns[0].order] if columns else ()
         if columns and (bool({"their", "its"} & set(before)) or self.shown_with(columns[0], base)):
-            items = [*map(as_col, table.names or identity(table)), *items]
+            known = table.names if table.names_itself else identity(table)
+            items = [*map(as_col, known), *items]
         unique = list(dict.fromkeys(items))
         if not columns and not unique:
             unique = self.whole(table, everything) if everything else list(map(as_col, identity(table)))
@@ -67,6 +73,13 @@ class Listing(Measures):
             self.draft.which and bool(columns) and not self.draft.sups and not order and not any(self.identifies(item) for item in unique)
         )
         return Query(base, select=tuple(unique), order=order, limit=limit, distinct=distinct)
+
+    def pointed(self, column: Column) -> Table | None:
+        """Return the people that a key stands for: who is the lead attorney."""
+        for link in self.catalog.links:
+            if link.many == column.table and link.many_columns == (column.name,) and is_people(other := self.catalog.table(link.one)):
+                return other
+        return None
 
     def places(self, table: Table) -> list[Scalar]:
         """Return what tells where something is: its own place, or the shop, depot or branch it belongs to."""

@@ -316,6 +316,8 @@ def identity(table: Table) -> tuple[Column, ...]:
 
 
 def _is_amount(column: Column) -> bool:
+    if "hour" in column.words and any(isinstance(value, float) and value != int(value) for value in column.samples):
+        return True  # hours worked, no time of day
     return not {"year", "month", "day", "age", "grade", "level", "rank", "hour"} & {lemma(word) for word in column.words}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from longtable.app.offline.lexicon import NUMBERS
 
 _I = re.IGNORECASE
+_DONE = {"win": "won", "lose": "lost", "cancel": "cancelled", "deny": "denied"}
 _TOP = r"(?:first|at the top|on top)"
 _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
     (re.compile(pattern, _I), plain)
@@ -91,6 +92,9 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         (r"\b(?:three quarters of an hour)\b", "45 minutes"),
         (r"\b(?:a )?quarter of an hour\b", "15 minutes"),
         (r",? and (?:how (?:much|long|big|high|large|old|many)|what|when) (?:was|is|were|are) (?:it|that|they|this)(?=\W*$)", ""),
+        (r"\b(after|before) (?:they|it|these) (?:were|was|is|are|fell|became|had been) due\b", r"\1 the due date"),
+        (r"\b(?:have|had|do|did) we (?:had|have|known|kept|served|worked with) (?:for )?the longest\b", "is the longest-serving"),
+        (r"\bdid (?:we|they) (win|lose|settle|reject|approve|cancel|complete|close|finish|refuse|deny|accept)(?=\W*$| (?:in|during|since|before|after)\b)", lambda m: f"were {_DONE.get(m.group(1).lower()) or m.group(1).rstrip('e') + 'ed'}"),
         (r"\bmore than half of\b", "more than half of"),
     )
 )  # fmt: skip

@@ -77,6 +77,12 @@ class Shape(Ordering):
         ):
             return True
         before = next((each for each in reversed(self.all) if each.place < self.cs[index].place), None)
+        if (
+            following is None
+            and self.cs[place].kind == "mention"
+            and any(c.is_op("agg") and c.arg in ("sum", "avg") for c in self.cs[:index])
+        ):
+            return False  # total hours worked by attorney
         if before is None and index == 0 and self.cs[place].kind == "mention" and not self.cs[place].hits[0].is_table:
             return True  # 'never checked by a vet'
         if before is not None and before.kind == "mention" and (self.cs[place].kind != "mention" or not self.cs[place].hits[0].is_table):

@@ -51,7 +51,8 @@ _MONEY = frozenset(["amount", "total", "cost", "paid", "payment", "price", "spen
 
 
 def _sums(table: Table) -> list[Column]:
-    return [column for column in table.columns if column.is_number and not column.is_id and _MONEY & set(map(lemma, column.words))]
+    found = [column for column in table.columns if column.is_number and not column.is_id and _MONEY & set(map(lemma, column.words))]
+    return [column for column in found if not {"vat", "tax", "discount", "tip"} & set(column.words)] or found
 
 
 def is_additive(chunk: Chunk) -> bool:
@@ -131,7 +132,9 @@ class Settler(Subqueries):
             table = self.catalog.table(name)
             sums = _sums(table) if table is not None else []
             found = [each for each in sums if verbs & set(map(stem, each.words))]
-            if not found and len(sums) == 1 and table is not None and verbs & set(map(stem, table.words)):
+            if not found and table is not None and verbs & set(map(stem, table.words)):
+                if len(sums) != 1:
+                    raise CannotRead("measure", "how much")
                 found = sums  # how much did we bill: the one amount of the bills
             if len(found) == 1:
                 return Chunk("mention", found[0].name, hits=(Hit(name, found[0].name, 1.0, numeric=True),))

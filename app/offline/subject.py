@@ -20,7 +20,7 @@ from longtable.app.offline.text import lemma, likeness, split_name, stem
 _PERSONAL = frozenset(["birth", "dob", "birthdate", "birthday", "gender", "salary", "wage", "nationality", "hire", "hired"])
 
 
-_CONTACTS = frozenset(["contact", "user", "manager", "owner", "author", "artist", "host", "agent", "head"])
+_HELD = frozenset("customer client member patient student guest subscriber tenant donor passenger resident employee pupil".split())  # noqa: SIM905
 
 
 class Subject:
@@ -264,6 +264,9 @@ class Subject:
         if before[-1:] in (("a",), ("an",)):
             before = words[max(0, chunk.order - 3) : chunk.order]  # which are at an airport
         following = [c for c in self.draft.mentions if c.order == chunk.order + 1]
+        valued = any(value.order == chunk.order + 1 for item in self.draft.filters for value in item.values)
+        if valued and chunk.hits and chunk.order and self.draft.words[chunk.order - 1] not in ("and", ","):
+            return True  # list part-time associates
         return bool({"are", "is", "was", "were", "be", "have", "has", "with", "had"} & set(before)) or any(entity(c) for c in following)
 
 
@@ -278,6 +281,6 @@ def is_people(table: Table | None) -> bool:
         return False
     if any(lemma(word) in PEOPLE for word in table.words) or len(table.names) > 1:
         return True
-    if table.names and (PEOPLE - _CONTACTS) & {lemma(word) for word in table.names[0].words}:
+    if table.names and _HELD & {lemma(word) for word in table.names[0].words}:
         return True  # accounts by customer name
     return bool(table.names) and any(_PERSONAL & set(column.words) for column in table.columns)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from longtable.app.offline.catalog import Column, Link
+from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.conditions import as_col, as_number, settle_filter
 from longtable.app.offline.decompile import NotReadable, negate
@@ -142,6 +143,9 @@ class Subqueries(Superlatives):
             if not settled and (each := self.absent_by_all_keys(query.base, target)):
                 return each
             return [self.absent(query.base, target, settled)]
+        told = [*inner.targets, *(item.mention for item in inner.filters if item.kind == "null" and item.mention is not None)]
+        if self.draft.never and any(self.named_weakly(chunk) for chunk in told if not entity(chunk)):
+            raise CannotRead("negation")  # never recorded any time: no column that only has such a word in its name
         columns = [self.column(chunk) for chunk in inner.targets if not entity(chunk)]
         apart = [column for column in columns if column.table != query.base and self.fans(query.base, column.table)]
         conds: list[Cond] = []
@@ -166,6 +170,11 @@ class Subqueries(Superlatives):
         if not conds and not tables:
             raise CannotRead("negation")
         return conds
+
+    def named_weakly(self, chunk: Chunk) -> bool:
+        """Say whether the column that a mention is taken for has only one of its words in common."""
+        column = self.column(chunk)
+        return max((hit.score for hit in chunk.hits if (hit.table, hit.column) == (column.table, column.name)), default=0.0) < 0.85
 
     def none_of(self, column: Column) -> Cond:
         """Return what 'no X' means: false for a flag, zero for a quantity, missing for the rest."""

@@ -65,6 +65,8 @@ def test_what_has_several_readings_is_found_by_each(word: str, short: str) -> No
         ("How many bookings were paid after the due date?", ["1"]),
         ("What is the average amount of cash bookings compared with card bookings?", ["cash", "175.0", "card", "75.0"]),
         ("Which halls are heated?", ["North Hall"]),
+        ("How many bookings were paid late?", ["1"]),
+        ("Total tickets booked by employee", ["Jon Berg", "13", "Kim Dahl", "4"]),
         ("哪位员工入职最早?", ["Kim Dahl"]),
         ("用现金付款的订单一共有多少笔,总金额是多少?", ["2", "350.0"]),
     ],
