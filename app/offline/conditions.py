@@ -134,7 +134,8 @@ def _lone_amount(scope: Scope) -> Column | None:
     found = [
         c for c in (table.columns if table else ()) if c.is_number and not c.is_id and {"amount", "total", "price", "value"} & set(c.words)
     ]
-    return found[0] if len(found) == 1 else None
+    plain = [c for c in found if not {"vat", "tax", "discount"} & set(c.words)] or found
+    return plain[0] if len(plain) == 1 else None
 
 
 _SCALES = {

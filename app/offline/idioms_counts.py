@@ -14,7 +14,7 @@ from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.text import lemma, likeness, stem
 
 _PIECES = frozenset(
-    """ticket seat copy piece unit item bottle box pack packet carton bag can case crate keg pallet share place head portion serving meal
+    """ticket seat copy piece unit item bottle box pack packet carton bag can case crate keg pallet share place portion serving meal
     dose night loaf cake book tree plant head pair set roll sheet""".split()
 )
 _TRADED = frozenset("sold bought booked ordered reserved purchased shipped delivered issued per by in of were did".split())

@@ -92,6 +92,7 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         (r"\b(?:three quarters of an hour)\b", "45 minutes"),
         (r"\b(?:a )?quarter of an hour\b", "15 minutes"),
         (r",? and (?:how (?:much|long|big|high|large|old|many)|what|when) (?:was|is|were|are) (?:it|that|they|this)(?=\W*$)", ""),
+        (r"^(?:(?:list|show|give)(?: me)? )(?:all |the |our )*(\w+) (?:and|with|together with|along with) (?:the )?(?:number of|how many) ([\w ]+?) (?:each|they|each one|each of them) (?:have|has|had)(?=\W*$)", r"number of \2 per \1"),
         (r"\b(after|before) (?:they|it|these) (?:were|was|is|are|fell|became|had been) due\b", r"\1 the due date"),
         (r"\b(?:have|had|do|did) we (?:had|have|known|kept|served|worked with) (?:for )?the longest\b", "is the longest-serving"),
         (r"\bdid (?:we|they) (win|lose|settle|reject|approve|cancel|complete|close|finish|refuse|deny|accept)(?=\W*$| (?:in|during|since|before|after)\b)", lambda m: f"were {_DONE.get(m.group(1).lower()) or m.group(1).rstrip('e') + 'ed'}"),
