@@ -19,6 +19,7 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from longtable.graph import schema
+from longtable.graph.errors import PersistenceError
 from longtable.graph.heads import Head, Key
 
 CONNECT_SECONDS = 10
@@ -135,6 +136,7 @@ class AdvisoryLease:
         self.url = url
         self.lock = threading.Lock()
         self.connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self.ended = False
 
     def take(self, thread_id: str) -> bool:
         """Take the thread, or tell that another process has it."""
@@ -160,10 +162,13 @@ class AdvisoryLease:
     def close(self) -> None:
         """Let go of everything."""
         with self.lock:
+            self.ended = True
             if self.connection is not None:
                 self.connection.close()
 
     def _try(self, thread_id: str) -> bool:
+        if self.ended:  # one who still waits in a thread must open no connection that nobody closes
+            raise PersistenceError("the store of threads was closed while a turn waited for its thread: open it again")
         if self.connection is None or self.connection.closed:
             self.connection = psycopg.connect(self.url, autocommit=True, connect_timeout=CONNECT_SECONDS)
         row = self.connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 1))", (thread_id,)).fetchone()

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -236,7 +236,7 @@ def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | Non
             _check_human(message, context)
     if not isinstance(new[-1], HumanMessage):
         raise WrongRoleError(role=new[-1].type)
-    _check_sizes(new, context)
+    _check_sizes(request_of(new), context)
     if frame:
         around = frame.counter.message(SystemMessage(frame.system)) + frame.tool_tokens + PRIMING + NOTE_TOKENS
         if around >= frame.threshold_tokens:
@@ -244,6 +244,11 @@ def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | Non
         need = around + frame.counter.message(new[-1])
         if need > frame.threshold_tokens:
             raise ContextTooLargeError(need=need, budget=frame.threshold_tokens)
+
+
+def request_of(new: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+    """Return what is asked now: an earlier talk that a caller hands in, or put into the thread, ends with its last answer."""
+    return new[next((i + 1 for i in range(len(new) - 1, -1, -1) if isinstance(new[i], AIMessage)), 0) :]
 
 
 def _check_sizes(new: Sequence[BaseMessage], context: Context) -> None:

@@ -196,7 +196,7 @@ def test_a_killed_turn_is_finished_when_the_thread_is_opened_again(home: Home, s
         hold.set()
     done = home.run("ask", "next question", "--thread", "t", *using(server))
     assert "thread t, continued" in done.stdout
-    told, _, rest = done.stdout.partition("The last turn was interrupted")
+    told, _, rest = done.stdout.partition("The last turn has not ended yet")
     assert told
     assert "the whole answer" in rest.partition("and the next")[0]
     users = [message["content"] for message in server.requests[2].messages if message["role"] == "user"]

@@ -59,7 +59,8 @@ def test_a_fault_of_the_file_is_told_and_costs_no_answered_turn(
     assert row.answered >= 4
 
 
-def test_a_server_that_is_restarted_in_mid_turn_costs_an_error_and_no_turn() -> None:
+def test_a_server_that_is_restarted_in_mid_turn_costs_no_turn() -> None:
     row = restarted(postgres_server())
-    assert row.saw.startswith("PersistenceError: the conversation store in PostgreSQL failed")
+    # A write that is under way at that moment fails once, as told; else nobody sees anything.
+    assert row.saw == "" or row.saw.startswith("PersistenceError: the conversation store in PostgreSQL failed")
     assert row.lost == []

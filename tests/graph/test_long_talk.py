@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage
 from longtable.app.demo import ensure_demo
 from longtable.app.offline.model import BuiltInAnalyst
 from longtable.graph import Conversation, build_graph, open_persistence
+from longtable.memory.merging import merged_count
 from tests.memory.test_rounds import assert_paired
 from tests.support.flights_talk import TALK, answers, figures
 
@@ -98,7 +99,8 @@ def test_the_transcript_is_complete_and_the_view_is_not(events: list[dict[str, A
     assert [m.text for m in history if m.type == "human"] == [turn.question for turn in TALK]
     final = [m.text for m in history if isinstance(m, AIMessage) and not m.tool_calls]
     assert final == [event["text"] for event in events if event["type"] == "answer"]
-    assert len(values["compactions"]) == sum(event["type"] == "context_compressed" for event in events)
+    folds = merged_count(values["compactions"]) + sum("merged" not in record for record in values["compactions"])
+    assert folds == sum(event["type"] == "context_compressed" for event in events)
     assert len(view) < len(history) / 2
     assert_paired(view[1:])
 

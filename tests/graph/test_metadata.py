@@ -175,7 +175,7 @@ def test_broken_metadata_is_read_as_none(broken: Any) -> None:
 
 
 MANY = [HumanMessage("a") for _ in range(61)]
-LONG: list[AnyMessage] = [AIMessage("x" * 60_000), AIMessage("x" * 60_000), HumanMessage("a")]
+LONG: list[AnyMessage] = [*(HumanMessage("x" * 7_500) for _ in range(16)), HumanMessage("a")]
 LARGE = [HumanMessage([{"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 300_000}}])]
 
 

@@ -38,11 +38,12 @@ def shop(tmp_path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def talk(url: str, model: Any, folder: Path, *, context: Context = PRIVATE, **more: Any) -> Conversation:
+def talk(shop: str | Database, model: Any, folder: Path, *, context: Context = PRIVATE, **more: Any) -> Conversation:
     from datetime import UTC, datetime
 
     results = ResultStore(folder / "results", clock=lambda: datetime.now(UTC))
-    graph = build_graph(model=model, database=Database.open(url), results=results, **more)
+    database = Database.open(shop) if isinstance(shop, str) else shop
+    graph = build_graph(model=model, database=database, results=results, **more)
     return Conversation(graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=context, results=results)
 
 
@@ -143,7 +144,8 @@ def test_values_that_stand_in_a_type_or_a_comment_are_withheld_too(dialect: str,
     )
     looks = call("describe_tables", names=["people"]), call("find_columns", text="id"), call("run_sql", sql="SELECT mood FROM people")
     model = script(*looks, "See r1.")
-    answer = talk(url(made), model, tmp_path).ask("which states?")
+    with Database.open(url(made)) as database:
+        answer = talk(database, model, tmp_path).ask("which states?")
     assert answer.queries[0]["rows"] == [["Quetzal"]]
     sent = words_of(model.sent)
     assert [word for word in SECRETS if word in sent] == []
