@@ -97,7 +97,7 @@ async def usage(request: Request) -> Response:
     by = [name for name in ALL if name in asked.split(",")]
     if len(by) != len(asked.split(",")):
         raise ConfigError(f"by= takes {', '.join(ALL)}, found {asked[:80]!r}")
-    whole, _ = await web_threads.carried(load_steps(request.path_params["thread_id"], owner_of(request)), _client(request))
+    whole, _ = await web_threads.read(load_steps(request.path_params["thread_id"], owner_of(request)), _client(request))
     return _json({"usage": [asdict(spent) for spent in added(spent_in(whole), by)]})
 
 
@@ -178,7 +178,7 @@ async def failed(request: Request, error: Exception) -> Response:
 
 
 async def _thread(request: Request) -> Thread:
-    whole, _ = await web_threads.carried(load_steps(request.path_params["thread_id"], owner_of(request)), _client(request))
+    whole, _ = await web_threads.read(load_steps(request.path_params["thread_id"], owner_of(request)), _client(request))
     return whole.thread
 
 
@@ -190,7 +190,7 @@ async def _results(request: Request) -> "tuple[ResultStore, str]":
 async def _seen(request: Request) -> str:
     """Return the thread's id. Raises `ThreadNotFoundError` where who asks may not see it."""
     thread_id: str = request.path_params["thread_id"]
-    await web_threads.carried(seen_steps(thread_id, owner_of(request)), _client(request))
+    await web_threads.read(seen_steps(thread_id, owner_of(request)), _client(request))
     return thread_id
 
 

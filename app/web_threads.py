@@ -13,7 +13,7 @@ from longtable.graph.errors import LongtableError, ThreadBusyError, ThreadNotFou
 from longtable.graph.events import ContextCompressed
 from longtable.graph.running import is_pending
 from longtable.graph.state import turn_of
-from longtable.graph.steps import Batch, Load, Page, Step, Steps
+from longtable.graph.steps import Batch, Load, Page, Step, Steps, carried
 from longtable.graph.transcripts import seen_steps
 from longtable.memory.archive import apage
 from longtable.nodes.shelf import StoreShelf
@@ -28,21 +28,14 @@ class CompactionFailedError(LongtableError):
     code = "compaction_failed"
 
 
-async def carried(steps: Steps[Result], client: LangGraphClient) -> Result:
+async def read(steps: Steps[Result], client: LangGraphClient) -> Result:
     """Carry out an operation that only reads, through a server's API."""
-    answer: Any = None
-    while True:
-        try:
-            step = steps.send(answer)
-        except StopIteration as done:
-            result: Result = done.value
-            return result
-        answer = await _read(step, client)
+    return await carried(steps, lambda step: _read(step, client))
 
 
 async def compact(client: LangGraphClient, thread_id: str, owner: str | None) -> ContextCompressed | None:
     """Fold a thread now; None when there is nothing to fold. Raises `ThreadNotFoundError`, `TurnPendingError`, `ThreadBusyError`."""
-    state, _ = await carried(seen_steps(thread_id, owner), client)
+    state, _ = await read(seen_steps(thread_id, owner), client)
     if is_pending(state):
         raise TurnPendingError(thread_id)
     command = {"goto": "compact", "update": {"turn": {**turn_of(state.values), "status": "compacting"}}}

@@ -4,7 +4,7 @@ An operation is a generator: it yields one of these steps and is sent its result
 """
 
 import asyncio
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -107,14 +107,19 @@ async def arun(steps: Steps[Result], graph: Graph, *, alone: str | None = None, 
     """Carry out an operation with an async saver and store: see `run`."""
     with storage_errors():
         async with turns_of(graph.checkpointer).aturn(alone, wait=wait) if alone else nullcontext():
-            answer: Any = None
-            while True:
-                try:
-                    step = steps.send(answer)
-                except StopIteration as done:
-                    result: Result = done.value
-                    return result
-                answer = await _ado(step, graph)
+            return await carried(steps, lambda step: _ado(step, graph))
+
+
+async def carried(steps: Steps[Result], do: Callable[[Step], Awaitable[Any]]) -> Result:
+    """Carry out an operation, each step by `do`."""
+    answer: Any = None
+    while True:
+        try:
+            step = steps.send(answer)
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+        answer = await do(step)
 
 
 def _do(step: Step, graph: Graph) -> Any:

@@ -5,7 +5,6 @@ and counts the runs. It is opened before the query runs, so that one whose proce
 """
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +25,7 @@ from longtable.graph.events import AuditFailed
 from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.archive import labels
 from longtable.memory.rounds import all_calls
+from longtable.nodes.answers import told_in
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import storable
 from longtable.nodes.repairs import QueryRejectedError, RepairsUsedUpError
@@ -249,7 +249,7 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | N
         cancelled = isinstance(error, QueryCancelledError)
         rule = error.code if isinstance(error, LongtableError) else type(error).__name__
         return _with_reads(replace(entry, verdict="cancelled" if cancelled else "failed", rule=rule, ms=ms), entry.sent, check)
-    told = _told(answer)
+    told = told_in(answer)
     entry = replace(entry, verdict="run", ms=ms, handle=str(told.get("handle") or ""))
     if isinstance(result, QueryResult):
         return _with_reads(replace(entry, ran=result.sql[:MOST_SQL], rows=result.row_count), result.sql, check)
@@ -273,14 +273,6 @@ def _with_reads(entry: AuditEntry, sql: str, check: Checking | None) -> AuditEnt
     more = ("…",) if len(found.columns) > MOST_COLUMNS else ()
     columns = (*found.columns[:MOST_COLUMNS], *more)
     return replace(entry, ran=entry.ran or found.told[:MOST_SQL], tables=found.tables, columns=columns)
-
-
-def _told(answer: ToolMessage) -> dict[str, Any]:
-    try:
-        told = json.loads(str(answer.text))
-    except (ValueError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) else {}
 
 
 def _fit(value: Any) -> Any:

@@ -4,7 +4,6 @@
 these same messages. Lists of what may stay, not of what must go: what a tool learns to tell later is withheld until it stands here.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from longtable.graph.context import Context
 from longtable.graph.errors import DatabaseError, LongtableError
 from longtable.graph.state import turn_of
 from longtable.memory.tokens import compact_json
+from longtable.nodes.answers import told_in
 from longtable.nodes.repairs import RepairsUsedUpError
 from longtable.tools.cells import without_labels
 from longtable.tools.database import QueryResult
@@ -43,11 +43,11 @@ def is_private(state: Mapping[str, Any], context: Context) -> bool:
 def withheld(answer: ToolMessage, args: Mapping[str, Any]) -> ToolMessage:
     """Return a tool's answer without cells; `args` are the call's. A tool of the caller's own says what it says, unless it ran a query."""
     if answer.status == "error":
-        return _with(answer, {"error": _error(_told(answer).get("error"), answer.artifact)})
+        return _with(answer, {"error": _error(told_in(answer).get("error"), answer.artifact)})
     if isinstance(answer.artifact, QueryResult) or answer.name in ("run_sql", "fetch_result"):
-        return _with(answer, {**_only(_told(answer), _RESULT), "shown": 0, "rows": [], "withheld": True, "note": NOTE})
+        return _with(answer, {**_only(told_in(answer), _RESULT), "shown": 0, "rows": [], "withheld": True, "note": NOTE})
     made = _MADE.get(str(answer.name))
-    return answer if made is None else _with(answer, {**made(_told(answer), args), "withheld": True, "note": NOTE})
+    return answer if made is None else _with(answer, {**made(told_in(answer), args), "withheld": True, "note": NOTE})
 
 
 def _listed(told: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,14 +95,6 @@ def _error(told: object, error: object) -> dict[str, Any]:
     if isinstance(error, RepairsUsedUpError):  # the error it repeats was not withheld yet
         known["message"] = str(RepairsUsedUpError(repairs=error.repairs, last=HIDDEN))
     return known
-
-
-def _told(answer: ToolMessage) -> dict[str, Any]:
-    try:
-        told = json.loads(str(answer.text))
-    except (ValueError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) else {}
 
 
 def _dicts(value: object) -> list[dict[str, Any]]:

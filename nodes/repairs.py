@@ -1,6 +1,5 @@
 """Bound how often a failing query is mended in one turn: counted from the turn's own messages, so a restart forgets nothing."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from longtable.graph.errors import DatabaseUnavailableError, LongtableError, Que
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import turn_number
 from longtable.memory.tokens import compact_json
+from longtable.nodes.answers import told_in
 
 FINAL = (
     "No further try is allowed in this turn. Do not call this tool again; tell the user that the query could not be made to run, "
@@ -91,9 +91,5 @@ def _error(message: ToolMessage) -> Mapping[str, Any] | None:
     """Return what a failed query's answer tells, None for any other."""
     if message.status != "error":
         return None
-    try:
-        found = json.loads(message.text)
-    except ValueError:
-        return None
-    error = found.get("error") if isinstance(found, dict) else None
+    error = told_in(message).get("error")
     return error if isinstance(error, dict) and error.get("class") not in NO_TRY else None
