@@ -65,6 +65,10 @@ Policy = Annotated[
     str | None,
     typer.Option(envvar="LONGTABLE_POLICY", help="A TOML file that says which tables and columns may be read. Default: all."),
 ]
+Project = Annotated[
+    str | None,
+    typer.Option(envvar="LONGTABLE_PROJECT", help="What the thread is for: threads are listed and tokens added up by it."),
+]
 ArchiveOnCompact = Annotated[
     bool,
     typer.Option(
@@ -91,6 +95,7 @@ class Given(TypedDict):
     approve_sql: NotRequired[str | None]
     private: NotRequired[bool]
     policy: NotRequired[str | None]
+    project: NotRequired[str | None]
     archive_on_compact: NotRequired[bool]
 
 
@@ -104,6 +109,7 @@ def options(
     approve_sql: ApproveSql = None,
     private: Private = False,
     policy: Policy = None,
+    project: Project = None,
     archive_on_compact: ArchiveOnCompact = False,
     json: Json = False,
     debug: Debug = False,
@@ -119,6 +125,7 @@ def options(
         approve_sql=approve_sql,
         private=private,
         policy=policy,
+        project=project,
         archive_on_compact=archive_on_compact,
         json=json,
         debug=debug,

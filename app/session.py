@@ -58,6 +58,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         privacy="types" if settings.private else "off",
         approve_sql=settings.approve_sql or "costly",
         channel="cli",
+        project=settings.project or None,
     )
     model = open_model(settings.model, base_url=settings.base_url)
     store = store_url(settings.store)

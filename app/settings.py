@@ -25,6 +25,7 @@ class Settings:
     approve_sql: str | None = None
     private: bool = False
     policy: str | None = None
+    project: str | None = None
     archive_on_compact: bool = False
     json: bool = False
     debug: bool = False

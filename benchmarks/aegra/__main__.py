@@ -8,18 +8,18 @@ Needs an environment of Python 3.12 or newer that has Aegra and this project (`p
 
 import argparse
 import asyncio
-import json
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from tests.support.postgres import postgres_server, stop_postgres_server
 
 ROOT = Path(__file__).parents[2]
 THREADS, TURNS = 8, 5
+ORDERS = 400
 KILL_AFTER = 12
 """Turns answered when one instance is killed."""
 START_S, WAIT_S = 90.0, 240.0
@@ -68,12 +69,13 @@ def _missing(aegra: str | None, redis: str | None) -> str:
 
 
 def _environment(home: Path, redis_url: str, database_url: str) -> dict[str, str]:
-    configuration = json.loads((ROOT / "aegra.json").read_text())
-    configuration["graphs"]["longtable"] = f"{ROOT / 'tests' / 'support' / 'served.py'}:graph"
-    (home / "aegra.json").write_text(json.dumps(configuration))
+    with closing(sqlite3.connect(home / "shop.db")) as connection, connection:
+        connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, price REAL)")
+        connection.executemany("INSERT INTO orders VALUES (?, ?)", [(n, n) for n in range(ORDERS)])
     ours = {"DATABASE_URL": database_url, "REDIS_BROKER_ENABLED": "true", "REDIS_URL": redis_url, "AUTH_TYPE": "noop", **LEASES}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LONGTABLE_", "LANGSMITH_", "LANGCHAIN_", "PYTHON"))}
-    return {**kept, **ours, "PYTHONPATH": str(ROOT), "LONGTABLE_RESULTS": str(home / "results"), "LANGSMITH_TRACING": "false"}
+    shop = {"LONGTABLE_DATABASE": f"sqlite:///{home}/shop.db", "LONGTABLE_RESULTS": str(home / "results")}
+    return {**kept, **ours, **shop, "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
 
 
 # -- what runs ------------------------------------------------------------------------------------------------------
@@ -97,7 +99,7 @@ def instance(aegra: str, home: Path, environment: dict[str, str]) -> Iterator[In
     """Start a server and wait until it is healthy."""
     port = _free_port()
     log = home / f"{port}.log"
-    command = [aegra, "serve", "--host", "127.0.0.1", "--port", str(port), "--config", str(home / "aegra.json")]
+    command = [aegra, "serve", "--host", "127.0.0.1", "--port", str(port), "--config", str(ROOT / "langgraph.json")]
     with log.open("wb") as out:
         process = subprocess.Popen(command, cwd=home, env=environment, stdout=out, stderr=out, start_new_session=True)
     server = Instance(f"http://127.0.0.1:{port}", process, log)
@@ -161,10 +163,10 @@ async def talk(first: Instance, second: Instance) -> int:
             answered[thread_id] += 1
 
     await asyncio.wait_for(asyncio.gather(killer(), *(one(place, thread_id) for place, thread_id in enumerate(ids))), WAIT_S)
-    lost = [f"{thread_id}: {found}" for thread_id in ids if (found := await _said(clients[0], thread_id)) != _expected()]
+    lost = [f"{thread_id}: {found}" for thread_id in ids if not _is_whole(found := await _said(clients[0], thread_id))]
     used = httpx.get(f"{first.url}/longtable/threads/{ids[0]}/usage?by=thread", timeout=20)
     calls = [spent["calls"] for spent in used.json()["usage"]] if used.status_code == 200 else used.text
-    print(f"our route for usage counts in the first thread: {calls} of {TURNS} calls")
+    print(f"our route for usage counts in the first thread: {calls} calls in {TURNS} turns")
     print(f"{answered.total()} turns answered in {time.monotonic() - began:.0f} s, {len(lost)} threads that lack or double something")
     for text in lost:
         print(text, file=sys.stderr)
@@ -173,7 +175,7 @@ async def talk(first: Instance, second: Instance) -> int:
 
 async def _ask(clients: list[LangGraphClient], place: int, thread_id: str, turn: int) -> None:
     """Start a turn through one instance, through the other one where it is gone, and wait until it is answered."""
-    given: Any = {"messages": [{"type": "human", "id": f"{thread_id}-{turn}", "content": f"slowly {turn}"}]}
+    given: Any = {"messages": [{"type": "human", "id": f"{thread_id}-{turn}", "content": _question(turn)}]}
     for client in (clients[place], clients[0]):
         try:
             await client.runs.create(thread_id, "longtable", input=given, context=CONTEXT)
@@ -185,13 +187,24 @@ async def _ask(clients: list[LangGraphClient], place: int, thread_id: str, turn:
 
 
 async def _said(client: LangGraphClient, thread_id: str) -> list[str]:
+    """Return the questions and the answers that stand in a thread, in their order."""
     values: Any = (await client.threads.get_state(thread_id))["values"] or {}
-    return [str(message["content"]) for message in values.get("messages", [])]
+    return [
+        str(message["content"])
+        for message in values.get("messages", [])
+        if message["type"] == "human" or (message["type"] == "ai" and not message.get("tool_calls"))
+    ]
 
 
-def _expected() -> list[str]:
-    asked = [f"slowly {turn}" for turn in range(TURNS)]
-    return [text for turn in range(TURNS) for text in (asked[turn], " / ".join(asked[: turn + 1]))]
+def _question(turn: int) -> str:
+    return f"How many orders have a price above {turn}?"
+
+
+def _is_whole(said: list[str]) -> bool:
+    """Whether each question is there once, in order, behind each its answer, with the number that is right."""
+    if len(said) != 2 * TURNS:
+        return False
+    return all(said[2 * turn] == _question(turn) and str(ORDERS - 1 - turn) in said[2 * turn + 1] for turn in range(TURNS))
 
 
 if __name__ == "__main__":

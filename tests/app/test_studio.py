@@ -1,5 +1,6 @@
 """LangGraph's own server runs the graph: turns through its SDK and our routes, over real HTTP on loopback."""
 
+import ast
 import asyncio
 import dataclasses
 import json
@@ -50,12 +51,19 @@ def test_the_configuration_is_valid() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_configuration_names_a_file_that_defines_no_class() -> None:
+    """Aegra knows graphs by file only; a class of such a file would be stored under a name that nobody else can import."""
+    file = json.loads((ROOT / "langgraph.json").read_text())["graphs"]["longtable"].removesuffix(":graph")
+    assert not [node.name for node in ast.walk(ast.parse((ROOT / file).read_text())) if isinstance(node, ast.ClassDef)]
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start `langgraph dev` on a free port of loopback, wait until it answers, end it and its children afterwards."""
     folder = tmp_path_factory.mktemp("studio")
     make_shop(folder)
     configuration = json.loads((ROOT / "langgraph.json").read_text())
+    configuration["graphs"]["longtable"] = str(ROOT / configuration["graphs"]["longtable"])
     configuration["graphs"]["scripted"] = "tests.support.served:graph"
     (folder / "langgraph.json").write_text(json.dumps(configuration))
     with socket.socket() as probe:

@@ -31,6 +31,8 @@ def test_threads_are_listed_with_and_without_the_word_list(home: Home) -> None:
     assert ids(home, "list", "--text", "how many") == ["a"]
     assert len({*ids(home, "list", "--limit", "1"), *ids(home, "list", "--limit", "1", "--page", "2")}) == 2
     assert "How many orders" in home.run("threads", "list").stdout
+    assert home.run("ask", "How many orders are there?", "--thread", "a", "--project", "north").returncode == 0
+    assert ids(home, "list", "--project", "north") == ["a"]
     assert ids(home, "list", "--owner", "ann") == ids(home, "list", "--all-owners")
 
 
