@@ -103,6 +103,9 @@ def _reads_as_number(value: object) -> bool:
     return isinstance(value, str) and bool(re.fullmatch(r"-?\d+(\.\d+)?", value.strip()))
 
 
+_MERE_TABLE = frozenset(["tbl", "dim", "fact", "master", "header", "table"])
+
+
 @dataclass(frozen=True)
 class Table:
     """One table or view; `described` once describe_tables told its types and keys."""
@@ -116,8 +119,9 @@ class Table:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """Return the words of its name."""
-        return split_name(self.name)
+        """Return the words of its name, without what only says that it is a table: drug_mst, tbl_drug."""
+        words = split_name(self.name)
+        return tuple(word for word in words if word not in _MERE_TABLE) or words
 
     @cached_property
     def by_name(self) -> dict[str, Column]:

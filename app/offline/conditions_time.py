@@ -47,6 +47,8 @@ def time_conditions(scope: Scope, item: Filter) -> list[Cond]:
     units: dict[str, list[Chunk]] = {}
     for chunk in item.times:
         units.setdefault(chunk.unit, []).append(chunk)
+    if item.op == "=" and units.keys() == {"date"} and _time_scalar(scope, item, "day")[1]:
+        units = _cut(units["date"][0])
     if item.op == "between":
         return [_time_between(scope, item)]
     if "date" in units or {"year", "month", "day"} <= units.keys():
@@ -57,6 +59,15 @@ def time_conditions(scope: Scope, item: Filter) -> list[Cond]:
             raise CannotRead("time", *(chunk.text for chunk in item.times))
         return [Compare(left, item.op, f"{units['year'][0].number:04d}-{units['month'][0].number:02d}")]
     return _parts(scope, item, units)
+
+
+def _cut(date: Chunk) -> dict[str, list[Chunk]]:
+    """Return year, month and day of a date, for tables where each is a column of its own."""
+    numbers = map(int, date.arg.split("-"))
+    return {
+        unit: [Chunk("time", date.text, date.word, date.place, unit=unit, number=number)]
+        for unit, number in zip(("year", "month", "day"), numbers, strict=True)
+    }
 
 
 def _split(scope: Scope, item: Filter, units: dict[str, list[Chunk]]) -> bool:

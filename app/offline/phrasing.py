@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 
 from longtable.app.offline.lexicon import NUMBERS
+from longtable.app.offline.phrasing_asides import RULES
+from longtable.app.offline.phrasing_dates import written_dates
 
 _I = re.IGNORECASE
 _DONE = {"win": "won", "lose": "lost", "cancel": "cancelled", "deny": "denied"}
@@ -117,6 +119,6 @@ def _scaled(match: re.Match[str]) -> str:
 def plainly(question: str) -> str:
     """Return an English question with such phrases replaced."""
     question = re.sub(r"\b(\d[\d,]*(?:\.\d+)?) (hundred|thousand|million|billion)\b", _scaled, question, flags=_I)
-    for pattern, plain in _RULES:
+    for pattern, plain in (*RULES, *_RULES):
         question = pattern.sub(plain, question)
-    return question
+    return written_dates(question)

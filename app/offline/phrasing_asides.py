@@ -1,0 +1,52 @@
+"""Put asides, second sentences and roundabout questions of English into plain words, before a question is cut into chunks."""
+
+# ruff: noqa: E501 - a pattern reads best on one line
+
+import re
+from collections.abc import Callable
+
+_I = re.IGNORECASE
+_HIGH = "highest|biggest|largest|greatest"
+_LOW = "lowest|smallest|least"
+_BY_DATE = "newest|latest|oldest|earliest|soonest|most recent"
+_NOUNS = "amounts?|totals?|numbers?|counts?|figures?|sums?|values?|ones?"
+_EACH = r"(?:each|every one|they|each of (?:them|these|those)|each one)"
+_HAD = r"(?:have|has|had|get|got|do|does|did|receive|received|hold|holds|held|own|owns|owned)"
+
+
+def _added(match: re.Match[str]) -> str:
+    what = re.sub(r"^(?:all )?(?:of )?(?:the |our )?(?:total )?", "", match[1], flags=_I)
+    return f"what is the total of {what}"
+
+
+RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
+    (re.compile(pattern, _I), plain)
+    for pattern, plain in (
+        # asides
+        (r"\b(?:i'd|i would|we'd|we would) like(?: to (?:see|know|have|get))?\b", "show"),
+        (r",? (?:too|as well)(?=\W*$|[.,;?!])", ""),
+        (r"\b(every|each|a|an|any|one) single (?=\w)", r"\1 "),
+        (r"\bto (?:their|his|her|its) (?:name|credit)s?(?=\W*$)", ""),
+        (r",? (?:in|to|from|at) (?:the|our) (?:whole |entire )?(?:database|records|system|catalogue|catalog)(?=\W*$|,)", ""),
+        # what is added up
+        (r"^what (?:do|does|did) (.+?) (?:add up to|amount to|sum up to|total up to)(?: in total| altogether| together| overall)?(?=\W*$)", _added),
+        (r"\b(?:summed|added|totall?ed) (?:up|together)\b", "summed"),
+        # order
+        (rf",? (?:with )?(?:the )?({_HIGH}|{_LOW}|{_BY_DATE}|longest|shortest|cheapest|best|worst|most \w+|least \w+)(?: (?:{_NOUNS}))? (?:at the top|on top|come first|comes first|listed first)", r", \1 first"),
+        (rf", (?:the )?({_HIGH}|{_LOW}) (?:{_NOUNS}) first\b", r", \1 first"),
+        (rf", (?:the )?({_BY_DATE}) \w+ first\b", r", \1 first"),
+        (r"\bsoonest first\b", "earliest first"),
+        (r"^rank (?:all )?(?:the |our )?(.+?) by ", r"list \1 sorted by "),
+        (r"[.;,]? (?:please )?(?:put|list|show|sort|order|arrange) (?:them|these|those|it) in (?:the )?(?:order of (?:the )?)?(?=\w+\W*$)(?!(?:ascending|descending|alphabetical|reverse|order))", ", sorted by "),
+        # groups
+        (r"^break down (?:the )?(.+?) (?:by|per) ", r"\1 per "),
+        # both ends
+        (rf"\b(?:the )?(?:{_LOW})(,| and|, and|,? as well as) (?:the )?(?:{_HIGH})\b", r"minimum\1 maximum"),
+        (rf"\b(?:the )?(?:{_HIGH})(,| and|, and|,? as well as) (?:the )?(?:{_LOW})\b", r"maximum\1 minimum"),
+        # whose rows are counted
+        (rf"\b(\w+) (?:where|in which|for which|from which|with whom) we (?:have|had|'ve got|got|hold|keep) (?=at least|at most|more|fewer|less|over|\d)", r"\1 with "),
+        (r"\b(?:that |which |who )?(?:are|is) home to (?=at least|at most|more|fewer|less|over|\d)", "with "),
+        (r"\b((?:at least|at most|more than|fewer than|less than|over|exactly) (?:\d+|\w+)) of (?:our|the) (?=\w+)", r"\1 "),
+        (r"^((?:which|what) [\w ]+?) (?:do|did) we have (the (?:most|fewest|least) [\w ]+?) (?:in|at|from|for|on|of|with)(?=\W*$)", r"\1 has \2"),
+    )
+)  # fmt: skip
