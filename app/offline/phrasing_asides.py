@@ -44,7 +44,7 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         (rf"\b(?:the )?(?:{_LOW})(,| and|, and|,? as well as) (?:the )?(?:{_HIGH})\b", r"minimum\1 maximum"),
         (rf"\b(?:the )?(?:{_HIGH})(,| and|, and|,? as well as) (?:the )?(?:{_LOW})\b", r"maximum\1 minimum"),
         # whose rows are counted
-        (rf"\b(\w+) (?:where|in which|for which|from which|with whom) we (?:have|had|'ve got|got|hold|keep) (?=at least|at most|more|fewer|less|over|\d)", r"\1 with "),
+        (r"\b(\w+) (?:where|in which|for which|from which|with whom) we (?:have|had|'ve got|got|hold|keep) (?=at least|at most|more|fewer|less|over|\d)", r"\1 with "),
         (r"\b(?:that |which |who )?(?:are|is) home to (?=at least|at most|more|fewer|less|over|\d)", "with "),
         (r"\b((?:at least|at most|more than|fewer than|less than|over|exactly) (?:\d+|\w+)) of (?:our|the) (?=\w+)", r"\1 "),
         (r"^((?:which|what) [\w ]+?) (?:do|did) we have (the (?:most|fewest|least) [\w ]+?) (?:in|at|from|for|on|of|with)(?=\W*$)", r"\1 has \2"),

@@ -21,7 +21,8 @@ _SHORTER = re.compile(
 )
 _SPAN = re.compile(rf"\b(?:(?:dated|made|in the (?:time|period)) )?from ({_ISO}) (?:to|through|until|till|up to|and) ({_ISO})", _I)
 _YEARS = re.compile(
-    rf"\b(?:in|during|over|from|between)(?: the)?(?: years?| period)?(?: from| of)? {_YEAR} ?(?:to|through|until|till|and|-|–) ?{_YEAR}\b(?!-)",
+    rf"\b(?:in|during|over|from|between)(?: the)?(?: years?| period)?(?: from| of)? {_YEAR}"
+    rf" ?(?:to|through|until|till|and|-|–) ?{_YEAR}\b(?!-)",
     _I,
 )
 
