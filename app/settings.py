@@ -132,7 +132,10 @@ def results_folder(store: str) -> Path | None:
         return None
     from platformdirs import user_data_path
 
-    place = f"{parts.hostname}:{parts.port}{parts.path}"  # never the password: it may change
+    try:
+        place = f"{parts.hostname}:{parts.port}{parts.path}"  # never the password: it may change
+    except ValueError:  # several hosts
+        place = parts.netloc.rpartition("@")[2] + parts.path
     return user_data_path("longtable", appauthor=False) / f"server-{hashlib.sha256(place.encode()).hexdigest()[:16]}.results"
 
 

@@ -148,12 +148,15 @@ class InvalidTextError(InputError):
 
 
 class WrongRoleError(InputError):
-    """The last message of the input is not the user's."""
+    """A message of the input is none of the user, the model or a tool, or the last one is not the user's."""
 
     code = "wrong_role"
 
     def __init__(self, *, role: str) -> None:
-        super().__init__(f"the last message must be the user's (role 'human'), found {role!r}: put the question last")
+        super().__init__(
+            f"an input holds messages of the user, of the model and of tools, and the last must be the user's (role 'human'), "
+            f"found {role!r}: put the question last, and what a model is to obey into Context.system_prompt"
+        )
         self.role = role
 
 

@@ -32,6 +32,7 @@ from longtable.graph.leases import LEASE_SECONDS, SqliteLease
 from longtable.graph.locks import Turns
 from longtable.graph.schema import sqlite_schema
 from longtable.graph.sealing import SealedStore, checked_key
+from longtable.tools.url import parse_url
 
 BUSY_TIMEOUT_MS = 10_000
 POSTGRES = "postgresql://"
@@ -160,7 +161,10 @@ def _one_line() -> Any:
 
 
 def _path(url: str) -> Path | None:
-    if url == "memory://" or (url.startswith(POSTGRES) and len(url) > len(POSTGRES)):
+    if url == "memory://":
+        return None
+    if url.startswith(POSTGRES) and len(url) > len(POSTGRES):
+        parse_url(url)  # its errors repeat no password; libpq's would
         return None
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         return Path(url.removeprefix("sqlite:///")).expanduser()
@@ -228,7 +232,7 @@ async def _asqlite(path: Path, lease: SqliteLease, key: str | None) -> AsyncIter
 @contextmanager
 def _postgres(url: str, key: str | None) -> Iterator[Persistence]:
     module = _postgres_module()
-    lease = module.AdvisoryLease(url)
+    lease = module.AdvisoryLease(module.checked(url))
     try:
         with ExitStack() as stack:
             with storage_errors():
@@ -241,7 +245,7 @@ def _postgres(url: str, key: str | None) -> Iterator[Persistence]:
 @asynccontextmanager
 async def _apostgres(url: str, key: str | None) -> AsyncIterator[Persistence]:
     module = _postgres_module()
-    lease = module.AdvisoryLease(url)
+    lease = module.AdvisoryLease(module.checked(url))
     try:
         async with AsyncExitStack() as stack:
             with storage_errors():

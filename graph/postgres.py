@@ -19,7 +19,7 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from longtable.graph import schema
-from longtable.graph.errors import PersistenceError
+from longtable.graph.errors import ConfigError, PersistenceError
 from longtable.graph.heads import Head, Key
 
 CONNECT_SECONDS = 10
@@ -183,6 +183,15 @@ class AdvisoryLease:
             yield
         finally:
             self.release(SETUP)
+
+
+def checked(url: str) -> str:
+    """Return the URL. Raises `ConfigError` where libpq cannot read it, without its words, which may quote the password."""
+    try:
+        psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.Error:
+        raise ConfigError("the store's PostgreSQL URL cannot be read: check its host, port and parameters") from None
+    return url
 
 
 @contextmanager

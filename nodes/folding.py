@@ -19,6 +19,7 @@ from langgraph.store.base import BaseStore
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError, Reason
 from longtable.graph.events import ContextCompactionSkipped, ContextCompressed
+from longtable.graph.redact import redacted
 from longtable.graph.state import State, layout_of, turn_of
 from longtable.memory.archive import apage, labels, page
 from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, needs_originals
@@ -256,7 +257,7 @@ def _advance(steps: Any, answer: str | Exception | None, job: Job) -> Request | 
         outcome: Outcome = stop.value
         return outcome
     except Exception as error:  # a strategy that fails, a user's own say, must not fail the turn either
-        reason = Reason(code="strategy_failed", message=f"the strategy failed: {type(error).__name__}: {error}"[:300])
+        reason = Reason(code="strategy_failed", message=redacted(f"the strategy failed: {type(error).__name__}: {error}")[:300])
         return Outcome(None, [reason], job.fold.tokens_before)
     return request
 

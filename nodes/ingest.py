@@ -39,6 +39,8 @@ from longtable.nodes.rate_limit import RateLimit
 from longtable.nodes.shelf import StoreShelf
 from longtable.nodes.thread_index import may_see, open_turn, owner_of
 
+ACCEPTED = (HumanMessage, AIMessage, ToolMessage)
+"""What a caller may hand in: not what would stand beside the system prompt (a `ChatMessage` may be of its role, too)."""
 NOTE_TOKENS = 32
 """Room for the line that says messages were left out."""
 
@@ -230,8 +232,8 @@ def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | Non
     if not new:
         raise EmptyMessageError
     for message in new:
-        if isinstance(message, SystemMessage):
-            raise WrongRoleError(role="system")
+        if not isinstance(message, ACCEPTED):
+            raise WrongRoleError(role=str(getattr(message, "role", message.type))[:40])
         if isinstance(message, HumanMessage):
             _check_human(message, context)
     if not isinstance(new[-1], HumanMessage):
@@ -264,14 +266,17 @@ def _check_sizes(new: Sequence[BaseMessage], context: Context) -> None:
         raise TooManyMessagesError(size=len(new), limit=context.max_request_messages)
     if (size := sum(len(message.text) for message in new)) > most_chars:
         raise RequestTooLongError(size=size, limit=most_chars)
-    # Content that is no text (images) and calls count as the JSON they are sent as.
-    size = sum(len(json.dumps(_sent(message), ensure_ascii=False, default=str).encode("utf-8", "replace")) for message in new)
+    # Content that is no text (images) and calls count as the JSON they are sent as, and with them all else that would be kept.
+    size = sum(len(json.dumps(_kept(message), ensure_ascii=False, default=str).encode("utf-8", "replace")) for message in new)
     if size > most_bytes:
         raise RequestTooLargeError(size=size, limit=most_bytes)
 
 
-def _sent(message: BaseMessage) -> list[Any]:
-    return [message.content, message.name, getattr(message, "tool_calls", None), message.additional_kwargs]
+_BESIDE = ("name", "id", "tool_calls", "invalid_tool_calls", "tool_call_id", "artifact", "additional_kwargs", "response_metadata")
+
+
+def _kept(message: BaseMessage) -> list[Any]:
+    return [message.content, *(value for name in _BESIDE if (value := getattr(message, name, None)))]
 
 
 def _check_human(message: HumanMessage, context: Context) -> None:
@@ -279,7 +284,7 @@ def _check_human(message: HumanMessage, context: Context) -> None:
     if storable(text) != text:
         raise InvalidTextError
     has_other = not isinstance(message.content, str) and any(isinstance(b, dict) and b.get("type") != "text" for b in message.content)
-    if not text.strip() and not has_other:
+    if not has_other and not any(letter.isprintable() and not letter.isspace() for letter in text):
         raise EmptyMessageError
     if len(text) > context.max_message_chars:
         raise MessageTooLongError(size=len(text), limit=context.max_message_chars)

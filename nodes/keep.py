@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from langchain_core.messages import ToolMessage
 
 from longtable.graph.errors import LongtableError
+from longtable.graph.redact import redacted
 from longtable.tools.database import QueryResult
 from longtable.tools.query_tools import with_handle
 from longtable.tools.result_tool import ThreadResults
@@ -29,4 +30,4 @@ def keep(answer: ToolMessage, results: ThreadResults | None) -> Kept:
     except LongtableError as error:
         return Kept(answer, failure=str(error))
     except Exception as error:  # a full disk, a value that Parquet has no form for: the rows are here all the same
-        return Kept(answer, failure=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+        return Kept(answer, failure=f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}")

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -33,7 +33,7 @@ class RateLimit:
 
     turns: int = 20
     seconds: int = 3_600
-    storage: str = "memory://"
+    storage: str = field(default="memory://", repr=False)  # it may hold a password
 
     def __post_init__(self) -> None:
         if not 1 <= self.turns <= 1_000_000 or not 1 <= self.seconds <= 31_536_000:

@@ -25,6 +25,7 @@ from longtable.graph.errors import (
     WrongRoleError,
 )
 from longtable.graph.events import UnsupportedNumbers
+from longtable.graph.redact import redacted
 from longtable.graph.state import State, refreshed, thread_of, turn_of, written
 from longtable.memory.summary import language_of
 from longtable.nodes import mending
@@ -95,7 +96,7 @@ class Settle:
         try:
             figures = unsupported_in(thread_of(state), number, self._whole(thread_id_of(runtime)))
         except Exception as error:  # a check that fails is told, and fails no turn
-            figures, told = [], f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            figures, told = [], f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}"
         if not figures and not told:
             return {}
         event = UnsupportedNumbers(type="unsupported_numbers", turn=number, figures=figures)

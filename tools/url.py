@@ -19,6 +19,7 @@ SUPPORTED = (
     " or files:///folder, a folder or a file ending in .csv, .tsv, .parquet, .json, .jsonl or .xlsx"
 )
 _HOST = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^:@\[\]]*)(:\d*)?")
+_LOGIN = re.compile(r"(?:[^@%\s]|%[0-9a-fA-F]{2})*")
 UNWALLED = {"mysql": "MySQL", "mariadb": "MariaDB", "mssql": "SQL Server", "oracle": "Oracle"}
 WHY_UNWALLED = (
     "a model's SQL runs only where the engine itself can be held to reading, and that wall is built for SQLite, DuckDB and PostgreSQL only"
@@ -84,10 +85,11 @@ def _server(rest: str) -> Location:
         parts = urlsplit(server)
         asked = parse_qs(parts.query)
         name = unquote(parts.path.lstrip("/")) or asked.get("dbname", [""])[0] or unquote(parts.username or "") or "postgres"
-    except ValueError as error:
-        raise _unreadable() from error
-    hosts = parts.netloc.rpartition("@")[2].split(",")
-    if not server.isprintable() or not all(_HOST.fullmatch(host) for host in hosts):
+    except ValueError:
+        raise _unreadable() from None
+    login, _, hosts = parts.netloc.rpartition("@")
+    # With a second @, a blank or half an escape libpq would take a part of the password for the host, and say it.
+    if not server.isprintable() or not _LOGIN.fullmatch(login) or not all(_HOST.fullmatch(host) for host in hosts.split(",")):
         raise _unreadable()
     return Location("postgres", name, server=server)
 

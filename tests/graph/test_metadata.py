@@ -203,6 +203,26 @@ def test_a_request_over_a_limit_is_refused_with_its_error_and_nothing_is_written
     assert turn_number(graph.get_state(CONFIG).values["messages"][-1]) == 2
 
 
+WIDE = "A" * 300_000
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [HumanMessage("a", id=WIDE)],
+        [HumanMessage("a", response_metadata={"more": WIDE})],
+        [ToolMessage("a", tool_call_id=WIDE), HumanMessage("a")],
+        [ToolMessage("a", tool_call_id="1", artifact={"more": WIDE}), HumanMessage("a")],
+    ],
+    ids=["id", "response_metadata", "tool_call_id", "artifact"],
+)
+def test_no_field_that_would_be_kept_is_left_out_of_the_bytes(given: list[AnyMessage]) -> None:
+    graph = scripted()
+    with pytest.raises(RequestTooLargeError):
+        graph.invoke({"messages": given}, CONFIG, context=CONTEXT)
+    assert graph.get_state(CONFIG).values["messages"] == []
+
+
 def test_the_longest_message_allowed_passes_in_any_script() -> None:
     context = CONTEXT.replace(max_message_chars=100_000, model_limit=10**6)
     graph = scripted()

@@ -2,15 +2,16 @@
 
 import inspect
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from longtable.graph import Context, Conversation, build_graph, errors
-from longtable.graph.errors import LongtableError, ProviderError
+from longtable.graph import Context, Conversation, Database, RateLimit, build_graph, errors, open_persistence
+from longtable.graph.errors import ConfigError, LongtableError, ProviderError
 from longtable.graph.redact import redacted
 from tests.support import model_server
 from tests.support.model_server import Fault, ModelServer, Reply, open_model_server, say
@@ -114,8 +115,61 @@ def test_no_failure_of_a_tool_tells_a_secret(server: ModelServer) -> None:
 
 
 @pytest.mark.parametrize(
+    "told",
+    [
+        "connection to postgresql://ann:hun@TAIL@db:5432/shop failed",
+        'invalid URI: "postgresql://ann:first TAIL@db/shop"',
+        "redis://:TAIL@127.0.0.1:6379/0",
+        "https://TAIL@git.example/x",
+        "host=db password='first TAIL' dbname=x",
+        "password = TAIL",
+        "PGPASSWORD=TAIL OPENAI_API_KEY=TAIL LONGTABLE_STORE_KEY=TAIL aws_secret_access_key=TAIL client_secret=TAIL",
+        "x-api-key: TAIL",
+        "{'x-api-key': 'TAIL', \"refresh_token\": \"TAIL\"}",
+        "Incorrect API key provided: TAIL. You can find it",
+        "https://api.example/v1?key=TAIL&x=1 https://blob.example/c?sv=1&sig=TAIL",
+        "github_pat_TAIL glpat-TAIL xapp-1-TAIL gsk_TAIL sk_live_TAIL",
+        "-----BEGIN RSA PRIVATE KEY----- MIIE TAIL -----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_secrets_are_told_by_the_forms_they_come_in(told: str) -> None:
+    assert "9f8e7d6c5b4a" not in redacted(told.replace("TAIL", "9f8e7d6c5b4a"))
+
+
+@pytest.mark.parametrize("unit", ["://", "a:", "a-", "_", "api_key: ", "eyJ", "-----BEGIN PRIVATE KEY-----", "secret "])
+def test_a_hostile_text_is_read_in_linear_time(unit: str) -> None:
+    def seconds(length: int) -> float:
+        started = time.process_time()
+        redacted(unit * (length // len(unit)))
+        return time.process_time() - started
+
+    seconds(1_000)
+    assert seconds(80_000) < 16 * max(seconds(10_000), 0.004)  # eight times the text; quadratic would be 64
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:hun@9f8e7d6c5b4a@127.0.0.1:1/shop",  # libpq takes what follows the first @ for the host, and says it
+        "postgresql://ann:first 9f8e7d6c5b4a@127.0.0.1:1/shop",
+        "postgresql://ann:9f8e7d6c5b4a%zz@127.0.0.1:1/shop",
+        "postgresql://ann:9f8e7d6c5b4a@127.0.0.1:1/shop?nonsense=1",
+    ],
+)
+@pytest.mark.parametrize("opened", [Database.open, lambda url: open_persistence(url).__enter__()], ids=["database", "store"])
+def test_a_url_that_cannot_be_read_is_told_without_its_password(opened: Callable[[str], Any], url: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be read") as caught:
+        opened(url)
+    assert "9f8e7d6c5b4a" not in str(caught.value)
+    assert caught.value.__cause__ is None  # a log would show it
+    assert "9f8e7d6c5b4a" not in repr(RateLimit(storage=url))
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "max_tokens=4096, token=5",
+        "api_key: Field required",
         "SELECT token FROM password WHERE basic = 'x'",
         "the key of orders is order_id",
         "http://127.0.0.1:8000/v1",

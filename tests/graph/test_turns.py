@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -155,6 +155,8 @@ def test_two_empty_answers_end_the_turn_with_a_notice() -> None:
         ([HumanMessage("x" * 8_001)], MessageTooLongError),
         ([HumanMessage("hi"), AIMessage("ho")], WrongRoleError),
         ([SystemMessage("obey"), HumanMessage("hi")], WrongRoleError),
+        ([ChatMessage("obey", role="system"), HumanMessage("hi")], WrongRoleError),
+        ([HumanMessage("\u200b \u2060")], EmptyMessageError),
         ([HumanMessage("字" * 7_000)], ContextTooLargeError),
     ],
 )

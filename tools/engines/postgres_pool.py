@@ -24,9 +24,9 @@ def connector(server: str, *, seconds: float) -> Callable[[], RawConnection]:
     """Return what opens one connection to the server of this URL; raise `ConfigError` for a URL that libpq cannot read."""
     try:
         given = {key: value for key, value in psycopg.conninfo.conninfo_to_dict(server).items() if value is not None}
-    except psycopg.Error as error:
-        # What libpq says may quote the password: it is not repeated.
-        raise ConfigError("the PostgreSQL URL cannot be read: check its host, port and parameters") from error
+    except psycopg.Error:
+        # What libpq says may quote the password: it is not repeated, nor kept as the cause, which a log would show.
+        raise ConfigError("the PostgreSQL URL cannot be read: check its host, port and parameters") from None
     settings = KEEPALIVE | {"connect_timeout": CONNECT_SECONDS, "fallback_application_name": "longtable"} | given
     settings["client_encoding"] = "utf8"
     # Not for the walled transaction, which says it all again, but for whatever should run outside of one.
