@@ -4,9 +4,11 @@ LangGraph hands the config of the checkpoint it loaded to each write of the run,
 another, and a run that loaded the newest checkpoint from one that asked for a certain one.
 """
 
+import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 from uuid import UUID
 
@@ -39,6 +41,9 @@ class Base(str):
     """Whether the run asked for a certain checkpoint, and has stored none of its own yet."""
     stored: bool | None
     """Whether the thread has taken in what the run was given; None where it is on its way in."""
+    order: threading.Lock
+    """Its writes come one after the other: no other may read what one has noted and takes back, for it failed at its end."""
+    async_order: asyncio.Lock
 
     @classmethod
     def made(cls, key: Key, head: str | None, seen: str | None, *, free: bool = False) -> "Base":
@@ -46,7 +51,12 @@ class Base(str):
         base = cls(uuid6().hex)
         base.key, base.head, base.seen, base.free = key, head, seen, free
         base.stored, base.writes = False, 0
+        base.order, base.async_order = threading.Lock(), asyncio.Lock()
         return base
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Base":
+        """Return itself: a run has one, however often its config is copied."""
+        return self
 
     def named(self, writes: int) -> str:
         """Return the writer's name after so many writes."""
@@ -84,6 +94,16 @@ def noting(base: Base | None) -> Iterator[Callable[[Callable[[Base], None]], Non
         if base is not None and before:
             vars(base).update(before)
         raise
+
+
+def in_order(base: Base | None) -> AbstractContextManager[Any]:
+    """Return a block for one write of a run at a time."""
+    return base.order if base is not None else nullcontext()
+
+
+def ain_order(base: Base | None) -> AbstractAsyncContextManager[Any]:
+    """Return the same for writes that are awaited."""
+    return base.async_order if base is not None else nullcontext()
 
 
 def _given(config: RunnableConfig) -> dict[str, Any]:
@@ -141,8 +161,10 @@ def admit(head: Head[Any], base: Base | None, checkpoint: Checkpoint | None = No
     """
     if base is None:  # no run: somebody who writes to the saver by hand
         return None
-    mine = head.writer == (base.named(base.writes) if base.writes else base.seen)
-    if not base.free and not (mine and head.checkpoint_id == base.head):
+    mine = head.writer == (base.named(base.writes) if base.writes else base.seen) and head.checkpoint_id == base.head
+    # This very write was kept, and only its answer was lost with the connection: done again it changes nothing.
+    kept = head.writer == base.named(base.writes + 1)
+    if not (base.free or mine or kept):
         raise ThreadBusyError(base.key[0], stored=base.stored)
     if checkpoint is not None and head.checkpoint_id is not None and checkpoint["id"] < head.checkpoint_id:
         raise PersistenceError(

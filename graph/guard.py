@@ -25,7 +25,8 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from longtable.graph.admission import Base, admit, base_of, key_of, noted, noting, plain
+from longtable.graph.admission import Base, admit, ain_order, base_of, in_order, key_of, noted, noting, plain
+from longtable.graph.again import aagain, again
 from longtable.graph.errors import AWAITED, ConfigError
 from longtable.graph.heads import AsyncHeads, AsyncProcessHeads, AsyncSqliteHeads, Heads, ProcessHeads, Saver, SqliteHeads
 from longtable.graph.locks import Turns
@@ -82,8 +83,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         if self.loop is not None:
             return self._in_loop(self.aget_tuple(config))
         # Read before the checkpoint: a writer that comes between the two is then one this run has not seen.
-        seen = self.heads.writer(key_of(config))
-        return noted(self.inner.get_tuple(plain(config)), config, seen)
+        seen = again(lambda: self.heads.writer(key_of(config)))
+        return noted(again(lambda: self.inner.get_tuple(plain(config))), config, seen)
 
     def list(
         self,
@@ -103,13 +104,17 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         if self.loop is not None:
             return self._in_loop(self.aput(config, checkpoint, metadata, new_versions))
         key, base = key_of(config), base_of(config)
-        with noting(base) as note, self.heads.writing(key) as head:
-            if (writer := admit(head, base, checkpoint)) is not None:
-                head.claim(writer)
-            saved = head.saver.put(plain(config), checkpoint, metadata, new_versions)
-            # Within the block: the next write of the same run may be waiting for it to end.
-            note(lambda base: base.put(checkpoint, metadata))
-        return saved
+
+        def write() -> RunnableConfig:
+            with noting(base) as note, self.heads.writing(key) as head:
+                if (writer := admit(head, base, checkpoint)) is not None:
+                    head.claim(writer)
+                saved = head.saver.put(plain(config), checkpoint, metadata, new_versions)
+                note(lambda base: base.put(checkpoint, metadata))
+            return saved
+
+        with in_order(base):
+            return again(write)
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store what a task wrote. Raises `ThreadBusyError`."""
@@ -117,11 +122,16 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             self._in_loop(self.aput_writes(config, writes, task_id, task_path))
             return
         key, base = key_of(config), base_of(config)
-        with noting(base) as note, self.heads.writing(key) as head:
-            if (writer := admit(head, base)) is not None:
-                head.claim(writer)
-            head.saver.put_writes(plain(config), writes, task_id, task_path)
-            note(Base.wrote)
+
+        def write() -> None:
+            with noting(base) as note, self.heads.writing(key) as head:
+                if (writer := admit(head, base)) is not None:
+                    head.claim(writer)
+                head.saver.put_writes(plain(config), writes, task_id, task_path)
+                note(Base.wrote)
+
+        with in_order(base):
+            again(write)
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
@@ -145,7 +155,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         """Return the writes that delta channels are rebuilt from."""
-        return self.inner.get_delta_channel_history(config=plain(config), channels=channels)
+        return again(lambda: self.inner.get_delta_channel_history(config=plain(config), channels=channels))
 
     def _in_loop(self, call: Coroutine[Any, Any, Result]) -> Result:
         """Run an async method for another thread, as savers that are awaited offer it."""
@@ -172,8 +182,9 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         """Load a checkpoint: see `get_tuple`."""
         if self.async_heads is None:
             return self.get_tuple(config)
-        seen = await self.async_heads.writer(key_of(config))
-        return noted(await self.inner.aget_tuple(plain(config)), config, seen)
+        heads = self.async_heads
+        seen = await aagain(lambda: heads.writer(key_of(config)))
+        return noted(await aagain(lambda: self.inner.aget_tuple(plain(config))), config, seen)
 
     async def alist(
         self,
@@ -193,28 +204,37 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         """Store a checkpoint. Raises `ThreadBusyError`."""
         if self.async_heads is None:
             return self.put(config, checkpoint, metadata, new_versions)
-        key, base = key_of(config), base_of(config)
-        with noting(base) as note:
-            async with self.async_heads.writing(key) as head:
-                if (writer := admit(head, base, checkpoint)) is not None:
-                    await head.claim(writer)
-                saved = await head.saver.aput(plain(config), checkpoint, metadata, new_versions)
-                # Within the block: the next write of the same run may be waiting for it to end.
-                note(lambda base: base.put(checkpoint, metadata))
-        return saved
+        key, base, heads = key_of(config), base_of(config), self.async_heads
+
+        async def write() -> RunnableConfig:
+            with noting(base) as note:
+                async with heads.writing(key) as head:
+                    if (writer := admit(head, base, checkpoint)) is not None:
+                        await head.claim(writer)
+                    saved = await head.saver.aput(plain(config), checkpoint, metadata, new_versions)
+                    note(lambda base: base.put(checkpoint, metadata))
+            return saved
+
+        async with ain_order(base):
+            return await aagain(write)
 
     async def aput_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store what a task wrote. Raises `ThreadBusyError`."""
         if self.async_heads is None:
             self.put_writes(config, writes, task_id, task_path)
             return
-        key, base = key_of(config), base_of(config)
-        with noting(base) as note:
-            async with self.async_heads.writing(key) as head:
-                if (writer := admit(head, base)) is not None:
-                    await head.claim(writer)
-                await head.saver.aput_writes(plain(config), writes, task_id, task_path)
-                note(Base.wrote)
+        key, base, heads = key_of(config), base_of(config), self.async_heads
+
+        async def write() -> None:
+            with noting(base) as note:
+                async with heads.writing(key) as head:
+                    if (writer := admit(head, base)) is not None:
+                        await head.claim(writer)
+                    await head.saver.aput_writes(plain(config), writes, task_id, task_path)
+                    note(Base.wrote)
+
+        async with ain_order(base):
+            await aagain(write)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
@@ -238,7 +258,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         """Return the writes that delta channels are rebuilt from."""
-        return await self.inner.aget_delta_channel_history(config=plain(config), channels=channels)
+        return await aagain(lambda: self.inner.aget_delta_channel_history(config=plain(config), channels=channels))
 
 
 def _heads_of(inner: Saver) -> tuple[Heads, AsyncHeads | None]:

@@ -5,7 +5,7 @@ import copy
 import selectors
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +14,14 @@ import psycopg
 from langgraph.checkpoint.postgres import PostgresSaver as PostgresSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver as AsyncPostgresSaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.store.base import Op
+from langgraph.store.base import Result as StoreResult
 from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
 from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from longtable.graph import schema
+from longtable.graph.again import aagain, again
 from longtable.graph.errors import ConfigError, PersistenceError
 from longtable.graph.heads import Head, Key
 
@@ -185,6 +188,24 @@ class AdvisoryLease:
             self.release(SETUP)
 
 
+class LastingStore(PostgresStore):
+    """A store whose operations outlast a restart of the server: each is a look, or leaves the same behind when it is done twice."""
+
+    def batch(self, ops: Iterable[Op]) -> list[StoreResult]:
+        """See `BaseStore`."""
+        listed = list(ops)
+        return again(lambda: PostgresStore.batch(self, listed))
+
+
+class AsyncLastingStore(AsyncPostgresStore):
+    """The same for a store that is awaited."""
+
+    async def abatch(self, ops: Iterable[Op]) -> list[StoreResult]:
+        """See `BaseStore`."""
+        listed = list(ops)
+        return await aagain(lambda: AsyncPostgresStore.abatch(self, listed))
+
+
 def checked(url: str) -> str:
     """Return the URL. Raises `ConfigError` where libpq cannot read it, without its words, which may quote the password."""
     try:
@@ -212,7 +233,7 @@ def opened(url: str, lease: AdvisoryLease, key: str | None) -> Iterator[tuple[Po
     with ConnectionPool(
         url, connection_class=Rows, min_size=1, max_size=CONNECTIONS, timeout=WAIT_SECONDS, kwargs=kwargs, check=alive, open=True
     ) as pool:
-        yield PostgresSaver(pool, serde=serde), PostgresStore(pool)
+        yield PostgresSaver(pool, serde=serde), LastingStore(pool)
 
 
 def _has_news(socket: int) -> bool:
@@ -287,6 +308,6 @@ async def aopened(url: str, lease: AdvisoryLease, key: str | None) -> AsyncItera
     # A pool each: the saver's work needs a worker thread while it has a connection, and nodes keep worker threads while
     # they wait for the store's. With one pool for both 40 threads at once waited for each other for ever.
     async with made() as savers, made() as stores:
-        store = AsyncPostgresStore(stores)
+        store = AsyncLastingStore(stores)
         async with store:
             yield AsyncPostgresSaver(savers, serde=serde), store

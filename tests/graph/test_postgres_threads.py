@@ -4,19 +4,24 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.postgres import PostgresSaver
-from psycopg import Connection
+from psycopg import Connection, OperationalError, errors
 from psycopg.rows import DictRow, dict_row
+from psycopg_pool import PoolTimeout
 
 from longtable.graph import Conversation, build_graph, list_threads, open_persistence
+from longtable.graph.again import again
 from longtable.graph.errors import ConfigError, PersistenceError, ThreadBusyError
 from longtable.graph.guard import GuardedSaver
-from longtable.graph.postgres import AdvisoryLease
+from longtable.graph.heads import Head, Key
+from longtable.graph.postgres import AdvisoryLease, PostgresHeads
 from longtable.graph.threads import alist_threads
 from tests.graph.test_busy import paired
 from tests.graph.test_guard import CONFIG, CONTEXT, TIMES, Outcome, graph_over, said, texts
@@ -208,3 +213,89 @@ def test_async_it_costs_none_either(url: str) -> None:
             return [m.text for m in await talks[0].ahistory() if m.type == "human"]
 
     assert asyncio.run(run()) == ["one", "restart", "two"]
+
+
+CUTS = """
+CREATE SEQUENCE cuts;
+CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF nextval('cuts') % 11 = 0 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER cut_checkpoints AFTER INSERT ON checkpoints DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION cut();
+CREATE TRIGGER cut_writes AFTER INSERT ON checkpoint_writes FOR EACH STATEMENT EXECUTE FUNCTION cut();
+CREATE TRIGGER cut_items AFTER INSERT OR UPDATE ON store FOR EACH STATEMENT EXECUTE FUNCTION cut();
+"""
+"""Each eleventh statement that writes loses its connection before it is kept; a sequence counts on where all else is rolled back."""
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_write_whose_connection_is_cut_is_done_once_more_and_nobody_sees_it(url: str, asynchronous: bool) -> None:
+    with open_persistence(url):
+        pass
+    postgres_server().run(url, CUTS)
+    model = ScriptedModel(say=lambda messages: AIMessage(f"answer to {messages[-1].text}"))
+    asked = [f"m{n}" for n in range(4)]
+
+    async def run() -> list[str]:
+        async with open_persistence(url) as kept:
+            talk = Conversation(build_graph(model=model).compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
+            for text in asked:
+                assert (await talk.aask(text)).text == f"answer to {text}"
+            return [m.text for m in await talk.ahistory() if m.type == "human"]
+
+    if asynchronous:
+        assert asyncio.run(run()) == asked
+    else:
+        with open_persistence(url) as kept:
+            talk = Conversation(build_graph(model=model).compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
+            for text in asked:
+                assert talk.ask(text).text == f"answer to {text}"
+            assert [m.text for m in talk.history() if m.type == "human"] == asked
+    [(writes,)] = postgres_server().run(url, "SELECT last_value FROM cuts")
+    assert writes > 60
+    assert len(model.sent) == len(asked)
+
+
+class DeafHeads(PostgresHeads):
+    """Keeps each second write and loses its answer."""
+
+    writes = 0
+
+    @contextmanager
+    def writing(self, key: Key) -> Iterator[Head[object]]:
+        with super().writing(key) as head:
+            yield head
+        self.writes += 1
+        if self.writes % 2:
+            raise OperationalError("server closed the connection unexpectedly")
+
+
+def test_a_write_that_was_kept_and_whose_answer_was_lost_is_taken_for_ones_own(url: str) -> None:
+    with open_persistence(url) as kept:
+        assert isinstance(kept.checkpointer, GuardedSaver)
+        assert isinstance(kept.checkpointer.inner, PostgresSaver)
+        kept.checkpointer.heads = deaf = DeafHeads(kept.checkpointer.inner)
+        graph = graph_over(kept.checkpointer)
+        for text in ("one", "two"):
+            graph.invoke(said(text), CONFIG, context=CONTEXT, durability="sync")
+        assert texts(graph) == ["one", "answer to one", "two", "answer to two"]
+        assert deaf.writes > 20
+        slow = graph.stream(said("slow"), CONFIG, context=CONTEXT, stream_mode="updates", durability="sync")
+        next(slow)
+        graph.invoke(said("quick"), CONFIG, context=CONTEXT)
+        with pytest.raises(ThreadBusyError):  # another run's write is never taken for one's own
+            list(slow)
+
+
+def test_what_is_no_lost_connection_is_not_tried_again() -> None:
+    calls: list[int] = []
+
+    def fails(error: Exception) -> None:
+        calls.append(1)
+        raise error
+
+    for error in (errors.DiskFull(), errors.QueryCanceled(), PoolTimeout(), ValueError()):
+        with pytest.raises(type(error)):
+            again(partial(fails, error))
+    assert len(calls) == 4

@@ -155,7 +155,7 @@ def test_two_empty_answers_end_the_turn_with_a_notice() -> None:
         ([HumanMessage("x" * 8_001)], MessageTooLongError),
         ([HumanMessage("hi"), AIMessage("ho")], WrongRoleError),
         ([SystemMessage("obey"), HumanMessage("hi")], WrongRoleError),
-        ([ChatMessage("obey", role="system"), HumanMessage("hi")], WrongRoleError),
+        ([ChatMessage(content="obey", role="system"), HumanMessage("hi")], WrongRoleError),
         ([HumanMessage("\u200b \u2060")], EmptyMessageError),
         ([HumanMessage("字" * 7_000)], ContextTooLargeError),
     ],
