@@ -94,6 +94,7 @@ def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:
     if (
         lemma(found.word) in REVENUE
         and found.kind in ("word", "mention")
+        and not (found.best >= 0.95 and found.hits[0].is_table and found.word.endswith("s"))
         and not any(hit.numeric and hit.score >= 0.85 for hit in found.hits)
     ):
         measured = [hit for hit in _measured("revenue", catalog) if _TURNOVER & set(map(lemma, split_name(hit.column)))]

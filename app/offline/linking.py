@@ -5,14 +5,14 @@ from functools import lru_cache
 
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.lexicon_measures import UNIT_NAMES, UNITS_OF
-from longtable.app.offline.text import abbreviates, lemma, likeness, parts_of, split_name
+from longtable.app.offline.text import abbreviates, lemma, likeness, parts_of, skeleton, split_name
 
 LEAST = 0.69  # below this a name is not meant
 _LIGHT = {
     "of": 0.0, "the": 0.0, "data": 0.2, "list": 0.25, "info": 0.2, "detail": 0.3, "table": 0.0, "record": 0.2, "tbl": 0.0, "dim": 0.0,
     "fact": 0.0, "ref": 0.3, "master": 0.2, "is": 0.0, "number": 0.2, "num": 0.2, "no": 0.3, "count": 0.2, "total": 0.3, "id": 0.45,
     "code": 0.5, "name": 0.6, "by": 0.3, "value": 0.3, "in": 0.0, "m": 0.2, "has": 0.2, "date": 0.8,
-    "yn": 0.0, "flag": 0.1, "indicator": 0.1,
+    "per": 0.0, "yn": 0.0, "flag": 0.1, "indicator": 0.1,
     **dict.fromkeys(UNIT_NAMES - {"time", "day", "week", "hour", "minute", "second"}, 0.3),
 }  # fmt: skip
 
@@ -37,6 +37,13 @@ class Hit:
 
 def hits(words: tuple[str, ...], raw: str, catalog: Catalog) -> tuple[Hit, ...]:
     """Return what the span may mean, best first. `words` are content words, `raw` the text as typed."""
+    if any("-" in word for word in words) and (parted := tuple(part for word in words for part in word.split("-") if part)):
+        whole, apart = _hits(words, raw, catalog), _hits(parted, raw, catalog)
+        return whole if whole and (not apart or whole[0].score >= apart[0].score) else apart
+    return _hits(words, raw, catalog)
+
+
+def _hits(words: tuple[str, ...], raw: str, catalog: Catalog) -> tuple[Hit, ...]:
     found: list[Hit] = []
     real = any(table.kind == "table" for table in catalog.tables.values())
     for table in catalog.tables.values():
@@ -78,6 +85,24 @@ _QUALIFIERS = frozenset(["payment", "contact", "home", "personal", "mailing", "j
 _KEY_WORDS = frozenset(["id", "code", "no", "number", "key", "nr"])
 
 
+def _initials(raw: str, name: str) -> float:
+    """Score a name made of first letters: lob of line of business, oa_flg of open access; two letters need a light word beside them."""
+    words = raw.lower().replace("-", " ").split()
+    parts = parts_of(name)
+    short = "".join(word[0] for word in words)
+    if not 2 <= len(words) <= 5 or short not in parts or words[0] in _SMALL_STARTS:
+        return 0.0
+    rest = [part for part in split_name(name) if part != short]
+    light = all(_LIGHT.get(lemma(part), 1.0) <= 0.5 for part in rest)
+    return 0.93 if light and (len(short) > 2 or rest) else 0.0
+
+
+_SMALL_STARTS = frozenset(
+    ["in", "at", "on", "for", "to", "from", "with", "and", "or", "the", "a", "an", "is", "are", "per", "each", "of", "all"]
+)
+_TRUTHS = ("is", "has", "can", "was")
+
+
 def _table_score(words: tuple[str, ...], raw: str, table: Table) -> float:
     if raw.casefold() == table.name.casefold():
         score = 1.05
@@ -95,6 +120,10 @@ def _column_score(words: tuple[str, ...], raw: str, name: str, comment: str, tab
     if raw.casefold() == name.casefold():
         return 1.05
     free = frozenset(map(lemma, split_name(table)))
+    if len(words) == 1 and name.lower().startswith(_TRUTHS) and "".join(parts_of(name)[1:]) == words[0] and parts_of(name)[0] in _TRUTHS:
+        return 0.97  # 5G: is_5g
+    if (score := _initials(raw, name)) > 0:
+        return score
     return max(_name_score(words, split_name(name), free, _compact(name)), _comment_score(words, raw, comment))
 
 
@@ -116,6 +145,8 @@ def _name_score(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[s
     if not name:
         return 0.0
     joined = "".join(words).replace("-", "")
+    if len(words) == 1 < len(name) and len(joined) > 5 and (joined == "".join(name) or skeleton(lemma(joined)) == compact):
+        return 0.98  # headcount: hd_cnt
     if joined == compact or "".join(map(lemma, words)) == compact or "".join(words[:-1]) + lemma(words[-1]) == lemma(compact):
         return 1.0
     aligned = _aligned(words, name, free)

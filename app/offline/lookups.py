@@ -8,8 +8,9 @@ from longtable.app.offline.cut import chunk
 from longtable.app.offline.lexicon import FILLERS, GENDERS, PREPOSITIONS
 from longtable.app.offline.states import is_state
 from longtable.app.offline.text import Token, lemma
+from longtable.app.offline.value_forms import forms, standing
 
-MOST = 8
+MOST = 10
 DEMONYMS = {
     "american": "usa", "british": "uk", "french": "france", "german": "germany", "italian": "italy", "spanish": "spain",
     "japanese": "japan", "chinese": "china", "canadian": "canada", "brazilian": "brazil", "mexican": "mexico", "indian": "india",
@@ -48,6 +49,10 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
     for place, token in enumerate(tokens):
         if is_state(tokens, place, catalog):
             texts.setdefault(token.word, 2.2)
+            for form in forms(token.word):
+                texts.setdefault(form, 1.1)
+    for text in standing(tokens, loose):
+        texts.setdefault(text, 2.6)
     for start, end in _runs(tokens, loose):
         _add_run(texts, tokens[start:end])
     for place, token in enumerate(tokens):
@@ -125,10 +130,13 @@ def _add_run(texts: dict[str, float], run: list[Token]) -> None:
             texts.setdefault(token.word, 2.0 + name + (0.5 if len(words) == 1 else 0))
             if token.word in DEMONYMS:
                 texts.setdefault(DEMONYMS[token.word], 1.5)
-            if token.kind == "word" and lemma(token.word) != token.word and not token.text.isupper():
-                texts.setdefault(lemma(token.word), 1.0)
+            if token.kind == "word" and not token.text.isupper():
+                for form in forms(token.word):
+                    texts.setdefault(form, 1.9 if "-" in token.word else 1.0 if lemma(token.word) == form else 0.9)
     for size in (2, 3):
         for start in range(len(words) - size + 1) if len(words) > size else ():
             part = words[start : start + size]
             if all(token.is_name or token.word not in PREPOSITIONS for token in part):
                 texts.setdefault(" ".join(token.word for token in part), 1.2 + name)
+    if len(words) == 2 and not name and not any(token.word in FILLERS for token in words):
+        texts.setdefault("-".join(token.word for token in words), 0.8)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from longtable.app.offline.lexicon import NUMBERS
 from longtable.app.offline.phrasing_asides import RULES
 from longtable.app.offline.phrasing_dates import written_dates
+from longtable.app.offline.plainer import plainer
 
 _I = re.IGNORECASE
 _DONE = {"win": "won", "lose": "lost", "cancel": "cancelled", "deny": "denied"}
@@ -26,7 +27,6 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         (r"\bfrom (\d{4}) on\b", r"since \1"),
         (r"\b(\d{4}) (?:or|and) (?:before|earlier)\b", r"until \1"),
         (r"\b(?:with(?:out)? |no )(?:any )?(?:repeats?|repetitions?|duplicates?|doubles)(?: please| allowed)?\b", " distinct "),
-        (r"\b(?:head ?counts?)(?: of)?\b", "number of"),
         (rf",? ?(?:with )?(?:the )?(?:most (?:common|frequent|popular|numerous|used|visited|booked|ordered|sold|active)|commonest|busiest)(?: \w+)? {_TOP}", " descending"),
         (rf",? ?(?:with )?(?:the )?(?:least (?:common|frequent|popular)|rarest)(?: \w+)? {_TOP}", " ascending"),
         (rf",? ?(?:with )?the (highest|lowest|biggest|largest|smallest|most|fewest|newest|oldest|latest|cheapest|most expensive|longest|shortest)(?: ones?)? {_TOP}", r", \1 first"),
@@ -116,8 +116,13 @@ def _scaled(match: re.Match[str]) -> str:
     return f"{value:.0f}" if value == int(value) else f"{value:g}"
 
 
-def plainly(question: str) -> str:
-    """Return an English question with such phrases replaced."""
+_HEADCOUNT = re.compile(r"\b(?:head ?counts?)(?: of)?\b", _I)
+
+
+def plainly(question: str, *, headcounts: bool = False) -> str:
+    """Return an English question with such phrases replaced; `headcounts`: the schema has a column of that name."""
+    question = question if headcounts else _HEADCOUNT.sub("number of", question)
+    question = plainer(question)
     question = re.sub(r"\b(\d[\d,]*(?:\.\d+)?) (hundred|thousand|million|billion)\b", _scaled, question, flags=_I)
     for pattern, plain in (*RULES, *_RULES):
         question = pattern.sub(plain, question)

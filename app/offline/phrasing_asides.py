@@ -25,7 +25,7 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         # asides
         (r"\b(?:i'd|i would|we'd|we would) like(?: to (?:see|know|have|get))?\b", "show"),
         (r",? (?:too|as well)(?=\W*$|[.,;?!])", ""),
-        (r"\b(every|each|a|an|any|one) single (?=\w)", r"\1 "),
+        (r"\b(every|each|any) single (?=\w)", r"\1 "),
         (r"\bto (?:their|his|her|its) (?:name|credit)s?(?=\W*$)", ""),
         (r",? (?:in|to|from|at) (?:the|our) (?:whole |entire )?(?:database|records|system|catalogue|catalog)(?=\W*$|,)", ""),
         # what is added up

@@ -23,6 +23,7 @@ from longtable.app.offline.lexicon_events import events
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.states import is_state, unexplained
 from longtable.app.offline.text import Token, lemma
+from longtable.app.offline.value_forms import forms, is_standing, written
 
 _SKIPPED = frozenset({"of", "the", "a", "an", "s"})
 
@@ -94,9 +95,9 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
     asked = any(token.word in ("do", "does", "did") for token in tokens)
     for start, first in enumerate(tokens):
         if (
-            first.kind not in ("word", "quoted")
+            first.kind not in ("word", "quoted", "code")
             or first.word in _SKIPPED
-            or (first.word in PREPOSITIONS and first.text.islower() and not _names_state(tokens, start, catalog))
+            or (first.word in PREPOSITIONS and (first.text.islower() or not start) and not _names_state(tokens, start, catalog))
             or first.word in _ASKING
         ):
             continue
@@ -104,7 +105,7 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
             part = tokens[start:end]
             last = part[-1]
             alone = len(part) == 1
-            if not (last.kind == "word" or (last.kind == "number" and not alone) or (last.kind == "quoted" and alone)):
+            if not (last.kind == "word" or (last.kind == "number" and not alone) or (last.kind in ("quoted", "code") and alone)):
                 break
             if last.word in ("those", "these", "their", "that", "this"):
                 break
@@ -151,6 +152,8 @@ _ASKING = frozenset([
 
 def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog) -> bool:
     """Refuse 'drivers hired' as a column and 'trucks of brand' as one name: the table's own word must not lead there."""
+    if [token.word for token in part[:2]] == ["number", "of"] and not hit.is_table and not hit.numeric and lemma(words[-1]) != words[-1]:
+        return False  # the number of orders is a count, not the number of each order
     if part[-1].word in PREPOSITIONS and part[-1].text.islower():
         return hit.own == len(words) and hit.score >= 0.97  # "directed by" as a column's whole name
     if len(words) > 1 and (words[-1] in FILLERS or words[0] in _ADVERBS | _EACH) and hit.score < 0.95:
@@ -242,12 +245,16 @@ def _states(tokens: list[Token], catalog: Catalog, values: Values) -> list[Span]
     for place, token in enumerate(tokens):
         if not is_state(tokens, place, catalog):
             continue
-        exact = tuple(match for match in values.get(token.word, ()) if match.how != "partial")
+        exact = next(filter(None, (_whole(values, form) for form in (token.word, *forms(token.word)))), ())
         if exact:
             found.append(Span(place, place + 1, 9.2, Chunk("value", token.text, token.word, matches=exact, arg=STATE)))
         elif unexplained(tokens, place, catalog):
             found.append(Span(place, place + 1, 5.0, Chunk("word", token.text, token.word)))
     return found
+
+
+def _whole(values: Values, text: str) -> tuple[Match, ...]:
+    return tuple(match for match in values.get(text, ()) if match.how != "partial")
 
 
 def _matches(part: list[Token], values: Values) -> tuple[Match, ...]:
@@ -258,15 +265,17 @@ def _matches(part: list[Token], values: Values) -> tuple[Match, ...]:
         )
     letter = len(part) == 1 and len(part[0].text) == 1 and part[0].text.isupper() and part[0].text != "I" and part[0].start > 0
     if not letter and all(token.kind == "word" and (token.word in FILLERS or token.word in PREPOSITIONS) for token in part):
-        return ()
+        whole_text = values.get(" ".join(token.word for token in part), ()) if is_standing(part) else ()
+        return tuple(match for match in whole_text if match.how != "partial")
     if part[0].kind == "word" and part[0].word in _SKIPPED and part[0].text.islower():
         return ()
-    text = " ".join(token.word for token in part)
-    for form in (text, " ".join([*(token.word for token in part[:-1]), lemma(part[-1].word)])):
+    for place, form in enumerate(written(part)):
         if matches := values.get(form, ()):
             exact = tuple(match for match in matches if match.how != "partial")
             if exact:
                 return exact
+            if place > 1:
+                continue  # another form of the word must be the whole value
             whole = {str(match.value).lower() for match in matches}
             if any(token.is_name for token in part) or (len(whole) == 1 and next(iter(whole)).startswith(form + " ")):
                 return matches

@@ -16,7 +16,7 @@ from longtable.app.offline.phrasing import plainly
 from longtable.app.offline.reference import alone, is_yes_or_no, keeps, speaks_of_many
 from longtable.app.offline.relink import relink
 from longtable.app.offline.settle import settle
-from longtable.app.offline.text import Token, is_chinese, tokenize
+from longtable.app.offline.text import Token, is_chinese, parts_of, skeleton, tokenize
 
 _OPENERS = {
     "and", "also", "but", "only", "just", "same", "now", "then", "instead", "what about", "how about", "or", "again", "except", "excluding",
@@ -28,11 +28,16 @@ _OPENERS = {
 def tokens_of(question: str, catalog: Catalog | None = None, values: Values | None = None) -> list[Token]:
     """Return the tokens of a question in English or Chinese; the schema chooses among words that a Chinese one may stand for."""
     if not is_chinese(question):
-        return tokenize(plainly(question))
+        return tokenize(plainly(question, headcounts=catalog is not None and _has_headcounts(catalog)))
     if catalog is None:
         return translate(question, ())
     schema = (words for table in catalog.tables.values() for words in (table.words, *(column.words for column in table.columns)))
     return translate(question, chinese_names(catalog, values or {}), schema)
+
+
+def _has_headcounts(catalog: Catalog) -> bool:
+    columns = (column for table in catalog.tables.values() for column in table.columns)
+    return any("".join(parts_of(column.name)) in ("headcount", skeleton("headcount")) for column in columns)
 
 
 def chinese_names(catalog: Catalog, values: Values) -> list[str]:

@@ -1,0 +1,55 @@
+"""Put denials, repetitions and courtesies of an English question plainly, before its other phrases are read."""
+
+# ruff: noqa: E501 - a pattern reads best on one line
+
+import re
+from collections.abc import Callable
+
+from longtable.app.offline.lexicon import MONTHS
+
+_I = re.IGNORECASE
+_MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\.?"
+_NEGATED = r"(?:n't|n’t|\bno|\bnot|\bwithout|\bnever|\blacks?|\blacking)\b"
+
+
+def _dated(match: re.Match[str]) -> str:
+    """Write 31/12/2024 as a day where only one reading is possible."""
+    first, second, year = int(match[1]), int(match[2]), match[3]
+    day, month = (first, second) if first > 12 >= second else (second, first) if second > 12 >= first else (0, 0)
+    return f"{year}-{month:02d}-{day:02d}" if day and day <= 31 else match[0]
+
+
+_RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
+    (re.compile(pattern, _I), plain)
+    for pattern, plain in (
+        (r"\b(\d{1,2})[/.](\d{1,2})[/.](\d{4})\b", _dated),
+        (rf"\b(end(?:s|ed|ing)?) in (?=(?:the )?(?:year )?(?:19|20)\d\d\b|{_MONTH}\b)", r"\1 during "),
+        # courtesies
+        (r"\b(?:i am|i'm|we are|we're) (?:only |just )?(?:interested in|looking for|after)\b", "show"),
+        (r"\b(most|highest|lowest|least|fewest|best|worst|biggest|largest|longest|oldest|newest)\b([^.?]*?),? overall(?=\W*$)", r"\1\2"),
+        (r"\b(list|show|name|give|mention) (?:me )?(each|every) ([\w ]+?) (?:only |just )?once\b", r"\1 distinct \3"),
+        (r",? (?:each|every) (?:one )?(?:listed |shown |named )?(?:only |just )?once(?=\W*$)", " distinct"),
+        # one of each
+        (rf"({_NEGATED}[^,.?]*?) (?:even )?(?:a|one) single\b", r"\1 any"),
+        (rf"({_NEGATED}[^,.?]*?) (?:so much as|even) (?:a|an|one)\b", r"\1 any"),
+        (r"\b(most|highest|lowest|largest|biggest|longest|smallest|best)\b([^,.?]*?) (?:in|on|at|for|from) (?:a|one|any)(?: one)? single\b", r"\1\2 of a"),
+        (r"\bneither ([^,.?]+?) nor\b", r"not \1 or"),
+        (r",? (?:counted |broken down |split |grouped )?\b(month|year|day|week|quarter) (?:by|for|after) \1\b", r" per \1"),
+        # what it comes to
+        (r"^what (?:do|does|did) (?:all )?(?:of )?(?:the |our )?(.+?) (?:bring|brought) in(?: in total| altogether| together| overall)?(?=\W*$)", r"what is the total revenue of the \1"),
+        (r"\b(?:leaving out|leave out|ignoring|ignore|disregarding|disregard|not counting|not including|omitting|skipping|without counting)\b", "excluding"),
+        (r"\bexcluding (?:the |those |any |all )?(?:\w+ )?(?:with no|without(?: an?y?)?|that have no|with missing) (\w+)", r"with known \1"),
+        (r"\b(?:with|have|has|having|containing|contain) the word ([\"'“‘]?)(\w+)\1[\"'”’]? in (?:the|its|their) (\w+)", r'with \3 containing "\2"'),
+        # order
+        (r",? (?:from (?:the )?)longest[- ](?:serving|standing) to (?:the )?(?:newest|most recent|latest)(?=\W*$)", ", longest-serving first"),
+        (r",? (?:from (?:the )?)(?:newest|latest|most recent) to (?:the )?longest[- ](?:serving|standing)(?=\W*$)", ", newest first"),
+        (r",? (?:with )?(?:the )?((?:best|worst|highest|lowest|longest)[- ]\w+(?:ed|id|ing))(?: ones?)? (?:at the top|on top|at the head|up top)(?=\W*$)", r", \1 first"),
+    )
+)  # fmt: skip
+
+
+def plainer(question: str) -> str:
+    """Return an English question with such phrases replaced."""
+    for pattern, plain in _RULES:
+        question = pattern.sub(plain, question)
+    return question
