@@ -1,9 +1,11 @@
 """Turn a simple Chinese question into English tokens in an order the parser reads; schema names and values stay as they are."""
 
+import itertools
 import re
 from collections.abc import Iterable
 
-from longtable.app.offline.lexicon_zh import LEXICON
+from longtable.app.offline.lexicon_zh import LEXICON, STATE_WORDS
+from longtable.app.offline.phrasing_zh import plainly_chinese
 from longtable.app.offline.text import Token, lemma, likeness, tokenize
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
@@ -21,17 +23,19 @@ _SMALL = frozenset(["of", "on", "at", "in", "the"])
 _QUOTED = re.compile(r"""["“「《'‘]([^"”」》'’]+)["”」》'’]""")
 
 
-def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, ...]] = ()) -> list[Token]:
+def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, ...]] = (), found: Iterable[str] = ()) -> list[Token]:
     """Return English tokens for a Chinese question.
 
     `names` are schema names and values in Chinese, kept whole; `schema` the words of each table's and column's name, which choose
-    among the English words that a Chinese one may stand for.
+    among the English words that a Chinese one may stand for, and so do the values that were `found`.
     """
     known = tuple(dict.fromkeys(schema))
+    there = frozenset(found)
+    question = plainly_chinese(question)
     if (ranked := _RANKED.match(question)) is not None and ranked["of"].strip():
-        return _ranked(ranked, tuple(names), known)
+        return _ranked(ranked, tuple(names), known, there)
     question = re.sub(r"(平均|总)分(?!数|[类组布])", r"\1分数", re.sub(r"最([高低])分(?!数)", r"分数最\1", question))
-    lexicon = {chinese: _fitting(options, known) for chinese, options in LEXICON.items() if chinese in question}
+    lexicon = {chinese: _fitting(options, known, there) for chinese, options in LEXICON.items() if chinese in question}
     lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
     question = _GLOSSED.sub(lambda match: _gloss(match.group(1), match.group(2).strip(), lexicon), question)
     text = _ranges(_dates(_numerals(_HOME.sub("", question))))
@@ -46,10 +50,10 @@ def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, .
     return _tokens(_reorder([piece.strip() for piece in pieces if piece.strip()], known))
 
 
-def _ranked(match: re.Match[str], names: tuple[str, ...], schema: tuple[tuple[str, ...], ...]) -> list[Token]:
+def _ranked(match: re.Match[str], names: tuple[str, ...], schema: tuple[tuple[str, ...], ...], found: frozenset[str]) -> list[Token]:
     """Put 账单总金额最高的前五位客户 as 'top 5 customers by total amount of bills'."""
-    of = " ".join(token.text for token in translate(match["of"], names, schema))
-    measure = translate(match["by"], names, schema)
+    of = " ".join(token.text for token in translate(match["of"], names, schema, found))
+    measure = translate(match["by"], names, schema, found)
     words = [token.text for token in measure if token.text not in ("的", "of")]
     if "total" in words and words.index("total"):
         place = words.index("total")
@@ -59,14 +63,39 @@ def _ranked(match: re.Match[str], names: tuple[str, ...], schema: tuple[tuple[st
     return tokenize(f"{end} {number} {of} by {' '.join(words)}")
 
 
-def _fitting(options: tuple[str, ...], schema: tuple[tuple[str, ...], ...]) -> str:
-    """Return the option that the schema has a name for, the likeliest where several or none fit."""
+def _fitting(options: tuple[str, ...], schema: tuple[tuple[str, ...], ...], found: frozenset[str] = frozenset()) -> str:
+    """Return the option that the schema has a name for, or the data a value, the likeliest where several or none fit."""
     if len(options) == 1:
         return options[0]
-    best = max(enumerate(options), key=lambda each: (_fit(each[1], schema) - 0.01 * each[0], -each[0]))
-    if _fit(best[1], schema) >= 0.75:
+    fits = [(_fit(option, schema) - 0.01 * place, option) for place, option in enumerate(options)]
+    best = max(fits, key=lambda each: each[0])
+    held = next((option for option in options if option in found), "")
+    if best[0] >= (0.9 if held else 0.75):
         return best[1]
-    return options[-1] if options[-1] == "" else options[0]
+    return held or (options[-1] if options[-1] == "" else options[0])
+
+
+def values_meant(question: str, schema: Iterable[tuple[str, ...]]) -> list[str]:
+    """Return the English values to look for that the Chinese words of a question may stand for, where no name of the schema does."""
+    known = tuple(dict.fromkeys(schema))
+    words = [word for word in STATE_WORDS if word in question]
+    whole = [word for word in words if not any(word != other and word in other for other in words)]
+    meant = [option for word in whole for option in STATE_WORDS[word][:_MOST_VALUES]]
+    return list(dict.fromkeys(option for option in meant if _fit(option, known) < 0.99))
+
+
+def as_asked(question: str, word: str) -> str:
+    """Return the Chinese word of the question that an English one was made of; the word itself where it is the user's own."""
+    if not word.isascii() or word in question:
+        return word
+    plain = lemma(word.lower())
+    sources = [
+        chinese for chinese, options in LEXICON.items() if chinese in question and any(plain == lemma(o.rstrip(" ~")) for o in options)
+    ]
+    return max(sources, key=len, default=word)
+
+
+_MOST_VALUES = 4
 
 
 def _fit(option: str, schema: tuple[tuple[str, ...], ...]) -> float:
@@ -108,24 +137,38 @@ def _without_unknown(run: str, lexicon: dict[str, str], name: str) -> str:
 
 
 def segment(run: str, lexicon: dict[str, str]) -> list[str]:
-    """Split a run of Chinese by longest match; what is not in the lexicon stays as one unknown word."""
-    words: list[str] = []
-    unknown = ""
-    place = 0
+    """Split a run of Chinese into the fewest words, long ones first; what is not in the lexicon stays as one unknown word."""
     longest = max(map(len, lexicon), default=1)
-    while place < len(run):
-        size = next((size for size in range(min(longest, len(run) - place), 0, -1) if run[place : place + size] in lexicon), 0)
-        if not size:
-            unknown += run[place]
-            place += 1
-            continue
-        if unknown:
-            words.append(f"\0{unknown}")
-            unknown = ""
-        if translated := lexicon[run[place : place + size]]:
-            words.append(translated)
-        place += size
-    return [*words, f"\0{unknown}"] if unknown else words
+    best: list[tuple[float, int]] = [(0.0, 0)]  # cost up to each place, and where its last word begins
+    for end in range(1, len(run) + 1):
+        ways = [(best[end - 1][0] + _UNKNOWN, end - 1)]
+        for start in range(max(0, end - longest), end):
+            if (word := run[start:end]) in lexicon:
+                ways.append((best[start][0] + _cost(word), start))
+        best.append(min(ways))
+    cuts = [len(run)]
+    while cuts[-1]:
+        cuts.append(best[cuts[-1]][1])
+    words: list[str] = []
+    for start, end in itertools.pairwise(reversed(cuts)):
+        word = run[start:end]
+        if word in lexicon:
+            words += [lexicon[word]] if lexicon[word] else []
+        elif words and words[-1].startswith("\0") and run[start - 1 : start] == words[-1][-1:] and run[:start].endswith(words[-1][1:]):
+            words[-1] += word
+        else:
+            words.append(f"\0{word}")
+    return words
+
+
+_UNKNOWN = 3.0
+
+
+def _cost(word: str) -> float:
+    """Weigh a word of the lexicon: fewer and longer ones are better, and what only ends in a particle gives way."""
+    if len(word) == 1:
+        return 1.3
+    return 1.0 - 0.01 * len(word) ** 2 + (0.15 if word[-1] in "的了过" else 0.0)
 
 
 _DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"两": 2}

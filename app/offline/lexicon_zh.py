@@ -4,6 +4,7 @@
 
 from typing import Final
 
+from longtable.app.offline.lexicon_zh_business import BUSINESS, STATES
 from longtable.app.offline.lexicon_zh_trades import TRADES
 
 # Longest match wins. An empty translation drops the word.
@@ -80,10 +81,35 @@ _WORDS: Final = """
 """
 
 
-def _lexicon() -> dict[str, tuple[str, ...]]:
-    pairs = (pair.partition("=") for line in (_WORDS + TRADES).split("\n") if line for pair in line.split("|"))
+def _pairs(lines: str) -> dict[str, tuple[str, ...]]:
+    pairs = (pair.partition("=") for line in lines.split("\n") if line for pair in line.split("|"))
     return {chinese: tuple(english.split("/")) for chinese, _, english in pairs}
 
 
+MEASURES: Final = tuple(
+    "个名位家件份辆条部张只台笔项次批种类套头匹间座所趟场本瓶箱首架艘支门封篇期幢栋户单块片桶袋盒包杯棵颗株枚根款届起幅双节堂道口处段轮副扇束卷册宗例具尊桩"
+)
+"""Measure words: what stands between a number and its noun."""
+
+
+def _lexicon() -> dict[str, tuple[str, ...]]:
+    words = _pairs(_WORDS + TRADES)
+    for more in (_pairs(BUSINESS), STATE_WORDS):
+        for chinese, english in more.items():
+            words[chinese] = tuple(dict.fromkeys((*(option for option in words.get(chinese, ()) if option), *english)))
+    for measure in MEASURES:
+        kinds = " distinct" if measure in "种类" else ""
+        for pattern, english in (("", ""), ("一", ""), ("多少", f"how many{kinds}"), ("几", f"how many{kinds}")):
+            words.setdefault(pattern + measure, (english,))
+        for pattern in ("哪", "哪一", "哪几"):
+            words.setdefault(pattern + measure, ("which",))
+        for pattern in ("每", "每一", "各"):
+            words.setdefault(pattern + measure, ("each",))
+    return words
+
+
+STATE_WORDS: Final = _pairs(STATES)
+"""Words that may stand for a value of the database, with the values to look for."""
+
 LEXICON: Final = _lexicon()
-"""Every word with its options, first the likeliest; an empty option drops the word. Later lines replace earlier ones."""
+"""Every word with its options, first the likeliest; an empty option drops the word. Later lines replace earlier ones, trades and states add."""

@@ -7,6 +7,7 @@ from longtable.app.offline import charting, talk
 from longtable.app.offline.audit import casts
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.charting import Wish, wish_of
+from longtable.app.offline.chinese import as_asked
 from longtable.app.offline.chunks import Values
 from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.compose import render
@@ -20,7 +21,7 @@ from longtable.app.offline.nearby import did_you_mean
 from longtable.app.offline.recall import asked, best_match, content_words, recall
 from longtable.app.offline.smalltalk import asked_place, described_name, is_rule, kind_of
 from longtable.app.offline.text import stem
-from longtable.app.offline.understand import draft_again, tokens_of, understand
+from longtable.app.offline.understand import draft_again, other_texts, tokens_of, understand
 from longtable.app.offline.view import ToolResult, View, catalog_in, last_sql, values_in
 from longtable.app.offline.withheld import withheld_text
 from longtable.app.offline.wording import word_result
@@ -66,7 +67,8 @@ def decide(view: View) -> Decision:
         decision = _decide(view, language) if wish is None else _charted(view, wish, language)
     except CannotRead as error:
         near = did_you_mean(view, error, language)
-        decision = Decision(text="\n".join([talk.decline(error, catalog_in(view), language), *([near] if near else [])]))
+        said = CannotRead(error.reason, *(as_asked(question, word) for word in error.words)) if language == "zh" else error
+        decision = Decision(text="\n".join([talk.decline(said, catalog_in(view), language), *([near] if near else [])]))
     if decision.calls and view.now.calls >= MOST_CALLS:
         decision = Decision(text=talk.decline(CannotRead("lost"), catalog_in(view), language))
     return decision if decision.calls else Decision(text=talk.with_intro(decision.text, view, language))
@@ -234,7 +236,7 @@ def _lookups(view: View, catalog: Catalog, values: Values) -> tuple[Call, ...]:
     for result in view.now.of("find_values"):
         asked[str(result.args.get("text", "")).lower()] = asked.get(str(result.args.get("text", "")).lower(), 0) + 1
     calls: list[Call] = []
-    for text in value_texts(tokens, catalog):
+    for text in dict.fromkeys([*value_texts(tokens, catalog), *other_texts(view.now.question, catalog)]):
         if text not in values and asked.get(text, 0) < 2:
             calls.append(Call("find_values", {"text": text}))
     return tuple(calls)

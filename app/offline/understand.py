@@ -1,8 +1,10 @@
 """Turn a question, in the company of the catalogue, found values and the query before, into one query."""
 
+from collections.abc import Iterator
+
 from longtable.app.offline.audit import audit
 from longtable.app.offline.catalog import Catalog
-from longtable.app.offline.chinese import translate
+from longtable.app.offline.chinese import translate, values_meant
 from longtable.app.offline.chunks import Match, Values
 from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.cut import chunk
@@ -31,8 +33,17 @@ def tokens_of(question: str, catalog: Catalog | None = None, values: Values | No
         return tokenize(plainly(question, headcounts=catalog is not None and _has_headcounts(catalog)))
     if catalog is None:
         return translate(question, ())
-    schema = (words for table in catalog.tables.values() for words in (table.words, *(column.words for column in table.columns)))
-    return translate(question, chinese_names(catalog, values or {}), schema)
+    found = [text for text, matches in (values or {}).items() if any(match.how != "partial" for match in matches)]
+    return translate(question, chinese_names(catalog, values or {}), _schema(catalog), found)
+
+
+def _schema(catalog: Catalog) -> Iterator[tuple[str, ...]]:
+    return (words for table in catalog.tables.values() for words in (table.words, *(column.words for column in table.columns)))
+
+
+def other_texts(question: str, catalog: Catalog) -> list[str]:
+    """Return what else to look for in the data: the English values that Chinese words may stand for."""
+    return values_meant(question, _schema(catalog)) if is_chinese(question) else []
 
 
 def _has_headcounts(catalog: Catalog) -> bool:
