@@ -99,8 +99,8 @@ def _lexicon() -> dict[str, tuple[str, ...]]:
             words[chinese] = tuple(dict.fromkeys((*(option for option in words.get(chinese, ()) if option), *english)))
     for measure in MEASURES:
         kinds = " distinct" if measure in "种类" else ""
-        for pattern, english in (("", ""), ("一", ""), ("多少", f"how many{kinds}"), ("几", f"how many{kinds}")):
-            words.setdefault(pattern + measure, (english,))
+        for pattern, plain in (("", ""), ("一", ""), ("多少", f"how many{kinds}"), ("几", f"how many{kinds}")):
+            words.setdefault(pattern + measure, (plain,))
         for pattern in ("哪", "哪一", "哪几"):
             words.setdefault(pattern + measure, ("which",))
         for pattern in ("每", "每一", "各"):
