@@ -124,7 +124,7 @@ def build_graph(
     compact, prepare = Compact(folding), Prepare(folding)
     gate = Gate(database, cost or CostThresholds()) if database else None
     run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), results, gate)
-    respond = Respond(answerers, clock, indexes, Passing(tuple(context_providers)))
+    respond = Respond(answerers, clock, indexes, Passing(tuple(context_providers)), rate_limit)
 
     return _wired(
         output_schema,

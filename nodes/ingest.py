@@ -93,16 +93,16 @@ class Ingest:
             if change:
                 update["messages"] = [_told_of(change, messages[-1], runtime)]
             return {**update, "turn": {**before, "status": "running", "calls": 0, "overflows": 0}}
+        run = (runtime.execution_info.run_id if runtime.execution_info else None) or uuid.uuid4().hex[:16]
         try:
             check_input(new, context, frame_of({"brief": brief, "learned": update.get("learned", state.get("learned"))}, context))
             if self.rate_limit:
-                self.rate_limit.check(context.owner)
+                self.rate_limit.check(context.owner, turn=f"{thread_id} {run}")
         except InputError as error:
             return _refused(given, before, error)
         now = self.clock().isoformat(timespec="seconds")
         # The breaker outlives the turn: a fold that failed is not tried again at every message.
         opened = {"number": number + 1, "status": "running", "calls": 0, "overflows": 0, "breaker": before.get("breaker")}
-        run = (runtime.execution_info.run_id if runtime.execution_info else None) or uuid.uuid4().hex[:16]
         opened |= {
             name: value
             for name, value in (("owner", owner), ("channel", context.channel), ("run", run), ("private", context.privacy == "types"))

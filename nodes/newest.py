@@ -21,6 +21,11 @@ class Newest(Generic[Key, Value]):
         with self._lock:
             return self._made.get(key)
 
+    def pop(self, key: Key) -> Value | None:
+        """Return the value of a key and keep it no longer."""
+        with self._lock:
+            return self._made.pop(key, None)
+
     def put(self, key: Key, value: Value) -> Value:
         """Keep a value in place of the key's last one, and return it."""
         with self._lock:

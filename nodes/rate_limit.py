@@ -8,9 +8,13 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from longtable.graph.errors import ConfigError, RateLimitedError
+from longtable.nodes.newest import Newest
 
 NOBODY = "-"
 """Whose turns those without an owner are: they share one allowance."""
+
+TAKEN = 4_096
+"""Newest turns of which a process knows that it counted them."""
 
 _log = logging.getLogger("longtable.rate_limit")
 
@@ -22,13 +26,17 @@ class Allowance(Protocol):
         """Count one turn and return 0, or count none and return the seconds to wait."""
         ...
 
+    def give_back(self, owner: str) -> None:
+        """Count one turn less."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class RateLimit:
     """So many turns of one owner in so many seconds, over a window that moves.
 
     `storage`: "memory://" (this process), "redis://...", "postgresql://...", or what else `limits` knows by that name.
-    Needs the extra `limits`, but for PostgreSQL. A storage that cannot be reached lets turns pass, and the log says so.
+    A turn whose model could not be asked is not counted. Needs the extra `limits`, but for PostgreSQL. A storage that cannot be reached lets turns pass, and the log says so.
     """
 
     turns: int = 20
@@ -43,8 +51,8 @@ class RateLimit:
         if "://" not in self.storage:
             raise ConfigError(f"RateLimit.storage must be memory://, redis://... or postgresql://..., found {self.storage!r}")
 
-    def check(self, owner: str | None) -> None:
-        """Count a turn that begins. Raises `RateLimitedError` where the owner has none left."""
+    def check(self, owner: str | None, *, turn: str = "") -> None:
+        """Count a turn that begins. Raises `RateLimitedError` where the owner has none left. `turn`: what `give_back` is to know it by."""
         try:
             wait = self._allowance.take(owner or NOBODY)
         except ConfigError:
@@ -54,6 +62,22 @@ class RateLimit:
             return
         if wait > 0:
             raise RateLimitedError(turns=self.turns, seconds=self.seconds, wait_s=round(wait, 1))
+        if turn:
+            self._taken.put(turn, owner or NOBODY)
+
+    def give_back(self, turn: str) -> None:
+        """Count a turn less that failed before anything came of it: once, and by the process that counted it, so that no resume gains one."""
+        owner = self._taken.pop(turn)
+        if owner is None:
+            return
+        try:
+            self._allowance.give_back(owner)
+        except Exception as error:  # then it stays counted
+            _log.warning("the rate limit's storage failed (%s): a turn that failed stays counted", type(error).__name__)
+
+    @cached_property
+    def _taken(self) -> Newest[str, str]:
+        return Newest(TAKEN)
 
     @cached_property
     def _allowance(self) -> Allowance:
@@ -66,7 +90,7 @@ def _limits_allowance(storage: str, turns: int, seconds: int, now: Callable[[], 
     try:
         from limits.errors import ConfigurationError
         from limits.limits import RateLimitItemPerSecond
-        from limits.storage import storage_from_string
+        from limits.storage import MemoryStorage, RedisStorage, storage_from_string
         from limits.strategies import MovingWindowRateLimiter
     except ImportError as error:
         raise ConfigError("a rate limit needs one more package: pip install 'longtable[limits]'") from error
@@ -81,6 +105,16 @@ def _limits_allowance(storage: str, turns: int, seconds: int, now: Callable[[], 
                 return 0.0
             return max(0.1, limiter.get_window_stats(item, owner).reset_time - now())
 
+        def give_back(self, owner: str) -> None:
+            # `limits` has no method for it: both storages hold a list of times, the newest first; of others it stays counted.
+            key, kept = item.key_for(owner), limiter.storage
+            if isinstance(kept, MemoryStorage):
+                with kept.locks[key]:
+                    del kept.events.get(key, [])[:1]
+            elif isinstance(kept, RedisStorage):
+                connection: Any = kept.get_connection()
+                connection.lpop(kept.prefixed_key(key))
+
     return Moving()
 
 
@@ -94,6 +128,8 @@ class PostgresAllowance:
     FORGET = "DELETE FROM longtable_turns_taken WHERE owner = %s AND at <= %s"
     FIRST = "SELECT at FROM longtable_turns_taken WHERE owner = %s ORDER BY at DESC OFFSET %s LIMIT 1"
     COUNT = "INSERT INTO longtable_turns_taken (owner, at) VALUES (%s, %s)"
+    GIVE_BACK = """DELETE FROM longtable_turns_taken WHERE ctid =
+        (SELECT ctid FROM longtable_turns_taken WHERE owner = %s ORDER BY at DESC LIMIT 1)"""
 
     def __init__(self, url: str, turns: int, seconds: int) -> None:
         self.url, self.turns, self.seconds = url, turns, seconds
@@ -114,6 +150,14 @@ class PostgresAllowance:
                 return max(0.1, float(oldest) + self.seconds - now)
             connection.execute(self.COUNT, (owner, now))
         return 0.0
+
+    def give_back(self, owner: str) -> None:
+        """Count one turn less, the newest."""
+        import psycopg
+
+        with psycopg.connect(self.url, connect_timeout=5) as connection:
+            connection.execute(self.ALONE, (f"longtable turns {owner}",))
+            connection.execute(self.GIVE_BACK, (owner,))
 
     def _make(self, connection: Any) -> None:
         connection.execute(self.ALONE, ("longtable turns setup",))

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
-from longtable.graph.errors import ModelContextOverflowError
+from longtable.graph.errors import ModelContextOverflowError, ProviderRefusedError
 from longtable.graph.state import State, calibration_of, layout_of, thread_of, turn_of, written
 from longtable.memory.calibration import Calibration
 from longtable.memory.reasoning import MARK, told_reasoning, without_reasoning
@@ -27,10 +27,14 @@ from longtable.nodes.held_back import held_answers
 from longtable.nodes.ingest import stamp
 from longtable.nodes.passing import Given, Passing, passed_event
 from longtable.nodes.providers import learned_limit, provider_error
+from longtable.nodes.rate_limit import RateLimit
 from longtable.nodes.recall import Indexes, originals_of
 from longtable.nodes.settle import newest_language
 from longtable.nodes.thread_index import thread_id_of
 from longtable.nodes.tracing import log_cause, run_fields
+
+THE_OWNERS_OWN = (ProviderRefusedError, ModelContextOverflowError)
+"""Failures that what was sent may have brought about."""
 
 Update = dict[str, Any]
 
@@ -44,6 +48,7 @@ class Respond:
     clock: Callable[[], datetime]
     indexes: Indexes
     passing: Passing = field(default_factory=Passing)
+    rate_limit: RateLimit | None = None
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         asking, caller = self._asking(state, runtime), self._caller(state, runtime)
@@ -53,6 +58,7 @@ class Respond:
                 while (answer := asking.take(caller.call(view.messages), held)) is None:
                     view = asking.view()
         except Exception as error:
+            self._give_back(error, state, runtime)
             return {**usage, **_failed(error, state, caller, view)}
         return {**usage, **self._answered(answer, state, asking, caller, view)}
 
@@ -66,8 +72,16 @@ class Respond:
                 while (answer := await asyncio.to_thread(asking.take, await caller.acall(view.messages), held)) is None:
                     view = await asyncio.to_thread(asking.view)
         except Exception as error:
+            await asyncio.to_thread(self._give_back, error, state, runtime)
             return {**usage, **_failed(error, state, caller, view)}
         return {**usage, **self._answered(answer, state, asking, caller, view)}
+
+    def _give_back(self, error: Exception, state: State, runtime: Runtime[Context]) -> None:
+        """Count the turn no more where its first call failed, and not for what the person sent."""
+        turn = turn_of(state)
+        if self.rate_limit and not turn.get("calls") and not isinstance(provider_error(error), THE_OWNERS_OWN):
+            thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
+            self.rate_limit.give_back(f"{thread_id or ''} {turn.get('run')}")
 
     def _asking(self, state: State, runtime: Runtime[Context]) -> Asking:
         context = runtime.context or Context()

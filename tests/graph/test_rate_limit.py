@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.graph import Context, Conversation, RateLimit, build_graph
-from longtable.graph.errors import ConfigError, MessageTooLongError, RateLimitedError
+from longtable.graph.errors import ConfigError, MessageTooLongError, ProviderRefusedError, ProviderUnavailableError, RateLimitedError
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
 
@@ -74,6 +74,50 @@ def test_an_owner_has_so_many_turns_and_is_told_how_long_to_wait(name: str, requ
     bob.ask("mine")
     time.sleep(caught.value.wait_s + 0.1)
     assert ann.ask("three").status == "answered"
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("name", ["memory", "postgres", "redis"])
+def test_a_turn_whose_provider_is_down_is_not_counted_and_no_resume_gains_one(
+    name: str, asynchronous: bool, request: pytest.FixtureRequest
+) -> None:
+    down: list[Exception] = [ConnectionError(), ConnectionError(), ConnectionError()]
+
+    def say(_: Any) -> AIMessage:
+        if down:
+            raise down.pop()
+        return AIMessage("yes")
+
+    limit = RateLimit(turns=2, seconds=600, storage=storage(name, request))
+    app: Any = build_graph(model=ScriptedModel(say=say), rate_limit=limit).compile(checkpointer=InMemorySaver())
+    talk = Conversation(app, "a", context=CONTEXT.replace(owner=f"ann-{asynchronous}"))
+
+    def ask(text: str) -> str:
+        return (asyncio.run(talk.aask(text)) if asynchronous else talk.ask(text)).status
+
+    with pytest.raises(ProviderUnavailableError):
+        ask("one")
+    for _ in range(2):  # of the same turn: it was given back once
+        with pytest.raises(ProviderUnavailableError):
+            list(talk.resume())
+    assert [ask("two"), ask("three")] == ["answered"] * 2
+    with pytest.raises(RateLimitedError):
+        ask("four")
+
+
+def test_a_turn_that_the_provider_refuses_for_what_was_sent_stays_counted() -> None:
+    class BadRequest(Exception):
+        status_code = 400
+
+    def say(_: Any) -> AIMessage:
+        raise BadRequest
+
+    limit = RateLimit(turns=1, seconds=600)
+    app: Any = build_graph(model=ScriptedModel(say=say), rate_limit=limit).compile(checkpointer=InMemorySaver())
+    with pytest.raises(ProviderRefusedError):
+        Conversation(app, "a", context=CONTEXT).ask("one")
+    with pytest.raises(RateLimitedError):
+        Conversation(app, "b", context=CONTEXT).ask("two")
 
 
 def test_workers_at_once_share_one_allowance(request: pytest.FixtureRequest) -> None:
