@@ -1,4 +1,4 @@
-"""Routes beside Agent Server's own: compact now, usage, topics, results as CSV and Arrow, archive files. `langgraph.json` names `app`.
+"""Routes beside Agent Server's own: compact now, usage, topics, results as CSV and Arrow, archive files, delete. `langgraph.json` names `app`.
 
 Whose threads are asked for: the identity that the server's authentication found; without one the header
 `X-Longtable-Owner`, which a proxy in front sets. A thread of another owner is not found.
@@ -89,6 +89,13 @@ async def compact(request: Request) -> Response:
     """Fold a thread now, also under the threshold."""
     made = await web_threads.compact(_client(request), request.path_params["thread_id"], owner_of(request))
     return _json({"compacted": made})
+
+
+async def delete(request: Request) -> Response:
+    """Delete a thread with its results, archive files and audit; after the server's own delete, what that left of it."""
+    thread_id = request.path_params["thread_id"]
+    await web_threads.delete(_client(request), thread_id, owner_of(request), results=server_results(), archive=server_archive())
+    return Response(status_code=204, headers=SAFE)
 
 
 async def usage(request: Request) -> Response:
@@ -229,6 +236,7 @@ def _json(body: Mapping[str, Any], *, status: int = 200, headers: Mapping[str, s
 
 THREAD = "/longtable/threads/{thread_id}"
 ROUTES: tuple[tuple[str, str, Handler], ...] = (
+    ("DELETE", THREAD, delete),
     ("POST", f"{THREAD}/compact", compact),
     ("GET", f"{THREAD}/usage", usage),
     ("GET", f"{THREAD}/topics", topics),

@@ -1,22 +1,29 @@
-"""A server's threads through its own API: what the routes read of them, and the one thing they change."""
+"""A server's threads through its own API: what the routes read of them, fold, and delete."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain_core.messages import BaseMessage, messages_from_dict
-from langgraph.store.base import BaseStore, GetOp, Item, Op
+from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
 from langgraph.types import StateSnapshot
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
 from longtable.graph.errors import LongtableError, ThreadBusyError, ThreadNotFoundError, TurnPendingError
 from longtable.graph.events import ContextCompressed
+from longtable.graph.operations import delete_steps
 from longtable.graph.running import is_pending
 from longtable.graph.state import turn_of
-from longtable.graph.steps import Batch, Load, Page, Step, Steps, carried
+from longtable.graph.steps import Batch, Drop, Forget, Load, Page, Step, Steps, carried, is_there
 from longtable.graph.transcripts import seen_steps
 from longtable.memory.archive import apage
 from longtable.nodes.shelf import StoreShelf
+
+if TYPE_CHECKING:
+    from longtable.graph.archive_files import ArchiveFiles
+    from longtable.tools.results import ResultStore
 
 Result = TypeVar("Result")
 GRAPH = "longtable"
@@ -59,6 +66,37 @@ async def compact(client: LangGraphClient, thread_id: str, owner: str | None) ->
     return made
 
 
+async def delete(
+    client: LangGraphClient, thread_id: str, owner: str | None, *, results: "ResultStore | None", archive: "ArchiveFiles | None"
+) -> None:
+    """Delete a thread with all that is kept of it here, or what is left of one that the server itself deleted.
+
+    Raises `ThreadNotFoundError`, `ThreadBusyError` while a run is under way.
+    """
+    state, _ = await carried(seen_steps(thread_id, owner), lambda step: _delete(step, client))
+    if is_there(state) and (await client.threads.get(thread_id))["status"] == "busy":
+        raise ThreadBusyError(thread_id)
+    await carried(delete_steps(thread_id, owner, results=results, archive=archive), lambda step: _delete(step, client))
+
+
+async def _delete(step: Step, client: LangGraphClient) -> Any:
+    match step:
+        case Load(thread_id):
+            try:
+                return await _state(client, thread_id)
+            except ThreadNotFoundError:  # its place in the index may be left
+                return StateSnapshot({}, (), {}, None, None, None, (), ())
+        case Batch(ops):
+            return await _ServerStore(client, deletes=True).abatch(ops)
+        case Forget(thread_id):
+            with suppress(NotFoundError, UnprocessableEntityError):
+                await client.threads.delete(thread_id)
+        case Drop(kept, thread_id):
+            await asyncio.to_thread(kept.delete, thread_id)
+        case _:
+            raise TypeError(f"this only deletes, found {type(step).__name__}")
+
+
 async def _read(step: Step, client: LangGraphClient) -> Any:
     match step:
         case Load(thread_id):
@@ -97,23 +135,35 @@ def _messages(given: list[dict[str, Any]]) -> list[BaseMessage]:
 
 
 class _ServerStore(BaseStore):
-    """A server's store as far as it is read."""
+    """A server's store as far as it is read, and what is kept of a thread deleted (`deletes`)."""
 
-    def __init__(self, client: LangGraphClient) -> None:
-        self.client = client
+    def __init__(self, client: LangGraphClient, *, deletes: bool = False) -> None:
+        self.client, self.deletes = client, deletes
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         raise TypeError(f"a server's store is awaited, found {len(list(ops))} operations that are not")
 
     async def abatch(self, ops: Iterable[Op]) -> list[Any]:
-        return [await self._item(op) for op in ops]
+        return [await self._done(op) for op in ops]
 
-    async def _item(self, op: Op) -> Item | None:
-        if not isinstance(op, GetOp):
-            raise TypeError(f"a server's store is only read, found {type(op).__name__}")
-        try:
-            found = await self.client.store.get_item(op.namespace, op.key)
-        except NotFoundError:
-            return None
-        times = {name: cast("Any", found[name]) for name in ("created_at", "updated_at")}
-        return Item(value=found["value"], key=found["key"], namespace=tuple(found["namespace"]), **times)
+    async def _done(self, op: Op) -> Any:
+        match op:
+            case GetOp(namespace, key):
+                found: Any = None
+                with suppress(NotFoundError):
+                    found = await self.client.store.get_item(namespace, key)
+                return _item(found) if found else None  # one server answers 404, another one null
+            case SearchOp(namespace, limit=limit) if self.deletes:
+                return [_item(item) for item in (await self.client.store.search_items(namespace, limit=limit))["items"]]
+            case ListNamespacesOp((MatchCondition("prefix", path),)) if self.deletes:
+                names = await self.client.store.list_namespaces(prefix=list(path), limit=op.limit)
+                return [tuple(namespace) for namespace in names["namespaces"]]
+            case PutOp(namespace, key, None) if self.deletes:
+                await self.client.store.delete_item(namespace, key)
+                return None
+        raise TypeError(f"a server's store is only read, found {type(op).__name__}")
+
+
+def _item(found: Mapping[str, Any]) -> Item:
+    times = {name: found[name] for name in ("created_at", "updated_at")}
+    return Item(value=found["value"], key=found["key"], namespace=tuple(found["namespace"]), **times)

@@ -36,7 +36,8 @@ class RateLimit:
     """So many turns of one owner in so many seconds, over a window that moves.
 
     `storage`: "memory://" (this process), "redis://...", "postgresql://...", or what else `limits` knows by that name.
-    A turn whose model could not be asked is not counted. Needs the extra `limits`, but for PostgreSQL. A storage that cannot be reached lets turns pass, and the log says so.
+    A turn whose model could not be asked is not counted. Needs the extra `limits`, but for PostgreSQL. A storage that
+    cannot be reached lets turns pass, and the log says so.
     """
 
     turns: int = 20
@@ -66,7 +67,7 @@ class RateLimit:
             self._taken.put(turn, owner or NOBODY)
 
     def give_back(self, turn: str) -> None:
-        """Count a turn less that failed before anything came of it: once, and by the process that counted it, so that no resume gains one."""
+        """Count a turn less that failed before anything came of it: once, and only by the process that counted it."""
         owner = self._taken.pop(turn)
         if owner is None:
             return

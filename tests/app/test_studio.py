@@ -58,9 +58,13 @@ def test_the_configuration_names_a_file_that_defines_no_class() -> None:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("studio")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[str]:
     """Start `langgraph dev` on a free port of loopback, wait until it answers, end it and its children afterwards."""
-    folder = tmp_path_factory.mktemp("studio")
     make_shop(folder)
     configuration = json.loads((ROOT / "langgraph.json").read_text())
     configuration["graphs"]["longtable"] = str(ROOT / configuration["graphs"]["longtable"])
@@ -310,6 +314,49 @@ def test_our_routes_give_whole_results_as_csv_and_arrow(server: str) -> None:
     assert (arrow.headers["cache-control"], table.headers["x-content-type-options"]) == ("no-store", "nosniff")
 
 
+@pytest.mark.parametrize("servers_own_first", [False, True])
+def test_our_delete_leaves_nothing_of_a_thread(server: str, folder: Path, servers_own_first: bool) -> None:
+    def kept() -> set[Path]:
+        return {path for name in ("results", "archive") for path in (folder / name).glob("**/*") if path.suffix in {".parquet", ".json"}}
+
+    async def work(client: LangGraphClient) -> Any:
+        before = kept()
+        thread_id = await new_thread(client)
+        ann: Any = {"model_limit": 6_000, "owner": "ann"}
+        for _ in range(4):
+            await client.runs.wait(thread_id, "longtable", input=said("List all orders with their price."), context=ann)
+        place, mine = f"{server}/longtable/threads/{thread_id}", {"x-longtable-owner": "ann"}
+        assert httpx.post(f"{place}/compact", headers=mine, timeout=60).json()["compacted"]
+        made = kept() - before
+        assert {path.suffix for path in made} == {".parquet", ".json"}
+        assert httpx.delete(place, headers={"x-longtable-owner": "bob"}, timeout=60).status_code == 404
+        assert kept() - before == made
+        if servers_own_first:
+            await client.threads.delete(thread_id)
+            assert kept() - before == made
+        assert httpx.delete(place, headers=mine, timeout=60).status_code == 204
+        assert httpx.delete(place, headers=mine, timeout=60).status_code == 404
+        left = await client.store.search_items(("longtable",), limit=1_000)
+        threads = [thread["thread_id"] for thread in await client.threads.search(limit=1_000)]
+        return kept() - before, [item for item in left["items"] if thread_id in json.dumps(item)], thread_id in threads
+
+    assert with_client(server, work) == (set(), [], False)
+
+
+def test_our_delete_waits_for_no_run_and_stops_none(server: str) -> None:
+    async def work(client: LangGraphClient) -> Any:
+        thread_id = await new_thread(client)
+        run = await client.runs.create(thread_id, "scripted", input=said("dawdle"), context=CONTEXT)
+        while not (await client.threads.get_state(thread_id))["values"]:
+            await asyncio.sleep(0.05)
+        refused = httpx.delete(f"{server}/longtable/threads/{thread_id}", timeout=60)
+        await client.runs.cancel(thread_id, run["run_id"], wait=True)
+        return refused, httpx.delete(f"{server}/longtable/threads/{thread_id}", timeout=60).status_code
+
+    refused, then = with_client(server, work)
+    assert (refused.status_code, refused.json()["error"]["code"], then) == (409, "thread_busy", 204)
+
+
 def test_our_routes_tell_typed_errors_and_keep_to_the_owner(server: str) -> None:
     async def work(client: LangGraphClient) -> str:
         thread_id = await new_thread(client)
@@ -325,6 +372,7 @@ def test_our_routes_tell_typed_errors_and_keep_to_the_owner(server: str) -> None
         return answer.status_code, str(answer.json().get("error", {}).get("code"))
 
     assert told(f"{thread_id}/usage") == (200, "None")
+    assert told(f"{with_client(server, new_thread)}/usage") == (404, "thread_not_found")  # nothing was ever said on it
     assert told(f"{thread_id}/usage", owner="bob") == (404, "thread_not_found")
     assert told(f"{thread_id}/compact", owner="bob", method="POST") == (404, "thread_not_found")
     assert told(f"{thread_id}/results/r1.csv", owner="bob") == (404, "thread_not_found")
