@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from longtable.graph.errors import ThreadNotFoundError
 from longtable.tools.cost import CostThresholds
 from longtable.tools.settings import QueryLimits
 from tests.support.models import ScriptedModel, call, script
-from tests.support.postgres import postgres_server, stop_postgres_server
+from tests.support.postgres import postgres_server
 
 CONTEXT = Context(model_limit=16_000)
 SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -35,12 +34,6 @@ def shop(tmp_path: Path) -> Path:
         connection.executemany("INSERT INTO teas (name, price) VALUES (?, ?)", [(f"茶 {n}", n / 4) for n in range(9)])
     connection.close()
     return path
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[None]:
-    yield
-    stop_postgres_server()
 
 
 def talk(shop: Path, model: ScriptedModel, *, saver: Any = None, store: Any = None, context: Context = CONTEXT) -> Conversation:
@@ -72,7 +65,7 @@ EXPECTED = [
 
 @pytest.mark.parametrize("kept", ["sqlite", "postgres"])
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_every_query_is_written_down_however_it_ended(shop: Path, tmp_path: Path, kept: str, asynchronous: bool, server: None) -> None:
+def test_every_query_is_written_down_however_it_ended(shop: Path, tmp_path: Path, kept: str, asynchronous: bool) -> None:
     url = f"sqlite:///{tmp_path / 'chat.db'}" if kept == "sqlite" else postgres_server().create()
 
     async def arun() -> None:
@@ -190,7 +183,7 @@ def test_without_a_store_it_says_what_is_missing(shop: Path) -> None:
         conversation.audit()
 
 
-def test_sql_that_no_store_takes_as_it_is_is_written_all_the_same(shop: Path, server: None) -> None:
+def test_sql_that_no_store_takes_as_it_is_is_written_all_the_same(shop: Path) -> None:
     sql = "SELECT '\x00 \ud83d' " + "x" * 60_000
     with open_persistence(postgres_server().create()) as p:
         conversation = talk(shop, script(call("run_sql", sql=sql), "No."), saver=p.checkpointer, store=p.store)

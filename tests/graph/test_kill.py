@@ -2,8 +2,6 @@
 
 import random
 import signal
-import subprocess
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -12,23 +10,18 @@ import pytest
 
 from longtable.graph import Conversation, open_persistence
 from tests.memory.test_rounds import assert_paired
+from tests.support import doomed
 from tests.support.doomed import CONTEXT, FOLDING, TIGHT, graph_on, question
 
-ROOT = Path(__file__).parents[2]
 WRITES = 34
 """Passes of the checkpointer in one turn with one tool call (before and after each write); the last test checks it."""
 POINTS = sorted(random.Random(7).sample(range(WRITES), 20))
 
 
-def run_until_killed(url: str, point: int, turn: int = 2) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "ignore", "-m", "tests.support.doomed", url, str(point), str(turn)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-
-
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_turn_is_resumed_or_followed_and_nothing_is_lost(point: int, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chat.db"
-    done = run_until_killed(url, point)
+    done = doomed.run(url, point)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert "asked 2" in done.stdout
     first_turn = ["question 1", "", "3", "answer to question 1"]
@@ -59,7 +52,7 @@ def stored_messages(conversation: Conversation) -> str:
 
 
 def test_the_points_cover_a_whole_turn(tmp_path: Path) -> None:
-    done = run_until_killed(f"sqlite:///{tmp_path}/chat.db", 10_000)
+    done = doomed.run(f"sqlite:///{tmp_path}/chat.db", 10_000)
     assert done.returncode == 0, done.stderr
     assert f"survived {WRITES} writes" in done.stdout
 
@@ -72,7 +65,7 @@ FOLDS, RETIRES = 12, 13
 def writes_in(turn: int) -> int:
     """Return how many writes a tight talk's last turn has, once it is sure that this turn folds or retires something."""
     with tempfile.TemporaryDirectory() as folder:
-        whole = run_until_killed(f"sqlite:///{folder}/chat.db", 10_000, turn)
+        whole = doomed.run(f"sqlite:///{folder}/chat.db", 10_000, turn)
     assert f"{'context_compressed' if turn == FOLDS else 'messages_retired'} {turn}" in whole.stdout
     return int(whole.stdout.split("survived ")[1].split()[0])
 
@@ -82,7 +75,7 @@ def writes_in(turn: int) -> int:
 def test_a_kill_while_the_next_turn_is_prepared_loses_and_doubles_nothing(turn: int, back: int, tmp_path: Path) -> None:
     """`back`: how many writes before the end of the turn. The store is written before the transcript lets go."""
     url = f"sqlite:///{tmp_path}/chat.db"
-    done = run_until_killed(url, writes_in(turn) - back, turn)
+    done = doomed.run(url, writes_in(turn) - back, turn)
     assert done.returncode == -signal.SIGKILL, done.stderr
     with open_persistence(url) as kept:
         conversation = Conversation(graph_on(kept.checkpointer, kept.store, FOLDING), "t", context=TIGHT)

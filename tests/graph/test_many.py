@@ -1,34 +1,17 @@
 """Many threads at once in one process: all complete, on few connections; and a server that goes away in mid-turn."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.postgres import CONNECTIONS
 from tests.support.models import ScriptedModel
-from tests.support.postgres import postgres_server, stop_postgres_server
+from tests.support.postgres import postgres_server
 
 CONTEXT = Context(model_limit=16_000)
 THREADS, TURNS = 32, 2
-
-
-@pytest.fixture(scope="module", autouse=True)
-def server() -> Iterator[None]:
-    yield
-    stop_postgres_server()
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    urls: dict[str, Callable[[], str]] = {
-        "sqlite": lambda: f"sqlite:///{tmp_path}/chat.db",
-        "postgres": lambda: postgres_server().create(),
-    }
-    return urls[request.param]()
 
 
 def echo(messages: Sequence[BaseMessage]) -> AIMessage:
@@ -64,7 +47,7 @@ def test_a_turn_whose_connections_are_cut_goes_on_over_new_ones() -> None:
     def say(messages: Sequence[BaseMessage]) -> AIMessage:
         if messages[-1].text == "second":
             # What a restart does to its clients: every connection is cut, whatever it was doing.
-            others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            others = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
             postgres_server().run(url, others)
         return echo(messages)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -26,13 +26,7 @@ from longtable.graph.threads import alist_threads
 from tests.graph.test_busy import paired
 from tests.graph.test_guard import CONFIG, CONTEXT, TIMES, Outcome, graph_over, said, texts
 from tests.support.models import ScriptedModel
-from tests.support.postgres import postgres_server, stop_postgres_server
-
-
-@pytest.fixture(scope="module", autouse=True)
-def server() -> Iterator[None]:
-    yield
-    stop_postgres_server()
+from tests.support.postgres import postgres_server
 
 
 @pytest.fixture

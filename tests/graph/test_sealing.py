@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import sqlite3
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,25 +13,10 @@ from longtable.graph.errors import ConfigError, NewerStoreError, StoreKeyError
 from longtable.graph.persistence import Persistence
 from longtable.graph.schema import SCHEMA
 from tests.support.doomed import FOLDING, TIGHT, graph_on, question
-from tests.support.postgres import postgres_server, stop_postgres_server
+from tests.support.postgres import postgres_server
 
 KEY = "correct horse battery staple"
 SECRET = "Zanzibar"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def server() -> Iterator[None]:
-    yield
-    stop_postgres_server()
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    urls: dict[str, Callable[[], str]] = {
-        "sqlite": lambda: f"sqlite:///{tmp_path}/chat.db",
-        "postgres": lambda: postgres_server().create(),
-    }
-    return urls[request.param]()
 
 
 def conversation_on(kept: Persistence) -> Conversation:

@@ -2,8 +2,6 @@
 
 import asyncio
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,28 +22,17 @@ from longtable.graph.operations import delete_thread
 from longtable.memory.stamps import kind_of, turn_number
 from longtable.nodes.inbox import Letter, inbox_of, letters, posting
 from tests.memory.test_rounds import assert_paired
+from tests.support import doomed
 from tests.support.models import ScriptedModel, call
-from tests.support.postgres import postgres_server, stop_postgres_server
+from tests.support.postgres import store_url
 from tests.support.threads import of_type
 
-ROOT = Path(__file__).parents[2]
 CONTEXT = Context(model_limit=16_000)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def server() -> Iterator[None]:
-    yield
-    stop_postgres_server()
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    urls: dict[str, Callable[[], str]] = {
-        "memory": lambda: "memory://",
-        "sqlite": lambda: f"sqlite:///{tmp_path}/chat.db",
-        "postgres": lambda: postgres_server().create(),
-    }
-    return urls[request.param]()
+    return "memory://" if request.param == "memory" else store_url(request.param, tmp_path)
 
 
 def echo(messages: Sequence[BaseMessage]) -> AIMessage:
@@ -226,22 +213,14 @@ def test_without_a_store_there_is_no_inbox() -> None:
 
 def test_a_message_of_another_process_joins_once_wherever_the_turn_is_killed(tmp_path: Path) -> None:
     """The doomed process is steered in its second turn; its heir finishes that turn, or asks the next."""
-
-    def doomed(folder: Path, point: int) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-W", "ignore", "-m", "tests.support.doomed", f"sqlite:///{folder}/chat.db", str(point), "steered"]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-
-    from tests.support.doomed import CONTEXT as DOOMED_CONTEXT
-    from tests.support.doomed import graph_on
-
     told = 0
     for point in range(16, 40, 4):
         folder = tmp_path / str(point)
         folder.mkdir()
-        done = doomed(folder, point)
+        done = doomed.run(f"sqlite:///{folder}/chat.db", point, "steered")
         assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
         with open_persistence(f"sqlite:///{folder}/chat.db") as kept:
-            conversation = Conversation(graph_on(kept.checkpointer, kept.store), "t", context=DOOMED_CONTEXT)
+            conversation = Conversation(doomed.graph_on(kept.checkpointer, kept.store), "t", context=doomed.CONTEXT)
             if point % 3:
                 list(conversation.resume())
             conversation.ask("question 3")

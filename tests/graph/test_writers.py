@@ -1,6 +1,5 @@
 """Eight processes write to one thread and are killed at random: no accepted message is lost or doubled, each refused one is told."""
 
-import multiprocessing
 import random
 import time
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from longtable.graph import Conversation, open_persistence
+from tests.support.forked import SERVER
 from tests.support.writers import CONTEXT, LEASE_SECONDS, Log, graph_on, talk
 
 WRITERS = [f"w{n}" for n in range(8)]
@@ -22,15 +22,13 @@ class Writers:
     """The processes, and a hand that kills."""
 
     def __init__(self, folder: Path) -> None:
-        self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["tests.support.writers"])
         self.url, self.logs = f"sqlite:///{folder}/chat.db", {name: Log(folder / f"{name}.log") for name in WRITERS}
         self.processes: dict[str, BaseProcess] = {}
 
     def start(self, name: str) -> None:
         asked = sum(what == "asked" for what, _ in self.logs[name].lines())
         busy = "reject" if name in REFUSED else "queue"
-        self.processes[name] = self.context.Process(target=talk, args=(self.url, name, range(asked, EACH), busy, self.logs[name].path))
+        self.processes[name] = SERVER.Process(target=talk, args=(self.url, name, range(asked, EACH), busy, self.logs[name].path))
         self.processes[name].start()
 
     def finished(self, name: str) -> bool:

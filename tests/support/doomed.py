@@ -1,15 +1,11 @@
 """A process that talks on a thread and is killed with SIGKILL at a given write of the checkpointer.
 
-    python -m tests.support.doomed sqlite:////tmp/x.db POINT [TURN | steered]
-
-POINT: the number of the write within the doomed turn, from 0; even: just before it, odd: just after. TURN: which turn,
-2 by default; "steered": the second, which a message joins while its tool works. What was written is told on standard
-output: "asked N" before a turn, "answered N" after it.
+What was written is told on standard output: "asked N" before a turn, "answered N" after it.
 """
 
 import os
 import signal
-import sys
+import subprocess
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,6 +18,7 @@ from langgraph.store.sqlite import SqliteStore
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.running import Graph
+from tests.support import forked
 from tests.support.models import ScriptedModel, call
 
 CONTEXT = Context(model_limit=8_000)
@@ -99,7 +96,17 @@ class DoomedStore(SqliteStore):
         return done
 
 
-def main(url: str, point: int, which: str = "2") -> None:
+def run(url: str, point: int, which: int | str = 2) -> subprocess.CompletedProcess[str]:
+    """Run the process to its end.
+
+    `point`: the number of the write within the doomed turn, from 0; even: just before it, odd: just after. `which`:
+    the doomed turn; "steered": the second, which a message joins while its tool works.
+    """
+    done = forked.run(_talk, url, point, which)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _talk(url: str, point: int, which: int | str) -> None:
     """Run turns; die in the last."""
     steered = which == "steered"
     doomed = 2 if steered else int(which)
@@ -124,7 +131,3 @@ def main(url: str, point: int, which: str = "2") -> None:
                     print("accepted", flush=True)
             print(f"answered {turn}", flush=True)
     print(f"survived {DOOM.writes} writes", flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:4])

@@ -71,6 +71,11 @@ def postgres_server() -> PostgresServer:
     return PostgresServer()
 
 
+def store_url(kind: str, folder: Path) -> str:
+    """Return the URL of a new store of threads: a file in the folder, or a database of the server."""
+    return postgres_server().create() if kind == "postgres" else f"sqlite:///{folder}/chat.db"
+
+
 def stop_postgres_server() -> None:
     """End the session's server, if there is one."""
     if postgres_server.cache_info().currsize:

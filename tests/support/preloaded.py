@@ -1,0 +1,25 @@
+"""What the server of forked processes has ready: every module that the command line and the tests' programs import, and two encodings.
+
+Modules only: nothing here may start a thread, which a fork would not take along.
+"""
+
+import gc
+from importlib import import_module
+
+from longtable.memory.tokens import counter
+
+MODULES = (
+    *(f"longtable.app.{name}" for name in ("cli", "chat", "demo", "logs", "models", "offline.model", "records_cli", "threads_cli")),
+    *("longtable.graph", "longtable.graph.archive_files", "longtable.graph.export", "longtable.graph.reading"),
+    *("longtable.tools.engines.duckdb", "longtable.tools.engines.sqlite", "longtable.tools.guard", "longtable.tools.schema_index"),
+    *("longtable.nodes.tracing", "sqlglot.dialects.duckdb", "sqlglot.dialects.sqlite", "typer._adapters"),
+    # What a client of a provider imports when it first sends something.
+    *("langchain_openai", "openai.resources.chat.completions", "httpcore2", "anyio._backends._asyncio", "truststore"),
+    *("tests.support.doomed", "tests.support.talker", "tests.support.writers"),
+)
+
+for _name in MODULES:
+    import_module(_name)
+for _encoding in ("cl100k_base", "o200k_base"):
+    counter(_encoding)
+gc.freeze()  # a collection in a fork would write to, hence copy, every page of these
