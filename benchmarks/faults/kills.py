@@ -5,6 +5,7 @@ import random
 import time
 from collections import Counter
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 from benchmarks.faults.talk import Durability, Left, Log, inherit, talk
@@ -35,10 +36,11 @@ class Kills:
 class Executioner:
     """Starts processes that talk, and kills them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: ForkServerContext | None = None) -> None:
         self.folder = folder
-        self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["benchmarks.faults.talk"])
+        self.context = server or multiprocessing.get_context("forkserver")
+        if server is None:
+            self.context.set_forkserver_preload(["benchmarks.faults.talk"])
         self.threads = 0
 
     def kill(self, url: str, kept: Persistence, mode: Durability, *, boundary: int | None, after_s: float = 0.0) -> tuple[Left, bool]:

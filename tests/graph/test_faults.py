@@ -22,6 +22,7 @@ from benchmarks.faults.kills import Executioner
 from benchmarks.faults.servers import restarted
 from benchmarks.faults.talk import Durability
 from longtable.graph import open_persistence
+from tests.support.forked import SERVER
 from tests.support.postgres import postgres_server
 
 
@@ -29,7 +30,7 @@ from tests.support.postgres import postgres_server
 def test_a_kill_at_a_superstep_costs_no_answered_turn_in_any_durability_mode(mode: Durability, resumed: bool, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chat.db"
     with open_persistence(url, lease_seconds=0.3) as kept:
-        left, killed = Executioner(tmp_path).kill(url, kept, mode, boundary=3)
+        left, killed = Executioner(tmp_path, SERVER).kill(url, kept, mode, boundary=3)
     assert killed
     assert left.lost == []
     assert (left.resumed, left.stored) == (resumed, resumed)

@@ -47,8 +47,8 @@ def test_a_turn_whose_connections_are_cut_goes_on_over_new_ones() -> None:
     def say(messages: Sequence[BaseMessage]) -> AIMessage:
         if messages[-1].text == "second":
             # What a restart does to its clients: every connection is cut, whatever it was doing.
-            others = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            postgres_server().run(url, others)
+            others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            postgres_server().run(url, f"SELECT pg_terminate_backend(pid, 5000) {others}")
         return echo(messages)
 
     with open_persistence(url) as kept:

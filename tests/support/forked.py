@@ -37,7 +37,7 @@ def run(
         said, complained = (path.read_bytes() for path in streams[1:])
         assert ended, f"{work.__module__} did not end within {timeout} s:\n{complained.decode(errors='replace')}"
         assert process.exitcode is not None
-        return subprocess.CompletedProcess(args, process.exitcode, said, complained)
+        return subprocess.CompletedProcess(work.__name__, process.exitcode, said, complained)
 
 
 def _begin(

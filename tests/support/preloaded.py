@@ -15,7 +15,7 @@ MODULES = (
     *("longtable.nodes.tracing", "sqlglot.dialects.duckdb", "sqlglot.dialects.sqlite", "typer._adapters"),
     # What a client of a provider imports when it first sends something.
     *("langchain_openai", "openai.resources.chat.completions", "httpcore2", "anyio._backends._asyncio", "truststore"),
-    *("tests.support.doomed", "tests.support.talker", "tests.support.writers"),
+    *("benchmarks.faults.talk", "tests.support.doomed", "tests.support.talker", "tests.support.writers"),
 )
 
 for _name in MODULES:
