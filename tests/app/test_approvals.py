@@ -20,7 +20,8 @@ def test_ask_says_how_to_decide_and_a_later_chat_shows_the_question_again(home: 
     asked = home.run("ask", QUESTION, "--thread", "t", *ALWAYS)
     assert asked.returncode == 1
     assert "longtable chat --thread t" in asked.stderr
-    assert "30" not in asked.stdout.replace("/ 32,000", "")
+    assert "1 row" not in asked.stdout
+    assert "There are" not in asked.stdout
     chat = home.run("chat", "--thread", "t", *ALWAYS, stdin=b"y\n")
     assert "waits for your approval" in chat.stdout
     assert "SELECT COUNT(*) FROM orders" in chat.stdout
