@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from longtable.app.offline.catalog import Column
 from longtable.app.offline.chunks import Chunk
-from longtable.app.offline.columns import CannotRead, Scope, choose, date_column
+from longtable.app.offline.columns import CannotRead, Scope, choose, date_column, holds_years
 from longtable.app.offline.draft import Filter
 from longtable.app.offline.joins import distance
 from longtable.app.offline.lexicon import (
@@ -128,7 +128,7 @@ def _time_scalar(scope: Scope, item: Filter, unit: str, home: str = "") -> tuple
     wanted = "year" if unit == "decade" else unit
     if item.mention is not None:
         column = choose(
-            scope, item.mention, lambda column: column.is_date or (wanted in column.words) or (column.is_number and wanted == "year")
+            scope, item.mention, lambda column: column.is_date or (wanted in column.words) or (wanted == "year" and holds_years(column))
         )
         if column is not None:
             return _scalar(column, unit, not column.is_date, item)

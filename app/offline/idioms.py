@@ -13,7 +13,7 @@ from longtable.app.offline.lacking import lacking
 from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS, UNITS
 from longtable.app.offline.lexicon_measures import VERB_DIMENSIONS
 from longtable.app.offline.linking import Hit, hits
-from longtable.app.offline.text import lemma, split_name
+from longtable.app.offline.text import lemma, likeness, split_name
 
 _HOMES = frozenset(
     """collection catalog catalogue system database file record book register registry inventory archive portfolio books roster roll payroll premises
@@ -93,8 +93,8 @@ def _units_of_measures(chunks: list[Chunk]) -> None:
         numeric = [hit for hit in measure.hits if hit.numeric]
         ends = {lemma(split_name(hit.column)[-1]) for hit in numeric[:3] if hit.score >= measure.best - 0.06}
         word = lemma(unit.word)
-        if word in ends and measure is not unit:
-            measure.hits = tuple(hit for hit in numeric if lemma(split_name(hit.column)[-1]) == word) or measure.hits
+        if measure is not unit and any(likeness(word, end) >= 0.95 for end in ends):
+            measure.hits = tuple(hit for hit in numeric if likeness(word, split_name(hit.column)[-1]) >= 0.95) or measure.hits
             each.kind = unit.kind = "filler"
         elif word in UNIT_WORDS and not (ends & UNIT_WORDS) and unit.kind in ("filler", "word") and word not in MEASURE_UNITS:
             each.kind = unit.kind = "filler"

@@ -141,9 +141,19 @@ class Listing(Measures):
             table = self.catalog.table(name)
             if table is not None and prefix and any(likeness(prefix[-1], word) >= 0.85 for word in table.words):
                 return table
+        if not prefix and (owner := self.beside(chunk)):
+            return self.catalog.table(owner)
         nearest = sorted(self.scope.places, key=lambda pair: (abs(pair[1] - chunk.place), pair[1] < chunk.place))
         name = nearest[0][0] if nearest else self.scope.base
         return self.catalog.table(name) if name and not prefix else (self.catalog.table(column.table) if column else None)
+
+    def beside(self, chunk: Chunk) -> str:
+        """'names and birth dates of all our Beagles': the name is of whom the other columns are, where only one table has them."""
+        others = [each for each in self.draft.targets if each is not chunk and each.hits and not entity(each) and each.best >= 0.9]
+        others = [each for each in others if abs(each.order - chunk.order) <= 3 and lemma(each.word) != "name"]
+        homes = {hit.table for each in others for hit in each.hits if hit.score >= each.best - 0.12}
+        home = self.catalog.table(next(iter(homes))) if len(homes) == 1 else None
+        return home.name if home is not None and home.names_itself else ""
 
     def asked(self, base: str, dimension: str) -> Col:
         found = by_dimension(self.scope, dimension, tuple(dict.fromkeys((base, *self.scope.anchors))))

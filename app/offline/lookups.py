@@ -5,7 +5,7 @@ import itertools
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.channels import channels
 from longtable.app.offline.cut import chunk
-from longtable.app.offline.lexicon import FILLERS, GENDERS, PREPOSITIONS
+from longtable.app.offline.lexicon import FILLERS, GENDERS, PREPOSITIONS, UNIT_WORDS
 from longtable.app.offline.states import is_state
 from longtable.app.offline.text import Token, lemma
 from longtable.app.offline.value_forms import forms, standing
@@ -59,6 +59,8 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
         stands = place + 1 >= len(tokens) or tokens[place + 1].kind != "word" or tokens[place + 1].word in ("or", "and", "in", "by")
         if token.word in _OFTEN and stands:
             texts.setdefault(token.word, 1.7)  # paid monthly: a value, maybe
+    for text in _joined(tokens):
+        texts.setdefault(text, 1.9)
     for place in channels(tokens):
         texts.setdefault(tokens[place].word, 1.8)
     for before, token in itertools.pairwise(tokens):
@@ -73,6 +75,15 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
             for word in GENDERS[lemma(token.word)]:
                 texts.setdefault(word, 0.5)
     return sorted(texts, key=lambda text: -texts[text])[:MOST]
+
+
+def _joined(tokens: list[Token]) -> list[str]:
+    """Return small words on either side of an 'and' that may be values: 'the night and express routes'."""
+    found: list[str] = []
+    for first, joiner, last in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if joiner.word in ("and", "or") and first.kind == last.kind == "word" and first.text.islower() and lemma(first.word) == first.word:
+            found += [word for word in (first.word, last.word) if lemma(word) in UNIT_WORDS or word in FILLERS]
+    return found[:2]
 
 
 def _is_gender(name: str) -> bool:

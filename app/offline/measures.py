@@ -244,10 +244,14 @@ class Measures(Subject):
         self.need(column.table)
         return as_col(column) if plain else Bucket(as_col(column), unit)  # type: ignore[arg-type]  # unit is one of Unit
 
+    def group_agg(self, item: Having) -> Agg:
+        """Return what a condition on groups compares."""
+        if item.func == "count" or item.counted is None:
+            return Agg("count")
+        return Agg(item.func, as_number(self.column(item.counted, number=True)))  # type: ignore[arg-type]  # func is one of Func
+
     def group_having(self, item: Having) -> Cond:
-        agg: Agg = Agg("count")
-        if item.func != "count" and item.counted is not None:
-            agg = Agg(item.func, as_number(self.column(item.counted, number=True)))  # type: ignore[arg-type]  # func is one of Func
+        agg = self.group_agg(item)
         return Between(agg, item.number, item.high) if item.high is not None else Compare(agg, item.op, item.number)
 
     def is_time(self, key: Scalar) -> bool:

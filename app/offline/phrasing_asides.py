@@ -24,10 +24,13 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     for pattern, plain in (
         # asides
         (r"\b(?:i'd|i would|we'd|we would) like(?: to (?:see|know|have|get))?\b", "show"),
-        (r",? (?:too|as well)(?=\W*$|[.,;?!])", ""),
         (r"\b(every|each|any) single (?=\w)", r"\1 "),
         (r"\bto (?:their|his|her|its) (?:name|credit)s?(?=\W*$)", ""),
         (r",? (?:in|to|from|at) (?:the|our) (?:whole |entire )?(?:database|records|system|catalogue|catalog)(?=\W*$|,)", ""),
+        (r"[.?!;] (?:also |please )*(?:show|give|list|include|add|name)(?: me)? (?:the |its |their )?([\w ]+?)(?: too| as well| also)(?=\W*$)", r" with their \1"),
+        (r"\b(?:runs|run|ran|running) out\b(?! of)", "expires"),
+        (r"\bdriving (?=licen[cs]e)", ""),
+        (r",? (?:too|as well)(?=\W*$|[.,;?!])", ""),
         # what is added up
         (r"^what (?:do|does|did) (.+?) (?:add up to|amount to|sum up to|total up to)(?: in total| altogether| together| overall)?(?=\W*$)", _added),
         (r"\b(?:summed|added|totall?ed) (?:up|together)\b", "summed"),
@@ -38,6 +41,17 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         (r"\bsoonest first\b", "earliest first"),
         (r"^rank (?:all )?(?:the |our )?(.+?) by ", r"list \1 sorted by "),
         (r"[.;,]? (?:please )?(?:put|list|show|sort|order|arrange) (?:them|these|those|it) in (?:the )?(?:order of (?:the )?)?(?=\w+\W*$)(?!(?:ascending|descending|alphabetical|reverse|order))", ", sorted by "),
+        (rf",? (?:ordered |sorted |ranked )?from (?:the )?(?:best|most|{_HIGH}|top)[- ]?(?:paid|\w+ed|\w+)?(?: first)? to (?:the )?(?:worst|{_LOW}|bottom|poorest)(?:[- ]?\w+)?(?=\W*$)", " descending"),
+        (rf",? (?:ordered |sorted |ranked )?from (?:the )?(?:worst|{_LOW}|bottom|poorest)[- ]?(?:paid|\w+ed|\w+)? to (?:the )?(?:best|most|{_HIGH}|top)(?:[- ]?\w+)?(?=\W*$)", " ascending"),
+        (r"(?<=\w) across all (?:of )?(?:the |our |its |their )?[\w ]+?(?=\W*$)", ""),
+        # a second question about the same
+        (r",? and (?:on|in|at|from|to|by|for) (?:what|which) (\w+(?: \w+)?) (?:is|was|were|are|did|does|do|has|had) (?:it|he|she|they|that|this)((?: \w+)?)(?=\W*$)", r" and the \1\2"),
+        (r",? and (?:what|which) (\w+) (?:is|was|are|were) (?:it|they|he|she|that) (?:in|at|from|on|of|for)(?=\W*$)", r" and the \1"),
+        (r",? and (?:on|in|at) (?:what|which) (date|day|year|month|city|town|country|place)(?=\W*$)", r" and the \1"),
+        (r"\b(\w+) \1\b(?=\W*$)", r"\1"),
+        (r"(\b(\w+)\b.*?),? and (?:those|these|the corresponding|their) \2(?=\W*$)", r"\1"),
+        # what is not there
+        (r"\b(with(?:out)?|no|any|an?) (?:stated|given|known|recorded|specified|listed|noted) (?=\w)", r"\1 "),
         # groups
         (r"^break down (?:the )?(.+?) (?:by|per) ", r"\1 per "),
         # both ends

@@ -149,11 +149,19 @@ class Conditions(Reading):
                 dated = self.cs[place]
                 if not dated.used and (dated.hits[0].dated or (is_participle(dated.word) and dated.hits[0].numeric)):
                     mention, dated.used = dated, True
+                    if self._is_listed(place):
+                        self.draft.targets.append(dated)  # names and hire dates of everyone hired before 2016
             both = any(c.is_op("both") for c in self.cs)
             opens = not any(c.kind in ("mention", "value", "filler", "word") for c in self.all if c.place < each.place)
             verbs = tuple(c.word for c in self.all if c.kind == "filler") if opens else self.verbs(index)  # in 2023 how many were sold
             self.draft.filters.append(Filter("time", op, mention, times=tuple(group), verbs=verbs, near=self._near(index), both=both))
             index = last + 1
+
+    def _is_listed(self, place: int) -> bool:
+        """Say whether a column is shown beside another named before it, and the condition on it stands in a verb of its own."""
+        joined = place > 1 and self.cs[place - 1].word in ("and", ",") and self.cs[place - 2].kind == "mention"
+        counted = any(c.is_op("count", "agg", "percent", "howmuch", "sup", "most") for c in self.cs[:place])
+        return joined and not counted
 
     def values(self) -> None:
         for index, each in enumerate(self.cs):

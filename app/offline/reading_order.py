@@ -1,5 +1,7 @@
 """Read order, limits and superlatives off the chunks."""
 
+import itertools
+
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.draft import Sorting, Superlative
 from longtable.app.offline.lexicon import MORE_IS_BETTER, MORE_IS_WORSE, ORDINALS
@@ -127,7 +129,8 @@ class Ordering(Numbers):
                 self.draft.limit = int(each.number)
 
     def _has_superlative(self, index: int) -> bool:
-        return any(each.is_op("sup", "most", "frequent") for each in self.cs[index:]) and not (
+        ends = any(a.is_op("first", "top") and b.kind == "mention" for a, b in itertools.pairwise(self.cs[index + 1 :]))
+        return (ends or any(each.is_op("sup", "most", "frequent") for each in self.cs[index:])) and not (
             index and self.cs[index - 1].kind == "mention" and measurable(self.cs[index - 1])
         )
 
@@ -162,8 +165,15 @@ class Ordering(Numbers):
             if chunk is not None and not func and total is not None and measurable(chunk) and not chunk.hits[0].is_table:
                 total.used = chunk.used = True
                 func = "sum"
+            if chunk is not None and not func and self._is_added_up(chunk):
+                func = "sum"
             kind = "dimension" if dimension else "most" if each.op == "most" or each.text.endswith(("number of", "amount of")) else "plain"
             self.draft.sups.append(Superlative(sign, kind, dimension, chunk, func))
+
+    def _is_added_up(self, chunk: Chunk) -> bool:
+        """'the highest total balance': a sum, where no column is called a total."""
+        words = chunk.text.lower().split()
+        return words[0] in ("total", "combined") and measurable(chunk) and "total" not in split_name(chunk.hits[0].column)
 
     def _rank(self, superlative: Chunk) -> None:
         """'the second most expensive', 'the 3rd largest': those before it are passed over."""

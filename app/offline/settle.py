@@ -7,6 +7,7 @@ from longtable.app.offline.chunks import PRODUCT, Chunk
 from longtable.app.offline.columns import CannotRead, choose, entity, priced_quantity
 from longtable.app.offline.conditions import as_col
 from longtable.app.offline.draft import Draft
+from longtable.app.offline.havings import settle_havings
 from longtable.app.offline.joins import plan
 from longtable.app.offline.kin import kin
 from longtable.app.offline.lexicon import ADDITIVE, MONEY_VERBS, PAID, REVENUE, VERB_TABLES
@@ -64,6 +65,7 @@ class Settler(Subqueries):
     """Settle one draft; `start` may hold an earlier query whose rows it goes on from."""
 
     def query(self) -> Query:
+        settle_havings(self.draft)
         self.revenue()
         if self.draft.spent:
             self.spending()
@@ -165,7 +167,7 @@ class Settler(Subqueries):
         if own and len(own) == len(draft.havings) and subjects and not draft.computes and not draft.sups and not draft.groups:
             draft.groups, draft.targets = subjects[:1], subjects[1:]
             self.extra += self.known(subjects[0], base)
-            return self.grouped(base, [Agg("count")])
+            return self.grouped(base, [self.group_agg(own[0])])
         if (
             draft.limit is not None
             and draft.limit_desc is not None
@@ -188,6 +190,8 @@ class Settler(Subqueries):
                 raise CannotRead("order")
             return replace(ranked, offset=draft.rank) if draft.rank else ranked
         if draft.computes:
+            if draft.havings and draft.groups and not entity(draft.groups[0]):
+                self.extra += self.known(draft.groups[0], base)
             return self.computed(base)
         if draft.groups and not self.attribute_groups():
             return self.grouped(base, [Agg("count")])

@@ -60,6 +60,8 @@ def _ops(tokens: list[Token]) -> list[Span]:
             if any(token.kind not in ("word", "code") for token in part):
                 continue
             entry = PHRASES.get(tuple(token.word for token in part))
+            if entry is not None and entry[0] == "count" and part[0].word in ("number", "numbers") and _ends_noun(tokens, start):
+                continue  # the registration numbers of vans
             if entry is not None:
                 found.append(
                     Span(start, start + size, size * 10 + 1.5, Chunk("op", text_of(part), part[0].word, op=entry[0], arg=entry[1]))
@@ -78,6 +80,17 @@ def _ops(tokens: list[Token]) -> list[Span]:
             op = {"≥": ">=", "≤": "<=", "!=": "<>"}.get(token.text, token.text)
             found.append(Span(start, start + 1, 20, Chunk("op", token.text, token.text, op="cmp", arg=op)))
     return found
+
+
+def _ends_noun(tokens: list[Token], place: int) -> bool:
+    """Say whether a word is the last of a noun of two: 'order numbers'."""
+    before = tokens[place - 1] if place else None
+    return (
+        before is not None
+        and before.kind == "word"
+        and before.word not in FILLERS | PREPOSITIONS | _COMMANDS | _SKIPPED
+        and (before.word,) not in PHRASES
+    )
 
 
 def _quarter(token: Token, before: Token | None) -> int:

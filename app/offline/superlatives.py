@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from longtable.app.offline.catalog import Column
 from longtable.app.offline.chunks import PRODUCT, Chunk
-from longtable.app.offline.columns import CannotRead, by_dimension, choose, entity, priced_quantity
+from longtable.app.offline.columns import CannotRead, by_dimension, choose, entity, holds_years, priced_quantity
 from longtable.app.offline.conditions import as_col, as_number, settle_filter
 from longtable.app.offline.draft import Superlative
 from longtable.app.offline.groups import Groups
@@ -162,7 +162,7 @@ class Superlatives(Groups):
                 self.scope, sup.chunk, lambda column: (column.is_number or column.is_date) and not (sup.dimension and column.is_id)
             )
             if named is not None:
-                return named, False
+                return named, sup.dimension in ("age", "tenure") and (named.is_date or holds_years(named))
         if sup.dimension:
             tables: tuple[str, ...] = tuple(
                 dict.fromkeys(
