@@ -88,6 +88,7 @@ def _ends_noun(tokens: list[Token], place: int) -> bool:
     return (
         before is not None
         and before.kind == "word"
+        and before.text.isascii()
         and before.word not in FILLERS | PREPOSITIONS | _COMMANDS | _SKIPPED
         and (before.word,) not in PHRASES
     )

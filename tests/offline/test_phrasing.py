@@ -34,3 +34,17 @@ def test_written_dates_and_spans_of_years_have_one_form(asked: str, plain: str) 
 )
 def test_asides_and_roundabout_words_are_put_plainly(asked: str, plain: str) -> None:
     assert plainly(asked) == plain
+
+
+@pytest.mark.parametrize(
+    ("asked", "plain"),
+    [
+        ("What is the oldest bridge, and in which year was it built?", "What is the oldest bridge and the year built?"),
+        ("Which shop is the smallest, and what city is it in?", "Which shop is the smallest and the city?"),
+        ("the three clerks with the earliest hire dates, and those dates", "the three clerks with the earliest hire dates"),
+        ("Which clients have terms over 30 days? Show the terms too", "Which clients have terms over 30 days with their terms"),
+        ("wage per job from best paid to worst paid", "wage per job descending"),
+    ],
+)
+def test_a_second_question_about_the_same_thing_is_one_with_the_first(asked: str, plain: str) -> None:
+    assert plainly(asked) == plain
