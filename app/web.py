@@ -1,4 +1,6 @@
-"""Routes beside Agent Server's own: compact now, usage, topics, results as CSV and Arrow, archive files, delete. `langgraph.json` names `app`.
+"""Routes beside Agent Server's own: compact now, delete, usage, topics, results as CSV and Arrow, archive files.
+
+`langgraph.json` names `app`.
 
 Whose threads are asked for: the identity that the server's authentication found; without one the header
 `X-Longtable-Owner`, which a proxy in front sets. A thread of another owner is not found.

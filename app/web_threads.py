@@ -91,8 +91,9 @@ async def _delete(step: Step, client: LangGraphClient) -> Any:
         case Forget(thread_id):
             with suppress(NotFoundError, UnprocessableEntityError):
                 await client.threads.delete(thread_id)
+            return None
         case Drop(kept, thread_id):
-            await asyncio.to_thread(kept.delete, thread_id)
+            return await asyncio.to_thread(kept.delete, thread_id)
         case _:
             raise TypeError(f"this only deletes, found {type(step).__name__}")
 
