@@ -73,9 +73,13 @@ class Commands:
         if self._begun():
             self.screen.show("view", render.messages(self._wait(self.conversation.aview())))
 
-    def _reasoning(self, _: str) -> None:
+    def _reasoning(self, argument: str) -> None:
         from longtable.memory.reasoning import reasoning_of
 
+        if argument in ("on", "off"):
+            self.screen.reasoning = argument == "on"
+            self.screen.note(f"reasoning_{argument}")
+            return
         told = (
             [text for message in self._wait(self.conversation.ahistory()) if (text := reasoning_of(message))] if self.chat.values() else []
         )

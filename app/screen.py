@@ -57,6 +57,8 @@ class Screen(Protocol):
     language: str
     usage: ContextUsage | None
     results: "Results"
+    reasoning: bool
+    """Whether a person is shown the model's reasoning as it comes."""
 
     def opened(self, session: "Session") -> None:
         """Say which thread this is."""
@@ -93,6 +95,7 @@ class ConsoleScreen:
         self.language = system_language()
         self.usage: ContextUsage | None = None
         self.results = Results()
+        self.reasoning = self._thinking = False
         self._text = ""
         self._doubts: list[str] = []
         self._session: Session | None = None
@@ -111,6 +114,9 @@ class ConsoleScreen:
     def event(self, event: Event) -> None:
         if event["type"] == "token":
             self._grow(event["text"])
+            return
+        if event["type"] == "reasoning":
+            self._think(event["text"])
             return
         if event["type"] == "context_usage":
             self.usage = event
@@ -179,7 +185,23 @@ class ConsoleScreen:
         if self.usage:
             self._print(render.gauge(self.usage, self.language))
 
+    def _think(self, text: str) -> None:
+        if not self.reasoning:
+            return
+        if self._text:  # it answers and thinks by turns
+            self.end()
+        self._thinking = True
+        with writing():
+            self.console.print(Text(clean(text), "dim italic"), end="", soft_wrap=True)
+
+    def _rest(self) -> None:
+        """End the line of reasoning that was growing."""
+        if self._thinking:
+            self._thinking = False
+            self._print(Text(""))
+
     def _grow(self, text: str) -> None:
+        self._rest()
         self._text += text
         with writing():
             if not self.console.is_terminal:
@@ -193,6 +215,7 @@ class ConsoleScreen:
 
     def end(self) -> str:
         """Finish the text that was growing and return it."""
+        self._rest()
         text, self._text = self._text, ""
         live, self._live = self._live, None
         with writing():
@@ -229,6 +252,7 @@ class JsonScreen:
         self.language = system_language()
         self.usage: ContextUsage | None = None
         self.results = Results()
+        self.reasoning = True  # a program leaves out what it does not want
         self._errors = ConsoleScreen()
 
     def opened(self, session: "Session") -> None:

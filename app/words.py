@@ -182,7 +182,12 @@ WORDS: dict[str, dict[str, str]] = {
     "help_usage": {"en": "show the context gauge", "zh": "显示上下文用量"},
     "help_threads": {"en": "list the threads of this store", "zh": "列出所有会话"},
     "no_reasoning": {"en": "The model told no reasoning in this thread.", "zh": "本会话中模型没有给出推理过程。"},
-    "help_reasoning": {"en": "show the newest reasoning of the model", "zh": "显示模型最近的推理过程"},
+    "reasoning_on": {"en": "The model's reasoning is shown as it comes.", "zh": "将实时显示模型的推理过程。"},
+    "reasoning_off": {"en": "The model's reasoning is no longer shown as it comes.", "zh": "不再实时显示模型的推理过程。"},
+    "help_reasoning": {
+        "en": "show the newest reasoning of the model; on or off: as it comes",
+        "zh": "显示模型最近的推理过程；on 或 off：实时显示",
+    },
     "help_tables": {"en": "list the tables of the database", "zh": "列出数据库中的表"},
     "help_table": {
         "en": "show the last result in full (/table 2: the second of its turn)",

@@ -1,6 +1,6 @@
 """What a run tells while it works: the payloads of the custom stream, each a plain dict with a `type`.
 
-`Conversation.stream` yields these, and besides them `token` and `answer`.
+`Conversation.stream` yields these, and besides them `token`, `reasoning` and `answer`.
 """
 
 from typing import Any, Literal, NotRequired, TypedDict
@@ -270,6 +270,13 @@ class Token(TypedDict):
     text: str
 
 
+class ReasoningEvent(TypedDict):
+    """A piece of the model's reasoning, as it streams; no part of the answer. `metadata_of(message).reasoning` has it whole."""
+
+    type: Literal["reasoning"]
+    text: str
+
+
 class AnswerEvent(TypedDict):
     """The turn is complete, or waits. `status`: 'answered', the code of the notice that stands for an answer,
     'approval_requested' or 'input_requested'."""
@@ -301,5 +308,6 @@ Event = (
     | InputRequested
     | Steered
     | Token
+    | ReasoningEvent
     | AnswerEvent
 )

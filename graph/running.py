@@ -14,11 +14,12 @@ from langgraph.types import Interrupt, StateSnapshot
 from longtable.graph.archive_files import checked_archive
 from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError, ThreadNotFoundError, TurnPendingError
-from longtable.graph.events import AnswerEvent, Event, Token
+from longtable.graph.events import AnswerEvent, Event, ReasoningEvent, Token
 from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors
 from longtable.graph.state import Input, State, turn_of
 from longtable.graph.waiting import passed_over, waiting_of
+from longtable.memory.reasoning import reasoning_told
 from longtable.nodes.thread_index import may_see, owner_of
 
 if TYPE_CHECKING:
@@ -232,7 +233,11 @@ class _Reader:
             self.streams |= streamed
             # What was streamed comes once more whole where a server repeats its ids.
             wanted = streamed or (isinstance(message, AIMessage) and not self.streams)
-            if metadata.get("langgraph_node") == "respond" and wanted and message.text:
+            if metadata.get("langgraph_node") != "respond" or not wanted:
+                return
+            if thought := reasoning_told(message):
+                yield ReasoningEvent(type="reasoning", text=thought)
+            if message.text:
                 yield Token(type="token", text=str(message.text))
         else:
             for node, update in payload.items():

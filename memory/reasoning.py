@@ -41,13 +41,17 @@ def reasoning_of(message: BaseMessage) -> str:
     """Return the reasoning that is kept of an answer, "" where there is none."""
     if kept := _text(marks_of(message).get(MARK)):
         return kept
-    blocks = message.content if isinstance(message.content, list) else []
-    return "\n\n".join(filter(None, (_block(block) for block in blocks if isinstance(block, dict))))
+    return "\n\n".join(_blocks(message))
 
 
 def told_reasoning(message: BaseMessage) -> str:
     """Return the reasoning an answer came with beside its content."""
     return _text(message.additional_kwargs.get(REASONING))
+
+
+def reasoning_told(message: BaseMessage) -> str:
+    """Return the reasoning of an answer, or of a piece of one, as it comes from its provider: beside the content or within."""
+    return told_reasoning(message) or "".join(_blocks(message))
 
 
 def without_reasoning(message: BaseMessage) -> BaseMessage:
@@ -74,6 +78,11 @@ def _sent_with(message: AIMessage, reasoning: str) -> AIMessage:
     if not reasoning:
         return message
     return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, REASONING: reasoning}})
+
+
+def _blocks(message: BaseMessage) -> list[str]:
+    blocks = message.content if isinstance(message.content, list) else []
+    return [text for block in blocks if isinstance(block, dict) and (text := _block(block))]
 
 
 def _block(block: dict[str, Any]) -> str:

@@ -328,3 +328,23 @@ def test_every_sentence_is_there_in_both_languages_with_the_same_blanks(key: str
 
 def test_unknown_language_reads_english() -> None:
     assert say("leave", "fr") == WORDS["leave"]["en"]
+
+
+def test_reasoning_is_hidden_until_asked_for_and_then_stands_apart_from_the_answer() -> None:
+    def shown(*, reasoning: bool, terminal: bool) -> str:
+        console = Console(file=io.StringIO(), width=80, markup=False, force_terminal=terminal, color_system=None)
+        screen = ConsoleScreen(console, console)
+        screen.reasoning = reasoning
+        for piece in ("First I ", "look\x1b[5m."):
+            screen.event({"type": "reasoning", "text": piece})
+        screen.event({"type": "token", "text": "It is 42."})
+        screen.event({"type": "answer", "text": "It is 42.", "status": "answered", "turn": 1})
+        file = console.file
+        assert isinstance(file, io.StringIO)
+        return file.getvalue()
+
+    assert shown(reasoning=True, terminal=False) == "First I look␛[5m.\nIt is 42.\n"
+    assert shown(reasoning=False, terminal=False) == "It is 42.\n"
+    told = shown(reasoning=True, terminal=True)
+    assert told.index("First I look␛") < told.index("It is 42.")
+    assert "\x1b[5m" not in told

@@ -80,8 +80,9 @@ def test_reasoning_is_kept_apart_and_sent_back_where_it_is_wanted(
     )
     graph = app(server.chat_model(model, disable_streaming=not streamed))
     talk = Conversation(graph, "t", context=CONTEXT)
-    for text in ("Hi", "What is it?", "Thanks"):
-        talk.ask(text)
+    events = [event for text in ("Hi", "What is it?", "Thanks") for event in talk.stream(text)]
+    assert "".join(event["text"] for event in events if event["type"] == "reasoning") == "a greetingI lookso 42"
+    assert "".join(event["text"] for event in events if event["type"] == "token") == "Hello.It is 42.Bye."
     history = talk.history()
     assert [metadata_of(m).reasoning for m in history if m.type == "ai"] == ["a greeting", "I look", "so 42", ""]
     assert not any("look" in str(m.content) for m in history)
