@@ -120,7 +120,9 @@ def build_graph(
     if len({provider.name for provider in context_providers}) != len(context_providers):
         raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
     brief = briefing(model, summarizer, database, toolset if tooled else [], policy, marker=marker)
-    folding = Folding(summarizer, known, clock, summary_seconds, checked_archive(archive_on_compact))
+    folding = Folding(
+        summarizer, known, clock, summary_seconds, checked_archive(archive_on_compact), model_name(summarizer) if summarizer else ""
+    )
     compact, prepare = Compact(folding), Prepare(folding)
     gate = Gate(database, cost or CostThresholds()) if database else None
     run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), results, gate)

@@ -9,8 +9,9 @@ from longtable.graph.persistence import Persistence
 from longtable.graph.reading import reader
 from longtable.graph.steps import Steps, arun, run
 from longtable.graph.transcripts import Whole, load_steps
+from longtable.memory.merging import unmerged
 from longtable.memory.prices import Price, priced
-from longtable.memory.spent import By, Spent, added, spent_of
+from longtable.memory.spent import By, Spent, added, spent_of, spent_on
 
 ALL: tuple[By, ...] = ("day", "thread", "model")
 
@@ -25,8 +26,8 @@ def usage_of_threads(
 ) -> list[Spent]:
     """Return the tokens that an owner's threads took, added up `by` day, thread, model or project; `pandas.DataFrame` takes the list.
 
-    What an answer's provider reported, else an estimate, marked; with `prices` also what it cost. Calls of the summariser
-    leave no message: they are not in it.
+    What an answer's provider reported, else an estimate, marked; with `prices` also what it cost. The summariser's calls for
+    memories that were taken are in it.
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     return added(_costed(run(_all(infos), reader(persistence)), prices), by)
@@ -50,6 +51,7 @@ def spent_in(whole: Whole, prices: Mapping[str, Price] | None = None) -> list[Sp
     brief = whole.kept.get("brief") or {}
     model = str(brief.get("model") or whole.entry.get("model") or "")
     rows = spent_of(whole.messages, thread=whole.thread_id, model=model, encoding=str(brief.get("encoding") or "o200k_base"))
+    rows = added([*rows, *spent_on(unmerged(whole.retired, whole.compactions), thread=whole.thread_id)], ALL)
     return _costed([replace(row, project=str(whole.entry.get("project") or "")) for row in rows], prices)
 
 

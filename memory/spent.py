@@ -8,10 +8,11 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.memory.stamps import GIVEN, marks_of
-from longtable.memory.tokens import counter
+from longtable.memory.tokens import TokenCounter, counter
 
 UNKNOWN = "unknown"
 By = Literal["day", "thread", "model", "project"]
+FIGURES = ("calls", "input", "output", "cached", "reasoning", "estimated")
 
 
 @dataclass(frozen=True, order=True)
@@ -68,6 +69,23 @@ def reported(message: AIMessage) -> dict[str, int] | None:
     cached = _detail(usage.get("input_token_details"), "cache_read")
     reasoning = _detail(usage.get("output_token_details"), "reasoning")
     return {"input": given, "output": made, "cached": min(cached, given), "reasoning": min(reasoning, made)}
+
+
+def taken_by(answer: BaseMessage, request: Sequence[BaseMessage], model: str, count: TokenCounter) -> dict[str, Any]:
+    """Return what one call of a summariser took, as its compaction's record keeps it."""
+    told = reported(answer) if isinstance(answer, AIMessage) else None
+    counted: dict[str, Any] = {"input": count.messages(request), "output": count.message(answer), "estimated": 1}
+    return {"model": (model_told(answer) if isinstance(answer, AIMessage) else "") or model or UNKNOWN, "calls": 1, **(told or counted)}
+
+
+def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent]:
+    """Return what the summariser's calls of these compactions took, by day and model; those of earlier versions do not tell."""
+    rows: list[Spent] = []
+    for record in records:
+        for call in record.get("spent") or ():
+            figures: dict[str, Any] = {name: _tokens(call.get(name)) or 0 for name in FIGURES}
+            rows.append(Spent(_day(record.get("time")), thread, str(call.get("model") or UNKNOWN), **figures))
+    return added(rows, ("day", "thread", "model"))
 
 
 def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:

@@ -30,8 +30,8 @@ from longtable.nodes.archiving import Files, archived
 from longtable.nodes.estimate import waits
 from longtable.nodes.flights import Flights
 from longtable.nodes.newest import Newest
-from longtable.nodes.providers import provider_error
 from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.taken import Taken, failure_of
 from longtable.nodes.thread_index import thread_id_of as thread_id_of
 
 NO_STORE = "messages of this thread have retired to a store that is not there"
@@ -68,6 +68,8 @@ class Folding:
     """How long one call of the summariser may take."""
     files: Files | None = None
     """Where what is folded is written before."""
+    name: str = ""
+    """The summariser's model, for spans and usage."""
     made: Newest[tuple[str, str], dict[str, Any]] = field(default_factory=lambda: Newest(REMEMBERED), repr=False)
     flights: Flights[tuple[str, str, str], Outcome] = field(default_factory=Flights, repr=False)
     """Two identical runs at once ask the summariser once; a sync run waits for no async one, whose loop it might block."""
@@ -122,7 +124,7 @@ class Folding:
             return _given_up(plan, error)
         if known:
             return Outcome(known, [])
-        outcome = self._drive(job)
+        outcome = self._drive(job, plan)
         if outcome.record and store:
             with suppress(Exception):  # then it is kept in the thread alone
                 store.put(_place(plan), job.id, outcome.record, index=False)
@@ -135,7 +137,7 @@ class Folding:
             return _given_up(plan, error)
         if known:
             return Outcome(known, [])
-        outcome = await self._adrive(job)
+        outcome = await self._adrive(job, plan)
         if outcome.record and store:
             with suppress(Exception):
                 await store.aput(_place(plan), job.id, outcome.record, index=False)
@@ -174,33 +176,43 @@ class Folding:
             self.made.put((plan.thread_id, job.id), outcome.record)
         return outcome
 
-    def _drive(self, job: Job) -> Outcome:
-        steps, answer = fold_steps(job, self.strategies[job.strategy]), None
+    def _drive(self, job: Job, plan: Plan) -> Outcome:
+        steps, answer, taken = (
+            fold_steps(job, self.strategies[job.strategy]),
+            None,
+            Taken.on(self.name, plan.thread_id, plan.turn, plan.layout.frame),
+        )
         while not isinstance(request := _advance(steps, answer, job), Outcome):
-            answer = self._ask(request)
-        return request
+            answer = self._ask(request, taken)
+        return taken.noted(request)
 
-    async def _adrive(self, job: Job) -> Outcome:
-        steps, answer = fold_steps(job, self.strategies[job.strategy]), None
+    async def _adrive(self, job: Job, plan: Plan) -> Outcome:
+        steps, answer, taken = (
+            fold_steps(job, self.strategies[job.strategy]),
+            None,
+            Taken.on(self.name, plan.thread_id, plan.turn, plan.layout.frame),
+        )
         # Counting and the fallback take time on a long thread: off the event loop.
         while not isinstance(request := await asyncio.to_thread(_advance, steps, answer, job), Outcome):
-            answer = await self._aask(request)
-        return request
+            answer = await self._aask(request, taken)
+        return taken.noted(request)
 
-    def _ask(self, request: Request) -> str | Exception:
+    def _ask(self, request: Request, taken: Taken) -> str | Exception:
         model = self.summarizer
         assert model is not None, "a fold without a summariser asks nothing"
         try:
-            return str(_within(self.seconds, lambda: model.invoke(request, PRIVATE)).text)
+            with taken.call(request) as note:
+                return note(_within(self.seconds, lambda: model.invoke(request, PRIVATE)))
         except Exception as error:  # a summariser that fails in any way must not fail the turn: the outcome says so
-            return provider_error(error) or error
+            return failure_of(error)
 
-    async def _aask(self, request: Request) -> str | Exception:
+    async def _aask(self, request: Request, taken: Taken) -> str | Exception:
         assert self.summarizer is not None, "a fold without a summariser asks nothing"
         try:
-            return str((await asyncio.wait_for(self.summarizer.ainvoke(request, PRIVATE), self.seconds)).text)
+            with taken.call(request) as note:
+                return note(await asyncio.wait_for(self.summarizer.ainvoke(request, PRIVATE), self.seconds))
         except Exception as error:  # as above
-            return provider_error(error) or error
+            return failure_of(error)
 
 
 def plan_ahead(layout: Layout, breaker: int | None) -> Fold | None:

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from longtable.graph import Context, Conversation, Persistence, build_graph, open_persistence
+from longtable.graph import CompactionPolicy, Context, Conversation, Persistence, build_graph, import_thread, open_persistence
 from longtable.graph.errors import ThreadNotFoundError
 from longtable.graph.spending import ausage_of_threads, usage_of_threads
+from longtable.memory.merging import MERGE_AT
 from longtable.memory.spent import Spent, added, reported, spent_of
 from longtable.memory.stamps import marked
 from longtable.memory.tokens import counter
@@ -154,3 +155,48 @@ def test_async_tells_the_same(tmp_path: Path) -> None:
             assert await ausage_of_threads(kept) == await conversation.ausage()
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_summarisers_calls_are_added_once_also_when_compactions_have_merged(tmp_path: Path, asynchronous: bool) -> None:
+    class Summariser(ScriptedModel):
+        def _generate(self, *args: Any, **kwargs: Any) -> Any:
+            made = super()._generate(*args, **kwargs)
+            made.generations[0].message = told(1_000, 50, cached=10, model="small")
+            return made
+
+    summarizer = Summariser(say=lambda _: AIMessage(""))
+    policy = CompactionPolicy(keep_rounds=1, min_messages=2, min_new_messages=0, ahead=False)
+    model = script("and so on " * 60)
+    graph = build_graph(model=model, summarizer=summarizer, policy=policy, recall=False)
+
+    def wanted(rows: list[Spent]) -> list[tuple[int, ...]]:
+        small = added([row for row in rows if row.model == "small"], [])
+        return [(row.calls, row.input, row.output, row.cached, row.estimated) for row in small]
+
+    def calls() -> list[tuple[int, ...]]:
+        n = len(summarizer.sent)
+        return [(n, 1_000 * n, 50 * n, 10 * n, 0)]
+
+    async def run() -> None:
+        async with open_persistence("memory://") as kept:
+            talk = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=Context(model_limit=4_000))
+            for n in range(3):
+                await talk.aask(f"question {n}")
+                await talk.acompact()
+            assert wanted(await talk.ausage()) == calls()
+
+    if asynchronous:
+        asyncio.run(run())
+        return
+    with open_persistence("memory://") as kept:
+        talk = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=Context(model_limit=4_000))
+        for n in range(MERGE_AT + 4):
+            talk.ask(f"question {n}")
+            talk.compact()
+        assert any("merged" in record for record in talk.graph.get_state(talk.config).values["compactions"])
+        assert wanted(talk.usage()) == wanted(usage_of_threads(kept)) == calls()
+        assert len(summarizer.sent) > MERGE_AT
+        again = import_thread(kept, talk.export().splitlines(keepends=True), thread_id="copy")
+        copy = Conversation(talk.graph, again, context=talk.context)
+        assert wanted(copy.usage()) == calls()

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from longtable.graph import Context, Conversation, Database, build_graph
+from longtable.graph import CompactionPolicy, Context, Conversation, Database, build_graph
 from longtable.graph.errors import ProviderUnavailableError
 from longtable.nodes.tracing import JsonFormatter
 from tests.support.model_server import ModelServer, call, open_model_server, say, server_error
+from tests.support.models import ScriptedModel
 
 CONTEXT = Context(model_limit=16_000, owner="ann")
 QUESTION, SECRET = "How many in the Secret Society?", "Secret Society"
@@ -107,3 +109,27 @@ def test_a_failure_is_told_by_class_and_its_cause_stands_in_the_log_without_keys
     (cause,) = [line["cause"] for line in told if line.get("kind") == "provider"]
     assert "the engine at [hidden] died" in cause
     assert "AAAABBBB" not in lines.getvalue()
+
+
+def test_the_summarisers_calls_are_spans_and_the_log_has_the_cause_where_one_fails(
+    exporter: Any, server: ModelServer, lines: io.StringIO
+) -> None:
+    exporter.clear()
+    fault = server_error(500)
+    server.script(
+        say(f"One: {SECRET}.", input_tokens=300), fault.__class__(status=500, body={"error": {"message": "password=hunter2 is wrong"}})
+    )
+    policy = CompactionPolicy(keep_rounds=1, min_messages=2, min_new_messages=0, ahead=False)
+    model = ScriptedModel(say=lambda _: AIMessage("and so on " * 60))
+    app = build_graph(model=model, summarizer=server.chat_model("gpt-4o-mini"), policy=policy, recall=False).compile(InMemorySaver())
+    conversation = Conversation(app, "t", context=CONTEXT)
+    for _ in range(4):
+        conversation.ask(QUESTION)
+        conversation.compact()
+    spans = [span for span in exporter.get_finished_spans() if span.name == "longtable.model gpt-4o-mini"]
+    assert {span.attributes["longtable.purpose"] for span in spans} == {"summarise"}
+    assert spans[0].attributes["gen_ai.usage.input_tokens"] == 300
+    assert spans[-1].status.status_code.name == "ERROR"
+    causes = [line["cause"] for line in map(json.loads, lines.getvalue().splitlines()) if line.get("kind") == "provider"]
+    assert any("password=[hidden] is wrong" in cause for cause in causes)
+    assert SECRET not in lines.getvalue()
