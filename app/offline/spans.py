@@ -288,8 +288,8 @@ def _matches(part: list[Token], values: Values) -> tuple[Match, ...]:
             exact = tuple(match for match in matches if match.how != "partial")
             if exact:
                 return exact
-            if place > 1:
-                continue  # another form of the word must be the whole value
+            if place > 0:
+                continue  # another form of the word must be the whole value: cases are no 'case management'
             whole = {str(match.value).lower() for match in matches}
             if any(token.is_name for token in part) or (len(whole) == 1 and next(iter(whole)).startswith(form + " ")):
                 return matches

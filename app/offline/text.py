@@ -177,6 +177,8 @@ def likeness(word: str, name: str) -> float:
         return 0.95  # rsdnt, clnt: the vowels left out
     if len(second) >= 4 and _squeezed(first, second):
         return 0.9  # cmplt of complaint
+    if len(second) == 3 and first[-1] == second[-1] and second not in EXPANDED and second not in ALTERNATIVES and _squeezed(first, second):
+        return 0.86  # hrg of hearing: the table does not know it, and both ends agree
     if any(other in SYNONYMS_OF.get(first, ()) for other in ALTERNATIVES.get(second, ())):
         return 0.86  # residents: pop
     if len(second) >= 3 and len(first) >= len(second) + 2 and first.startswith(second) and not _is_word(second):

@@ -53,6 +53,12 @@ def test_what_has_several_readings_is_found_by_each(word: str, short: str) -> No
     assert likeness(word, short) >= 0.9
 
 
+def test_three_consonants_abbreviate_what_begins_and_ends_like_them() -> None:
+    assert likeness("hearings", "hrg") >= 0.8
+    assert not likeness("heritage", "hrg")
+    assert not likeness("housing", "hrg")
+
+
 @pytest.mark.parametrize(
     ("question", "cells"),
     [

@@ -65,3 +65,19 @@ def test_phrases_are_put_plainly(question: str, plain: str) -> None:
 def test_they_are_answered(lettings: Chat, question: str, values: set[object]) -> None:
     answer = lettings.ask(question)
     assert values <= {cell for row in lettings.rows or [] for cell in row}, answer
+
+
+def test_a_plural_is_no_part_of_a_longer_value(tmp_path: Path) -> None:
+    path = tmp_path / "court.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            "CREATE TABLE hrg (id INTEGER PRIMARY KEY, kind TEXT, stat TEXT);"
+            "INSERT INTO hrg VALUES (1,'case management','on hold'),(2,'trial','on hold'),(3,'trial','held');"
+        )
+    connection.close()
+    with Database.open(f"sqlite:///{path}") as database:
+        chat = Chat({tool.name: tool for tool in database_tools(database)})
+        assert "cases" in chat.ask("How many cases are on hold?")
+        assert chat.rows is None
+        chat.ask("How many hearings are on hold?")
+        assert chat.rows == [(2,)]
