@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Iterable
 
+from longtable.app.offline.chinese_order import arrange
 from longtable.app.offline.lexicon_zh import LEXICON, STATE_WORDS
 from longtable.app.offline.phrasing_zh import plainly_chinese
 from longtable.app.offline.text import Token, lemma, likeness, tokenize
@@ -23,7 +24,7 @@ _SMALL = frozenset(["of", "on", "at", "in", "the"])
 _QUOTED = re.compile(r"""["“「《'‘]([^"”」》'’]+)["”」》'’]""")
 
 
-def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, ...]] = (), found: Iterable[str] = ()) -> list[Token]:
+def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, ...]] = (), found: Iterable[str] = (), *, as_it_stands: bool = False) -> list[Token]:
     """Return English tokens for a Chinese question.
 
     `names` are schema names and values in Chinese, kept whole; `schema` the words of each table's and column's name, which choose
@@ -47,7 +48,20 @@ def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, .
         pieces += [f' "{run[1:-1]}" '] if _QUOTED.fullmatch(run) else [f" {word} " for word in segment(run, lexicon)]
         place = match.end()
     pieces.append(text[place:])
-    return _tokens(_reorder([piece.strip() for piece in pieces if piece.strip()], known))
+    words = [word for piece in pieces for word in _parted(piece)]
+    if as_it_stands:
+        return _tokens(_reorder(words, known))
+    return _tokens(arrange(words, lambda phrase: _reorder(phrase, known)))
+
+
+def _parted(piece: str) -> list[str]:
+    """Part marks from words in what is not Chinese."""
+    if piece.startswith("\0") or not _MARK.search(piece):
+        return [piece.strip()] if piece.strip() else []
+    return [part.strip() for part in _MARK.split(piece) if part.strip()]
+
+
+_MARK = re.compile(r"([，。？！；：?!;]|,(?!\d)|\.(?=\s*$))")
 
 
 def _ranked(match: re.Match[str], names: tuple[str, ...], schema: tuple[tuple[str, ...], ...], found: frozenset[str]) -> list[Token]:
