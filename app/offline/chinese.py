@@ -24,7 +24,9 @@ _SMALL = frozenset(["of", "on", "at", "in", "the"])
 _QUOTED = re.compile(r"""["“「《'‘]([^"”」》'’]+)["”」》'’]""")
 
 
-def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, ...]] = (), found: Iterable[str] = (), *, as_it_stands: bool = False) -> list[Token]:
+def translate(
+    question: str, names: Iterable[str], schema: Iterable[tuple[str, ...]] = (), found: Iterable[str] = (), *, as_it_stands: bool = False
+) -> list[Token]:
     """Return English tokens for a Chinese question.
 
     `names` are schema names and values in Chinese, kept whole; `schema` the words of each table's and column's name, which choose
@@ -37,6 +39,10 @@ def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, .
         return _ranked(ranked, tuple(names), known, there)
     question = re.sub(r"(平均|总)分(?!数|[类组布])", r"\1分数", re.sub(r"最([高低])分(?!数)", r"分数最\1", question))
     lexicon = {chinese: _fitting(options, known, there) for chinese, options in LEXICON.items() if chinese in question}
+    for chinese in lexicon:  # 领养过: a verb, not the noun
+        verb = next((option for option in LEXICON[chinese] if option.endswith("ed")), "")
+        if verb and re.search(f"{chinese}[过了](?!多少|几)", question):
+            lexicon[chinese] = verb
     lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
     question = _GLOSSED.sub(lambda match: _gloss(match.group(1), match.group(2).strip(), lexicon), question)
     text = _ranges(_dates(_numerals(_HOME.sub("", question))))
@@ -51,23 +57,57 @@ def translate(question: str, names: Iterable[str], schema: Iterable[tuple[str, .
     words = [word for piece in pieces for word in _parted(piece)]
     if as_it_stands:
         return _tokens(_reorder(words, known))
+    words = _told_apart(words, known)
     return _tokens(arrange(words, lambda phrase: _reorder(phrase, known)))
 
 
 def _parted(piece: str) -> list[str]:
-    """Part marks from words in what is not Chinese."""
-    if piece.startswith("\0") or not _MARK.search(piece):
-        return [piece.strip()] if piece.strip() else []
-    return [part.strip() for part in _MARK.split(piece) if part.strip()]
+    """Part marks and times from words in what is not Chinese."""
+    if piece.startswith("\0"):
+        return [piece]
+    return [part.strip() for part in _MARK.split(piece) if part and part.strip()]
 
 
-_MARK = re.compile(r"([，。？！；：?!;]|,(?!\d)|\.(?=\s*$))")
+def _told_apart(words: list[str], schema: tuple[tuple[str, ...], ...]) -> list[str]:
+    """Tell a number of rows from a quantity, and what is missing from what is denied, by the words around."""
+    out: list[str] = []
+    for word in words:
+        before = out[-1] if out else ""
+        if word == "how many" and before == "how many":
+            continue
+        if word == "quantity" and _is_name(before, schema) and not _is_name(f"{before} quantity", schema):
+            word = "number of ~"
+        elif before == "not" and _is_name(word, schema) and not word.endswith("ed"):
+            out[-1] = "without"
+        elif before.startswith(("total ", "sum ")) and before.endswith("~") and word == "of":
+            continue
+        if word.startswith("total ") and not word.endswith("~") and out and _is_name(before, schema) and before not in _STOPS:
+            out.insert(len(out) - 1, "total")
+            word = word.removeprefix("total ")
+        if re.fullmatch(r"\d[\d.]*", word) and before == "is":
+            out.pop()
+        if word in ("id", "number", "code") and (noun := next((each for each in reversed(out) if _is_name(each, schema)), "")):
+            word = max(("id", "number", "code"), key=lambda key: (_fit(f"{noun} {key}", schema), key == word))
+        if word.endswith(" order"):
+            word += "s"  # an order, not how to sort
+        out.append(word)
+    return out
+
+
+def _is_name(word: str, schema: tuple[tuple[str, ...], ...]) -> bool:
+    return bool(word) and word.isascii() and word.islower() and _fit(word, schema) >= 0.85
+
+
+_MARK = re.compile(
+    r"([，。？！；：?!;、]|,(?!\d)|\.(?=\s*$)|\bbetween \d{4}-\S+ and \d{4}-\S+"
+    r"|(?<![\w-])(?:(?:Q[1-4]|" + "|".join(_MONTHS) + r") )?(?:19|20)\d\d(?![\w-]))"
+)
 
 
 def _ranked(match: re.Match[str], names: tuple[str, ...], schema: tuple[tuple[str, ...], ...], found: frozenset[str]) -> list[Token]:
     """Put 账单总金额最高的前五位客户 as 'top 5 customers by total amount of bills'."""
     of = " ".join(token.text for token in translate(match["of"], names, schema, found))
-    measure = translate(match["by"], names, schema, found)
+    measure = translate(match["by"], names, schema, found, as_it_stands=True)
     words = [token.text for token in measure if token.text not in ("的", "of")]
     if "total" in words and words.index("total"):
         place = words.index("total")
@@ -81,9 +121,9 @@ def _fitting(options: tuple[str, ...], schema: tuple[tuple[str, ...], ...], foun
     """Return the option that the schema has a name for, or the data a value, the likeliest where several or none fit."""
     if len(options) == 1:
         return options[0]
-    fits = [(_fit(option, schema) - 0.01 * place, option) for place, option in enumerate(options)]
+    fits = [(_fit(option, schema) - 0.02 * place, option) for place, option in enumerate(options)]
     best = max(fits, key=lambda each: each[0])
-    held = next((option for option in options if option in found), "")
+    held = next((option for option in options if option.lower() in found), "")
     if best[0] >= (0.9 if held else 0.75):
         return best[1]
     return held or (options[-1] if options[-1] == "" else options[0])
@@ -95,7 +135,7 @@ def values_meant(question: str, schema: Iterable[tuple[str, ...]]) -> list[str]:
     words = [word for word in STATE_WORDS if word in question]
     whole = [word for word in words if not any(word != other and word in other for other in words)]
     meant = [option for word in whole for option in STATE_WORDS[word][:_MOST_VALUES]]
-    return list(dict.fromkeys(option for option in meant if _fit(option, known) < 0.99))
+    return list(dict.fromkeys(option.lower() for option in meant if _fit(option, known) < 0.99))
 
 
 def as_asked(question: str, word: str) -> str:
@@ -113,14 +153,27 @@ _MOST_VALUES = 4
 
 
 def _fit(option: str, schema: tuple[tuple[str, ...], ...]) -> float:
-    """Return how well one name of the schema holds all words of an option: 0 to 1."""
-    words = [word for word in option.split() if word not in _SMALL]
-    if not words:
+    """Return how well one name of the schema holds all words of an option: 0 to 1, and a little more for each word after the first."""
+    words = [word for word in option.removeprefix("how many ").rstrip(" ~").split() if word not in _SMALL]
+    if not words or option in ("how many", "which", "each"):
         return 0.0
-    return max(
-        (min(max(likeness(word, part) for part in name) for word in words) - 0.02 * (len(name) - len(words)) for name in schema if name),
-        default=0.0,
-    )
+    best = max((_held(words, name) for name in schema if name), default=0.0)
+    return best + 0.03 * (len(words) - 1) if best else 0.0
+
+
+def _held(words: list[str], name: tuple[str, ...]) -> float:
+    """Compare the words of an option with a name: what closes the name counts for more than what only begins it."""
+    score = min(max(likeness(word, part) for part in name) for word in words)
+    if not score:
+        return 0.0
+    core = [part for part in name if lemma(part) not in _LIGHT] or list(name)
+    heads = score if len(core) == 1 else likeness(words[-1], core[-1])
+    return score - 0.02 * (len(name) - len(words)) - (0.04 if heads < 0.75 else 0.0)
+
+
+_LIGHT = frozenset(
+    ["id", "no", "number", "code", "name", "amount", "value", "date", "tbl", "master", "header", "count", "dim", "fact", "in", "on", "at"]
+)
 
 
 def _gloss(run: str, name: str, lexicon: dict[str, str]) -> str:
@@ -132,7 +185,7 @@ def _gloss(run: str, name: str, lexicon: dict[str, str]) -> str:
     known = {word: english for word, english in lexicon.items() if english}
     for word in sorted(known, key=len, reverse=True):
         if kept.endswith(word):
-            same = lemma(known[word].lower()) == lemma(name.lower())
+            same = lemma(name.lower()) in {lemma(option) for option in (known[word].lower(), *LEXICON.get(word, ()))}
             return f"{kept.removesuffix(word)} {name} " if same else f"{_without_unknown(kept, lexicon, name)} {name} "
     return f"{_without_unknown(kept, lexicon, name)} {name} "
 

@@ -1,4 +1,4 @@
-"""Put the translated words of a Chinese question into English order: what stands before 的 goes behind its noun, what is asked to the front."""
+"""Put the words of a translated question into English order: what stands before 的 goes behind its noun, what is asked to the front."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -15,10 +15,15 @@ _TIME: Final = re.compile(
 _TAILS: Final = frozenset(["what is", "what", "who", "which", "where", "when", "is", "have", "how many"])
 _LISTS: Final = frozenset(["list", "show", "find", "tell"])
 _COMPARED: Final = frozenset(
-    """more less least most fewest highest lowest top longest shortest oldest youngest newest earliest latest cheapest largest smallest biggest
-    heaviest lightest fastest slowest expensive recent between exactly equal""".split()  # noqa: SIM905 - a word list reads best as plain words
+    """more less least most fewest highest lowest top longest shortest oldest youngest newest earliest latest cheapest largest smallest
+    biggest heaviest lightest fastest slowest expensive recent between exactly equal""".split()  # noqa: SIM905 - a word list reads best as plain words
 )
-_LEADING: Final = frozenset(["in", "from", "to", "by", "via", "not", "without", "never", "containing", "named", "about", "with", "at", "on", "as"])
+_LEADING: Final = frozenset(
+    ["in", "from", "to", "by", "via", "not", "without", "never", "containing", "named", "about", "with", "at", "on", "as"]
+)
+_VERBS: Final = frozenset(
+    ["made", "held", "live", "work", "left", "sold", "bought", "born", "wrote", "written", "won", "lost", "paid", "spent", "sent", "cast"]
+)
 _JOINERS: Final = frozenset(["and", "or", "、", ","])
 
 
@@ -46,7 +51,9 @@ def _clauses(words: Words) -> Iterator[Words]:
 
 def _clause(words: Words, flatten: Flatten) -> Words:
     words = list(words)
-    if any(word in ("order", "descending", "ascending", "sort by") for word in words) or "of" not in words:
+    if any(word in ("order", "descending", "ascending", "sort by") for word in words):
+        return _timed(words, flatten)
+    if "of" not in words and not any(map(_is_verb, words)) and not any(_asks(word) for word in words[1:]):
         return _timed(words, flatten)
     front: Words = []
     while words and words[0] in _LISTS:
@@ -65,10 +72,8 @@ def _clause(words: Words, flatten: Flatten) -> Words:
         while before and before[-1] in ("have", "is", "in"):
             before.pop()
         if not counted:
-            return [*front, words[many], *_noun(before, flatten)]
-        described = _noun(before, flatten)
-        joined = _joiner(described) if described else []
-        return [*front, words[many], *_noun(counted, flatten), *joined, *described]
+            return [*front, words[many].removesuffix(" person"), *_noun(before, flatten)]
+        return [*front, words[many], *_described(_noun(counted, flatten), before, flatten)]
     if "how many" in tail:
         return [*front, "how many", *_noun(words, flatten), *(word for word in tail if word not in ("how many", "have"))]
     return [*front, *[word for word in tail if word not in ("is", "have")], *_noun(words, flatten)]
@@ -83,15 +88,17 @@ def _asking(words: Words, asked: int, flatten: Flatten) -> Words:
     before, rest = words[:asked], words[asked:]
     while before and before[-1] in ("is", "have", "in", "of", "by", "belong"):
         before.pop()
+    if rest and rest[-1] == "of":
+        rest.pop()
     if before and not all(_TIME.fullmatch(word) or word == "in" for word in before):
-        of = [] if len(rest) > 2 and rest[-1].endswith(("ed", "made", "held", "won", "wrote", "written")) else ["of"]
-        if rest and rest[-1] == "of":
-            rest.pop()
-        return [*flatten(rest), *of, *_noun(before, flatten)]
+        if rest and _is_verb(rest[-1]) and not _is_verb(before[-1]):
+            return [*flatten(rest), *_noun(before, flatten)]
+        return _described(flatten(rest), before, flatten)
     if "of" in rest:  # 哪些客户的账户余额: which customers have an account balance ...
         place = rest.index("of")
         if place > 1 and place + 1 < len(rest):
-            return [*rest[:place], "have", *_noun(rest[place + 1 :], flatten), *_ago(before)]
+            have = [] if {"have", "with", "without"} & set(rest[:place]) else ["have"]
+            return [*rest[:place], *have, *_noun(rest[place + 1 :], flatten), *_ago(before)]
     return [*flatten(rest), *_ago(before)]
 
 
@@ -110,28 +117,55 @@ def _noun(words: Words, flatten: Flatten) -> Words:
     place = next((place for place in range(len(words) - 1, 0, -1) if words[place] == "of"), None)
     if place is None:
         return _timed(words, flatten)
+    if _TIME.fullmatch(words[0]) and words[1] != "of" and place > 1:
+        return [*_noun(words[1:], flatten), "in", words[0]]
     head, described = words[place + 1 :], words[:place]
-    before = _noun(described, flatten)
-    if not before:
-        return flatten(head)
     if _is_value(described):
-        return [*before, *flatten(head)]
-    return [*flatten(head), *_joiner(before), *before]
+        return [*described, *flatten(head)]
+    return _described(flatten(head), described, flatten)
 
 
-def _joiner(described: Words) -> Words:
+def _described(head: Words, described: Words, flatten: Flatten) -> Words:
+    """Put a description behind its noun, the verb that closes it first: 向X的计划提交的申请 are applications submitted to plans of X."""
+    described = list(described)
+    while described and described[-1] in ("of", "have", "is", "and"):
+        described.pop()
+    verb = []
+    if len(described) > 1 and _is_verb(described[-1]) and not _is_verb(described[0]):
+        verb = [described.pop()]
+        if described[0] == "by":
+            described.pop(0)
+            verb.append("by")
+    inner = _noun(described, flatten)
+    if not inner:
+        return [*head, *verb]
+    if "each" in inner[1:] and "with" not in inner:
+        place = inner.index("each")
+        inner = [*inner[place:], *(["of"] if inner[place - 1] not in ("of", "in", "from") else []), *inner[:place]]
+    joined = _joiner(inner, noun="of" in described, verb=bool(verb))
+    if joined == ["of"] and head and head[-1].endswith(" of"):
+        joined = []
+    return [*head, *verb, *joined, *inner]
+
+
+def _joiner(described: Words, *, noun: bool, verb: bool) -> Words:
     """Return the word that ties a description to the noun before it."""
     first = described[0].split()[0] if described and described[0].split() else ""
     every = {part for word in described for part in word.split()}
-    if first in _LEADING:
+    if first in _LEADING or (_is_verb(described[0]) and not noun):
         return []
     if first == "each":
         return ["for"]
-    if every & _COMPARED and first != "of":
-        return ["with"]
-    if first.endswith("ed") or first in ("made", "held", "live", "work", "left", "sold", "bought", "born"):
-        return []
-    return ["of"]
+    if all(_TIME.fullmatch(word) for word in described):
+        return [] if described[0].startswith("between") else ["in"]
+    if verb:
+        return ["by"]
+    return ["with"] if every & _COMPARED and not noun else ["of"]
+
+
+def _is_verb(word: str) -> bool:
+    """Say whether a translated word is a participle or a verb that only joins."""
+    return (word.endswith("ed") and len(word) > 4 and " " not in word) or word in _VERBS
 
 
 def _is_value(words: Words) -> bool:
