@@ -199,13 +199,13 @@ def fork(
     """Begin a new thread with the first turns of another."""
 
     def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
-        from longtable.app.session import kept_results
+        from longtable.app.session import kept_archive, kept_results
         from longtable.app.settings import check_thread_id, new_thread_id
 
         new_id = new or new_thread_id()
         check_thread_id(new_id)
         conversation = _conversation(persistence, thread, given.owner)
-        conversation.results = kept_results(settings)
+        conversation.results, conversation.archive = kept_results(settings), kept_archive(settings)
         screen.note("forked", id=conversation.fork(turn, thread_id=new_id).thread_id, thread=thread, turn=turn)
 
     work(ctx, given.run, run)

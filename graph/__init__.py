@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from longtable.graph.context import Context as Context
     from longtable.graph.embedding import as_node as as_node
     from longtable.graph.embedding import as_tool as as_tool
+    from longtable.graph.embedding import node_thread_id as node_thread_id
     from longtable.graph.errors import ConfigError as ConfigError
     from longtable.graph.errors import LongtableError as LongtableError
     from longtable.graph.operations import delete_thread as delete_thread
@@ -64,6 +65,7 @@ _HOMES = {
     "list_threads": "longtable.graph.threads",
     "metadata_of": "longtable.memory.metadata",
     "next_view": "longtable.graph.state",
+    "node_thread_id": "longtable.graph.embedding",
     "open_persistence": "longtable.graph.persistence",
     "prune_threads": "longtable.graph.operations",
     "read_prices": "longtable.graph.prices",

@@ -13,7 +13,7 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -80,7 +80,7 @@ class ArchiveFiles:
                     return known.key
             return self._settle(home, f"{stamp}-{first}-{last}", self._written(text))
         except OSError as error:
-            raise PersistenceError(f"the archive cannot be written in {str(self.folder)!r}: {error.strerror or error}") from error
+            raise self._failed(error) from error
 
     def files(self, thread_id: str) -> list[ArchiveFile]:
         """Return what a thread's archive holds, the oldest first."""
@@ -101,6 +101,24 @@ class ArchiveFiles:
 
         Raises `UnknownArchiveError` for whatever is no key of this thread, `StoreKeyError` for another passphrase or none.
         """
+        return self._opened(self._stored(thread_id, key))
+
+    def copy(self, source: str, target: str, compactions: Collection[str]) -> None:
+        """Give a fork the files of the compactions it has, by the same keys; in them stands the thread they were written for.
+
+        Raises `PersistenceError` where they cannot be written.
+        """
+        try:
+            for file in self.files(source):
+                if self._compaction(source, file.key) in compactions:
+                    home = self._home(target)
+                    home.mkdir(parents=True, exist_ok=True)
+                    self._settle(home, file.key.removesuffix(".json"), self._stored(source, file.key))
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _stored(self, thread_id: str, key: str) -> str:
+        """Return a file as it lies there. Raises `UnknownArchiveError`."""
         home = self._home(thread_id)
         if not _KEY.fullmatch(key) or home.is_symlink():
             raise UnknownArchiveError(key)
@@ -111,7 +129,10 @@ class ArchiveFiles:
         with os.fdopen(descriptor, encoding="utf-8") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise UnknownArchiveError(key)
-            return self._opened(file.read())
+            return file.read()
+
+    def _failed(self, error: OSError) -> PersistenceError:
+        return PersistenceError(f"the archive cannot be written in {str(self.folder)!r}: {error.strerror or error}")
 
     def delete(self, thread_id: str) -> None:
         """Drop all files of a thread, and of another graph's nodes on it."""

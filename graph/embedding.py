@@ -17,6 +17,7 @@ from longtable.graph.build import ConversationGraph
 from longtable.graph.context import BOUNDS, Context
 from longtable.graph.errors import ConfigError, InputError, WrongRoleError
 from longtable.graph.state import Input, State
+from longtable.memory.archive import NODE
 from longtable.memory.stamps import STAMP, marked, marks_of
 from longtable.nodes.ingest import check_input, storable
 
@@ -59,6 +60,14 @@ def as_node(
         context=context,
     )
     return RunnableLambda(node.run, node.arun, name=name)
+
+
+def node_thread_id(thread_id: str, *nodes: str) -> str:
+    """Return the id under which a node keeps its results and archive files on its parent's thread.
+
+    `nodes`: the parent's name for it; of a node within a subgraph the names of both. `ResultStore` and `ArchiveFiles` take it.
+    """
+    return NODE.join([thread_id, *nodes])
 
 
 def as_tool(

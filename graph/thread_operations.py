@@ -36,20 +36,20 @@ class ThreadOperations(ThreadMemory):
     def fork(self, turn: int, *, thread_id: str | None = None) -> Self:
         """Return a new thread that begins with this one's transcript up to and with `turn`, and the memory it had then.
 
+        Results and archive files go along where the conversation was given them.
+
         Raises `UnknownTurnError`, `TurnPendingError` for a turn that is not finished, `ThreadExistsError`.
         """
         new_id = thread_id or uuid.uuid4().hex[:12]
-        run(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph, alone=new_id)
-        if self.results is not None:
-            self.results.copy(self.thread_id, new_id)
+        compactions = run(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph, alone=new_id)
+        self._copy_files(new_id, compactions)
         return self._on(new_id)
 
     async def afork(self, turn: int, *, thread_id: str | None = None) -> Self:
         """Return a new thread that begins as this one did: see `fork`."""
         new_id = thread_id or uuid.uuid4().hex[:12]
-        await arun(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph, alone=new_id)
-        if self.results is not None:
-            await asyncio.to_thread(self.results.copy, self.thread_id, new_id)
+        compactions = await arun(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph, alone=new_id)
+        await asyncio.to_thread(self._copy_files, new_id, compactions)
         return self._on(new_id)
 
     def export(self, form: Form = "jsonl") -> str:
@@ -123,6 +123,12 @@ class ThreadOperations(ThreadMemory):
         """Delete the thread with all that is stored of it: see `delete`."""
         steps = delete_steps(self.thread_id, self.context.owner, results=self.results, archive=self.archive)
         await arun(steps, self.graph, alone=self.thread_id, wait=self._waits)
+
+    def _copy_files(self, new_id: str, compactions: set[str]) -> None:
+        if self.results is not None:
+            self.results.copy(self.thread_id, new_id)
+        if self.archive is not None:
+            self.archive.copy(self.thread_id, new_id, compactions)
 
     def _archive(self) -> ArchiveFiles:
         if self.archive is None:

@@ -122,10 +122,12 @@ def save_steps(whole: Whole) -> Steps[None]:
         yield Batch([PutOp(THREADS, whole.thread_id, whole.entry, False)])
 
 
-def fork_steps(thread_id: str, new_id: str, turn: int, owner: str | None, now: str) -> Steps[None]:
-    """Write the first turns of a thread as a thread of its own."""
+def fork_steps(thread_id: str, new_id: str, turn: int, owner: str | None, now: str) -> Steps[set[str]]:
+    """Write the first turns of a thread as a thread of its own; return the ids of the compactions it has."""
     whole, state = yield from load_steps(thread_id, owner)
-    yield from save_steps(forked(whole, new_id, turn, pending=is_pending(state), owner=owner, now=now))
+    fork = forked(whole, new_id, turn, pending=is_pending(state), owner=owner, now=now)
+    yield from save_steps(fork)
+    return {str(record["id"]) for record in fork.compactions}
 
 
 def forked(whole: Whole, new_id: str, turn: int, *, pending: bool, owner: str | None, now: str) -> Whole:

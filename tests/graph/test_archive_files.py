@@ -10,9 +10,22 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from longtable.graph import ArchiveFiles, ConfigError, Conversation, build_graph, delete_thread, open_persistence, prune_threads
+from longtable.graph import (
+    ArchiveFiles,
+    CompactionPolicy,
+    ConfigError,
+    Context,
+    Conversation,
+    as_node,
+    build_graph,
+    delete_thread,
+    node_thread_id,
+    open_persistence,
+    prune_threads,
+)
 from longtable.graph.errors import PersistenceError, StoreKeyError, ThreadNotFoundError, UnknownArchiveError
 from longtable.memory.archive import NODE
 from longtable.memory.codec import decode_message
@@ -71,6 +84,45 @@ def test_async_and_asked_for_it_is_the_same(tmp_path: Path) -> None:
         assert talked.archive.files("t") == []
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
+def test_a_fork_has_the_files_of_its_compactions_and_they_stay_when_the_other_goes(
+    tmp_path: Path, key: str | None, asynchronous: bool
+) -> None:
+    files = ArchiveFiles(tmp_path / "archive", key=key)
+    talked = conversation(files, summarizer=summariser())
+    talk(talked, 30)
+    whole = talked.archive_files()
+    if asynchronous:
+        fork = asyncio.run(talked.afork(20, thread_id="f"))
+        mine = asyncio.run(fork.aarchive_files())
+    else:
+        fork = talked.fork(20, thread_id="f")
+        mine = fork.archive_files()
+    assert 1 <= len(mine) < len(whole)
+    assert mine == whole[: len(mine)]
+    assert len(mine) == len(fork.graph.get_state(fork.config).values["compactions"])
+    texts = [talked.archive_file(file.key) for file in mine]
+    talked.delete()
+    assert [fork.archive_file(file.key) for file in mine] == texts
+    fork.delete()
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_nodes_files_are_found_by_its_name(tmp_path: Path) -> None:
+    files = ArchiveFiles(tmp_path / "archive")
+    policy = CompactionPolicy(keep_rounds=1, min_messages=2, min_new_messages=0)
+    builder = StateGraph(MessagesState, context_schema=Context)
+    builder.add_node("analyst", as_node(build_graph(model=talker(), archive_on_compact=files, policy=policy), context=CONTEXT))
+    builder.add_edge(START, "analyst")
+    app = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    for n in range(30):
+        app.invoke({"messages": [HumanMessage(f"q{n}")]}, {"configurable": {"thread_id": "t"}})
+    assert not files.files("t")
+    [file, *_] = files.files(node_thread_id("t", "analyst"))
+    assert json.loads(files.read(node_thread_id("t", "analyst"), file.key))["first"] == 1
 
 
 def test_a_resumed_fold_writes_its_file_once(tmp_path: Path) -> None:
