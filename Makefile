@@ -14,7 +14,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/longtable demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
