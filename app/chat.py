@@ -239,10 +239,22 @@ def run_piped(chat: Chat, stream: BinaryIO, failed: Callable[[Exception], None])
             failed(error)
 
 
+def _edit_lines() -> None:
+    """Give `input` editing and history, where every byte typed is text.
+
+    In the locale C readline takes each byte of a Chinese character for a key with Meta: it lists files, or waits for another
+    key and swallows Enter.
+    """
+    with contextlib.suppress(ImportError):
+        import readline
+
+        for setting in ("input-meta on", "output-meta on", "convert-meta off"):
+            readline.parse_and_bind(f"set {setting}")
+
+
 def run_prompt(chat: Chat, failed: Callable[[Exception], None], *, read: Callable[[str], str] = input) -> None:
     """Ask at a prompt until the user leaves: Ctrl-D, /quit, or Ctrl-C at a prompt that follows a Ctrl-C."""
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401  # importing it gives input() editing and history
+    _edit_lines()
     interrupted = False
     while True:
         try:

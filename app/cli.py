@@ -220,6 +220,8 @@ def mcp(given: Given) -> None:
             from longtable.app.mcp_server import serve
         except ImportError as error:
             raise ConfigError("an MCP server needs one more package: pip install 'longtable[mcp]'") from error
+        if settings.json:
+            raise ConfigError("an MCP server speaks its protocol on standard output, nothing else: leave --json out")
         serve(settings, demo_progress)
 
     run_command(run, given)

@@ -39,9 +39,12 @@ def audit(
         from longtable.app import render
         from longtable.app.result_files import write_csv
         from longtable.graph.auditing import audit_of_threads, audit_steps, row_of
+        from longtable.graph.errors import ConfigError
         from longtable.graph.reading import reader
         from longtable.graph.steps import run as carried_out
 
+        if csv and settings.json:
+            raise ConfigError("give one form: --csv or --json")
         if thread is None:
             found = audit_of_threads(persistence, owner=given.owner, all_owners=given.all_owners)
         else:

@@ -12,6 +12,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from longtable.app.advice import advice_for
 from longtable.app.clean import clean, clean_line
 from longtable.app.words import counted, say
 from longtable.graph.errors import InputError, LongtableError
@@ -234,7 +235,10 @@ def error_texts(error: Exception, language: Language) -> tuple[str, str]:
     if not isinstance(error, LongtableError):
         return say("bug", language), say("bug_hint", language, kind=type(error).__name__)
     said = isinstance(error, InputError) and type(error) is not InputError
-    return clean_line(error.user_text(language)), "" if said else clean_line(str(error))
+    hint = "" if said else clean_line(str(error))
+    if hint and language == "zh":
+        hint = say("advice", language, advice=advice_for(error), details=hint)
+    return clean_line(error.user_text(language)), hint
 
 
 def error(error: Exception, language: Language) -> RenderableType:

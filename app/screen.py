@@ -104,6 +104,7 @@ class ConsoleScreen:
     def opened(self, session: "Session") -> None:
         self._session = session
         self.note("new_thread" if session.new else "old_thread", id=session.thread_id)
+        tell_guesses(self, session)
 
     def asked(self, text: str) -> None:
         self.results.next_turn()
@@ -257,6 +258,7 @@ class JsonScreen:
 
     def opened(self, session: "Session") -> None:
         _emit(type="thread", thread_id=session.thread_id, new=session.new)
+        tell_guesses(self, session)
 
     def asked(self, text: str) -> None:
         self.results.next_turn()
@@ -289,6 +291,12 @@ class JsonScreen:
         with (console := make_console(plain=True)).capture() as capture:
             console.print(drawn)
         _emit(type="command", command=command, text=capture.get())
+
+
+def tell_guesses(screen: Screen, session: "Session") -> None:
+    """Say what was guessed when the files of data were loaded."""
+    for note in session.database.notes:
+        screen.note(f"loaded_{note.code}", file=note.file, count=f"{note.count:,}")
 
 
 def _emit(**fields: object) -> None:

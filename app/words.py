@@ -39,6 +39,7 @@ WORDS: dict[str, dict[str, str]] = {
     "error": {"en": "Error", "zh": "错误"},
     "note": {"en": "Note", "zh": "提示"},
     "hint": {"en": "Hint", "zh": "提示"},
+    "advice": {"en": "{advice} ({details})", "zh": "{advice}（{details}）"},
     "bug": {"en": "Something went wrong inside longtable.", "zh": "longtable 内部出错。"},
     "bug_hint": {"en": "{kind}; run again with --debug for the details", "zh": "{kind}；加 --debug 重试可看详情"},
     "output_failed": {"en": "The output cannot be written: {reason}.", "zh": "无法写出结果：{reason}。"},
@@ -145,6 +146,18 @@ WORDS: dict[str, dict[str, str]] = {
     "no_threads": {"en": "There are no threads yet.", "zh": "还没有会话。"},
     "unknown_command": {"en": "There is no command {name}: /help lists them.", "zh": "没有命令 {name}：/help 列出全部命令。"},
     "empty": {"en": "(empty)", "zh": "（空）"},
+    "loaded_lines_not_parted": {
+        "en": "{file}: its lines have different numbers of fields, and were not parted into columns. Correct the file, and open it again.",
+        "zh": "{file}：各行的字段数不一致，无法分成各列。请更正文件后重新打开。",
+    },
+    "loaded_lines_left_out": {
+        "en": "{file}: its first lines were left out, for the rest is of another form ({count}).",
+        "zh": "{file}：开头几行与其余内容格式不同，已略去（{count} 行）。",
+    },
+    "loaded_no_names": {
+        "en": "{file}: it has no row of names; its columns are called column0, column1 ...",
+        "zh": "{file}：没有列名行；各列称为 column0、column1……",
+    },
     "building": {"en": "Building the demo database", "zh": "正在建立演示数据库"},
     "no_archive": {
         "en": "No compaction of this thread was archived: chat with --archive-on-compact.",

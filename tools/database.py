@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from longtable.graph.errors import ConfigError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog
 from longtable.tools.cost import Plan, stops_early
-from longtable.tools.engines.base import Engine, Fetched, Row
+from longtable.tools.engines.base import Engine, Fetched, LoadNote, Row
 from longtable.tools.masks import masked_rows, without_values
 from longtable.tools.policy import TablePolicy, load_policy
 from longtable.tools.running import Cancel, Runner, Stop
@@ -89,6 +89,11 @@ class Database:
         location = parse_url(url)
         engine = _open_engine(location, limits=limits, busy_seconds=busy_seconds, files=files or FileLimits())
         return cls(engine, url=url, location=location, limits=limits, policy=policy)
+
+    @property
+    def notes(self) -> tuple[LoadNote, ...]:
+        """What was guessed when its files were loaded; empty for any other database."""
+        return self.engine.notes
 
     def catalog(self) -> Catalog:
         """Return the tables that can be read; found out once, then kept until `refresh` sees a change."""

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from string import Formatter
 from typing import Any, cast
 
@@ -9,15 +10,17 @@ import pytest
 from rich.console import Console, RenderableType
 
 from longtable.app import render
+from longtable.app.advice import ADVICE
 from longtable.app.clean import clean, clean_line, json_line, language_of
 from longtable.app.commands import COMMANDS, Commands
 from longtable.app.screen import ConsoleScreen
 from longtable.app.words import WORDS, say
-from longtable.graph.errors import ConfigError, MessageTooLongError, ProviderRateLimitedError
+from longtable.graph.errors import ConfigError, InputError, LongtableError, MessageTooLongError, ProviderRateLimitedError
 from longtable.graph.events import ContextCompressed, ContextUsage, MessagesRetired, QueryFinished, Recall
 from longtable.memory.pins import Pin
 from longtable.memory.topics import Topic
 from longtable.tools.catalog import Catalog, Column, Table
+from longtable.tools.result_meta import UnknownResultError
 
 
 def drawn(what: RenderableType, width: int = 100) -> str:
@@ -300,7 +303,7 @@ def test_every_command_has_a_line_of_help(name: str) -> None:
     ("error", "language", "sentence", "hint"),
     [
         (ConfigError("set X to Y"), "en", "A setting or an argument does not fit.", "set X to Y"),
-        (ConfigError("set X to Y"), "zh", "有一项设置或参数不合适。", "set X to Y"),
+        (ConfigError("set X to Y"), "zh", "有一项设置或参数不合适。", "请检查选项、参数和环境变量（set X to Y）"),
         (MessageTooLongError(size=9, limit=8), "en", "The message has 9 characters, the limit is 8: please shorten it.", ""),
         (ProviderRateLimitedError("wait", retry_after=7), "en", "The model's provider is busy: try again in 7 s.", "wait"),
         (KeyError("secret"), "en", "Something went wrong inside longtable.", "KeyError; run again with --debug for the details"),
@@ -308,6 +311,20 @@ def test_every_command_has_a_line_of_help(name: str) -> None:
 )
 def test_error_is_a_sentence_and_a_hint(error: Exception, language: str, sentence: str, hint: str) -> None:
     assert render.error_texts(error, language) == (sentence, hint)
+
+
+SEEN = {LongtableError.__module__, UnknownResultError.__module__}
+"""Where the errors stand that a person is told of; others are answers to a model."""
+
+
+def errors_of(base: type[LongtableError]) -> set[type[LongtableError]]:
+    return {base, *(each for kind in base.__subclasses__() for each in errors_of(kind) if each.__module__ in SEEN)}
+
+
+def test_every_error_says_in_chinese_what_to_do() -> None:
+    told = {error.code for error in errors_of(LongtableError) if not issubclass(error, InputError)} | {InputError.code}
+    assert told == set(ADVICE)
+    assert all(not re.search(r"[,;:.!?]", advice) for advice in ADVICE.values())  # its marks are Chinese
 
 
 def test_links_in_an_answer_make_no_hyperlink_escape() -> None:

@@ -129,3 +129,5 @@ def test_result_and_audit_write_what_a_thread_asked_and_got(home: Home) -> None:
     assert dict(zip(heading, line, strict=True))["ran"] == entry["ran"]
     assert "orders" in home.run("audit").stdout
     assert home.run("audit", "--thread", "t9").returncode == 1
+    both = home.run("audit", "--csv", "--json")
+    assert (both.returncode, json.loads(both.stdout)["hint"]) == (1, "give one form: --csv or --json")

@@ -32,14 +32,14 @@ def server() -> Iterator[ModelServer]:
 class Terminal:
     """A chat under a pty; `seen` is all it has shown."""
 
-    def __init__(self, home: Home, *args: str) -> None:
+    def __init__(self, home: Home, *args: str, **env: str) -> None:
         self.end, inside = pty.openpty()
-        env = home.environment(TERM="xterm-256color", COLUMNS="120", LINES="40")
+        given = home.environment(TERM="xterm-256color", COLUMNS="120", LINES="40", **env)
         # A suite started in the background of a shell has SIGINT ignored, and so would its children; no handler is inherited.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             self.process = subprocess.Popen(
-                [PROGRAM, "chat", *args], stdin=inside, stdout=inside, stderr=inside, env=env, start_new_session=True
+                [PROGRAM, "chat", *args], stdin=inside, stdout=inside, stderr=inside, env=given, start_new_session=True
             )
         finally:
             signal.signal(signal.SIGINT, before)
@@ -63,8 +63,8 @@ class Terminal:
             self.seen += data.decode(errors="replace")
         self._mark = self.seen.index(text, self._mark) + len(text)
 
-    def type(self, text: str) -> None:
-        os.write(self.end, text.encode())
+    def type(self, text: str | bytes) -> None:
+        os.write(self.end, text.encode() if isinstance(text, str) else text)
 
     def leave(self) -> None:
         """Type Ctrl-D once the prompt has taken the terminal over: what comes before is no Ctrl-D to it."""
@@ -171,6 +171,25 @@ def test_ctrl_c_reaches_the_chat_of_a_suite_that_ignores_it(home: Home) -> None:
         chat.expect("> ")
         chat.interrupt()
         chat.expect("Ctrl-C again")
+
+
+def test_every_byte_typed_is_text_in_any_locale_and_half_a_character_keeps_no_enter(home: Home, server: ModelServer) -> None:
+    """Readline takes bytes over 127 for keys with Meta in the locale C, unless it is told not to."""
+    server.script(say("fine"), say("fine again"))
+    with Terminal(home, *using(server), LC_ALL="C") as chat:
+        chat.expect("Ctrl-D leaves")
+        chat.expect("> ")
+        chat.type("有多少？\n")
+        chat.expect("fine")
+        chat.expect("> ")
+        chat.type(b"half \xf0\x9f\x98\n")
+        chat.expect("not valid UTF-8 at character 6")
+        chat.expect("> ")
+        chat.type("你好\n")
+        chat.expect("fine again")
+        chat.type("/quit\n")
+        assert chat.close() == 0
+    assert [message["content"] for message in server.requests[1].messages if message["role"] == "user"] == ["有多少？", "你好"]
 
 
 def test_second_ctrl_c_at_the_prompt_leaves(home: Home) -> None:

@@ -221,3 +221,30 @@ def test_without_openpyxl_the_error_names_the_extra(folder: Path) -> None:
     )
     command = [sys.executable, "-c", code, str(folder / "book.xlsx")]
     assert "longtable[excel]" in subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+NAMES = ["id", "name", "price"]
+
+
+@pytest.mark.parametrize(
+    ("text", "guesses", "columns"),
+    [
+        ("id,name,price\n1,a,2\n2,b\n3,c,4\n", [("lines_not_parted", 0)], ["id,name,price"]),
+        ("id,name,price\n1,a,2\n2,b,3,9\n3,c,4\n", [("lines_not_parted", 0)], ["id,name,price"]),
+        ("Report of sales\nmade in 2024\n\nid,name,price\n1,a,2\n2,b,3\n", [("lines_left_out", 3)], NAMES),
+        ("id,name\n1,a,2\n1,b,3\n", [("lines_left_out", 1), ("no_names", 0)], ["column0", "column1", "column2"]),
+        ("1,a,2\n2,b,3\n", [("no_names", 0)], ["column0", "column1", "column2"]),
+        ("id,name,price\n1,a,2\n", [], NAMES),
+        ("id;name\n1;a,b\n", [], ["id", "name"]),
+        ("only\n1\n2\n", [], ["only"]),
+    ],
+)
+def test_what_was_guessed_of_a_csv_file_is_told(text: str, guesses: list[tuple[str, int]], columns: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "it's [a].csv"
+    path.write_text(text)
+    with Database.open(str(path)) as database:
+        [table] = database.catalog().tables
+        assert [column.name for column in table.columns] == columns
+        assert [(note.code, note.count) for note in database.notes] == guesses
+        assert {note.file for note in database.notes} <= {path.name}
+        assert str(table.comment).count("; it") == len(guesses)

@@ -29,6 +29,15 @@ class Fetched:
     rows: list[Row]
 
 
+@dataclass(frozen=True)
+class LoadNote:
+    """What was guessed when a file was loaded. `count` is in lines; 0 where the code needs none."""
+
+    code: str
+    file: str
+    count: int = 0
+
+
 class FailedAtError(QueryFailedError):
     """A query failed at a character of the text that ran, from 0, or near a word; `tools.hints` says where that is as asked."""
 
@@ -49,6 +58,8 @@ class Engine(Protocol):
     """One open database of one kind."""
 
     dialect: str
+    notes: tuple[LoadNote, ...]
+    """What its opening guessed, that a person should know."""
 
     def reflect(self) -> Reflected:
         """Read the whole catalogue, the policy set aside."""

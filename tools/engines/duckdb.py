@@ -23,7 +23,7 @@ from longtable.graph.errors import (
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted
 from longtable.tools.cost import Plan
-from longtable.tools.engines.base import FailedAtError, Fetched, check_file, collect
+from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, check_file, collect
 from longtable.tools.engines.duckdb_catalog import reflect
 from longtable.tools.engines.duckdb_plan import read_plan
 from longtable.tools.running import Stop, StoppedError
@@ -38,7 +38,8 @@ class DuckdbEngine:
 
     dialect = "duckdb"
 
-    def __init__(self, root: duckdb.DuckDBPyConnection, *, alias: str, memory_bytes: int) -> None:
+    def __init__(self, root: duckdb.DuckDBPyConnection, *, alias: str, memory_bytes: int, notes: tuple[LoadNote, ...] = ()) -> None:
+        self.notes = notes
         self._root, self._alias, self._memory_bytes = root, alias, memory_bytes
         self._lock = threading.Lock()
         self._readable: frozenset[str] | None = None

@@ -14,6 +14,8 @@ import duckdb
 from longtable.graph.errors import ConfigError, DatabaseUnavailableError
 from longtable.tools.catalog import fold, quoted
 from longtable.tools.cells import clip
+from longtable.tools.engines.base import LoadNote
+from longtable.tools.engines.csv_guesses import csv_guesses, told
 from longtable.tools.engines.duckdb import DuckdbEngine, close_wall, empty_instance, first_line
 from longtable.tools.parquet import column_names, write_parquet
 from longtable.tools.settings import FileLimits, QueryLimits
@@ -37,8 +39,7 @@ def open_files(path: Path, *, limits: QueryLimits, files: FileLimits) -> DuckdbE
     root = empty_instance(memory_bytes=files.memory_bytes)
     try:
         taken: set[str] = set()
-        for file in found:
-            _load(root, file, taken, files)
+        notes = tuple(note for file in found for note in _load(root, file, taken, files))
         used = root.execute("SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory()").fetchall()[0][0]
         # What is loaded does not count against a query.
         root.execute(f"SET memory_limit='{int(used) + limits.memory_bytes}B'")
@@ -46,7 +47,7 @@ def open_files(path: Path, *, limits: QueryLimits, files: FileLimits) -> DuckdbE
     except BaseException:
         root.close()
         raise
-    return DuckdbEngine(root, alias="memory", memory_bytes=limits.memory_bytes)
+    return DuckdbEngine(root, alias="memory", memory_bytes=limits.memory_bytes, notes=notes)
 
 
 def _data_files(path: Path, limits: FileLimits) -> list[Path]:
@@ -69,12 +70,19 @@ def _data_files(path: Path, limits: FileLimits) -> list[Path]:
     return found
 
 
-def _load(root: duckdb.DuckDBPyConnection, file: Path, taken: set[str], limits: FileLimits) -> None:
+def _load(root: duckdb.DuckDBPyConnection, file: Path, taken: set[str], limits: FileLimits) -> list[LoadNote]:
     try:
         if file.suffix.lower() == ".xlsx":
             _load_excel(root, file, taken, limits)
-        else:
-            _create(root, _table_name(file.stem, taken), _READERS[file.suffix.lower()], str(file), file.name)
+            return []
+        table = _table_name(file.stem, taken)
+        _create(root, table, _READERS[file.suffix.lower()], str(file), file.name)
+        if file.suffix.lower() != ".csv":
+            return []
+        columns = [name for name, *_ in root.execute(f"DESCRIBE {quoted(table)}").fetchall()]
+        notes = csv_guesses(root, _as_it_is(str(file)), file.name, names=columns)
+        _comment(root, table, "; ".join([f"from {file.name}", *map(told, notes)]))
+        return notes
     except duckdb.OutOfMemoryException as error:
         raise DatabaseUnavailableError(
             f"{file.name!r} does not fit into the {limits.memory_bytes:,} bytes that FileLimits.memory_bytes allows:"
@@ -94,11 +102,18 @@ def _why(error: Exception) -> str:
 
 
 def _create(root: duckdb.DuckDBPyConnection, table: str, reader: str, path: str, source: str) -> None:
-    # A path is a pattern to DuckDB: its own marks are put in brackets.
-    plain = re.sub(r"([*?\[\]{}])", r"[\1]", path)
-    root.execute(f"CREATE TABLE {quoted(table)} AS SELECT * FROM {reader}", [plain])
-    note = f"from {source}".replace("'", "''")
-    root.execute(f"COMMENT ON TABLE {quoted(table)} IS '{note}'")
+    root.execute(f"CREATE TABLE {quoted(table)} AS SELECT * FROM {reader}", [_as_it_is(path)])
+    _comment(root, table, f"from {source}")
+
+
+def _as_it_is(path: str) -> str:
+    """Put the marks of a pattern, which a path is to DuckDB, in brackets."""
+    return re.sub(r"([*?\[\]{}])", r"[\1]", path)
+
+
+def _comment(root: duckdb.DuckDBPyConnection, table: str, text: str) -> None:
+    plain = text.replace("'", "''")
+    root.execute(f"COMMENT ON TABLE {quoted(table)} IS '{plain}'")
 
 
 def _table_name(text: str, taken: set[str]) -> str:

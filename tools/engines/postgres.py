@@ -27,7 +27,7 @@ from psycopg import sql as compose
 from longtable.graph.errors import QueryRefusedError
 from longtable.tools.catalog import Catalog, Reflected, fold
 from longtable.tools.cost import Plan as Cost
-from longtable.tools.engines.base import Fetched, Row, collect
+from longtable.tools.engines.base import Fetched, LoadNote, Row, collect
 from longtable.tools.engines.postgres_catalog import VERSION, Server, reflect, server_facts
 from longtable.tools.engines.postgres_errors import ROW_TOO_LARGE, translated
 from longtable.tools.engines.postgres_plan import EXPLAIN, EXPLAIN_COSTS, read_cost, read_plan
@@ -51,6 +51,7 @@ class PostgresEngine:
     """One database of a server; a connection of its own for each query at a time."""
 
     dialect = "postgres"
+    notes: tuple[LoadNote, ...] = ()
 
     def __init__(self, server: str, *, limits: QueryLimits, wait_seconds: float) -> None:
         self._limits, self._wait_seconds = limits, wait_seconds

@@ -20,7 +20,7 @@ from longtable.graph.errors import (
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted
 from longtable.tools.cost import Plan
-from longtable.tools.engines.base import FailedAtError, Fetched, Row, check_file, collect
+from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, Row, check_file, collect
 from longtable.tools.engines.sqlite_catalog import reflect, shadow_tables, virtual_tables
 from longtable.tools.engines.sqlite_plan import aliases, read_plan, table_rows
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
@@ -61,6 +61,7 @@ class SqliteEngine:
     """One SQLite file; a connection for each query at a time, a few kept for the next."""
 
     dialect = "sqlite"
+    notes: tuple[LoadNote, ...] = ()
 
     def __init__(self, path: Path, *, limits: QueryLimits, busy_seconds: float = BUSY_SECONDS) -> None:
         check_file(path, dialect=self.dialect)
