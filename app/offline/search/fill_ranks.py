@@ -1,0 +1,318 @@
+"""Read superlatives, top lists and orders: by what the answer is ranked, which way, and how many are wanted."""
+
+from longtable.app.offline.columns import by_dimension
+from longtable.app.offline.search import costs
+from longtable.app.offline.search.model import Link, Measure, Rank
+from longtable.app.offline.search.periods import Period, date_for
+from longtable.app.offline.search.scene import Scene
+from longtable.app.offline.text import lemma
+
+_DIRECTIONS = {"max": True, "min": False}
+_SPANS = frozenset(["age", "tenure", "experience"])
+_ADDED = frozenset(["amount", "total", "quantity", "hour", "minute", "revenue", "cost", "paid", "unit", "bottle", "litre", "ton", "tonne", "kg"])
+
+
+def settle_ranks(scene: Scene) -> None:
+    """Turn every superlative, 'top 5' and 'sorted by' into a rank."""
+    for place, link in list(scene.open("op")):
+        if place in scene.used:
+            continue
+        if link.is_op("sup", "most", "frequent"):
+            _superlative(scene, place, link)
+        elif link.is_op("top"):
+            _top(scene, place, link)
+        elif link.is_op("order"):
+            _order(scene, place)
+        elif link.is_op("first"):
+            _first(scene, place, link)
+    for place, link in list(scene.open("op")):
+        if link.is_op("dir"):
+            _direction(scene, place, link)
+
+
+def _limit(scene: Scene, place: int) -> tuple[int | None, int]:
+    """Return how many are wanted, by a number just before or after, and the place of that number."""
+    for other in (place + 1, place - 1):
+        if 0 <= other < len(scene.links) and other not in scene.used:
+            link = scene.links[other]
+            if link.kind == "number" and isinstance(link.number, int) and 0 < link.number <= 100 and link.arg != "ordinal":
+                return link.number, other
+    return None, -1
+
+
+def _counted_things(scene: Scene, place: int) -> int | None:
+    """'which three branches hold the highest ...': the number stands before the thing."""
+    for other, link in scene.open("number"):
+        following = scene.links[other + 1] if other + 1 < len(scene.links) else None
+        operated = other and scene.links[other - 1].is_op("cmp", "time", "between")
+        later = other + 1 < len(scene.links) and scene.links[other + 1].is_op("post")
+        if other < place and not operated and not later and following is not None and following.kind in ("table", "column") and isinstance(link.number, int):
+            scene.use(other)
+            return link.number
+    return None
+
+
+def _superlative(scene: Scene, place: int, link: Link) -> None:
+    sign, _, dimension = link.arg.partition(":")
+    desc = _DIRECTIONS.get(sign, True)
+    limit, number = _limit(scene, place)
+    ending = next((other for other in range(place + 1, min(place + 4, len(scene.links)))
+                   if scene.links[other].is_op("first") or scene.links[other].text.lower() in ("at the top", "on top")), -1)
+    skip = 0
+    if place and scene.links[place - 1].kind == "number" and scene.links[place - 1].arg == "ordinal":
+        skip = int(scene.links[place - 1].number) - 1
+        scene.use(place - 1)
+    start = number if number > place else place
+    target = scene.after(start, over=("agg", "count", "distinct"), most=5)
+    thing = scene.links[target] if target >= 0 else None
+    measure: Measure | None = None
+    turned = thing is not None and thing.kind == "column" and _dated(scene, thing) and dimension in _SPANS
+    if turned:
+        desc = not desc
+    if link.is_op("frequent"):
+        measure = _frequent(scene, target)
+    elif thing is not None and thing.kind == "column" and (scene.measures(thing) or (scene.column(thing) or thing) and _dated(scene, thing)):
+        func = thing.op.split("+")[0] if thing.op else "sum" if thing.text.lower().startswith("total ") and _summed(scene, thing) else ""
+        if link.is_op("most") and not func and _summed(scene, thing):
+            func = "sum"
+        measure = Measure(func, thing.table, thing.column, target)
+        scene.use(target)
+    elif thing is not None and thing.kind == "table" and (link.is_op("most") or "count" in thing.op):
+        if thing.table != scene.head() or not any(each.kind == "table" and each.table != thing.table for each in scene.links):
+            measure = Measure("count", thing.table, "", target)
+            scene.use(target)
+    by = next((other for other in range(place + 1, min(place + 6, len(scene.links))) if scene.links[other].is_op("by")), -1)
+    named = scene.after(by, over=("agg", "count"), most=4) if by >= 0 else -1
+    if measure is None and named >= 0 and (scene.measures(scene.links[named]) or "count" in scene.links[named].op):
+        thing = scene.links[named]
+        func = thing.op.split("+")[0] if thing.op else "sum" if _summed(scene, thing) and thing.kind == "column" else ""
+        measure = Measure(func, thing.table, thing.column, named)
+        scene.use(by, named)
+    if measure is None and dimension == "date":
+        measure = _by_date(scene, place)
+    if measure is None and dimension:
+        measure = _by_dimension(scene, place, dimension)
+        if measure is not None:
+            desc = desc if measure.func != "turned" else not desc
+            measure = Measure("" if measure.func == "turned" else measure.func, measure.table, measure.column, place)
+    if measure is None:
+        measure = _around(scene, place)
+    if measure is None:
+        if ending >= 0 or dimension in ("size", "", "money"):
+            marked = _marked(scene)
+            if marked is not None:
+                measure = marked
+                scene.use(place)
+    if measure is None:
+        scene.slots.pay(costs.IDLE, f"idle {link.text}")
+        return
+    scene.use(place, number)
+    if limit is None and ending < 0:
+        limit = _counted_things(scene, place)
+    if ending >= 0:
+        scene.use(ending)
+        scene.slots.ranks.append(Rank(measure, desc))
+        return
+    if limit is None and _is_extreme(scene, place, link, measure):
+        scene.slots.measures.append(Measure("max" if desc else "min", measure.table, measure.column, place))
+        return
+    scene.slots.ranks.append(Rank(measure, desc, limit or 1, skip))
+
+
+def _dated(scene: Scene, link: Link) -> bool:
+    column = scene.column(link)
+    return column is not None and column.is_date
+
+
+def _summed(scene: Scene, thing: Link) -> bool:
+    """Say whether the most of a column is the most when added up: it lies in another table than what is asked for."""
+    head = scene.head()
+    return bool(head) and head != thing.table
+
+
+def _frequent(scene: Scene, target: int) -> Measure | None:
+    head = scene.head()
+    if target >= 0 and scene.links[target].kind in ("column", "table"):
+        link = scene.links[target]
+        if link.kind == "column":
+            scene.become(target, arg="key")
+        return Measure("count", link.table if link.kind == "column" else "", "", target)
+    return Measure("count", head, "", -1) if head else None
+
+
+def _by_date(scene: Scene, place: int) -> Measure | None:
+    found = date_for(scene, place, place + 1, Period(month=1))
+    if found is None:
+        return None
+    column, _, cost = found
+    scene.slots.pay(max(0.0, cost), f"date {column.name}")
+    return Measure("", column.table, column.name, place)
+
+
+def _by_dimension(scene: Scene, place: int, dimension: str) -> Measure | None:
+    head = scene.head()
+    target = scene.after(place, over=("count",), most=3)
+    near = scene.links[target].table if target >= 0 and scene.links[target].kind == "table" else head
+    tables = tuple(dict.fromkeys(name for name in (near, head, *scene.tables()) if name))
+    found = by_dimension(scene.scope(), dimension, tables)
+    if found is None:
+        return None
+    column, turned = found
+    scene.slots.pay(0.1 if column.table == near else 0.5, f"{dimension} is {column.name}")
+    for other, link in scene.open("column"):
+        if (link.table, link.column) == (column.table, column.name) and link.op:
+            return Measure(link.op.split("+")[0], column.table, column.name, other)
+    return Measure("turned" if turned else "", column.table, column.name, place)
+
+
+def _around(scene: Scene, place: int) -> Measure | None:
+    """'the team whose score is highest': the column stands before."""
+    earlier = scene.before(place, over=("wh",), most=6)
+    if earlier >= 0 and earlier not in scene.used:
+        link = scene.links[earlier]
+        if scene.measures(link) or (link.kind == "column" and _dated(scene, link)):
+            scene.use(earlier)
+            return Measure(link.op.split("+")[0] if link.op else "", link.table, link.column, earlier)
+    return None
+
+
+def _marked(scene: Scene) -> Measure | None:
+    """Return the one measure that is computed anyway."""
+    for place, link in enumerate(scene.links):
+        if link.op and link.kind in ("column", "table") and link.op != "much":
+            return Measure(link.op.split("+")[0], link.table, link.column, place)
+    return scene.slots.measures[0] if scene.slots.measures else None
+
+
+def _is_extreme(scene: Scene, place: int, link: Link, measure: Measure) -> bool:
+    """Say whether a superlative asks for the number itself and not for what has it: 'what is the highest price of ...'."""
+    if not link.is_op("sup") or not measure.column or measure.func:
+        return False
+    if link.arg.partition(":")[2] and any(each.kind == "table" for each in scene.links):
+        return False
+    asked = {"which", "who", "whose", "whom"} & set(scene.words)
+    before = [each for each in scene.links[:place] if each.kind in ("table", "column", "value")]
+    if asked or _limit(scene, place)[0] is not None:
+        return False
+    following = [each for other, each in enumerate(scene.links) if other > place and each.kind in ("table", "column") and other != measure.place]
+    first = following[0] if following else None
+    if first is not None and first.kind == "table" and measure.place < 0:
+        return False
+    if measure.place == place and first is not None:
+        return False  # the cheapest book: the book
+    return not before
+
+
+def _top(scene: Scene, place: int, link: Link) -> None:
+    limit, number = _limit(scene, place)
+    desc = link.arg != "min"
+    by = next((other for other in range(place + 1, len(scene.links)) if scene.links[other].text.lower() in ("by", "in terms of", "with", "ranked by")
+               or scene.links[other].is_op("by", "order", "sup", "most")), -1)
+    target = scene.after(by, over=("agg", "count", "most", "sup"), most=6) if by >= 0 else -1
+    thing = scene.links[target] if target >= 0 else None
+    if thing is not None and (scene.measures(thing) or (thing.kind == "column" and _dated(scene, thing)) or "count" in thing.op):
+        func = thing.op.split("+")[0] if thing.op else "sum" if _summed(scene, thing) and thing.kind == "column" else ""
+        scene.slots.ranks.append(Rank(Measure(func, thing.table, thing.column, target), desc, limit or 1))
+        scene.use(place, number, by, target)
+        return
+    if by >= 0 and scene.links[by].is_op("sup", "most"):
+        scene.use(place)
+        return  # the superlative takes the number
+    if limit is not None:
+        scene.slots.limit = limit
+        scene.use(place, number)
+        marked = _marked(scene)
+        if marked is not None:
+            scene.slots.ranks.append(Rank(marked, desc, limit))
+        return
+    scene.slots.pay(costs.IDLE, f"idle {link.text}")
+
+
+def _order(scene: Scene, place: int) -> None:
+    target = scene.after(place, over=("agg", "count", "wh"), most=6)
+    link = scene.links[target] if target >= 0 else None
+    desc = next((each.arg == "desc" for other, each in scene.open("op") if each.is_op("dir")), None)
+    for other, each in list(scene.open("op")):
+        if each.is_op("dir"):
+            scene.use(other)
+    scene.use(place)
+    if link is None or link.kind not in ("column", "table"):
+        marked = _marked(scene)
+        if marked is not None:
+            scene.slots.ranks.append(Rank(marked, bool(desc)))
+        elif desc is None:
+            scene.slots.pay(costs.IDLE, "idle order")
+        else:
+            _by_shown(scene, bool(desc))
+        return
+    func = link.op.split("+")[0] if link.op else ""
+    if link.kind == "table" and not func:
+        table = scene.table(link.table)
+        if table is None or not table.names:
+            scene.slots.pay(costs.IDLE, "idle order")
+            return
+        link = Link(link.start, link.end, "column", 0, link.text, link.table, table.names[0].name)
+    scene.slots.ranks.append(Rank(Measure(func, link.table, link.column, target), bool(desc)))
+    repeated = any(each.table == link.table and each.column == link.column for other, each in enumerate(scene.links) if other != target)
+    if repeated:
+        scene.use(target)
+
+
+def _direction(scene: Scene, place: int, link: Link) -> None:
+    """'highest first': by what is computed, or by the column that the words name."""
+    scene.use(place)
+    desc = link.arg == "desc"
+    words = link.text.lower().split()
+    if scene.slots.ranks and not any(rank.limit is None for rank in scene.slots.ranks) and "first" not in words:
+        return
+    marked = _marked(scene)
+    if marked is not None:
+        scene.slots.ranks.append(Rank(marked, desc))
+        return
+    _by_shown(scene, desc, words)
+
+
+def _by_shown(scene: Scene, desc: bool, words: list[str] | None = None) -> None:
+    words = words or []
+    dated = {"oldest", "newest", "latest", "earliest", "soonest", "recent", "youngest", "longest-serving", "chronological", "chronologically"} & set(words)
+    columns = [(place, each) for place, each in enumerate(scene.links) if each.kind == "column"]
+    named = {"alphabetical", "alphabetically", "alphabetic", "a"} & set(words)
+    fits = [each for _, each in columns if (_dated(scene, each) if dated else scene.measures(each))]
+    if named:
+        fits = [each for _, each in columns if not scene.measures(each) and not _dated(scene, each)]
+    if not fits and not named:
+        fits = [each for _, each in columns if _dated(scene, each)]
+    if fits:
+        scene.slots.ranks.append(Rank(Measure("", fits[-1].table, fits[-1].column), desc))
+        return
+    table = scene.table(scene.head())
+    if named and table is not None and table.names:
+        scene.slots.ranks.append(Rank(Measure("", table.name, table.names[0].name), desc))
+        return
+    for dimension in ("date", "size"):
+        if (dimension == "date") == bool(dated) and (found := by_dimension(scene.scope(), dimension, tuple(filter(None, (scene.head(),))))):
+            scene.slots.pay(costs.GUESSED_COLUMN, f"order by {found[0].name}")
+            scene.slots.ranks.append(Rank(Measure("", found[0].table, found[0].name), desc))
+            return
+    scene.slots.pay(costs.IDLE, "idle order")
+
+
+def _first(scene: Scene, place: int, link: Link) -> None:
+    """'the first 5 orders', 'the last delivery': by date."""
+    limit, number = _limit(scene, place)
+    following = scene.after(number if number > place else place, most=3)
+    if following < 0 and place and (measure := _by_date(scene, place)) is not None:
+        scene.use(place)
+        scene.slots.ranks.append(Rank(measure, link.arg == "desc", limit or 1))
+        return  # which shop opened first
+    table = scene.links[following].table if following >= 0 and scene.links[following].kind == "table" else scene.head()
+    found = by_dimension(scene.scope(), "date", (table,)) if table else None
+    if found is None or following < 0 or scene.links[following].kind not in ("table", "column"):
+        scene.slots.pay(costs.IDLE, f"idle {link.text}")
+        return
+    scene.use(place, number)
+    scene.slots.pay(0.2, f"first by {found[0].name}")
+    scene.slots.ranks.append(Rank(Measure("", found[0].table, found[0].name, place), link.arg == "desc", limit or 1))
+
+
+_ = (lemma, _ADDED)

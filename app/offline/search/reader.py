@@ -1,0 +1,63 @@
+"""Search for the cheapest whole reading of a question."""
+
+from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.chunks import Values
+from longtable.app.offline.joins import Hints
+from longtable.app.offline.search import costs
+from longtable.app.offline.search.assemble import NoReading, assemble
+from longtable.app.offline.search.fill_conditions import settle_negations, settle_numbers, settle_patterns, settle_values
+from longtable.app.offline.search.fill_measures import collect_measures, settle_functions
+from longtable.app.offline.search.fill_ranks import settle_ranks
+from longtable.app.offline.search.fill_rest import settle_groups, settle_rest
+from longtable.app.offline.search.lattice import Distances, paths
+from longtable.app.offline.search.link_schema import schema_links
+from longtable.app.offline.search.link_values import value_links
+from longtable.app.offline.search.link_words import word_links
+from longtable.app.offline.search.model import Path, Reading
+from longtable.app.offline.search.periods import settle_periods
+from longtable.app.offline.search.scene import Scene
+from longtable.app.offline.text import Token, stem
+
+_RULES = (
+    settle_functions, settle_patterns, settle_periods, settle_ranks, settle_numbers, settle_groups, settle_negations, settle_values,
+    collect_measures, settle_rest,
+)  # fmt: skip
+
+
+def readings(tokens: list[Token], catalog: Catalog, values: Values) -> list[Reading]:
+    """Return whole readings of a question, cheapest first."""
+    links = [*schema_links(tokens, catalog), *value_links(tokens, catalog, values), *word_links(tokens)]
+    distances = Distances(catalog)
+    stems = frozenset(stem(token.word) for token in tokens if len(token.word) > 2)
+    found: list[Reading] = []
+    for path in paths(links, len(tokens), catalog):
+        roles = frozenset((link.role[0].casefold(), link.role[1].casefold()) for link in path.links if link.role[0])
+        reading = _read(path, tokens, catalog, distances, Hints(stems, roles))
+        if reading is not None:
+            found.append(reading)
+    return sorted(found, key=lambda reading: reading.cost)
+
+
+def _read(path: Path, tokens: list[Token], catalog: Catalog, distances: Distances, hints: Hints) -> Reading | None:
+    scene = Scene(path, tokens, catalog, distances)
+    try:
+        for rule in _RULES:
+            rule(scene)
+        query = assemble(scene, hints)
+    except NoReading:
+        return None
+    return Reading(query, path.cost + scene.slots.cost, path, tuple(scene.slots.notes))
+
+
+def search(tokens: list[Token], catalog: Catalog, values: Values) -> Reading | None:
+    """Return the best reading if it is good and clearly better than one of another shape."""
+    found = readings(tokens, catalog, values)
+    if not found or found[0].cost > costs.GOOD:
+        return None
+    best = found[0]
+    for other in found[1:]:
+        if other.cost - best.cost >= costs.MARGIN:
+            break
+        if other.query != best.query and len(other.query.group) != len(best.query.group):
+            return None
+    return best
