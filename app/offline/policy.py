@@ -19,6 +19,7 @@ from longtable.app.offline.logic import Query
 from longtable.app.offline.lookups import value_texts
 from longtable.app.offline.nearby import did_you_mean
 from longtable.app.offline.recall import asked, best_match, content_words, recall
+from longtable.app.offline.second import further_texts, may_search, searched
 from longtable.app.offline.smalltalk import asked_place, described_name, is_rule, kind_of
 from longtable.app.offline.text import stem
 from longtable.app.offline.understand import draft_again, other_texts, tokens_of, understand
@@ -266,10 +267,28 @@ def _answer(view: View, catalog: Catalog) -> Decision:
             more = _described(view, catalog, tuple(near[:_DESCRIBE_AT_ONCE])) if len(view.now.of("describe_tables")) < 4 else None
             if more is not None:
                 return more
-        raise
+        found = _second(view, catalog, values, error)
+        if isinstance(found, Decision):
+            return found
+        query = found
     if (unsure := _texts_as_numbers(query, view, values)) is not None:
         return unsure
     return Decision((Call("run_sql", {"sql": render(query, catalog.dialect)}),))
+
+
+def _second(view: View, catalog: Catalog, values: Values, error: CannotRead) -> Decision | Query:
+    """Return what the search makes of a question that was declined, or the look-ups it needs first; raise the decline if nothing."""
+    question = view.now.question
+    if not may_search(question, catalog, values, _before(view, catalog), error):
+        raise error
+    asked = {str(result.args.get("text", "")).lower() for result in view.now.of("find_values")}
+    texts = further_texts(question, catalog, values)
+    if not asked & set(texts) and (calls := tuple(Call("find_values", {"text": text}) for text in texts if text not in asked)):
+        return Decision(calls)
+    found = searched(question, catalog, values)
+    if found is None:
+        raise error
+    return found
 
 
 def _texts_as_numbers(query: Query, view: View, values: Values) -> Decision | None:

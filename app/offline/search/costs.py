@@ -62,7 +62,7 @@ LOST_TABLE: Final = 0.25
 WIDE: Final = 0.6
 """A question with conditions that ends as a list of every row."""
 
-GOOD: Final = 1.9
+GOOD: Final = 1.5
 """The most that a reading may cost to be answered."""
 MARGIN: Final = 0.02
 """How much cheaper than a reading of another shape the best must be."""
