@@ -279,13 +279,13 @@ def _answer(view: View, catalog: Catalog) -> Decision:
 def _second(view: View, catalog: Catalog, values: Values, error: CannotRead) -> Decision | Query:
     """Return what the search makes of a question that was declined, or the look-ups it needs first; raise the decline if nothing."""
     question = view.now.question
-    if not may_search(question, catalog, values, _before(view, catalog), error):
+    before = _before(view, catalog)
+    if not may_search(question, catalog, values, before, error):
         raise error
     asked = {str(result.args.get("text", "")).lower() for result in view.now.of("find_values")}
-    texts = further_texts(question, catalog, values)
-    if not asked & set(texts) and (calls := tuple(Call("find_values", {"text": text}) for text in texts if text not in asked)):
+    if calls := tuple(Call("find_values", {"text": text}) for text in further_texts(question, catalog, values, asked)):
         return Decision(calls)
-    found = searched(question, catalog, values)
+    found = searched(question, catalog, values, later=before is not None)
     if found is None:
         raise error
     return found

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.conditions import as_col, as_number
-from longtable.app.offline.joins import Hints, Step, path as way
+from longtable.app.offline.joins import Hints, Step
+from longtable.app.offline.joins import path as way
 from longtable.app.offline.logic import Agg, Between, Bucket, Col, Compare, Cond, Join, Null, Order, Query, Scalar, Within
 from longtable.app.offline.measures import identity
 from longtable.app.offline.search import costs
@@ -74,7 +75,6 @@ def _listed(scene: Scene, hints: Hints) -> Query:
     items: list[Scalar] = []
     asked = _asked(scene)
     table = _table(catalog, base)
-    own = [link for link in slots.shown if link.table == base]
     if asked == base or not slots.shown:
         items += map(as_col, identity(table) if slots.shown or slots.ranks or asked != base else _whole(table))
     for link in slots.shown:
@@ -85,7 +85,6 @@ def _listed(scene: Scene, hints: Hints) -> Query:
         if link.table not in (base,) and link.table == asked:
             draft.join(link.table)
             items += map(as_col, identity(_table(catalog, link.table)))
-    del own
     order: list[Order] = []
     limit = slots.limit
     skip = 0
@@ -179,7 +178,7 @@ def _computed(scene: Scene, hints: Hints) -> Query:
     if not measures:
         measures = [Measure("count", base)]
     measures = [each if each.table else Measure("count", base) for each in measures]
-    ranked = [rank for rank in slots.ranks]
+    ranked = list(slots.ranks)
     needs_key = bool(slots.havings or any(rank.measure.func for rank in ranked))
     if not keys:
         keys = _implied_keys(scene, base, measures, needs_key=needs_key)
@@ -263,7 +262,7 @@ def _key_items(catalog: Catalog, key: Key) -> list[Scalar]:
         return [*map(as_col, _label(_table(catalog, key.table)))]
     column = _column(catalog, key.table, key.column)
     if key.unit:
-        return [Bucket(as_col(column), key.unit)]  # type: ignore[list-item, arg-type]  # unit is one of Unit
+        return [Bucket(as_col(column), key.unit)]  # type: ignore[arg-type]  # unit is one of Unit
     return [as_col(column)]
 
 

@@ -30,11 +30,15 @@ VERB: Final = 0.4
 """A verb or noun that only carries the sentence: passed over, but rather a value if it may be one."""
 ADDED_WORD: Final = 0.08
 """A word that only closes a noun: the email *address*, the phone *number*."""
+STATE: Final = 0.3
+"""Added to a verb that stands as a state ('registered members'), which may well be a condition."""
+STRANGE_STATE: Final = 1.2
+"""A verb as the state of a table that nobody named: products that were shipped, where orders are."""
 UNKNOWN_VERB: Final = 0.55
 """A verb in no vocabulary that stands where it can only carry the sentence."""
 ODD: Final = 0.8
 """A number as the value of a column of texts, a group with nothing computed: possible, but rarely meant."""
-PRONOUN: Final = 0.15
+PRONOUN: Final = 0.05
 """A pronoun: it must stand for something of the same question."""
 UNUSED: Final = 3.0
 """A word that nothing explains: more than any likely reading costs, so that the question is declined."""
@@ -64,5 +68,7 @@ WIDE: Final = 0.6
 
 GOOD: Final = 1.5
 """The most that a reading may cost to be answered."""
+GOOD_LATER: Final = 0.6
+"""The most in a later turn, where what sounds whole may still lean on the turn before."""
 MARGIN: Final = 0.02
 """How much cheaper than a reading of another shape the best must be."""

@@ -16,7 +16,9 @@ _JOINED = frozenset([",", "and", "&"])
 def settle_functions(scene: Scene) -> None:
     """Let 'average', 'total', 'number of' and the like mark the link that they compute over, and pass on to it from a list of them."""
     for place, link in enumerate(scene.links):
-        told = any(each.kind == "table" for each in scene.links[:place]) or {"their", "its"} & set(scene.words[max(0, link.start - 2) : link.start])
+        told = any(each.kind == "table" for each in scene.links[:place]) or {"their", "its"} & set(
+            scene.words[max(0, link.start - 2) : link.start]
+        )
         if link.kind == "column" and scene.measures(link) and link.text.lower().startswith("total ") and not told:
             scene.become(place, op="sum")
     _listed_extremes(scene)
@@ -55,9 +57,6 @@ def _aggregate(scene: Scene, place: int, func: str) -> None:
         target = scene.after(target, most=4)
     if target >= 0 and scene.measures(scene.links[target]):
         _mark(scene, place, target, func)
-        return
-    if target >= 0 and scene.links[target].kind == "table" and (counted := _numbers_of(scene, place, target, func)):
-        del counted
         return
     earlier = scene.before(place, over=("wh",), most=6)
     if earlier >= 0 and scene.measures(scene.links[earlier]) and not scene.links[earlier].op:
@@ -100,16 +99,9 @@ def _mark(scene: Scene, place: int, target: int, func: str) -> None:
     scene.become(target, op="+".join(dict.fromkeys([*known, func])))
 
 
-def _numbers_of(scene: Scene, place: int, target: int, func: str) -> bool:
-    """'the average number of ...' is beyond this reader: a count of counts."""
-    del scene, place, target, func
-    return False
-
-
 def implied(scene: Scene, place: int, func: str) -> Measure | None:
     """Return the one measure of the table spoken of that the words around imply: money for 'paid', a price for 'cost'."""
     words = [token.word for token in scene.tokens]
-    head = scene.head()
     options: list[tuple[float, str, str]] = []
     dimensions = {VERB_DIMENSIONS[word] for word in words if word in VERB_DIMENSIONS}
     names = {name for dimension in dimensions for name in DIMENSIONS.get(dimension, ())}
@@ -124,7 +116,6 @@ def implied(scene: Scene, place: int, func: str) -> Measure | None:
             if parts & {"year", "month", "day"}:
                 cost += 0.6
             options.append((cost, name, column.name))
-    del head
     if not options:
         return None
     options.sort()
@@ -209,6 +200,8 @@ def collect_measures(scene: Scene) -> None:
 def _sums_up(scene: Scene) -> bool:
     """Say whether 'how much' adds up: not where one row is named by a value."""
     plural = any(link.kind == "table" and lemma(link.word) != link.word for link in scene.links)
-    named = any(link.kind == "value" and (table := scene.table(link.table)) is not None
-                and link.column in {column.name for column in table.names} for link in scene.links)
+    named = any(
+        link.kind == "value" and (table := scene.table(link.table)) is not None and link.column in {column.name for column in table.names}
+        for link in scene.links
+    )
     return plural or not named

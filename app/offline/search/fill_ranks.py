@@ -1,15 +1,16 @@
 """Read superlatives, top lists and orders: by what the answer is ranked, which way, and how many are wanted."""
 
+from dataclasses import replace
+
 from longtable.app.offline.columns import by_dimension
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.model import Link, Measure, Rank
 from longtable.app.offline.search.periods import Period, date_for
 from longtable.app.offline.search.scene import Scene
-from longtable.app.offline.text import lemma
 
 _DIRECTIONS = {"max": True, "min": False}
 _SPANS = frozenset(["age", "tenure", "experience"])
-_ADDED = frozenset(["amount", "total", "quantity", "hour", "minute", "revenue", "cost", "paid", "unit", "bottle", "litre", "ton", "tonne", "kg"])
+_TURNED = "turned"
 
 
 def settle_ranks(scene: Scene) -> None:
@@ -46,7 +47,14 @@ def _counted_things(scene: Scene, place: int) -> int | None:
         following = scene.links[other + 1] if other + 1 < len(scene.links) else None
         operated = other and scene.links[other - 1].is_op("cmp", "time", "between")
         later = other + 1 < len(scene.links) and scene.links[other + 1].is_op("post")
-        if other < place and not operated and not later and following is not None and following.kind in ("table", "column") and isinstance(link.number, int):
+        if (
+            other < place
+            and not operated
+            and not later
+            and following is not None
+            and following.kind in ("table", "column")
+            and isinstance(link.number, int)
+        ):
             scene.use(other)
             return link.number
     return None
@@ -56,67 +64,78 @@ def _superlative(scene: Scene, place: int, link: Link) -> None:
     sign, _, dimension = link.arg.partition(":")
     desc = _DIRECTIONS.get(sign, True)
     limit, number = _limit(scene, place)
-    ending = next((other for other in range(place + 1, min(place + 4, len(scene.links)))
-                   if scene.links[other].is_op("first") or scene.links[other].text.lower() in ("at the top", "on top")), -1)
+    ending = _ending(scene, place)
     skip = 0
     if place and scene.links[place - 1].kind == "number" and scene.links[place - 1].arg == "ordinal":
         skip = int(scene.links[place - 1].number) - 1
         scene.use(place - 1)
-    start = number if number > place else place
-    target = scene.after(start, over=("agg", "count", "distinct"), most=5)
+    target = scene.after(max(number, place), over=("agg", "count", "distinct"), most=5)
     thing = scene.links[target] if target >= 0 else None
-    measure: Measure | None = None
-    turned = thing is not None and thing.kind == "column" and _dated(scene, thing) and dimension in _SPANS
-    if turned:
-        desc = not desc
-    if link.is_op("frequent"):
-        measure = _frequent(scene, target)
-    elif thing is not None and thing.kind == "column" and (scene.measures(thing) or (scene.column(thing) or thing) and _dated(scene, thing)):
-        func = thing.op.split("+")[0] if thing.op else "sum" if thing.text.lower().startswith("total ") and _summed(scene, thing) else ""
-        if link.is_op("most") and not func and _summed(scene, thing):
-            func = "sum"
-        measure = Measure(func, thing.table, thing.column, target)
-        scene.use(target)
-    elif thing is not None and thing.kind == "table" and (link.is_op("most") or "count" in thing.op):
-        if thing.table != scene.head() or not any(each.kind == "table" and each.table != thing.table for each in scene.links):
-            measure = Measure("count", thing.table, "", target)
-            scene.use(target)
-    by = next((other for other in range(place + 1, min(place + 6, len(scene.links))) if scene.links[other].is_op("by")), -1)
-    named = scene.after(by, over=("agg", "count"), most=4) if by >= 0 else -1
-    if measure is None and named >= 0 and (scene.measures(scene.links[named]) or "count" in scene.links[named].op):
-        thing = scene.links[named]
-        func = thing.op.split("+")[0] if thing.op else "sum" if _summed(scene, thing) and thing.kind == "column" else ""
-        measure = Measure(func, thing.table, thing.column, named)
-        scene.use(by, named)
-    if measure is None and dimension == "date":
-        measure = _by_date(scene, place)
+    if thing is not None and thing.kind == "column" and _dated(scene, thing) and dimension in _SPANS:
+        desc = not desc  # the longest-serving began first
+    measure = _named(scene, link, target) or _by_measure(scene, place)
     if measure is None and dimension:
-        measure = _by_dimension(scene, place, dimension)
-        if measure is not None:
-            desc = desc if measure.func != "turned" else not desc
-            measure = Measure("" if measure.func == "turned" else measure.func, measure.table, measure.column, place)
-    if measure is None:
-        measure = _around(scene, place)
-    if measure is None:
-        if ending >= 0 or dimension in ("size", "", "money"):
-            marked = _marked(scene)
-            if marked is not None:
-                measure = marked
-                scene.use(place)
+        measure = _by_date(scene, place) if dimension == "date" else None
+        measure = measure or _by_dimension(scene, place, dimension)
+    if measure is not None and measure.func == _TURNED:
+        measure, desc = replace(measure, func=""), not desc
+    measure = measure or _around(scene, place)
+    if measure is None and (ending >= 0 or dimension in ("size", "", "money")):
+        measure = _marked(scene)
     if measure is None:
         scene.slots.pay(costs.IDLE, f"idle {link.text}")
         return
     scene.use(place, number)
-    if limit is None and ending < 0:
-        limit = _counted_things(scene, place)
     if ending >= 0:
         scene.use(ending)
         scene.slots.ranks.append(Rank(measure, desc))
         return
+    limit = limit if limit is not None else _counted_things(scene, place)
     if limit is None and _is_extreme(scene, place, link, measure):
         scene.slots.measures.append(Measure("max" if desc else "min", measure.table, measure.column, place))
         return
     scene.slots.ranks.append(Rank(measure, desc, limit or 1, skip))
+
+
+def _ending(scene: Scene, place: int) -> int:
+    """Return the place of 'first' or 'at the top' just after a superlative: it orders, and takes no single row."""
+    for other in range(place + 1, min(place + 4, len(scene.links))):
+        if scene.links[other].is_op("first") or scene.links[other].text.lower() in ("at the top", "on top"):
+            return other
+    return -1
+
+
+def _named(scene: Scene, link: Link, target: int) -> Measure | None:
+    """Return what a superlative stands before: a column of numbers or dates, or a thing that is counted."""
+    if link.is_op("frequent"):
+        return _frequent(scene, target)
+    if target < 0:
+        return None
+    thing = scene.links[target]
+    if thing.kind == "column" and (scene.measures(thing) or _dated(scene, thing)):
+        func = thing.op.split("+")[0]
+        if not func and _summed(scene, thing) and (link.is_op("most") or thing.text.lower().startswith("total ")):
+            func = "sum"
+        scene.use(target)
+        return Measure(func, thing.table, thing.column, target)
+    if thing.kind == "table" and (link.is_op("most") or "count" in thing.op):
+        others = any(each.kind == "table" and each.table != thing.table for each in scene.links)
+        if thing.table != scene.head() or not others:
+            scene.use(target)
+            return Measure("count", thing.table, "", target)
+    return None
+
+
+def _by_measure(scene: Scene, place: int) -> Measure | None:
+    """'the biggest projects by contract amount': the words after 'by' say of what."""
+    by = next((other for other in range(place + 1, min(place + 6, len(scene.links))) if scene.links[other].is_op("by")), -1)
+    named = scene.after(by, over=("agg", "count"), most=4) if by >= 0 else -1
+    if named < 0 or not (scene.measures(scene.links[named]) or "count" in scene.links[named].op):
+        return None
+    thing = scene.links[named]
+    func = thing.op.split("+")[0] or ("sum" if thing.kind == "column" and _summed(scene, thing) else "")
+    scene.use(by, named)
+    return Measure(func, thing.table, thing.column, named)
 
 
 def _dated(scene: Scene, link: Link) -> bool:
@@ -162,7 +181,7 @@ def _by_dimension(scene: Scene, place: int, dimension: str) -> Measure | None:
     for other, link in scene.open("column"):
         if (link.table, link.column) == (column.table, column.name) and link.op:
             return Measure(link.op.split("+")[0], column.table, column.name, other)
-    return Measure("turned" if turned else "", column.table, column.name, place)
+    return Measure(_TURNED if turned else "", column.table, column.name, place)
 
 
 def _around(scene: Scene, place: int) -> Measure | None:
@@ -194,7 +213,9 @@ def _is_extreme(scene: Scene, place: int, link: Link, measure: Measure) -> bool:
     before = [each for each in scene.links[:place] if each.kind in ("table", "column", "value")]
     if asked or _limit(scene, place)[0] is not None:
         return False
-    following = [each for other, each in enumerate(scene.links) if other > place and each.kind in ("table", "column") and other != measure.place]
+    following = [
+        each for other, each in enumerate(scene.links) if other > place and each.kind in ("table", "column") and other != measure.place
+    ]
     first = following[0] if following else None
     if first is not None and first.kind == "table" and measure.place < 0:
         return False
@@ -206,8 +227,15 @@ def _is_extreme(scene: Scene, place: int, link: Link, measure: Measure) -> bool:
 def _top(scene: Scene, place: int, link: Link) -> None:
     limit, number = _limit(scene, place)
     desc = link.arg != "min"
-    by = next((other for other in range(place + 1, len(scene.links)) if scene.links[other].text.lower() in ("by", "in terms of", "with", "ranked by")
-               or scene.links[other].is_op("by", "order", "sup", "most")), -1)
+    by = next(
+        (
+            other
+            for other in range(place + 1, len(scene.links))
+            if scene.links[other].text.lower() in ("by", "in terms of", "with", "ranked by")
+            or scene.links[other].is_op("by", "order", "sup", "most")
+        ),
+        -1,
+    )
     target = scene.after(by, over=("agg", "count", "most", "sup"), most=6) if by >= 0 else -1
     thing = scene.links[target] if target >= 0 else None
     if thing is not None and (scene.measures(thing) or (thing.kind == "column" and _dated(scene, thing)) or "count" in thing.op):
@@ -274,7 +302,18 @@ def _direction(scene: Scene, place: int, link: Link) -> None:
 
 def _by_shown(scene: Scene, desc: bool, words: list[str] | None = None) -> None:
     words = words or []
-    dated = {"oldest", "newest", "latest", "earliest", "soonest", "recent", "youngest", "longest-serving", "chronological", "chronologically"} & set(words)
+    dated = {
+        "oldest",
+        "newest",
+        "latest",
+        "earliest",
+        "soonest",
+        "recent",
+        "youngest",
+        "longest-serving",
+        "chronological",
+        "chronologically",
+    } & set(words)
     columns = [(place, each) for place, each in enumerate(scene.links) if each.kind == "column"]
     named = {"alphabetical", "alphabetically", "alphabetic", "a"} & set(words)
     fits = [each for _, each in columns if (_dated(scene, each) if dated else scene.measures(each))]
@@ -313,6 +352,3 @@ def _first(scene: Scene, place: int, link: Link) -> None:
     scene.use(place, number)
     scene.slots.pay(0.2, f"first by {found[0].name}")
     scene.slots.ranks.append(Rank(Measure("", found[0].table, found[0].name, place), link.arg == "desc", limit or 1))
-
-
-_ = (lemma, _ADDED)

@@ -57,8 +57,9 @@ def _by(scene: Scene, place: int) -> None:
         return
     if link.kind == "column" and link.op:
         return
-    if link.kind in ("table", "column", "unit") and (scene.slots.measures or any(each.op for each in scene.links if each.kind in ("table", "column"))
-                                                      or _is_agg_ahead(scene)):
+    if link.kind in ("table", "column", "unit") and (
+        scene.slots.measures or any(each.op for each in scene.links if each.kind in ("table", "column")) or _is_agg_ahead(scene)
+    ):
         scene.use(place)
         _key(scene, following, link)
         _and_more(scene, following)
@@ -74,7 +75,13 @@ def _and_more(scene: Scene, place: int) -> None:
     if joiner < len(scene.links) and scene.links[joiner].text.lower() == "and":
         following = scene.after(joiner, over=("each", "by"), most=3)
         link = scene.links[following] if following >= 0 else None
-        if link is not None and following not in scene.used and link.kind in ("column", "unit") and not link.op and not scene.measures(link):
+        if (
+            link is not None
+            and following not in scene.used
+            and link.kind in ("column", "unit")
+            and not link.op
+            and not scene.measures(link)
+        ):
             scene.use(following)
             _key(scene, following, link)
 
@@ -118,9 +125,8 @@ def settle_rest(scene: Scene) -> None:
     for place, link in list(scene.open("column")):
         scene.use(place)
         column = scene.column(link)
-        if link.arg == "dated" and column is not None:
-            if place and not holds_years(column):
-                continue
+        if link.arg == "dated" and column is not None and place and not holds_years(column):
+            continue
         if link.arg == "key":
             scene.slots.keys.append(Key(link.table, link.column, place=place))
             continue
@@ -133,6 +139,8 @@ def settle_rest(scene: Scene) -> None:
             scene.slots.distinct = True
         elif link.is_op("howold"):
             _asked(scene, link)
+        elif link.is_op("pron") and not any(each.table for each in scene.links[:place]):
+            scene.slots.pay(costs.UNUSED, f"nothing for {link.text}")
         elif link.is_op("percent", "difference", "ratio", "rest"):
             scene.slots.pay(costs.UNUSED, f"beyond this reader: {link.text}")
         elif link.is_op("by") and not (scene.slots.measures or scene.slots.ranks) and _names_column(scene, place):

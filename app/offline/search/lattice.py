@@ -3,7 +3,8 @@
 from collections import defaultdict
 
 from longtable.app.offline.catalog import Catalog
-from longtable.app.offline.joins import Hints, path as way
+from longtable.app.offline.joins import Hints
+from longtable.app.offline.joins import path as way
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.model import Link, Path
 

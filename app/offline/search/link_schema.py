@@ -9,16 +9,23 @@ from longtable.app.offline.linking import hits
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.model import Link
 from longtable.app.offline.search.vocabulary import DROPPED, EVERYONE, FLAG_WORDS, FUNCTION, TAILS
+from longtable.app.offline.states import is_state
 from longtable.app.offline.text import Token, lemma, likeness, parts_of, stem
 
 LONGEST = 5
 _KEPT = 0.16
 _MOST = 8
 _LOOSE = 0.72
-_BREAKS = frozenset(["and", "or", "with", "their", "its", "whose", "who", "which", "that", "have", "has", "had", "are", "is", "was", "were", "along"])
+_BREAKS = frozenset(
+    ["and", "or", "with", "their", "its", "whose", "who", "which", "that", "have", "has", "had", "are", "is", "was", "were", "along"]
+)
 _KEY_WORDS = frozenset(["id", "ids", "number", "numbers", "no", "code", "codes", "key", "identifier", "nr", "num", "ref", "reference"])
-_TIMES = frozenset(["date", "day", "time", "when", "year", "month", "birthday", "dob", "since", "start", "end", "expiry", "due", "deadline"])
-_STOPS = frozenset(["per", "each", "every", "by", "than", "most", "least", "more", "less", "fewer", "many", "much", "how", "no", "not", "without"])
+_TIMES = frozenset(
+    ["date", "day", "time", "when", "year", "month", "birthday", "dob", "since", "start", "end", "expiry", "due", "deadline"]
+)
+_STOPS = frozenset(
+    ["per", "each", "every", "by", "than", "most", "least", "more", "less", "fewer", "many", "much", "how", "no", "not", "without"]
+)
 
 
 def schema_links(tokens: list[Token], catalog: Catalog) -> list[Link]:
@@ -176,6 +183,19 @@ def dated_by(verb: str, column: Column) -> bool:
     """Say whether the name of a date column is of the family of a verb: act_dt of 'activated'."""
     root = stem(verb)
     return any(stem(word) == root or (len(word) >= 3 and verb.startswith(word)) for word in (*column.words, *parts_of(column.name)))
+
+
+def state_links(tokens: list[Token], catalog: Catalog) -> list[Link]:
+    """Link verbs that stand as a state to the date that tells when it came about: 'returned rentals' have a return date."""
+    found: list[Link] = []
+    for place, token in enumerate(tokens):
+        if not is_state(tokens, place, catalog):
+            continue
+        for table in catalog.tables.values():
+            for column in table.columns if table.kind == "table" else ():
+                if column.is_date and stem(token.word) in {stem(word) for word in column.words}:
+                    found.append(Link(place, place + 1, "flag", costs.LINK + costs.FLAG, token.text, table.name, column.name))
+    return found
 
 
 def own_name(table: Table, word: str) -> bool:

@@ -89,9 +89,8 @@ def index_of(catalog: Catalog, values: Values) -> Index:
                     _add(index, (table.name, column.name, sample), 0.0)
     for text, matches in values.items():
         for match in matches:
-            column = catalog.column(match.table, match.column)
-            table = catalog.table(match.table)
-            if column is None or table is None or (column.truth is not None and not str(match.value).isalpha()):
+            known = catalog.column(match.table, match.column)
+            if known is None or (known.truth is not None and not str(match.value).isalpha()):
                 continue
             place = (match.table, match.column, match.value)
             if match.how == "partial":

@@ -1,5 +1,8 @@
 """Link spans of words to what they do: operations, numbers, times, units, marks, words of grammar, words left over."""
 
+from dataclasses import replace
+
+from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.lexicon import (
     FILLERS,
     LONGEST_PHRASE,
@@ -14,33 +17,24 @@ from longtable.app.offline.lexicon import (
 )
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.model import Kind, Link
-from longtable.app.offline.search.vocabulary import AFTER, FUNCTION, IDLE
+from longtable.app.offline.search.vocabulary import AFTER, FUNCTION, IDLE, MORE_PHRASES
+from longtable.app.offline.states import is_state, unexplained
 from longtable.app.offline.text import Token, lemma
 
 _SYMBOLS = {"≥": ">=", "≤": "<=", "!=": "<>"}
 _LOWER_MONTHS = frozenset(["may", "mar", "jan", "sep", "dec", "march"])
-_MORE: dict[tuple[str, ...], tuple[str, str]] = {
-    **{tuple(text.split()): ("each", "") for text in ("month by month", "year by year", "for every", "by each", "in every", "of every")},
-    **{tuple(text.split()): ("order", "") for text in ("rank the", "rank", "in sequence of")},
-    **{tuple(text.split()): ("dir", "desc") for text in ("highest at the top", "best at the top", "most frequent at the top", "newest at the top",
-       "largest at the top", "longest at the top", "from longest-serving to newest")},
-    **{tuple(text.split()): ("dir", "asc") for text in ("soonest first", "earliest first", "longest-serving first", "nearest first")},
-    **{tuple(text.split()): ("agg", "sum") for text in ("add up to", "adds up to", "add up", "sum up", "summed up", "bring in", "in all", "come to")},
-    **{tuple(text.split()): ("neg", "") for text in ("without a single", "not a single", "no single", "don't have a single", "never had", "not yet",
-       "not been", "haven't had", "don't have any", "lacking", "not any", "nor", "aren't", "no")},
-    **{tuple(text.split()): ("cmp", ">") for text in ("more", "exceeded", "have exceeded", "longer than", "later than")},
-    **{tuple(text.split()): ("post", ">=") for text in ("or better", "or higher", "and higher", "or greater", "or larger")},
-    ("or", "fewer"): ("post", "<="), ("apiece",): ("each", ""), ("average",): ("agg", "avg"), ("mean",): ("agg", "avg"),
-    ("through",): ("until", ""), ("to",): ("until", ""), ("by", "the", "end", "of"): ("time", "<="), ("soonest",): ("sup", "min:date"),
-    ("earliest",): ("sup", "min:date"), ("latest",): ("sup", "max:date"), ("newest",): ("sup", "max:date"),
-}  # fmt: skip
 
 
-def word_links(tokens: list[Token]) -> list[Link]:
+def word_links(tokens: list[Token], catalog: Catalog) -> list[Link]:
     """Return the links of a question's words that need no schema."""
     found = [*_ops(tokens)]
     for place, token in enumerate(tokens):
-        found += _single(tokens, place, token)
+        singles = _single(tokens, place, token)
+        if unexplained(tokens, place, catalog):
+            singles = [replace(link, cost=costs.UNUSED) if link.kind == "filler" else link for link in singles]
+        elif is_state(tokens, place, catalog):
+            singles = [replace(link, cost=link.cost + costs.STATE) if link.kind == "filler" else link for link in singles]
+        found += singles
     return found
 
 
@@ -53,10 +47,18 @@ def _ops(tokens: list[Token]) -> list[Link]:
                 break
             words = tuple(token.word for token in part)
             text = " ".join(token.text for token in part)
-            for table in (PHRASES, _MORE):
+            for table in (PHRASES, MORE_PHRASES):
                 if words in table:
                     op, arg = table[words]
-                    cost = costs.PRONOUN if op == "pron" else 0.02 if op == "until" else 0.12 if text.lower() in ("numbers of", "ordered", "sorted") else 0.0
+                    cost = (
+                        costs.PRONOUN
+                        if op == "pron"
+                        else 0.02
+                        if op == "until"
+                        else 0.12
+                        if text.lower() in ("numbers of", "ordered", "sorted")
+                        else 0.0
+                    )
                     found.append(Link(start, start + size, "op", cost, text, op=op, arg=arg))
     for start, token in enumerate(tokens):
         if token.kind == "symbol":
@@ -110,7 +112,9 @@ def _single(tokens: list[Token], place: int, token: Token) -> list[Link]:
 
 
 _HELPING = frozenset(["do", "does", "did", "to", "can", "will", "would", "we", "they", "you"])
-_OBJECT = frozenset(["a", "an", "the", "any", "no", "our", "their", "per", "each", "by", "more", "less", "at", "most", "least", "between", "over", "under"])
+_OBJECT = frozenset(
+    ["a", "an", "the", "any", "no", "our", "their", "per", "each", "by", "more", "less", "at", "most", "least", "between", "over", "under"]
+)
 
 
 def _carries(tokens: list[Token], place: int) -> bool:

@@ -47,7 +47,9 @@ def settle_periods(scene: Scene) -> None:
         start, period, end = _period(scene, place)
         low, high, last = period, None, end
         joiner = end
-        if joiner < len(scene.links) and (scene.links[joiner].is_op("until") or scene.links[joiner].word in ("and", "to", "through", "until", "-")):
+        if joiner < len(scene.links) and (
+            scene.links[joiner].is_op("until") or scene.links[joiner].word in ("and", "to", "through", "until", "-")
+        ):
             following = joiner + 1
             while following < len(scene.links) and scene.links[following].kind == "filler":
                 following += 1
@@ -90,8 +92,13 @@ def _period(scene: Scene, place: int) -> tuple[int, Period, int]:
             parts["day"] = link.number
         elif link.kind == "number" and isinstance(link.number, int) and 1900 <= link.number <= 2100 and not parts:
             parts["year"] = link.number
-        elif not (link.text in (",", "of", "in", "year", "the") and end + 1 < len(links) and links[end + 1].kind == "time" and parts
-                  and links[end + 1].unit not in parts):
+        elif not (
+            link.text in (",", "of", "in", "year", "the")
+            and end + 1 < len(links)
+            and links[end + 1].kind == "time"
+            and parts
+            and links[end + 1].unit not in parts
+        ):
             break
         end += 1
     return start, Period(**parts), max(end, place + 1)
@@ -140,11 +147,13 @@ def date_for(scene: Scene, start: int, end: int, low: Period) -> tuple[Column, b
             return column, True, 0.0
     unit = "year" if low.year else "month" if low.month else "day"
     near = tuple(scene.tokens[other].word for other in range(max(0, scene.links[start].start - 6), scene.links[start].start))
-    later = tuple(scene.tokens[other].word for other in range(scene.links[end - 1].end, min(len(scene.tokens), scene.links[end - 1].end + 4)))
+    later = tuple(
+        scene.tokens[other].word for other in range(scene.links[end - 1].end, min(len(scene.tokens), scene.links[end - 1].end + 4))
+    )
     tables = scene.tables()
     head = scene.head()
     order = tuple(dict.fromkeys([name for name in (scene.fact(), head, *tables) if name]))
-    options = []
+    options: list[tuple[float, Column, bool]] = []
     for rank, name in enumerate(order):
         table = scene.table(name)
         for column in table.columns if table is not None else ():
@@ -158,7 +167,7 @@ def date_for(scene: Scene, start: int, end: int, low: Period) -> tuple[Column, b
             told = [word for word in near if dated_by(word, column)]
             cost -= 0.5 if told else 0.3 if verbs else 0.0
             cost += 0.25 if kinds and any(kind in ("birth", "death") for kind in kinds) and not verbs else 0.0
-            own = {word for word in table.words} if table is not None else set()
+            own = set(table.words) if table is not None else set()
             cost -= 0.1 if own & set(column.words) or len(column.words) == 1 else 0.0
             options.append((cost, column, plain))
     if not options:

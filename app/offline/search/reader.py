@@ -5,12 +5,13 @@ from longtable.app.offline.chunks import Values
 from longtable.app.offline.joins import Hints
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.assemble import NoReading, assemble
-from longtable.app.offline.search.fill_conditions import settle_negations, settle_numbers, settle_patterns, settle_values
 from longtable.app.offline.search.fill_measures import collect_measures, settle_functions
+from longtable.app.offline.search.fill_numbers import settle_numbers
 from longtable.app.offline.search.fill_ranks import settle_ranks
 from longtable.app.offline.search.fill_rest import settle_groups, settle_rest
+from longtable.app.offline.search.fill_values import settle_negations, settle_patterns, settle_values
 from longtable.app.offline.search.lattice import Distances, paths
-from longtable.app.offline.search.link_schema import schema_links
+from longtable.app.offline.search.link_schema import schema_links, state_links
 from longtable.app.offline.search.link_values import value_links
 from longtable.app.offline.search.link_words import word_links
 from longtable.app.offline.search.model import Path, Reading
@@ -26,7 +27,12 @@ _RULES = (
 
 def readings(tokens: list[Token], catalog: Catalog, values: Values) -> list[Reading]:
     """Return whole readings of a question, cheapest first."""
-    links = [*schema_links(tokens, catalog), *value_links(tokens, catalog, values), *word_links(tokens)]
+    links = [
+        *schema_links(tokens, catalog),
+        *value_links(tokens, catalog, values),
+        *word_links(tokens, catalog),
+        *state_links(tokens, catalog),
+    ]
     distances = Distances(catalog)
     stems = frozenset(stem(token.word) for token in tokens if len(token.word) > 2)
     found: list[Reading] = []

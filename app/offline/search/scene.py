@@ -41,7 +41,7 @@ class Scene:
         """Return the place of the next link that says something, -1 at a mark or after too many words; words in `over` are passed too."""
         for other in range(place + 1, min(len(self.links), place + 1 + most)):
             link = self.links[other]
-            if link.kind == "mark" and link.text != "," :
+            if link.kind == "mark" and link.text != ",":
                 return -1
             if link.kind == "filler" or (link.kind == "op" and link.op in over) or link.kind == "unused":
                 continue
