@@ -17,7 +17,7 @@ from longtable.app.offline.lexicon import (
 )
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.model import Kind, Link
-from longtable.app.offline.search.vocabulary import AFTER, FUNCTION, IDLE, MORE_PHRASES
+from longtable.app.offline.search.vocabulary import AFTER, FUNCTION, IDLE, MORE_PHRASES, ROWS
 from longtable.app.offline.states import is_state, unexplained
 from longtable.app.offline.text import Token, lemma
 
@@ -102,6 +102,8 @@ def _single(tokens: list[Token], place: int, token: Token) -> list[Link]:
         found.append(link("filler", costs.GRAMMAR))
     elif word in UNIT_WORDS:
         found.append(link("filler", 0.2, unit=lemma(word)))
+    elif before == "many" and lemma(word) != word and word not in ROWS:
+        found.append(link("unused", costs.UNUSED))  # what is counted must be known
     elif word in IDLE or lemma(word) in IDLE or word in FILLERS or word in PARTICIPLES:
         found.append(link("filler", costs.VERB if not token.is_name or place == 0 else costs.UNUSED))
     elif not token.is_name and _carries(tokens, place):

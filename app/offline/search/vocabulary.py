@@ -41,6 +41,9 @@ AFTER: Final = frozenset(
 )
 """Words after which a number of four digits is a year."""
 
+ROWS: Final = frozenset("rows records entries times items people persons ones things".split())
+"""Words that count the rows of whatever is spoken of."""
+
 TAILS: Final = frozenset("address addresses number numbers date dates amount value figure level time data name names".split())
 """Words that close the name of a column without standing in it."""
 
