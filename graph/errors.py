@@ -612,13 +612,17 @@ class ProviderRateLimitedError(ProviderError):
 
 
 class ProviderUnavailableError(ProviderError):
-    """The provider cannot be reached, failed (5xx), or broke the stream."""
+    """The provider cannot be reached, failed (5xx), or broke the stream. `retry_after` in seconds, where it says when to ask again."""
 
     code = "provider_unavailable"
     short: ClassVar[dict[str, str]] = {
         "en": "The model's provider is not reachable. You can try again.",
         "zh": "无法连接模型服务。可以重试。",
     }
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class ProviderRefusedError(ProviderError):

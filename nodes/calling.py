@@ -17,6 +17,7 @@ from longtable.graph.context import Context
 from longtable.graph.errors import ModelContextOverflowError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
 from longtable.graph.events import ModelFallback, ModelRetry
 from longtable.memory.reasoning import reasoning_sent, without_reasoning
+from longtable.memory.think_tags import parted
 from longtable.nodes.model_settings import call_settings
 from longtable.nodes.providers import provider_error
 from longtable.nodes.tracing import span, usage_fields
@@ -72,7 +73,7 @@ class Caller:
                     with span("model", answerer.name or "model", {**self.about, "gen_ai.request.model": answerer.name}) as told:
                         answer = answerer.model.invoke(self._for(answerer, messages), self._config(), **settings)
                         told |= usage_fields(answer)
-                    return answer
+                    return parted(answer, answerer.name)
                 except Exception as error:
                     wait = self._wait(error)
                     if wait is None:
@@ -88,7 +89,7 @@ class Caller:
                     with span("model", answerer.name or "model", {**self.about, "gen_ai.request.model": answerer.name}) as told:
                         answer = await answerer.model.ainvoke(self._for(answerer, messages), self._config(), **settings)
                         told |= usage_fields(answer)
-                    return answer
+                    return parted(answer, answerer.name)
                 except Exception as error:
                     wait = self._wait(error)
                     if wait is None:
@@ -133,8 +134,8 @@ class Caller:
 
     def _pause(self, error: ProviderError) -> float | None:
         """Return how long to wait before asking again, None where that cannot help, or takes too long."""
-        if isinstance(error, ProviderRateLimitedError) and error.retry_after is not None:
-            return max(0.0, error.retry_after) if error.retry_after <= MOST_WAIT else None
-        if isinstance(error, ProviderRateLimitedError | ProviderUnavailableError):
-            return min(MOST_WAIT, float(FIRST_WAIT * 2**self._tries))
-        return None
+        if not isinstance(error, ProviderRateLimitedError | ProviderUnavailableError):
+            return None
+        if error.retry_after is not None:
+            return error.retry_after if error.retry_after <= MOST_WAIT else None
+        return min(MOST_WAIT, float(FIRST_WAIT * 2**self._tries))

@@ -1,7 +1,10 @@
 """What a provider's exception means, read off its status, code, type and words; no provider's package is imported."""
 
+import math
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 
 from langchain_core.language_models import BaseChatModel
@@ -22,6 +25,8 @@ from longtable.nodes.overflow import is_overflow, learned_limit, read
 __all__ = ["broke_off", "is_overflow", "learned_limit", "provider_error", "with_usage"]
 
 _NETWORK = re.compile(r"connect|timeout|timedout|protocolerror|readerror|incomplete|apierror|invalidurl", re.IGNORECASE)
+LONGEST_WAIT = 31_536_000.0
+"""Seconds; a provider that asks for more means something else."""
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
 """What reading an answer raises that is not as expected: JSON, UTF-8 and pydantic's errors are ValueErrors."""
 _READING = {
@@ -58,7 +63,7 @@ def provider_error(error: Exception) -> ProviderError | None:
     if status == 429:
         return ProviderRateLimitedError("the provider asks to wait (HTTP 429)", retry_after=_retry_after(error))
     if status is not None and status >= 500:
-        return ProviderUnavailableError(f"the provider failed (HTTP {status})")
+        return ProviderUnavailableError(f"the provider failed (HTTP {status})", retry_after=_retry_after(error))
     if status is not None and status >= 400:
         hint = "; is the model's name right, and is /v1 missing at the end of the base URL?" if status in (404, 405) else ""
         return ProviderRefusedError(f"the provider refused the request (HTTP {status}): {_told(error)}{hint}")
@@ -125,12 +130,31 @@ def with_usage(model: BaseChatModel) -> BaseChatModel:
 
 
 def _retry_after(error: Exception) -> float | None:
+    """Return the seconds a provider asks to wait: a number, or a date, which is read against the answer's own."""
     headers = getattr(getattr(error, "response", None), "headers", None)
-    value = headers.get("retry-after") if headers is not None else None
-    try:
-        return float(value) if value is not None else None
-    except ValueError:  # an HTTP date: rare, and no number of seconds
+    if headers is None:
         return None
+    told = (_number(headers.get("retry-after-ms"), 0.001), _number(headers.get("retry-after")))
+    wait = next((number for number in told if number is not None), None)
+    if wait is None and (until := _date(headers.get("retry-after"))) and (sent := _date(headers.get("date"))):
+        wait = (until - sent).total_seconds()
+    return max(0.0, wait) if wait is not None and wait < LONGEST_WAIT else None
+
+
+def _number(text: object, unit: float = 1.0) -> float | None:
+    try:
+        number = float(str(text)) * unit
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _date(text: object) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(str(text))
+    except ValueError:
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _told(error: Exception) -> str:

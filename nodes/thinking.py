@@ -1,14 +1,22 @@
-"""Let langchain-openai's models keep `reasoning_content`, which they drop: read from answers and streams, sent where a view has it."""
+"""Let langchain-openai's models keep reasoning: beside the content, where they drop it, or within; sent where a view has it."""
 
+import asyncio
 import sys
+import threading
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk
 
 from longtable.memory.reasoning import REASONING
+from longtable.memory.think_tags import ThinkSieve, parted
+from longtable.nodes.newest import Newest
+
+_SIEVES: Newest[tuple[int, int], ThinkSieve] = Newest(1_024)
+"""Of the streams under way; what one that broke off left behind goes when the next request is made."""
 
 KEYS = (REASONING, "reasoning")
 """What servers call it in a message or a delta: DeepSeek, Qwen, vLLM before 0.12 and llama.cpp; vLLM since, OpenRouter."""
@@ -36,16 +44,22 @@ class _Keeping:
         choices = (response if isinstance(response, Mapping) else response.model_dump(warnings=False)).get("choices") or []
         for generation, choice in zip(result.generations, choices, strict=False):
             _keep(generation.message, choice.get("message"))
+        name = str(getattr(self, "model_name", ""))
+        result.generations = [
+            ChatGeneration(message=parted(each.message, name), generation_info=each.generation_info) for each in result.generations
+        ]
         return result
 
     def _convert_chunk_to_generation_chunk(self, chunk: dict[str, Any], *args: Any) -> Any:
         made = super()._convert_chunk_to_generation_chunk(chunk, *args)  # type: ignore[misc]  # as above
         choices = chunk.get("choices") or (chunk.get("chunk") or {}).get("choices") or []
-        if made is not None and choices:
-            _keep(made.message, choices[0].get("delta"))
-        return made
+        if made is None or not choices:
+            return made
+        _keep(made.message, choices[0].get("delta"))
+        return _sieved(made, ended=bool(choices[0].get("finish_reason")))
 
     def _get_request_payload(self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
+        _SIEVES.pop(_here())
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)  # type: ignore[misc]  # as above
         sent = payload.get("messages")
         messages = self._convert_input(input_).to_messages()  # type: ignore[attr-defined]  # as above
@@ -63,6 +77,32 @@ def _keep(message: BaseMessage, told: object) -> None:
         return
     if reasoning := next((text for key in KEYS if isinstance(text := told.get(key), str) and text), ""):
         message.additional_kwargs[REASONING] = reasoning
+
+
+def _sieved(made: ChatGenerationChunk, *, ended: bool) -> ChatGenerationChunk:
+    """Return a piece of a stream with what a server left of reasoning in its text beside it."""
+    content = made.message.content
+    if not isinstance(content, str) or not (content or ended):
+        return made
+    sieve = _SIEVES.get(_here()) or _SIEVES.put(_here(), ThinkSieve())
+    thought, text = sieve.feed(content)
+    if ended:
+        last_thought, last_text = sieve.close()
+        thought, text = thought + last_thought, text + last_text
+        _SIEVES.pop(_here())
+    if text == content and not thought:
+        return made
+    kept = {REASONING: made.message.additional_kwargs.get(REASONING, "") + thought} if thought else {}
+    changes = {"content": text, "additional_kwargs": {**made.message.additional_kwargs, **kept}}
+    return ChatGenerationChunk(message=made.message.model_copy(update=changes), generation_info=made.generation_info)
+
+
+def _here() -> tuple[int, int]:
+    """Return what tells streams under way apart: each is read by one thread or task. Some servers give all the same id."""
+    try:
+        return threading.get_ident(), id(asyncio.current_task())
+    except RuntimeError:  # no event loop here
+        return threading.get_ident(), 0
 
 
 @cache  # one class for each, or isinstance would not hold between two copies

@@ -1,5 +1,7 @@
 """What each message carries: who, when, by which run and model; that a caller cannot forge it; the model's reasoning."""
 
+import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +11,14 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, metadata_of, next_view
-from longtable.graph.errors import InputError, MessageTooLongError, RequestTooLargeError, RequestTooLongError, TooManyMessagesError
+from longtable.graph.errors import (
+    InputError,
+    MessageTooLongError,
+    ProviderUnavailableError,
+    RequestTooLargeError,
+    RequestTooLongError,
+    TooManyMessagesError,
+)
 from longtable.graph.state import merge_messages
 from longtable.memory.metadata import Reported
 from longtable.memory.reasoning import reasoning_sent
@@ -56,6 +65,34 @@ def test_every_message_tells_who_when_and_by_which_run_and_model(server: ModelSe
     assert all(m.time.startswith("20") for m in told)
     assert (told[3].model, told[3].provider) == ("gpt-4o-mini", "openai")
     assert told[3].usage == Reported(input=300, output=9, cached=0, reasoning=0)
+
+
+@pytest.mark.parametrize("way", ["streamed", "whole", "awaited"])
+def test_reasoning_that_a_server_leaves_in_the_text_is_kept_apart_too(server: ModelServer, way: str) -> None:
+    thinking = "<think>\nfirst I look\n</think>\n\n"
+    broken = [] if way == "whole" else [Reply(text=thinking + "half", pieces=9, breaks="truncate")]
+    server.script(Reply(text=f"{thinking}It is 42.", pieces=13), *broken, Reply(text="Plain.", pieces=2))
+    talk = Conversation(app(server.chat_model("qwen3-32b", disable_streaming=way == "whole")), "t", context=CONTEXT)
+
+    async def awaited(text: str) -> list[Any]:
+        return [event async for event in talk.astream(text)]
+
+    def events(text: str) -> list[Any]:
+        return asyncio.run(awaited(text)) if way == "awaited" else list(talk.stream(text))
+
+    def told(kind: str, of: list[Any]) -> str:
+        return "".join(event["text"] for event in of if event["type"] == kind)
+
+    first = events("Hi")
+    assert (told("reasoning", first).strip(), told("token", first), first[-1]["text"]) == ("first I look", "It is 42.", "It is 42.")
+    if broken:  # broken off within: the next one is not taken for its rest
+        with pytest.raises(ProviderUnavailableError):
+            events("And?")
+    assert events("So?")[-1]["text"] == "Plain."
+    history = talk.history()
+    answers = [(metadata_of(m).reasoning.strip(), m.text) for m in history if m.type == "ai"]
+    assert answers == [("first I look", "It is 42."), ("", "Plain.")]
+    assert "think" not in json.dumps(server.requests[-1].messages[1:])
 
 
 @pytest.mark.filterwarnings("ignore::longtable.memory.limits.EncodingFallbackWarning")  # Kimi's tokenizer

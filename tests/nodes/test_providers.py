@@ -163,3 +163,30 @@ def test_a_request_that_cannot_be_made_is_no_fault_of_the_server(server: ModelSe
 def test_of_a_group_the_error_of_the_provider_counts() -> None:
     assert isinstance(provider_error(ExceptionGroup("two addresses", [KeyError("x"), OSError("refused")])), ProviderUnavailableError)
     assert provider_error(ExceptionGroup("bugs", [KeyError("x"), ZeroDivisionError()])) is None
+
+
+SENT = "Sat, 21 Nov 2026 12:00:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after": "-5"}, 0.0),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"retry-after": "Sat, 21 Nov 2026 12:00:09 GMT", "date": SENT}, 9.0),  # against the server's own clock
+        ({"retry-after": "Sat, 21 Nov 2026 11:00:00 GMT", "date": SENT}, 0.0),
+        ({"retry-after": "Sat, 21 Nov 2026 12:00:09 GMT"}, None),
+        ({"retry-after": "soon", "date": SENT}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e30"}, None),
+        ({}, None),
+    ],
+)
+@pytest.mark.parametrize(("status", "kind"), [(429, ProviderRateLimitedError), (503, ProviderUnavailableError)])
+def test_the_time_to_wait_is_read_in_every_form(status: int, kind: type[Any], headers: dict[str, str], wait: float | None) -> None:
+    told = provider_error(StatusError(status, headers=headers))
+    assert isinstance(told, kind)
+    assert told.retry_after == wait
