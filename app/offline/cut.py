@@ -2,9 +2,10 @@
 
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import AGENT, PRODUCT, STATE, Chunk, Values
-from longtable.app.offline.columns import priced_quantity
+from longtable.app.offline.columns import entity, priced_quantity
 from longtable.app.offline.joins import distance
 from longtable.app.offline.lexicon import AGENTS, PAID, REVENUE
+from longtable.app.offline.lexicon_abbreviations import ALTERNATIVES
 from longtable.app.offline.lexicon_measures import DIMENSIONS
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.spans import Span, all_spans, text_of
@@ -53,11 +54,24 @@ def _with_money(chunks: list[Chunk], catalog: Catalog) -> None:
 
 def _of_named(value: Chunk, chunks: list[Chunk], catalog: Catalog) -> None:
     """Keep a verb as a value only where the question names its table; near such a table it stays unused, else it is a mere verb."""
-    named = {hit.table for each in chunks for hit in each.hits if hit.score >= 0.72}
+    named = {entity(each) for each in chunks if each.kind == "mention"}
+    named |= {hit.table for each in chunks for hit in each.hits if hit.score >= max(0.72, each.best - 0.06)}
+    if not {match.table for match in value.matches} & named and _is_dated(value, named, catalog):
+        value.kind, value.matches = "filler", ()  # payments that have been paid: on the date they were
+        return
     matches = tuple(match for match in value.matches if match.table in named)
     near = any((distance(catalog, table, match.table) or 9) <= 2 for table in named for match in value.matches)
     value.kind = "value" if matches else "word" if near else "filler"
     value.matches = matches
+
+
+def _meant(name: str) -> set[str]:
+    return {lemma(each) for word in split_name(name) for each in (word, *ALTERNATIVES.get(word, ()))}
+
+
+def _is_dated(value: Chunk, tables: set[str], catalog: Catalog) -> bool:
+    columns = [column for name in tables if (table := catalog.table(name)) is not None for column in table.columns]
+    return any(column.is_date and stem(value.word) in set(map(stem, column.words)) for column in columns)
 
 
 def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
@@ -105,7 +119,10 @@ def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:
             and (span.end - span.start > 1 or found.word in ("revenue", "turnover", "takings", "proceeds", "earnings", "receipts"))
         ):
             found.kind, found.hits = "mention", tuple(sorted(measured, key=lambda hit: not _sells(hit)))
-        if not measured and (products := _products(catalog)) and not (found.hits and found.hits[0].is_table and found.best >= 0.95):
+        money = _amount_of(found, catalog) if span.end - span.start > 1 else None
+        if money is not None:
+            found.kind, found.hits = "mention", (money,)
+        elif not measured and (products := _products(catalog)) and not (found.hits and found.hits[0].is_table and found.best >= 0.95):
             found.kind, found.arg, found.hits = "mention", PRODUCT, products
     pieces = lemma(found.word) in _PIECES and found.kind in ("word", "filler", "mention") and found.best < 0.9
     if pieces and _is_counted(span, tokens) and (quantities := _quantities(catalog)):
@@ -117,6 +134,15 @@ def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:
         token = tokens[span.start]
         found.hits = tuple(hit for hit in hits((token.word,), token.text, catalog) if hit.score >= 0.9)
     return found
+
+
+def _amount_of(found: Chunk, catalog: Catalog) -> Hit | None:
+    """'pass revenue': the one amount of the sales of passes."""
+    table = catalog.table(found.hits[0].table) if found.hits and found.hits[0].is_table else None
+    if table is None or lemma(found.word) not in ("revenue", "turnover", "income", "earning", "taking", "proceed"):
+        return None
+    sums = [column for column in table.columns if column.is_number and not column.is_id and _AMOUNTS & set(column.words)]
+    return Hit(table.name, sums[0].name, 0.95, numeric=True) if len(sums) == 1 else None
 
 
 def _sells(hit: Hit) -> bool:
@@ -155,6 +181,6 @@ def _measured(dimension: str, catalog: Catalog) -> tuple[Hit, ...]:
             places = [names.index(word) for word in map(lemma, column.words) if word in names]
             if places and column.is_number and not column.is_id and table.kind == "table":
                 found.append(Hit(table.name, column.name, 0.8 - 0.01 * min(places), numeric=True))
-    if dimension == "money" and (paid := [hit for hit in found if PAID & set(map(lemma, split_name(hit.table)))]):
+    if dimension == "money" and (paid := [hit for hit in found if PAID & _meant(hit.table)]):
         found = paid  # money is what was paid, not a goal
     return tuple(sorted(found, key=lambda hit: -hit.score))

@@ -1,5 +1,6 @@
 """Put conditions on groups in their place: 'towns with at least 5 clients, and how many', 'more than 3000 altogether'."""
 
+from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.draft import Draft, Filter, Having
@@ -7,10 +8,10 @@ from longtable.app.offline.draft import Draft, Filter, Having
 _FEW = frozenset(["<", "<="])
 
 
-def settle_havings(draft: Draft) -> None:
+def settle_havings(draft: Draft, catalog: Catalog) -> None:
     """Turn a draft so that its counts and sums of groups are conditions on the groups."""
     _summed(draft)
-    _and_how_many(draft)
+    _and_how_many(draft, catalog)
 
 
 def _summed(draft: Draft) -> None:
@@ -35,21 +36,45 @@ def _is_sum(item: Filter, order: int) -> bool:
     return compared and measured and item.mention is not None and item.mention.order > order and not item.negated
 
 
-def _and_how_many(draft: Draft) -> None:
+def _and_how_many(draft: Draft, catalog: Catalog) -> None:
     """'studios with at least 3 titles, and how many': the count of each is shown too."""
-    counted = [item for item in draft.havings if item.func == "count" and item.counted is not None and item.op not in _FEW]
     subject = _subject(draft)
-    if len(counted) != 1 or len(draft.havings) != 1 or len(draft.counts) != 1 or draft.aggs or draft.groups or subject is None:
+    if len(draft.counts) != 1 or draft.aggs or draft.groups or draft.sups or draft.percent or draft.absent or subject is None:
         return
-    chunk, again = counted[0].counted, draft.counts[0]
-    if chunk is None or subject.order > chunk.order or entity(subject) == entity(chunk):
+    counted, again = _counted(draft, subject, catalog), draft.counts[0]
+    chunk = counted.counted if counted is not None else None
+    if counted is None or chunk is None or counted.op in _FEW or counted.func != "count" or subject.order > chunk.order:
         return
-    if again is not None and (again.order < chunk.order or again.hits[:1] != chunk.hits[:1]):
+    if again is not None and (again.order < chunk.order or _meant(again) != _meant(chunk)):
         return
     if again is None and not {"how", "number", "count"} & set(draft.words[chunk.order :]):
         return
-    draft.counts, draft.groups = [chunk], [subject]
-    draft.targets = [each for each in draft.targets if each is not subject]
+    draft.counts, draft.groups, draft.havings = [chunk], [subject], [counted]
+    draft.targets = [each for each in draft.targets if each is not subject and each.hits and not entity(each) and each.order < chunk.order]
+
+
+def _meant(chunk: Chunk) -> tuple[str, str]:
+    return (table, "") if (table := entity(chunk)) else (chunk.hits[0].table, chunk.hits[0].column) if chunk.hits else ("", "")
+
+
+def _counted(draft: Draft, subject: Chunk, catalog: Catalog) -> Having | None:
+    """Return the one condition on a count; a number compared with a column of texts beside the subject counts its rows."""
+    table = entity(subject)
+    if len(draft.havings) == 1:
+        counted = draft.havings[0].counted
+        return draft.havings[0] if counted is not None and (not table or entity(counted) != table) else None
+    if draft.havings or table:
+        return None
+    for item in draft.filters:
+        if item.kind != "compare" or item.mention is None or item.dimension or len(item.numbers) != 1 or entity(item.mention):
+            continue
+        hit, number = item.mention.hits[0], item.numbers[0]
+        column = catalog.column(hit.table, hit.column)
+        texts = column is not None and not column.is_number and not column.is_date
+        if hit.table == subject.hits[0].table and texts and isinstance(number, int | float):
+            draft.filters = [other for other in draft.filters if other is not item]
+            return Having(item.op, number, item.mention)
+    return None
 
 
 def _subject(draft: Draft) -> Chunk | None:

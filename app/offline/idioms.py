@@ -19,7 +19,8 @@ _HOMES = frozenset(
     """collection catalog catalogue system database file record book register registry inventory archive portfolio books roster roll payroll premises
     site network fleet world company organization organisation business data dataset sample program programme zoo museum library school hospital
     farm shop store hotel gym clinic university bank club festival restaurant warehouse factory park garden gallery theatre theater cinema airline
-    league""".split()
+    league resort practice agency brewery winery bakery pharmacy clinic estate studio chain group business plant fleet catalogue range
+    assortment lineup programme schedule directory list register archives rolls ledger""".split()
 )
 _GROUPS_OF_PEOPLE = frozenset(["staff", "crew", "team", "club", "family", "board", "faculty", "cast", "band", "personnel", "committee"])
 _RATES = frozenset(["hourly", "daily", "monthly", "weekly", "annual", "yearly", "salary", "wage", "rate", "pay", "fee", "price", "cost"])
@@ -45,7 +46,24 @@ _OPPOSITES = {
     "disabled": "enabled",
 }
 _MEASURING = frozenset(
-    [*VERB_DIMENSIONS, "giving", "doing", "offering", "using", "needing", "requiring", "reaching", "serving", "carrying"]
+    [
+        *VERB_DIMENSIONS,
+        "giving",
+        "doing",
+        "asking",
+        "seeking",
+        "requesting",
+        "claiming",
+        "demanding",
+        "totalling",
+        "offering",
+        "using",
+        "needing",
+        "requiring",
+        "reaching",
+        "serving",
+        "carrying",
+    ]
 )
 _FITTINGS = frozenset(
     ["machine", "facility", "service", "option", "equipment", "system", "feature", "access", "area", "license", "permit", "certificate"]
@@ -113,7 +131,7 @@ def _general_homes(chunks: list[Chunk]) -> None:
         ):
             each.kind = "filler"  # how many clients does the bank have
     for before, each in itertools.pairwise(chunks):
-        if before.kind == "word" and before.word in _MEASURING and each.is_op("cmp", "between"):
+        if before.kind == "word" and before.word in _MEASURING and (each.is_op("cmp", "between") or each.word == "for"):
             before.kind = "filler"
     for place, each in enumerate(chunks):
         if each.kind != "prep" or each.word not in ("in", "on", "of", "from", "at", "within", "across"):

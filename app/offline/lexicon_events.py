@@ -4,6 +4,7 @@
 
 from typing import Final
 
+from longtable.app.offline.lexicon_abbreviations import ALTERNATIVES
 from longtable.app.offline.text import lemma, stem
 
 # Each row is one kind of event, in verbs of questions and words of columns alike; a word may be in several.
@@ -85,7 +86,7 @@ def events(word: str) -> frozenset[str]:
 
 def events_of(words: tuple[str, ...]) -> frozenset[str]:
     """Return the kinds of events that the words of a column's name speak of."""
-    return frozenset(kind for word in words for kind in events(word))
+    return frozenset(kind for word in words for each in (word, *ALTERNATIVES.get(word, ())) for kind in events(each))
 
 
 def same_event(verb: str, words: tuple[str, ...]) -> bool:

@@ -1,9 +1,11 @@
 """Link spans of words to tables and columns of the catalogue."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from longtable.app.offline.catalog import Catalog, Column, Table
+from longtable.app.offline.lexicon import PREPOSITIONS
+from longtable.app.offline.lexicon_abbreviations import EXPANDED
 from longtable.app.offline.lexicon_measures import UNIT_NAMES, UNITS_OF
 from longtable.app.offline.text import abbreviates, lemma, likeness, parts_of, skeleton, split_name
 
@@ -69,7 +71,24 @@ def _hits(words: tuple[str, ...], raw: str, catalog: Catalog) -> tuple[Hit, ...]
                         own,
                     )
                 )
+    found = _things(words, found, catalog)
     return tuple(sorted([*found, *_by_key(words, found, catalog)], key=lambda hit: (-hit.score, not hit.is_table)))
+
+
+def _things(words: tuple[str, ...], found: list[Hit], catalog: Catalog) -> list[Hit]:
+    """Let 'passes' be the types of passes themselves, not their key pass_type_id, which comes closer by its words."""
+    if lemma(words[-1]) in _KEY_WORDS or words[-1].endswith("ed"):
+        return found
+    keys = {
+        hit.table: hit.score
+        for hit in found
+        if not hit.is_table and hit.score < 0.95 and (column := catalog.column(hit.table, hit.column)) is not None and column.primary
+    }
+    best = max((hit.score for hit in found), default=0.0)
+    return [
+        replace(hit, score=keys[hit.table]) if hit.is_table and hit.score < keys.get(hit.table, 0.0) and keys[hit.table] >= best else hit
+        for hit in found
+    ]
 
 
 def _by_key(words: tuple[str, ...], found: list[Hit], catalog: Catalog) -> list[Hit]:
@@ -81,7 +100,7 @@ def _by_key(words: tuple[str, ...], found: list[Hit], catalog: Catalog) -> list[
     return [Hit(own[0].table, "", own[0].score, 1)] if len(own) == 1 else []
 
 
-_QUALIFIERS = frozenset(["payment", "contact", "home", "personal", "mailing", "job"])
+QUALIFIERS = frozenset(["payment", "contact", "home", "personal", "mailing", "job"])
 _KEY_WORDS = frozenset(["id", "code", "no", "number", "key", "nr"])
 
 
@@ -90,16 +109,15 @@ def _initials(raw: str, name: str) -> float:
     words = raw.lower().replace("-", " ").split()
     parts = parts_of(name)
     short = "".join(word[0] for word in words)
-    if not 2 <= len(words) <= 5 or short not in parts or words[0] in _SMALL_STARTS:
+    if not 2 <= len(words) <= 5 or short not in parts or words[0] in PREPOSITIONS:
+        return 0.0
+    if short in UNIT_NAMES or short in EXPANDED or min(map(len, (words[0], words[-1]))) < 3:
         return 0.0
     rest = [part for part in split_name(name) if part != short]
     light = all(_LIGHT.get(lemma(part), 1.0) <= 0.5 for part in rest)
     return 0.93 if light and (len(short) > 2 or rest) else 0.0
 
 
-_SMALL_STARTS = frozenset(
-    ["in", "at", "on", "for", "to", "from", "with", "and", "or", "the", "a", "an", "is", "are", "per", "each", "of", "all"]
-)
 _TRUTHS = ("is", "has", "can", "was")
 
 
@@ -178,7 +196,7 @@ def _aligned(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[str]
             total += score
         elif table_score >= 0.88:
             total += 0.97 * table_score
-        elif word in _QUALIFIERS and len(words) > 1:
+        elif word in QUALIFIERS and len(words) > 1 and free:
             total += 0.85  # the payment method, where the column is only called method
         else:
             return 0.0

@@ -51,6 +51,12 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
             texts.setdefault(token.word, 2.2)
             for form in forms(token.word):
                 texts.setdefault(form, 1.1)
+    for place, (before, token) in enumerate(itertools.pairwise(tokens), 1):
+        if loose[place] and not loose[place - 1] and token.kind == before.kind == "word" and before.word not in FILLERS | PREPOSITIONS:
+            texts.setdefault(f"{before.word} {token.word}", 1.95)  # store manager: a value, though there are stores
+        if before.kind == "number" and loose[place] and token.start == before.start + len(before.text) + 1:
+            run = list(itertools.takewhile(lambda each: each.kind == "word" and each.is_name, tokens[place:]))
+            texts.setdefault(" ".join([f"{before.word}-{token.word}", *(each.word for each in run[1:])]), 2.9)  # a 3-Day Youth pass
     for text in standing(tokens, loose):
         texts.setdefault(text, 2.6)
     for start, end in _runs(tokens, loose):

@@ -59,7 +59,7 @@ class Measures(Subject):
             if arg is None and pending is not None:
                 arg = as_number(pending)
             if arg is None:
-                arg = self.lone_measure(base, func)
+                arg = (self.lone_amount(base) if func == "sum" and draft.money else None) or self.lone_measure(base, func)
             if func == "spread":
                 if not isinstance(arg, Col):
                     raise CannotRead("measure")
@@ -160,6 +160,13 @@ class Measures(Subject):
         elif shares and less is None:
             raise CannotRead("measure", price.name, shares[0].name)
         return Product((as_number(pair[0]), as_number(pair[1])), as_number(less) if less is not None else None)
+
+    def lone_amount(self, base: str) -> Col | None:
+        """Return the one amount of a table: 'the total amount of the open orders'."""
+        table = self.catalog.table(base)
+        money = [c for c in (table.columns if table else ()) if c.is_number and not c.is_id and AMOUNTS & {lemma(word) for word in c.words}]
+        money = [c for c in money if not _PARTS & {lemma(word) for word in c.words}] or money
+        return as_number(money[0]) if len(money) == 1 else None
 
     def lone_measure(self, base: str, func: str) -> Col:
         """Return the only number of a table worth measuring; a table with several needs a name."""
@@ -320,6 +327,8 @@ def identity(table: Table) -> tuple[Column, ...]:
 
 
 def _is_amount(column: Column) -> bool:
+    if "hours" in column.words:
+        return True
     if "hour" in column.words and any(isinstance(value, float) and value != int(value) for value in column.samples):
         return True  # hours worked, no time of day
     return not {"year", "month", "day", "age", "grade", "level", "rank", "hour"} & {lemma(word) for word in column.words}

@@ -55,7 +55,7 @@ class Reader(Shape):
         for each, following in zip(self.cs, self.cs[1:], strict=False):
             if each.is_op("first") and each.word == "last" and following.is_op("cmp"):
                 each.kind = "filler"  # courses that last less than an hour
-            elif each.kind == "mention" and following.kind == "word" and following.word in _TAILS and not each.hits[0].is_table:
+            elif each.kind == "mention" and following.kind == "word" and lemma(following.word) in _TAILS and not each.hits[0].is_table:
                 following.kind = "filler"  # the email address, the freight amount
             elif each.kind == "mention" and entity(each) and following.kind == "word" and following.word in ("value", "amount"):
                 following.kind = "filler"  # the total deal value

@@ -16,7 +16,7 @@ _HAD = r"(?:have|has|had|get|got|do|does|did|receive|received|hold|holds|held|ow
 
 def _added(match: re.Match[str]) -> str:
     what = re.sub(r"^(?:all )?(?:of )?(?:the |our )?(?:total )?", "", match[1], flags=_I)
-    return f"what is the total of {what}"
+    return f"what is the total amount of {what}"
 
 
 RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(

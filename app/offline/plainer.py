@@ -38,8 +38,15 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         # what it comes to
         (r"^what (?:do|does|did) (?:all )?(?:of )?(?:the |our )?(.+?) (?:bring|brought) in(?: in total| altogether| together| overall)?(?=\W*$)", r"what is the total revenue of the \1"),
         (r"\b(?:leaving out|leave out|ignoring|ignore|disregarding|disregard|not counting|not including|omitting|skipping|without counting)\b", "excluding"),
-        (r"\bexcluding (?:the |those |any |all )?(?:\w+ )?(?:with no|without(?: an?y?)?|that have no|with missing) (\w+)", r"with known \1"),
+        (r"\bexcluding (?:the |those |any |all )?(?:\w+ )?(?:with no|without(?: an?y?)?|that have no|with missing) (\w+)", r"whose \1 is not missing"),
         (r"\b(?:with|have|has|having|containing|contain) the word ([\"'“‘]?)(\w+)\1[\"'”’]? in (?:the|its|their) (\w+)", r'with \3 containing "\2"'),
+        (r"\b(?:for |of )?(more than|less than|fewer than|over|under|at least|at most) ([\d,.]+) (\w+) (?:in all|altogether|in total|all told|overall|combined)(?=\W*$|,)", r"a total of \1 \2 \3"),
+        (r"\b(cheapest|dearest|costliest|priciest|most expensive|least expensive) (?:per|by the|a) (?:unit|piece|item|head)\b", r"\1"),
+        (r"(,| and|, and| with|,? plus) how (?:many \w+|much) (?:do|does|did) (?:they|it|each|each of them) weigh(?=\W*$)", r"\1 the weight"),
+        (r"(,| and|, and| with|,? plus) how (?:many \w+|much) (?:do|does|did) (?:they|it|each|each of them) cost(?=\W*$)", r"\1 the price"),
+        (r"(,| and|, and| with|,? plus) how (?:many (?:minutes|hours|days|weeks|months)|long) (?:do|does|did) (?:they|it|each|each of them) (?:last|take|run)(?=\W*$)", r"\1 the duration"),
+        (r"\b(?:that |who |which )?(?:paying|pays?|charging|charges?|earning|earns?|having|has|have|getting|gets?|with|taking|takes?) (more|higher|less|lower|fewer) ([a-z]+(?: [a-z]+)?) than (?:the |an )?average(?: \w+)?(?=\W*$|,| in\b| and\b)", lambda m: f"with {m[2]} {'above' if m[1].lower() in ('more', 'higher') else 'below'} the average"),
+        (r"\b(one|two|three|four|five|[0-9])[- ]star (reviews?|ratings?)\b", r"\2 with \1 stars"),
         # order
         (r",? (?:from (?:the )?)longest[- ](?:serving|standing) to (?:the )?(?:newest|most recent|latest)(?=\W*$)", ", longest-serving first"),
         (r",? (?:from (?:the )?)(?:newest|latest|most recent) to (?:the )?longest[- ](?:serving|standing)(?=\W*$)", ", newest first"),

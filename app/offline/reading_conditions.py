@@ -3,6 +3,7 @@
 from longtable.app.offline.chunks import LACKING, Chunk
 from longtable.app.offline.draft import Draft, Filter
 from longtable.app.offline.lexicon import PARTICIPLES
+from longtable.app.offline.lexicon_events import events
 from longtable.app.offline.reading import Reading, is_participle, same_kind, year_like
 
 _BREAKS = ("each", "by", "order", "top", "sup", "most", "frequent", "count", "dir")
@@ -60,6 +61,8 @@ class Conditions(Reading):
                 return place
             if place > index + 1 and each.text == "的":
                 return place
+            if place > index + 1 and each.is_op("cmp") and self._is_relative(place):
+                return place
             if place > index + 1 and each.kind == "prep" and each.word in ("and", "for", "than") and not same_kind(self.cs, place):
                 return place
             if place > index + 2 and each.is_op("wh"):
@@ -67,6 +70,12 @@ class Conditions(Reading):
                 if before.kind == "prep" and before.word == "and":
                     return place
         return len(self.cs)
+
+    def _is_relative(self, place: int) -> bool:
+        """'plans without ads that cost less than 10': a clause after a column that is denied is of the thing itself."""
+        before, each = self.cs[place - 1], self.cs[place]
+        between = {c.word for c in self.all if before.place < c.place < each.place}
+        return before.kind == "mention" and not before.hits[0].is_table and bool({"that", "which", "who", "costing"} & between)
 
     def _is_agent(self, place: int) -> bool:
         """'not written by Todd Casey', 'never checked by a vet': who did it belongs to what is denied."""
@@ -154,6 +163,7 @@ class Conditions(Reading):
             both = any(c.is_op("both") for c in self.cs)
             opens = not any(c.kind in ("mention", "value", "filler", "word") for c in self.all if c.place < each.place)
             verbs = tuple(c.word for c in self.all if c.kind == "filler") if opens else self.verbs(index)  # in 2023 how many were sold
+            verbs = self._told_when(each, verbs)
             self.draft.filters.append(Filter("time", op, mention, times=tuple(group), verbs=verbs, near=self._near(index), both=both))
             index = last + 1
 
@@ -162,6 +172,18 @@ class Conditions(Reading):
         joined = place > 1 and self.cs[place - 1].word in ("and", ",") and self.cs[place - 2].kind == "mention"
         counted = any(c.is_op("count", "agg", "percent", "howmuch", "sup", "most") for c in self.cs[:place])
         return joined and not counted
+
+    def _told_when(self, time: Chunk, verbs: tuple[str, ...]) -> tuple[str, ...]:
+        """'rented a snowboard in 2025': the verb that the time belongs to, past its object."""
+        if any(events(verb) for verb in verbs):
+            return verbs
+        for each in reversed([each for each in self.all if each.place < time.place]):
+            if each.kind == "comma" or each.is_op("wh"):
+                break
+            lone = each.kind in ("filler", "word", "mention") and " " not in each.text
+            if lone and (is_participle(each.word) or each.word in PARTICIPLES) and events(each.word):
+                return (*verbs, each.word)
+        return verbs
 
     def values(self) -> None:
         for index, each in enumerate(self.cs):

@@ -181,6 +181,8 @@ class Numbers(Conditions):
                     self.draft.filters.append(Filter("columns", op, self._take(left), other=self._take(place)))
                 elif op == "<>" and target.kind == "mention":
                     continue
+            elif target.kind == "number" and self._totalled(index, place, op):
+                continue
             elif target.kind == "number":
                 self._compare_number(index, place, op, dimension)
             elif target.kind == "time":
@@ -191,6 +193,18 @@ class Numbers(Conditions):
             elif op in ("<>", "="):
                 each.used = target.used = True
                 self.draft.filters.append(self._value_filter(place, negated=op == "<>"))
+
+    def _totalled(self, index: int, place: int, op: str) -> bool:
+        """'a total of more than 1500 minutes': the sum is compared."""
+        total = self.cs[index - 1] if index else None
+        measure = self.cs[place + 1] if place + 1 < len(self.cs) else None
+        if total is None or not total.is_op("agg") or total.used or measure is None or measure.kind != "mention" or measure.used:
+            return False
+        if not measurable(measure) or measure.hits[0].is_table:
+            return False
+        self.cs[index].used = total.used = True
+        self.draft.havings.append(Having(op, self._take(place).number, self._take(place + 1), func=total.arg))
+        return True
 
     def _compare_number(self, index: int, place: int, op: str, dimension: str) -> None:
         each = self.cs[index]

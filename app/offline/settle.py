@@ -51,6 +51,10 @@ def unused(draft: Draft, catalog: Catalog) -> list[str]:
 _MONEY = frozenset(["amount", "total", "cost", "paid", "payment", "price", "spent", "fee"])
 
 
+def _root(word: str) -> str:
+    return stem({"paid": "pay", "spent": "spend", "sold": "sell"}.get(word, word))
+
+
 def _sums(table: Table) -> list[Column]:
     found = [column for column in table.columns if column.is_number and not column.is_id and _MONEY & set(map(lemma, column.words))]
     return [column for column in found if not {"vat", "tax", "discount", "tip"} & set(column.words)] or found
@@ -65,7 +69,7 @@ class Settler(Subqueries):
     """Settle one draft; `start` may hold an earlier query whose rows it goes on from."""
 
     def query(self) -> Query:
-        settle_havings(self.draft)
+        settle_havings(self.draft, self.catalog)
         self.revenue()
         if self.draft.spent:
             self.spending()
@@ -129,11 +133,11 @@ class Settler(Subqueries):
 
     def paid_column(self) -> Chunk | None:
         """Return the one amount that the verb names: 'how much have we paid on claims' of an amount paid."""
-        verbs = {stem(word) for word in self.draft.words if word in MONEY_VERBS}
+        verbs = {_root(word) for word in self.draft.words if word in MONEY_VERBS}
         for name in self.scope.anchors:
             table = self.catalog.table(name)
             sums = _sums(table) if table is not None else []
-            found = [each for each in sums if verbs & set(map(stem, each.words))]
+            found = [each for each in sums if verbs & set(map(_root, each.words))]
             if not found and table is not None and verbs & set(map(stem, table.words)):
                 if len(sums) != 1:
                     raise CannotRead("measure", "how much")

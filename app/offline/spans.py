@@ -20,7 +20,7 @@ from longtable.app.offline.lexicon import (
     WEEKDAYS,
 )
 from longtable.app.offline.lexicon_events import events
-from longtable.app.offline.linking import Hit, hits
+from longtable.app.offline.linking import QUALIFIERS, Hit, hits
 from longtable.app.offline.states import is_state, unexplained
 from longtable.app.offline.text import Token, lemma
 from longtable.app.offline.value_forms import forms, is_standing, written
@@ -60,8 +60,8 @@ def _ops(tokens: list[Token]) -> list[Span]:
             if any(token.kind not in ("word", "code") for token in part):
                 continue
             entry = PHRASES.get(tuple(token.word for token in part))
-            if entry is not None and entry[0] == "count" and part[0].word in ("number", "numbers") and _ends_noun(tokens, start):
-                continue  # the registration numbers of vans
+            if start and [token.word for token in part] in (["numbers", "of"], ["number", "of"]) and _heads_number(tokens[:start]):
+                continue  # the claim numbers of: no count
             if entry is not None:
                 found.append(
                     Span(start, start + size, size * 10 + 1.5, Chunk("op", text_of(part), part[0].word, op=entry[0], arg=entry[1]))
@@ -82,16 +82,12 @@ def _ops(tokens: list[Token]) -> list[Span]:
     return found
 
 
-def _ends_noun(tokens: list[Token], place: int) -> bool:
-    """Say whether a word is the last of a noun of two: 'order numbers'."""
-    before = tokens[place - 1] if place else None
-    return (
-        before is not None
-        and before.kind == "word"
-        and before.text.isascii()
-        and before.word not in FILLERS | PREPOSITIONS | _COMMANDS | _SKIPPED
-        and (before.word,) not in PHRASES
-    )
+def _heads_number(before: list[Token]) -> bool:
+    """Say whether 'number of' ends a noun: the claim numbers of, phone number of."""
+    last, opener = before[-1], before[-2].word if len(before) > 1 else ""
+    plain = last.kind == "word" and last.word not in FILLERS and last.word not in PREPOSITIONS and (last.word,) not in PHRASES
+    opens = opener in _SKIPPED or opener in ("", "and", ",", "their", "our", "with", "list", "show", "give", "me")
+    return plain and opens and last.word not in ("numbers", "record", "exact")
 
 
 def _quarter(token: Token, before: Token | None) -> int:
@@ -129,6 +125,8 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
                 continue
             if first.word == "no" and not alone and first.text.islower():
                 break  # no meter is none, not its number
+            if start and not alone and first.is_name and first.word in QUALIFIERS:
+                break  # Home products: a name, no home
             words = tuple(token.word for token in part if token.word not in _SKIPPED)
             linked = tuple(hit for hit in hits(words, text_of(part), catalog) if _fits(hit, part, words, catalog))
             if alone and last.word in _ADVERBS and linked and linked[0].score < 0.97:
@@ -156,6 +154,7 @@ def _mention_weight(size: int, words: int, score: float) -> float:
 
 _NOUN_ENDS = ("ion", "ry", "al", "ment", "ure", "date", "day", "time", "birth", "dob", "ing", "ship", "ings")
 _ADVERBS = frozenset(["monthly", "yearly", "daily", "weekly", "quarterly", "annual", "hourly"])
+_NUMBERING = frozenset(["number", "numbers", "id", "ids"])
 _EACH = frozenset(["per", "each", "every"])
 _COMMANDS = frozenset(["list", "show", "give", "find", "display", "get", "tell", "count"])
 _ASKING = frozenset([
@@ -235,8 +234,8 @@ def _values(tokens: list[Token], values: Values, ways: list[int]) -> list[Span]:
             matches = _matches(part, values) or _scattered(part, values)
             if matches and end - start == 1 and matches[0].how == "partial" and _in_longer_name(tokens, start):
                 continue
-            if not matches:
-                continue
+            if not matches or (end - start == 1 and not part[0].is_name and [t for t in tokens[end : end + 1] if t.word in _NUMBERING]):
+                continue  # the phone number is no call by phone
             quoted = any(token.kind == "quoted" for token in part)
             name = part[0].is_name or quoted
             exact = matches[0].how != "partial"
@@ -247,6 +246,8 @@ def _values(tokens: list[Token], values: Values, ways: list[int]) -> list[Span]:
             )
             if end - start == 1 and part[0].text.isupper() and exact and len(part[0].text) >= 2:
                 weight += 2
+            if exact and is_standing(part):
+                weight += 2  # open or under review
             if exact and end - 1 in ways:
                 weight += 4  # by phone: the way, not the number
             found.append(Span(start, end, weight, Chunk("value", text_of(part), part[-1].word, matches=matches, quoted=quoted, name=name)))

@@ -4,9 +4,12 @@
 
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.lexicon import FILLERS, PARTICIPLES, PREPOSITIONS, VERB_TABLES
+from longtable.app.offline.lexicon_measures import SUPERLATIVES
+from longtable.app.offline.linking import hits
 from longtable.app.offline.text import Token, stem
 
 _PLAIN = frozenset(["open", "live", "present", "current", "available", "owned", "used", "new"])
+_NOUNS = frozenset("travel play work land order home lead head drive study deposit share record list hold ship supply design".split())  # noqa: SIM905
 _NO_STATE = frozenset([
     "based", "used", "located", "called", "named", "titled", "labelled", "labeled", "situated", "included", "need", "needed", "speed", "made",
     "seen", "known", "born", "given", "taken", "asked", "recorded", "listed", "stored", "contained", "displayed", "shown", "saved", "related",
@@ -39,10 +42,14 @@ def is_state(tokens: list[Token], place: int, catalog: Catalog) -> bool:
         follows = right.word if right is not None else ""
         if follows in _TIMED or (right is not None and right.kind in ("number", "date")):
             return follows not in ("from",) and not _dated(word, catalog)
-        return follows not in _AGENTS
+        return follows not in _AGENTS and not (follows.endswith("ly") and len(follows) > 5)
     if right is not None and right.text == "的":
         return True
     noun = right is not None and right.kind in ("word", "quoted") and right.word not in FILLERS and right.word not in PREPOSITIONS
+    if not noun and right is not None and right.kind == "word" and place + 2 < len(tokens):
+        noun = _names_table((right.word, tokens[place + 2].word), catalog)  # open work orders
+    if word in _NOUNS:
+        return noun and (left in _BEFORE_NOUN or left in SUPERLATIVES)
     paired = right is not None and right.word in ("and", "or") and place + 2 < len(tokens) and _may_be(tokens[place + 2].word)
     return (noun or paired) and (before < 0 or left in _BEFORE_NOUN)
 
@@ -50,7 +57,11 @@ def is_state(tokens: list[Token], place: int, catalog: Catalog) -> bool:
 def _may_be(word: str) -> bool:
     if word in _NO_STATE or (word in _PLAIN and word not in FILLERS):
         return False
-    return (word.endswith("ed") and len(word) > 4) or word in PARTICIPLES or word in _PLAIN
+    return (word.endswith("ed") and len(word) > 4) or word in PARTICIPLES or word in _PLAIN or word in _NOUNS
+
+
+def _names_table(words: tuple[str, str], catalog: Catalog) -> bool:
+    return any(hit.is_table and hit.score >= 0.9 for hit in hits(words, " ".join(words), catalog))
 
 
 def _dated(word: str, catalog: Catalog) -> bool:

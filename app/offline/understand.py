@@ -9,6 +9,7 @@ from longtable.app.offline.chunks import Match, Values
 from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.cut import chunk
 from longtable.app.offline.draft import Draft
+from longtable.app.offline.echoes import echoes
 from longtable.app.offline.followup import follow
 from longtable.app.offline.idioms import stand_aside
 from longtable.app.offline.joins import hints_of
@@ -110,6 +111,7 @@ def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
     chunks = chunk(tokens, catalog, with_demonyms(tokens, values))
     relink(chunks, catalog)
     stand_aside(chunks, catalog)
+    echoes(chunks, catalog)
     return parse(chunks)
 
 

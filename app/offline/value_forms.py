@@ -45,6 +45,8 @@ def written(part: Sequence[Token]) -> Iterator[str]:
     yield " ".join([*words[:-1], lemma(words[-1])])
     if len(part) == 1 and part[0].kind in ("word", "code"):
         yield from forms(words[0])
+    elif part[0].kind == "number":
+        yield "-".join(words[:2]) + "".join(f" {word}" for word in words[2:])
     elif "-" in text:
         yield text.replace("-", " ")
     elif len(part) == 2:

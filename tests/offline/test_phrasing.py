@@ -26,7 +26,7 @@ def test_written_dates_and_spans_of_years_have_one_form(asked: str, plain: str) 
     [
         ("Which plans don't have a single subscriber?", "Which plans don't have any subscriber?"),
         ("the age and height too, please", "the age and height, please"),
-        ("What do all the open claims add up to?", "what is the total of open claims?"),
+        ("What do all the open claims add up to?", "what is the total amount of open claims?"),
         ("teams by goals, highest total first", "teams by goals, highest first"),
         ("towns where we have at least 5 clients", "towns with at least 5 clients"),
         ("the smallest and the largest deposit", "minimum and maximum deposit"),

@@ -60,6 +60,13 @@ def test_phrases_are_put_plainly(question: str, plain: str) -> None:
         ("Number of flats for each owner", {2, 1}),
         ("Which flats were built between 1 January 2005 and December 31, 2012? I'd like their names.", {"Birch"}),
         ("Which owners haven't got a single flat?", {"Cy Moe"}),
+        ("Which owners have at least 2 flats, and how many does each have?", {"Ada Lund", 2}),
+        ("Owners with at least 1 flat and the number of flats of each", {"Ada Lund", 2, "Bo Falk", 1}),
+        ("Flat names without a lift that cost less than 800 a month", {"Birch"}),
+        ("Show the flat with the highest monthly rent: name and rent", {"Cedar", 1200}),
+        ("Total amount of the passed checkups", {15.5}),
+        ("Flat numbers of all flats on hold", {2}),
+        ("Which owners have flats with more rent than the average flat?", {"Bo Falk"}),
     ],
 )
 def test_they_are_answered(lettings: Chat, question: str, values: set[object]) -> None:
