@@ -59,7 +59,7 @@ class Turn:
 
 TURNS = st.builds(
     Turn,
-    question=TEXTS.filter(lambda text: bool(text.strip()) and "\x00" not in text),
+    question=TEXTS.filter(lambda text: any(each.isprintable() and not each.isspace() for each in text) and "\x00" not in text),
     steps=st.lists(st.lists(CALLS, min_size=1, max_size=3), max_size=2),
     answer=TEXTS.filter(lambda text: bool(text.strip())),
     passed=st.sampled_from([0, 0, 40, 4_000]),
