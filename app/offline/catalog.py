@@ -199,6 +199,8 @@ class Catalog:
     tables: dict[str, Table] = field(default_factory=dict)
     pages: int = 1
     total: int = 0
+    carded: frozenset[str] = frozenset()
+    """Tables, case-folded, known by the schema's card alone: without samples, comments and the exact number of rows."""
 
     def table(self, name: str) -> Table | None:
         """Return a table by name, whatever its case."""

@@ -109,7 +109,7 @@ def _decide(view: View, language: str) -> Decision:
     if (done := _finished(view, language)) is not None:
         return done
     catalog = catalog_in(view)
-    if catalog is None:
+    if catalog is None or (catalog.carded and kind in ("help", "tables", "describe")):
         return _list(view)
     if kind == "help":
         return _described(view, catalog, ()) or Decision(text=talk.help_text(catalog, language))
@@ -201,7 +201,7 @@ def _relevant(view: View, catalog: Catalog, values: Values) -> list[str]:
 def _described(view: View, catalog: Catalog, names: tuple[str, ...]) -> Decision | None:
     """Return the call that describes what of `names` is not yet described; fewer at a time when answers came back cut."""
     wanted = names or tuple(table.name for table in catalog.tables.values() if table.kind == "table")[:_DESCRIBE_AT_ONCE]
-    missing = [name for name in wanted if (table := catalog.table(name)) is not None and not table.described]
+    missing = [name for name in wanted if _unseen(name, catalog)]
     if not missing:
         return None
     tries = view.now.of("describe_tables")
@@ -213,6 +213,21 @@ def _described(view: View, catalog: Catalog, names: tuple[str, ...]) -> Decision
         raise CannotRead("lost")
     size = max(1, _DESCRIBE_AT_ONCE * 2 // (3 ** len(cut)) if cut else 20)
     return Decision((Call("describe_tables", {"names": missing[:size]}),))
+
+
+def _unseen(name: str, catalog: Catalog) -> bool:
+    table = catalog.table(name)
+    return table is not None and (not table.described or name.casefold() in catalog.carded)
+
+
+def _needed(view: View, catalog: Catalog, values: Values, relevant: list[str]) -> list[str]:
+    """Return the tables of the query that the card alone makes of the question: their samples may yet change it; else all."""
+    if not catalog.carded:
+        return relevant
+    try:
+        return list(_query(view, catalog, values).tables)
+    except CannotRead:
+        return relevant
 
 
 def _neighbours(catalog: Catalog, names: list[str]) -> list[str]:
@@ -256,8 +271,11 @@ def _answer(view: View, catalog: Catalog) -> Decision:
         return searched
     values = values_in(view)
     relevant = _relevant(view, catalog, values)
-    described = _described(view, catalog, tuple(relevant)) if relevant else None
     lookups = _lookups(view, catalog, values)
+    if catalog.carded and lookups:
+        return Decision(lookups)
+    needed = _needed(view, catalog, values, relevant)
+    described = _described(view, catalog, tuple(needed)) if needed else None
     if described is not None or lookups:
         return Decision((*(described.calls if described else ()), *lookups))
     try:

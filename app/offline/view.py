@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from longtable.app.offline.card import card_in
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.chunks import Match
 from longtable.memory.ledger import LedgerLine
@@ -58,6 +59,8 @@ class View:
     queries: tuple[LedgerLine, ...] = ()
     """Folded queries that ran, oldest first, as the memory's ledger has them."""
     folded: bool = False
+    card: Catalog | None = None
+    """What the schema's card tells, once something is folded: before that the tools' own answers are there."""
 
     @property
     def now(self) -> Turn:
@@ -100,7 +103,9 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
                 turns[-1].answer = text.strip()
     joined = "\n".join(memory)
     closed = tuple(turn.close() for turn in turns) or (Turn(""),)
-    return View(closed, findings=tuple(findings_in(joined)), queries=tuple(ledger_in(joined)), folded=_MEMORY in joined)
+    folded = _MEMORY in joined
+    card = card_in(joined.partition(_MEMORY)[0]) if folded else None
+    return View(closed, findings=tuple(findings_in(joined)), queries=tuple(ledger_in(joined)), folded=folded, card=card)
 
 
 def _result(name: str, args: dict[str, Any], answer: ToolMessage | None) -> ToolResult:
@@ -124,7 +129,7 @@ def _result(name: str, args: dict[str, Any], answer: ToolMessage | None) -> Tool
 
 
 def catalog_in(view: View) -> Catalog | None:
-    """Return what list_tables and describe_tables told in this view; None before any listing can be read."""
+    """Return what list_tables and describe_tables told in this view; else what the card tells; None without either."""
     dialect, pages, total = "", 1, 0
     tables: dict[str, Table] = {}
     for result in view.results:
@@ -139,6 +144,8 @@ def catalog_in(view: View) -> Catalog | None:
         elif result.name == "describe_tables" and isinstance(result.data.get("tables"), list):
             for raw in result.data["tables"]:
                 tables[str(raw["name"]).casefold()] = _described(raw)
+    if not dialect and view.card is not None:
+        return replace(view.card, tables={**view.card.tables, **tables}, carded=view.card.carded - set(tables))
     if not dialect:
         return None
     return Catalog(dialect, tables, pages, total or len(tables))

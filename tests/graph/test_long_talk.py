@@ -89,6 +89,16 @@ def test_the_view_stays_under_the_threshold_at_every_call(events: list[dict[str,
             assert event["total"] <= 0.6 * LIMIT
 
 
+def test_what_a_fold_took_is_read_from_the_card_and_not_listed_again(events: list[dict[str, Any]]) -> None:
+    """With a look at every table again after each fold there were 24 folds."""
+    started = [event for event in events if event["type"] == "tool_started"]
+    assert sum(event["name"] == "list_tables" for event in started) == 1
+    described = [len(event["args"]["names"]) for event in started if event["name"] == "describe_tables"]
+    assert described[0] == 5
+    assert max(described[1:]) <= 2
+    assert sum(event["type"] == "context_compressed" for event in events) <= 14
+
+
 def test_the_transcript_is_complete_and_the_view_is_not(events: list[dict[str, Any]], store: str) -> None:
     with open_persistence(store) as kept:
         app = build_graph(model=BuiltInAnalyst()).compile(checkpointer=kept.checkpointer)
