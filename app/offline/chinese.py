@@ -17,10 +17,10 @@ _HOME = re.compile(
 _RANKED = re.compile(
     r"^(?:请)?(?:列出|找出|显示|查询|给出|哪些是|求)?(?P<by>[\u3400-\u9fff]{2,16}?)最(?P<end>[高低大小])的(?:前)?(?P<count>\d+|[一二两三四五六七八九十]+)"
     r"\s*(?:个|名|位|部|家|种|件|条|座|辆|间|所|支|本|首|项|款|只|笔|场|台|艘|张|次)"
-    r"(?P<of>[\u3400-\u9fff]+?)(?:(?:及其?|和|以及|与)[\u3400-\u9fff]+)?(?:是谁|是什么|有哪些|是哪些|分别是谁|是哪\S{1,3})?[？?。]?$"
+    r"(?P<of>(?:(?![的是哪什各])[\u3400-\u9fff])+?)(?:的(?P<attr>(?:(?![的是哪什各])[\u3400-\u9fff])+?))?(?:(?:及其?|和|以及|与)[\u3400-\u9fff]+)?(?:是谁|是什么|有哪些|是哪些|分别是谁|是哪\S{1,3}|(?:分别)?是多少|叫什么(?:名字)?)?[？?。]?$"
 )
 _GLOSSED = re.compile(r"([\u3400-\u9fff·•]+)\s*[(（]\s*([^()（）\u3400-\u9fff]*[A-Za-z\d][^()（）\u3400-\u9fff]*)[)）]")
-_SMALL = frozenset(["of", "on", "at", "in", "the"])
+_SMALL = frozenset(["not", "of", "on", "at", "in", "the"])
 _QUOTED = re.compile(r"""["“「《'‘]([^"”」》'’]+)["”」》'’]""")
 
 
@@ -41,8 +41,11 @@ def translate(
     lexicon = {chinese: _fitting(options, known, there) for chinese, options in LEXICON.items() if chinese in question}
     for chinese in lexicon:  # 领养过: a verb, not the noun
         verb = next((option for option in LEXICON[chinese] if option.endswith("ed")), "")
-        if verb and re.search(f"{chinese}[过了](?!多少|几)", question):
+        nouns = tuple(option for option in LEXICON[chinese] if not option.endswith("ed"))
+        if verb and re.search(f"{chinese}[过了](?!多少|几)|谁{chinese}的", question):
             lexicon[chinese] = verb
+        elif verb and nouns and re.search(f"(?:多少|几)[人次个名位场]?{chinese}(?!的)", question):
+            lexicon[chinese] = _fitting(nouns, known, there)
     lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
     question = _GLOSSED.sub(lambda match: _gloss(match.group(1), match.group(2).strip(), lexicon), question)
     text = _ranges(_dates(_numerals(_HOME.sub("", question))))
@@ -79,8 +82,18 @@ def _told_apart(words: list[str], schema: tuple[tuple[str, ...], ...]) -> list[s
             word = "number of ~"
         elif before == "not" and _is_name(word, schema) and not word.endswith("ed"):
             out[-1] = "without"
+        elif before == "without" and word.endswith("ed") and len(word) > 4:
+            out[-1] = "not"
         elif before.startswith(("total ", "sum ")) and before.endswith("~") and word == "of":
             continue
+        elif word in ("highest ~", "lowest ~") and before in _SUMMED:
+            place = len(out) - 1
+            while place and _is_name(out[place - 1], schema) and out[place - 1] not in _STOPS:
+                place -= 1
+            out[place:] = [word.rstrip(" ~"), "average" if before.startswith("average") else "total", *out[place:-1]]
+            continue
+        elif word == "of" and before in _ENDS and len(out) > 1 and _is_name(out[-2], schema) and out[-2] not in _STOPS:
+            out[-2:] = [before, out[-2]]
         if word.startswith("total ") and not word.endswith("~") and out and _is_name(before, schema) and before not in _STOPS:
             out.insert(len(out) - 1, "total")
             word = word.removeprefix("total ")
@@ -92,6 +105,10 @@ def _told_apart(words: list[str], schema: tuple[tuple[str, ...], ...]) -> list[s
             word += "s"  # an order, not how to sort
         out.append(word)
     return out
+
+
+_SUMMED = frozenset(["total amount of ~", "sum of ~", "total ~", "average ~"])
+_ENDS = frozenset(["longest", "shortest", "oldest", "newest", "earliest", "latest", "largest", "smallest", "fastest", "slowest"])
 
 
 def _is_name(word: str, schema: tuple[tuple[str, ...], ...]) -> bool:
@@ -114,7 +131,8 @@ def _ranked(match: re.Match[str], names: tuple[str, ...], schema: tuple[tuple[st
         words = [*words[place:], "of", *words[:place]]
     number = match["count"] if match["count"].isdigit() else str(_value(match["count"]))
     end = "top" if match["end"] in "高大" else "bottom"
-    return tokenize(f"{end} {number} {of} by {' '.join(words)}")
+    shown = " ".join(token.text for token in translate(match["attr"], names, schema, found)) if match["attr"] else ""
+    return tokenize(f"{shown + ' of ' if shown else ''}{end} {number} {of} by {' '.join(words)}")
 
 
 def _fitting(options: tuple[str, ...], schema: tuple[tuple[str, ...], ...], found: frozenset[str] = frozenset()) -> str:

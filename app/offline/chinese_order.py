@@ -7,6 +7,7 @@ from typing import Final
 Words = list[str]
 Flatten = Callable[[Words], Words]
 
+_ADVERBS: Final = frozenset(["still", "also", "not", "without", "never"])
 _MARKS: Final = frozenset(",，。.?？!！;；:：")
 _TIME: Final = re.compile(
     r"(?:(?:Q[1-4]|January|February|March|April|May|June|July|August|September|October|November|December) )?(?:19|20)\d\d"
@@ -19,7 +20,8 @@ _COMPARED: Final = frozenset(
     biggest heaviest lightest fastest slowest expensive recent between exactly equal""".split()  # noqa: SIM905 - a word list reads best as plain words
 )
 _LEADING: Final = frozenset(
-    ["in", "from", "to", "by", "via", "not", "without", "never", "containing", "named", "about", "with", "at", "on", "as"]
+    """in from to by via not without never before after since until still containing named about
+    with at on as""".split()  # noqa: SIM905 - a word list reads best as plain words
 )
 _VERBS: Final = frozenset(
     ["made", "held", "live", "work", "left", "sold", "bought", "born", "wrote", "written", "won", "lost", "paid", "spent", "sent", "cast"]
@@ -117,7 +119,7 @@ def _noun(words: Words, flatten: Flatten) -> Words:
     place = next((place for place in range(len(words) - 1, 0, -1) if words[place] == "of"), None)
     if place is None:
         return _timed(words, flatten)
-    if _TIME.fullmatch(words[0]) and words[1] != "of" and place > 1:
+    if _TIME.fullmatch(words[0]) and words[1] != "of" and not words[1].endswith("~") and place > 1:
         return [*_noun(words[1:], flatten), "in", words[0]]
     head, described = words[place + 1 :], words[:place]
     if _is_value(described):
@@ -128,10 +130,18 @@ def _noun(words: Words, flatten: Flatten) -> Words:
 def _described(head: Words, described: Words, flatten: Flatten) -> Words:
     """Put a description behind its noun, the verb that closes it first: 向X的计划提交的申请 are applications submitted to plans of X."""
     described = list(described)
+    if len(described) == 1 and _is_verb(described[0]) and head:
+        return [*described, *head] if len(head) == 1 else [*head, *described]
     while described and described[-1] in ("of", "have", "is", "and"):
         described.pop()
+    if not described:
+        return head
+    if described[:1] == ["have"]:
+        described[0] = "with"
     verb = []
-    if len(described) > 1 and _is_verb(described[-1]) and not _is_verb(described[0]):
+    if described[0] == "with" or _ADVERBS & set(described):
+        pass
+    elif len(described) > 1 and _is_verb(described[-1]) and not _is_verb(described[0]):
         verb = [described.pop()]
         if described[0] == "by":
             described.pop(0)

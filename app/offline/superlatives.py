@@ -82,6 +82,9 @@ class Superlatives(Groups):
             return rolled
         if not subjects and base != column.table and self.draft.which and {"who", "whom", "whose"} & set(self.draft.words):
             return self.person(base, column, desc)
+        if len(subjects) == 2 and self.draft.which and (owner := self.owner(subjects, column)):
+            self.draft.targets = [chunk for chunk in self.draft.targets if chunk not in subjects]
+            return self.person(owner, column, desc)
         if any(entity(chunk) for chunk in subjects):  # the measured column comes along anyhow: the thing itself is asked for
             self.draft.targets = [chunk for chunk in self.draft.targets if chunk in subjects]
         listing = self.listing(base if self.fixed else self.subject_table(subjects, column), everything=False)
@@ -138,6 +141,14 @@ class Superlatives(Groups):
         col = as_number(column) if column.is_number else as_col(column)
         select = (*map(as_col, identity(table)), col)
         return Query(column.table, select=select, order=(Order(col, desc),), limit=self.draft.limit or 1)
+
+    def owner(self, subjects: list[Chunk], column: Column) -> str:
+        """'which customer has the account with the highest balance': the one asked for, where the other is only what is ranked."""
+        first, second = map(entity, subjects)
+        steps = (
+            path(self.catalog, (column.table,), first, self.hints, no_fan_out=True) if first and second == column.table != first else None
+        )
+        return first if steps and "and" not in self.draft.words and "," not in self.draft.words else ""
 
     def subject(self, chunk: Chunk, column: Column) -> bool:
         return bool(chunk.hits) and (bool(entity(chunk)) or self.column(chunk) != column)
