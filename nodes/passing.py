@@ -165,11 +165,19 @@ async def _aoutcome(provider: ContextProvider, asked: Asked) -> Outcome:
         while not answer.done.is_set() and time.monotonic() - started < provider.seconds:
             await asyncio.sleep(0.005)
         return answer.outcome
+    work = asyncio.ensure_future(provider.provide(asked))
+    # Not `wait_for`, which waits for the end of what it cancels: one that goes on all the same would hold up the turn for ever.
+    work.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:
-        return _outcome(await asyncio.wait_for(provider.provide(asked), provider.seconds), started)
-    except TimeoutError:
+        await asyncio.wait([work], timeout=provider.seconds)
+    finally:
+        if not work.done():
+            work.cancel()
+    if not work.done():
         return _Answer().outcome
-    except Exception as error:  # as above
+    try:
+        return _outcome(work.result(), started)
+    except (Exception, asyncio.CancelledError) as error:  # as above; it may cancel itself
         return _failed(error)
 
 
@@ -184,7 +192,7 @@ def _outcome(text: Any, started: float) -> Outcome:
     return Outcome(clean, round((time.monotonic() - started) * 1000))
 
 
-def _failed(error: Exception) -> Outcome:
+def _failed(error: BaseException) -> Outcome:
     # Its class only: the words of somebody else's client may hold a key or a URL.
     return Outcome(failure="provider_failed", told=f"it failed ({type(error).__name__})")
 

@@ -1,6 +1,7 @@
 """Context providers: material for one turn's calls, counted, named, never kept; one that fails or is slow is left out."""
 
 import asyncio
+import contextlib
 import time
 from typing import Any
 
@@ -116,6 +117,27 @@ def test_a_provider_that_fails_or_is_slow_is_left_out_and_said_so(asynchronous: 
     assert codes == {"broken": "provider_failed", "hangs": "provider_slow", "sleeps": "provider_slow", "number": "provider_failed"}
     assert "hunter2" not in repr(events)
     assert events[-1]["text"] == "yes"
+
+
+def test_a_provider_that_goes_on_when_it_is_cancelled_holds_up_no_turn() -> None:
+    async def run() -> None:
+        ended = asyncio.Event()
+
+        async def stubborn(about: Asked) -> str:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(5)
+            await ended.wait()
+            return "late"
+
+        model = ScriptedModel(say=lambda messages: AIMessage("yes"))
+        providers = [ContextProvider(name="stubborn", provide=stubborn, seconds=0.05)]
+        app = build_graph(model=model, context_providers=providers).compile(checkpointer=InMemorySaver())
+        answer = await asyncio.wait_for(Conversation(app, "t", context=CONTEXT).aask("what?"), 5)
+        assert answer.text == "yes"
+        assert not any("late" in str(message.text) for message in model.sent[0])
+        ended.set()
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("size", [0, 10, 3_000, 30_000, 1_000_000])
