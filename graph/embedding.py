@@ -271,7 +271,8 @@ def _context_of(given: Context | Callable[[Any], Context] | None) -> Context:
     """Return the child's settings, from the parent's where none are given."""
     if isinstance(given, Context):
         return given
-    parents = cast("object", get_runtime().context) if _in_graph() else None
+    runtime = cast("object", get_runtime()) if _in_graph() else None  # a tool that is called by itself has a config, and no runtime
+    parents: object = getattr(runtime, "context", None)
     if given is not None:
         return given(parents)
     if isinstance(parents, Context):

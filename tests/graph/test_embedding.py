@@ -274,6 +274,8 @@ def test_a_tool_answers_an_agents_parallel_calls_each_for_itself() -> None:
     assert texts(app.invoke(say("go"), T))[-2:] == ["a", "b"]
     assert texts(asyncio.run(app.ainvoke(say("on"), T)))[-2:] == ["a", "b"]
     assert asks.invoke({"question": "alone"}) == "alone"
+    with pytest.raises(ConfigError, match=r"Context\.model_limit"):  # by itself there is no parent whose settings it could take
+        as_tool(build_graph(model=ScriptedModel(say=numbered))).invoke({"question": "alone"})
 
 
 def _ask(question: str, call_id: str) -> Any:
