@@ -19,6 +19,7 @@ from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors
 from longtable.graph.state import Input, State, turn_of
 from longtable.graph.waiting import passed_over, waiting_of
+from longtable.memory.archive import NODE
 from longtable.memory.reasoning import reasoning_told
 from longtable.nodes.thread_index import may_see, owner_of
 
@@ -58,6 +59,8 @@ class Runner:
             raise ConfigError("a Conversation needs a graph compiled with a checkpointer: graph.compile(checkpointer=...)")
         if when_busy not in ("queue", "reject", "steer"):
             raise ConfigError(f"when_busy must be 'queue', 'reject' or 'steer', found {when_busy!r}")
+        if thread_id and NODE in thread_id:  # what is kept under such an id is a node's of another thread
+            raise ConfigError(f"a thread id holds no {NODE!r}, found {thread_id[:80]!r}: take the id of the thread itself")
         self.graph = graph
         self.when_busy = when_busy
         self.thread_id = thread_id or uuid.uuid4().hex[:12]

@@ -10,7 +10,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from longtable.graph import ConfigError, Context, Conversation, build_graph, list_threads, open_persistence
+from longtable.graph import ConfigError, Context, Conversation, build_graph, list_threads, node_thread_id, open_persistence
 from longtable.graph.errors import MessageTooLongError, ThreadNotFoundError
 from longtable.graph.running import Graph
 from longtable.graph.threads import alist_threads
@@ -25,6 +25,11 @@ def graph_on(saver: Any = None, store: Any = None) -> Graph:
 
 def talk_of(graph: Graph, owner: str | None, thread_id: str = "t") -> Conversation:
     return Conversation(graph, thread_id, context=Context(model_limit=LIMIT, owner=owner))
+
+
+def test_a_thread_id_names_no_node_of_another_thread() -> None:
+    with pytest.raises(ConfigError, match="thread id"):  # its results and archive files would be those of ann's node
+        talk_of(graph_on(), "bob", node_thread_id("of-ann", "analyst"))
 
 
 LOOKS: list[Callable[[Conversation], Any]] = [
