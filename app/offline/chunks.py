@@ -9,6 +9,7 @@ PRODUCT = "product"  # the arg of a mention that stands for price times quantity
 STATE = "state"  # the arg of a value that is a verb: it must be a value of a table that the question names
 UNTRUE = "untrue"  # the arg of a mention that denies a column of flags: inactive
 LACKING = "lacking"  # the arg of an operation whose own column must be empty: unpaid
+OWN_YEAR = "own year"  # the unit of a time that stands like an adjective: the 2021 Chardonnay
 AGENT = "agent"  # the arg of a verb that stands for who does it
 
 

@@ -9,7 +9,7 @@ from longtable.app.offline.joins import distance
 from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.lexicon_events import LIGHT_VERBS, events, events_of
 from longtable.app.offline.lexicon_measures import DIMENSIONS
-from longtable.app.offline.text import lemma, likeness, stem
+from longtable.app.offline.text import lemma, likeness, split_name, stem
 
 Test = Callable[[Column], bool]
 
@@ -62,7 +62,10 @@ def entity(chunk: Chunk) -> str:
 def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | None:
     """Return the column a mention stands for: the best link, weighed by how near its table is."""
     best: tuple[float, Column] | None = None
+    exact = bool(chunk.hits) and chunk.hits[0].numeric and chunk.best >= 1.0
     for hit in chunk.hits:
+        if exact and hit.numeric and hit.score < 0.8 and not likeness(chunk.word, split_name(hit.column)[-1]):
+            continue  # bottles is the number of them, no bottle price
         column = scope.catalog.column(hit.table, hit.column) if not hit.is_table else None
         if column is None or (test is not None and not test(column)):
             continue
@@ -172,6 +175,7 @@ def date_column(
             score = (1.0 if plain else 0.8) - 0.6 * rank - 0.01 * place - (0.05 * (len(words) - 1) if plain else 0.0)
             score += 0.5 if stems & ({stem(word) for word in words} - {unit}) else 0.0
             score += 0.3 if kinds & told else 0.0
+            score -= 0.5 if kinds & _LIFE and not (kinds & told or own & words) else 0.0  # nobody rents on the day of birth
             score += 0.15 if own & words or (len(words) == 1) else 0.0
             if best is None or score > best[0]:
                 best = (score, column, plain)

@@ -24,6 +24,7 @@ from longtable.app.offline.logic import (
     Null,
     Value,
 )
+from longtable.app.offline.opposite import opposite
 from longtable.app.offline.text import lemma, stem
 
 
@@ -186,6 +187,13 @@ def _converted(number: float | int | str, unit: str, column: Column) -> float | 
 
 
 def _columns(scope: Scope, item: Filter) -> tuple[str, Cond]:
+    if item.mention is None and item.other is not None:
+        bound = choose(scope, item.other, lambda column: column.is_number or column.is_date)
+        free = opposite(scope, bound, item.verbs) if bound is not None else None
+        if bound is None or free is None:
+            raise CannotRead("column", item.other.text)
+        number = not bound.is_date
+        return free.table, ColumnsCompare(_col(free, number=number), item.op, _col(bound, number=number))
     left = choose(scope, item.mention, lambda column: column.is_number) if item.mention else None
     right = choose(scope, item.other, lambda column: column.is_number) if item.other else None
     if left is None and right is None and item.mention is not None and item.other is not None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from longtable.app.offline.catalog import Column
-from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.chunks import OWN_YEAR, Chunk
 from longtable.app.offline.columns import CannotRead, Scope, choose, date_column, holds_years
 from longtable.app.offline.draft import Filter
 from longtable.app.offline.joins import distance
@@ -132,6 +132,11 @@ def _time_scalar(scope: Scope, item: Filter, unit: str, home: str = "") -> tuple
         )
         if column is not None:
             return _scalar(column, unit, not column.is_date, item)
+    if item.unit == OWN_YEAR:
+        homes = (scope.catalog.table(name) for name in near_tables(scope))
+        own = [column for table in homes if table is not None for column in table.columns if holds_years(column)]
+        if len(own) == 1:
+            return _scalar(own[0], unit, True, item)
     tables = (home,) if home else (*_verb_tables(scope, item.verbs), *near_tables(scope))
     found = date_column(scope, wanted, tables, item.verbs, told_by=item.verbs)
     if found is None and (beside := _beside(scope, item.verbs)):

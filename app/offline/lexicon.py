@@ -79,8 +79,8 @@ _PHRASES: Final = """
     most | min | least, fewest
     frequent | max | most common, most popular, most frequent, most often, commonest, most commonly, most frequently, most used, busiest, most active, most commonly used, most frequently used
     frequent | min | least common, least popular, least frequent, least often, rarest, least used, least commonly, least frequently, least active
-    cmp | > | more than, greater than, larger than, bigger than, higher than, above, over, exceeds, exceed, exceeding, bigger, is more, greater, upwards of, in excess of, beyond, better than
-    cmp | < | less than, fewer than, lower than, smaller than, below, under, lower, less, fewer, beneath, worse than
+    cmp | > | more than, greater than, larger than, bigger than, higher than, above, over, exceeds, exceed, exceeding, bigger, is more, greater, upwards of, in excess of, beyond, better than, exceeded, has exceeded, have exceeded, went over, gone over, went above, gone above, rose above, risen above
+    cmp | < | less than, fewer than, lower than, smaller than, below, under, lower, less, fewer, beneath, worse than, fallen below, fell below, dropped below, dropped under, fallen under, gone below, went below
     cmp | >= | at least, no less than, not less than, no fewer than, greater than or equal to, more than or equal to, minimum of, or more than, not below, not under, not fewer than
     cmp | <= | at most, no more than, not more than, less than or equal to, up to, maximum of, not over, not above, not exceeding, a maximum of
     cmp | = | equal to, equals, equal, exactly, precisely
@@ -207,7 +207,7 @@ FILLERS: Final = frozenset("""
     year's designed design designs developed develops created create creates hosted hosts composed composes organized organised featuring features featured playing carrying serving wrote painted paints filmed published introduced establish set borne presented displayed ther thier pls plz whats saved shown amongst owned following those's entries records details rows values items actually exactly's whatever currently there're
     become hear move moved stay stayed send sent travel traveled travelled bring brought keep kept offer offered offers
     very done doing stationed parked housed docked moored deployed garaged berthed anchored headquartered shelved stocked
-    belongs need needs needed ask asked know known think mean means thing things something anything anyone everyone each other
+    belongs need needs needed ask asked know known think mean means thing things something anything everything anyone everyone each other
 """.split())  # fmt: skip
 
 # Of the fillers, verbs whose stem may point at a column (hired -> HireDate, born -> birth year): tried on dates and roles before they are dropped.

@@ -26,7 +26,7 @@ _PLAIN: Final = """
     insurance: insur | interest: intrst | inventory: invt invty invntry | invoice: invc | irrigation: irrig | issued: issd | item: itm | judgment: judgmt | kilogram: kgs | kilometer: kms | label: lbl | laborer: lbr
     landlord: lndlrd | language: lang | last: lst | latitude: lat lati | lawyer: lwyr | lease: lse | length: len lngth lgth lgt | level: lvl | license: lic licn lcns | line: ln | livestock: lvstk | location: locn lctn locat
     longitude: lng longi | machine: mach mchn | maintenance: maint mnt mntc mtce | management: mgmt mngmt | manager: mgr mngr mgt | manufacturer: mfr mfgr mnfr manuf manufr | manufacturing: mfg | margin: mrgn mgn | marital: mrtl | market: mrkt | marketing: mktg mkt | married: marr
-    master: mst mstr | header: hdr | detail: dtl dtls | material: matl mtrl mtl | maximum: max | medication: med meds | medicine: medc | meeting: mtg | member: mbr memb membr | membership: mbrshp | merchandise: mdse | message: msg | meter: mtr | method: meth mthd mtd | minute: mins mnt
+    on hand: oh onhnd | pickup: pkup pckup pkp | master: mst mstr | header: hdr | detail: dtl dtls | material: matl mtrl mtl | maximum: max | medication: med meds | medicine: medc | meeting: mtg | member: mbr memb membr | membership: mbrshp | merchandise: mdse | message: msg | meter: mtr | method: meth mthd mtd | minute: mins mnt
     mobile: mob mobl | model: mdl | modified: modf mdfd | month: mth mnth mths | monthly: mthly mnthly moly | mortgage: mtge mrtg | name: nm nme | nationality: natl natnl ntlty | neighborhood: nbrhd | network: ntwk netw | next: nxt | number: nbr nmbr numb nr cntno
     odometer: odo | offense: offns | office: ofc | officer: offcr | opened: opnd opn | operator: oper opr | order: ordr odr ord | ordered: ordd | organization: orgn orgz orgzn | original: orig | overtime: ovt ovtm | owner: ownr
     package: pkg pckg | packaging: pkging | pallet: plt pllt | parameter: param parm | parcel: prcl | part: prt | participant: particip partcp ptcpt | passenger: pax psgr | patient: ptnt | payment: pymt pmt paymt pmnt | penalty: pnlty | percent: perc prct
@@ -66,7 +66,7 @@ _SEVERAL: Final = """
     sp: species special | spec: specialty specification species | spon: sponsor | sq: square | st: street state start station | stat: status statistic | std: standard student | stor: storage store | str: strength string | stu: studio | sub: subject subscription | subs: subscription subscriber | sup: supplier supervisor supply | supp: supplier support
     sur: surname | surf: surface | sym: symbol | sz: size | tar: target tariff | tech: technician technology technical | tel: telephone phone | temp: temperature temporary | tgt: target | thk: thickness | tmp: temporary temperature | tr: treatment training | trans: transaction transport transfer | trav: travel
     trk: track truck tracking | tz: timezone | uni: university | univ: university | use: usage consumption | usg: usage | util: utility utilization | vac: vaccine vacancy vacation | vax: vaccine vaccination | ven: venue vendor | ver: version | vis: visit visitor | vol: volume volunteer | vw: view views
-    awd: award awarded | publ: publication publisher published | expd: expenditure expense expected | mos: month months
+    ctr: container contract center counter | awd: award awarded | publ: publication publisher published | expd: expenditure expense expected | mos: month months
     wd: ward width | web: website | wo: work order | wrk: work worker | yld: yield | yy: year
 """
 
@@ -94,5 +94,5 @@ EXPANDED: Final = _expanded()
 
 # What is written beside a measure: square and cubic metres, alone or in a time.
 SQUARED: Final[dict[str, str]] = {
-    "m2": "sqm", "sqm": "sqm", "km2": "sqkm", "sqkm": "sqkm", "ft2": "sqft", "m3": "m3", "cbm": "m3", "m3d": "m3", "m3h": "m3", "m3s": "m3", "cum": "m3",
+    "sq_ft": "sqft", "sq_m": "sqm", "sq_mi": "sqmi", "sq_km": "sqkm", "m2": "sqm", "sqm": "sqm", "km2": "sqkm", "sqkm": "sqkm", "ft2": "sqft", "m3": "m3", "cbm": "m3", "m3d": "m3", "m3h": "m3", "m3s": "m3", "cum": "m3",
 }  # fmt: skip

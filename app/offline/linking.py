@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.lexicon import PREPOSITIONS
-from longtable.app.offline.lexicon_abbreviations import EXPANDED
+from longtable.app.offline.lexicon_abbreviations import ALTERNATIVES, EXPANDED
 from longtable.app.offline.lexicon_measures import UNIT_NAMES, UNITS_OF
 from longtable.app.offline.text import abbreviates, lemma, likeness, parts_of, skeleton, split_name
 
@@ -111,7 +111,8 @@ def _initials(raw: str, name: str) -> float:
     short = "".join(word[0] for word in words)
     if not 2 <= len(words) <= 5 or short not in parts or words[0] in PREPOSITIONS:
         return 0.0
-    if short in UNIT_NAMES or short in EXPANDED or min(map(len, (words[0], words[-1]))) < 3:
+    known = short in UNIT_NAMES or short in EXPANDED or short in ALTERNATIVES  # dep is a department, whatever else begins so
+    if known or min(map(len, (words[0], words[-1]))) < 3:
         return 0.0
     rest = [part for part in split_name(name) if part != short]
     light = all(_LIGHT.get(lemma(part), 1.0) <= 0.5 for part in rest)
@@ -142,7 +143,11 @@ def _column_score(words: tuple[str, ...], raw: str, name: str, comment: str, tab
         return 0.97  # 5G: is_5g
     if (score := _initials(raw, name)) > 0:
         return score
-    return max(_name_score(words, split_name(name), free, _compact(name)), _comment_score(words, raw, comment))
+    score = max(_name_score(words, split_name(name), free, _compact(name)), _comment_score(words, raw, comment))
+    if score < 0.9 and len(words) > 1 and lemma(words[-1]) in ("number", "no") and split_name(name)[-1] == "id":
+        as_key = _name_score((*words[:-1], "id"), split_name(name), free, _compact(name))
+        return max(score, 0.9 if as_key >= 0.97 else 0.0)  # the order number is order_id where nothing else is
+    return score
 
 
 def _comment_score(words: tuple[str, ...], raw: str, comment: str) -> float:

@@ -4,6 +4,7 @@ from longtable.app.offline.catalog import Column, Table
 from longtable.app.offline.chunks import AGENT, Chunk
 from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, entity
 from longtable.app.offline.conditions import as_col
+from longtable.app.offline.lexicon import PEOPLE
 from longtable.app.offline.lexicon_places import PLACES, SITES
 from longtable.app.offline.logic import (
     Col,
@@ -25,6 +26,7 @@ class Listing(Measures):
         agents = any(chunk.arg == AGENT for chunk in self.draft.targets)
         asks_who = self.draft.words[:1] in (("who",), ("whom",), ("who's",))
         keyed = asks_who and any(not entity(c) and self.pointed(self.shown(c)) is not None for c in self.draft.targets)
+        keyed |= asks_who and any(self.is_role(c) for c in self.draft.targets if not entity(c))
         who = asks_who and not agents and not self.fixed and not keyed
         if who and not is_people(table) and self.people_tables():
             raise CannotRead("nothing")
@@ -44,6 +46,8 @@ class Listing(Measures):
                 if asks_who and (person := self.pointed(column)) is not None:
                     self.need(person.name)
                     items += map(as_col, person.names)
+        if asks_who and is_people(table) and columns and not any(as_col(name) in items for name in table.names):
+            items = [*map(as_col, table.names), *items]  # who works here, and in what role
         for chunk in self.draft.groups:
             other = entity(chunk)
             home = self.catalog.table(other) if other else None
@@ -73,6 +77,12 @@ class Listing(Measures):
             self.draft.which and bool(columns) and not self.draft.sups and not order and not any(self.identifies(item) for item in unique)
         )
         return Query(base, select=tuple(unique), order=order, limit=limit, distinct=distinct)
+
+    def is_role(self, chunk: Chunk) -> bool:
+        """Say whether a column names someone by what they do: the manager of a depot."""
+        column = self.shown(chunk)
+        doer = lemma(chunk.word).endswith(("er", "or", "ist", "ant", "ian", "head", "contact", "chief", "captain")) or chunk.word in PEOPLE
+        return doer and lemma(chunk.word) not in ("number", "order", "letter", "color") and not (column.is_number or column.is_date)
 
     def pointed(self, column: Column) -> Table | None:
         """Return the people that a key stands for: who is the lead attorney."""
@@ -149,7 +159,7 @@ class Listing(Measures):
 
     def beside(self, chunk: Chunk) -> str:
         """'names and birth dates of all our Beagles': the name is of whom the other columns are, where only one table has them."""
-        others = [each for each in self.draft.targets if each is not chunk and each.hits and not entity(each) and each.best >= 0.9]
+        others = [each for each in self.draft.targets if each is not chunk and each.hits and not entity(each) and each.best >= 0.8]
         others = [each for each in others if abs(each.order - chunk.order) <= 3 and lemma(each.word) != "name"]
         homes = {hit.table for each in others for hit in each.hits if hit.score >= each.best - 0.12}
         home = self.catalog.table(next(iter(homes))) if len(homes) == 1 else None

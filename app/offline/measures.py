@@ -6,6 +6,7 @@ from longtable.app.offline.columns import CannotRead, by_dimension, choose, date
 from longtable.app.offline.conditions import as_col, as_number
 from longtable.app.offline.draft import Having, Sorting
 from longtable.app.offline.lexicon import PAID
+from longtable.app.offline.lexicon_measures import VERB_DIMENSIONS
 from longtable.app.offline.lexicon_places import LABELS
 from longtable.app.offline.logic import (
     Agg,
@@ -40,6 +41,7 @@ _PRICES = frozenset(["price", "cost", "fee", "rate", "salary", "wage", "amount"]
 AMOUNTS = frozenset(["amount", "total", "value", "price", "cost", "paid", "payment", "principal", "sum"])
 BILLS = frozenset(["bill", "invoice", "claim", "grant", "loan", "pledge"])
 _PARTS = frozenset(["paid", "tax", "vat", "discount", "tip", "deposit", "refund", "outstanding", "balance", "unpaid", "approved"])
+_MEASURING = frozenset("cost costs weigh weighs last lasts lasted earn earns earned scored rated".split())  # noqa: SIM905
 _ADDED = ("sum", "avg", "spread")
 _TRADED = frozenset(["sold", "bought", "ordered", "purchased", "shipped", "delivered", "done", "used", "fitted", "served", "installed"])
 
@@ -172,6 +174,9 @@ class Measures(Subject):
         """Return the only number of a table worth measuring; a table with several needs a name."""
         table = self.catalog.table(base)
         found = [column for column in (table.columns if table else ()) if column.is_number and not column.is_id]
+        told = [VERB_DIMENSIONS[word] for word in self.draft.words if word in _MEASURING]
+        if len(found) > 1 and told and (measured := by_dimension(self.scope, told[0], (base,))) is not None:
+            found = [measured[0]] if measured[0].table == base and not measured[1] else found
         if len(found) != 1:
             raise CannotRead("measure", {"avg": "average", "sum": "total"}.get(func, func))
         return as_number(found[0])

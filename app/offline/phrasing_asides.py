@@ -12,11 +12,15 @@ _BY_DATE = "newest|latest|oldest|earliest|soonest|most recent"
 _NOUNS = "amounts?|totals?|numbers?|counts?|figures?|sums?|values?|ones?"
 _EACH = r"(?:each|every one|they|each of (?:them|these|those)|each one)"
 _HAD = r"(?:have|has|had|get|got|do|does|did|receive|received|hold|holds|held|own|owns|owned)"
+_NOUN = {"weigh": "weight", "cost": "price", "last": "duration", "earn": "pay"}
 
 
 def _added(match: re.Match[str]) -> str:
     what = re.sub(r"^(?:all )?(?:of )?(?:the |our )?(?:total )?", "", match[1], flags=_I)
-    return f"what is the total amount of {what}"
+    summed = re.match(
+        r"(?:\w+ )?(?:prices|amounts|costs|fees|values|charges|payments|hours|quantities) (?:of|on|for|from)\b", what, flags=_I
+    )
+    return f"what is the sum of {what}" if summed else f"what is the total amount of {what}"
 
 
 RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
@@ -29,6 +33,7 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         (r",? (?:in|to|from|at) (?:the|our) (?:whole |entire )?(?:database|records|system|catalogue|catalog)(?=\W*$|,)", ""),
         (r"[.?!;] (?:also |please )*(?:show|give|list|include|add|name)(?: me)? (?:the |its |their )?([\w ]+?)(?: too| as well| also)(?=\W*$)", r" with their \1"),
         (r"\b(?:runs|run|ran|running) out\b(?! of)", "expires"),
+        (r"\b(?:took|taken|take) in\b(?=\W*$| (?:between|since|before|after|in|during|on|last|from|\d))", "arrived"),
         (r"\bdriving (?=licen[cs]e)", ""),
         (r",? (?:too|as well)(?=\W*$|[.,;?!])", ""),
         # what is added up
@@ -36,8 +41,10 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         (r"\b(?:summed|added|totall?ed) (?:up|together)\b", "summed"),
         # order
         (rf",? (?:with )?(?:the )?({_HIGH}|{_LOW}|{_BY_DATE}|longest|shortest|cheapest|best|worst|most \w+|least \w+)(?: (?:{_NOUNS}))? (?:at the top|on top|come first|comes first|listed first)", r", \1 first"),
-        (rf", (?:the )?({_HIGH}|{_LOW}) (?:{_NOUNS}) first\b", r", \1 first"),
-        (rf", (?:the )?({_BY_DATE}) \w+ first\b", r", \1 first"),
+        (rf"[,.?;:]? (?:the )?({_HIGH}|{_LOW}) (?:{_NOUNS}) first\b", r", \1 first"),
+        (rf"[,.?;:]? (?:the )?({_BY_DATE}) \w+ first\b", r", \1 first"),
+        (r"[,.?;:]? (?:the )?best (\w+) first\b", r", highest \1 first"),
+        (r"[,.?;:]? (?:the )?worst (\w+) first\b", r", lowest \1 first"),
         (r"\bsoonest first\b", "earliest first"),
         (r"^rank (?:all )?(?:the |our )?(.+?) by ", r"list \1 sorted by "),
         (r"[.;,]? (?:please )?(?:put|list|show|sort|order|arrange) (?:them|these|those|it) in (?:the )?(?:order of (?:the )?)?(?=\w+\W*$)(?!(?:ascending|descending|alphabetical|reverse|order))", ", sorted by "),
@@ -50,6 +57,7 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         (r",? and (?:on|in|at) (?:what|which) (date|day|year|month|city|town|country|place)(?=\W*$)", r" and the \1"),
         (r"\b(\w+) \1\b(?=\W*$)", r"\1"),
         (r"(\b(\w+)\b.*?),? and (?:those|these|the corresponding|their) \2(?=\W*$)", r"\1"),
+        (r",? and how (?:much|many)(?: \w+)? (?:do|does|did) (?:they|it|each|he|she|each of them) (weigh|cost|last|earn)(?=\W*$)", lambda m: f" and their {_NOUN[m[1].lower()]}"),
         # what is not there
         (r"\b(with(?:out)?|no|any|an?) (?:stated|given|known|recorded|specified|listed|noted) (?=\w)", r"\1 "),
         # groups

@@ -1,6 +1,6 @@
 """Read conditions off the chunks: values, times, texts, what is missing, what is denied."""
 
-from longtable.app.offline.chunks import LACKING, Chunk
+from longtable.app.offline.chunks import LACKING, OWN_YEAR, Chunk
 from longtable.app.offline.draft import Draft, Filter
 from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.lexicon_events import events
@@ -164,8 +164,17 @@ class Conditions(Reading):
             opens = not any(c.kind in ("mention", "value", "filler", "word") for c in self.all if c.place < each.place)
             verbs = tuple(c.word for c in self.all if c.kind == "filler") if opens else self.verbs(index)  # in 2023 how many were sold
             verbs = self._told_when(each, verbs)
-            self.draft.filters.append(Filter("time", op, mention, times=tuple(group), verbs=verbs, near=self._near(index), both=both))
+            item = Filter("time", op, mention, times=tuple(group), verbs=verbs, near=self._near(index), both=both)
+            item.unit = OWN_YEAR if mention is None and op == "=" and self._is_own_year(each, group) else ""
+            self.draft.filters.append(item)
             index = last + 1
+
+    def _is_own_year(self, year: Chunk, group: list[Chunk]) -> bool:
+        """'the 2021 Hillside Chardonnay', 'the 2018 models': the year belongs to the thing itself."""
+        before = next((c for c in reversed(self.all) if c.order < year.order), None)
+        following = next((c for c in self.all if c.order == year.order + 1), None)
+        alone = len(group) == 1 and year.unit == "year" and (before is None or before.word in ("the", "a", "our", "all", "any"))
+        return alone and following is not None and following.kind in ("value", "mention")
 
     def _is_listed(self, place: int) -> bool:
         """Say whether a column is shown beside another named before it, and the condition on it stands in a verb of its own."""

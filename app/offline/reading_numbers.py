@@ -116,10 +116,22 @@ class Numbers(Conditions):
             if not each.is_op("time") or each.used or not 0 < index < len(self.cs) - 1:
                 continue
             left, right = self.cs[index - 1], self.cs[index + 1]
+            if right.is_op("pron") and index + 2 < len(self.cs):
+                right = self.cs[index + 2]  # finished after their due date
+            bound = right.kind == "mention" and not right.used and right.hits[0].dated and not self._date_told(right)
+            if bound and not (left.kind == "mention" and left.hits[0].dated):
+                each.used = right.used = True
+                self.draft.filters.append(Filter("columns", each.arg, None, other=right, verbs=self.verbs(index)))
+                continue
             dated = all(c.kind == "mention" and not c.used and c.hits[0].dated for c in (left, right))
             if dated and {left.hits[0].column} != {right.hits[0].column}:
                 each.used = left.used = right.used = True
                 self.draft.filters.append(Filter("columns", each.arg, left, other=right))
+
+    def _date_told(self, mention: Chunk) -> bool:
+        """Say whether a time follows a date column: before the start date 2020-01-01."""
+        place = self.cs.index(mention)
+        return self.after(place, "time", "number", skip=("prep",)) is not None
 
     def above_average(self) -> None:
         for index, each in enumerate(self.cs):
@@ -160,10 +172,14 @@ class Numbers(Conditions):
             if not each.is_op("cmp") or each.used:
                 continue
             op, _, dimension = each.arg.partition(":")
-            place = self.after(index, "number", "time", "value", "mention", "unit", skip=("prep",))
+            place = self.after(index, "number", "time", "value", "mention", "unit", skip=("prep",), ops=("pron",))
             if place is None:
                 continue
             target = self.cs[place]
+            if self._bounds(index, place):
+                each.used = target.used = True
+                self.draft.filters.append(Filter("columns", op, None, other=target, verbs=self.verbs(index)))
+                continue
             if target.kind == "mention" or target.kind == "unit":
                 number = self.after(place, "number", skip=("prep",))
                 if number is not None:  # over the age of 20
@@ -205,6 +221,15 @@ class Numbers(Conditions):
         self.cs[index].used = total.used = True
         self.draft.havings.append(Having(op, self._take(place).number, self._take(place + 1), func=total.arg))
         return True
+
+    def _bounds(self, index: int, place: int) -> bool:
+        """'have exceeded their shot life', 'fallen below its reorder level': one column is named, the other is left to say itself."""
+        target = self.cs[place]
+        own = place > index + 1 and self.cs[place - 1].is_op("pron") and self.cs[place - 1].word in ("their", "its", "his", "her")
+        alone = self.after(place, "number", skip=("prep",)) is None
+        left = self.before(index, "mention")
+        named = left is not None and is_column(self.cs[left]) and not self.cs[left].used
+        return own and alone and not named and target.kind == "mention" and is_column(target) and target.hits[0].numeric
 
     def _compare_number(self, index: int, place: int, op: str, dimension: str) -> None:
         each = self.cs[index]
@@ -329,9 +354,13 @@ class Numbers(Conditions):
         """'bike 2', 'the brand of bike 2': a number right after an entity is its key."""
         mention = self.cs[place]
         hit = mention.hits[0]
-        if any(map(year_like, numbers)) or mention.place + len(mention.text.split()) != numbers[0].place:
+        years = any(year_like(each) and 1900 <= each.number < 2100 for each in numbers)
+        if years or mention.place + len(mention.text.split()) != numbers[0].place:
             return False
-        return hit.is_table or (hit.own < hit.words and likeness(mention.word, split_name(hit.column)[-1]) < 0.75)
+        if any(map(year_like, numbers)) and (not hit.is_table or lemma(mention.word) != mention.word):
+            return False
+        of_table = " of " in mention.text and any(likeness(mention.word, word) >= 0.9 for word in split_name(hit.table))
+        return hit.is_table or of_table or (hit.own < hit.words and likeness(mention.word, split_name(hit.column)[-1]) < 0.75)
 
     def _equal(self, numbers: list[Chunk], mention: Chunk, index: int) -> None:
         mention.used = True

@@ -5,6 +5,8 @@ from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.reading import measurable
 from longtable.app.offline.reading_order import Ordering
 
+_TRAILERS = frozenset(["in total", "altogether", "overall", "combined", "on average"])
+
 
 class Shape(Ordering):
     """Rules for what is computed."""
@@ -172,6 +174,10 @@ class Shape(Ordering):
                 continue
             if self._is_name(index):
                 continue
+            if self._trails(index):
+                each.used = True
+                self._trailing(each.arg)
+                continue
             each.used = True
             self.draft.money |= "amount" in each.text.lower() or "value" in each.text.lower()
             pending.append(each.arg)
@@ -242,6 +248,16 @@ class Shape(Ordering):
         if last is not None:
             last.used = True
         self.draft.aggs.append((func, last))
+
+    def _trails(self, index: int) -> bool:
+        """'the shipping cost in total on orders', 'spent altogether on visits': what is added up stands before."""
+        each, following = self.cs[index], self.cs[index + 1] if index + 1 < len(self.cs) else None
+        if each.text.lower() not in _TRAILERS or not index:
+            return False
+        told = self.draft.spent or bool(self.draft.aggs) or any(chunk is not None and measurable(chunk) for chunk in self.draft.counts)
+        return (
+            told and (following is None or following.kind in ("prep", "comma")) and not (following is not None and following.word == "of")
+        )
 
     def _is_name(self, index: int) -> bool:
         """Take 'total' as the name of a column when an operation stands before it and none of its own follows."""

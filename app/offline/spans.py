@@ -60,7 +60,11 @@ def _ops(tokens: list[Token]) -> list[Span]:
             if any(token.kind not in ("word", "code") for token in part):
                 continue
             entry = PHRASES.get(tuple(token.word for token in part))
-            if start and [token.word for token in part] in (["numbers", "of"], ["number", "of"]) and _heads_number(tokens[:start]):
+            if (
+                start
+                and [token.word for token in part] in (["numbers", "of"], ["number", "of"])
+                and _heads_number(tokens[:start], tokens[start + size :])
+            ):
                 continue  # the claim numbers of: no count
             if entry is not None:
                 found.append(
@@ -82,11 +86,13 @@ def _ops(tokens: list[Token]) -> list[Span]:
     return found
 
 
-def _heads_number(before: list[Token]) -> bool:
+def _heads_number(before: list[Token], after: list[Token]) -> bool:
     """Say whether 'number of' ends a noun: the claim numbers of, phone number of."""
     last, opener = before[-1], before[-2].word if len(before) > 1 else ""
     plain = last.kind == "word" and last.word not in FILLERS and last.word not in PREPOSITIONS and (last.word,) not in PHRASES
     opens = opener in _SKIPPED or opener in ("", "and", ",", "their", "our", "with", "list", "show", "give", "me")
+    if after and after[0].word in ("most", "fewest", "least"):
+        return False
     return plain and opens and last.word not in ("numbers", "record", "exact")
 
 
@@ -147,7 +153,7 @@ def _names_state(tokens: list[Token], start: int, catalog: Catalog) -> bool:
 
 def _mention_weight(size: int, words: int, score: float) -> float:
     """Weigh a mention; a column's whole name of several words ('number of products') is more than the operation it looks like."""
-    if words > 1 and score >= 0.99:
+    if words > 1 and score >= 0.98:
         return size * 10 + 2
     return words * 10 * min(score, 1.0) + (1 if score >= 0.9 else 0)
 
@@ -176,6 +182,8 @@ def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog)
         return False  # the first donor has a date, but is none
     if hit.is_table or len(words) < 2 or hit.own == len(words):
         return True
+    if len(words) == 2 and hit.score < 0.9 and _is_thing_of(part, words, hit, catalog):
+        return False
     past = [word for word in words if (word.endswith("ed") and len(word) > 4) or (word in PARTICIPLES and word != words[-1])]
     if hit.dated and lemma(words[0]) != words[0] and events(words[-1]) and not words[-1].endswith(_NOUN_ENDS):
         return False  # policies expire: the verb
@@ -188,6 +196,14 @@ def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog)
     if any(other.is_table and other.score >= 0.95 for other in hits(head, text_of(part[: places[0]]), catalog)):
         return False
     return any((other.table, other.column) == (hit.table, hit.column) for other in hits(head, text_of(part[: places[0]]), catalog))
+
+
+def _is_thing_of(part: list[Token], words: tuple[str, ...], hit: Hit, catalog: Catalog) -> bool:
+    """Say whether two words are one thing of another, or a thing behind a weak word of its column: department employees, credit cards."""
+    first, last = (hits((word,), word, catalog) for word in words)
+    ends = bool(last) and last[0].is_table and last[0].score >= 0.95 and last[0].table == hit.table
+    begins = bool(first) and first[0].is_table and first[0].score >= 0.95
+    return ends and part[0].text.islower() and (begins or hit.score < 0.8)
 
 
 def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) -> bool:
@@ -221,7 +237,7 @@ def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) 
         return True
     return (
         (asked and start == len(tokens) - 1)
-        or (before in ("to", "who", "that", "which", "they", "was", "were", "been") and not (before == "which" and start == 1))
+        or (before in ("to", "who", "that", "which", "they", "we", "you", "was", "were", "been") and not (before == "which" and start == 1))
         or word.endswith("ed")
     )
 

@@ -40,7 +40,7 @@ def is_state(tokens: list[Token], place: int, catalog: Catalog) -> bool:
     joined = left in ("and", "or") and before > 0 and _may_be(tokens[before - 1].word)
     if left in _BE or left in _MARKS or joined:
         follows = right.word if right is not None else ""
-        if follows in _TIMED or (right is not None and right.kind in ("number", "date")):
+        if follows in _TIMED or follows in ("each", "every", "per") or (right is not None and right.kind in ("number", "date")):
             return follows not in ("from",) and not _dated(word, catalog)
         return follows not in _AGENTS and not (follows.endswith("ly") and len(follows) > 5)
     if right is not None and right.text == "的":

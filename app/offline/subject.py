@@ -86,6 +86,10 @@ class Subject:
         for func, chunk in draft.aggs:
             if chunk is not None:
                 return entity(chunk) or self.column(chunk, number=func in ("avg", "sum", "spread")).table
+        if draft.words[:1] == ("who",) and not any(is_people(self.catalog.table(name)) for name in self.scope.anchors):
+            for chunk in draft.targets:
+                if not entity(chunk) and chunk.best >= 0.75 and is_people(self.catalog.table(home := self.shown(chunk).table)):
+                    return home
         for chunk in (*draft.targets, *draft.groups):
             if chunk.hits and chunk.kind != "unit":
                 return entity(chunk) or self.shown(chunk).table

@@ -127,7 +127,7 @@ class Subqueries(Superlatives):
             named = [column for column in named if set(inner.words) & set(column.words)] or named
             if not named and home is not None:
                 named = [each for each in home.columns if each.is_date and any(same_event(word, each.words) for word in inner.words)]
-            if len(named) == 1:
+            if len(named) == 1 and not (self.draft.never and not named[0].is_date and self.child_named(query.base, inner.words)):
                 return [self.none_of(named[0])]
             return [self.absent(query.base, self.child_by_verb(query.base, inner.words), [])]
         if inner.groups or inner.sups or inner.sorts or inner.aggs or inner.absent or (inner.counts and not inner.counts[0]):
@@ -196,6 +196,12 @@ class Subqueries(Superlatives):
             many = Col(target, link.many_columns[0])
             found.append(Within(Col(base, link.one_columns[0]), Query(target, (), (many,), (Null(many, negated=True),)), negated=True))
         return found
+
+    def child_named(self, base: str, verbs: tuple[str, ...]) -> bool:
+        """Say whether one table that points here is called like a verb: drugs never prescribed, of prescriptions."""
+        stems = {stem(verb) for verb in verbs if len(verb) > 4}
+        children = {link.many for link in self.catalog.links if link.one == base}
+        return sum(bool(stems & set(map(stem, split_name(name)))) for name in children) == 1
 
     def child_by_verb(self, base: str, verbs: tuple[str, ...], *, done: bool = False) -> str:
         """Return the table that records what 'never used', 'never prescribed' speaks of: named by the verb, or the only one."""

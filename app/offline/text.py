@@ -136,6 +136,8 @@ def stem(word: str) -> str:
         if base.endswith(suffix) and len(base) - len(suffix) >= (3 if suffix in ("ed", "ing", "e") else 4):
             base = base[: -len(suffix)]
             break
+    if base.endswith("cript"):
+        base = base[:-2] + "b"  # prescription, prescribed
     if len(base) > 4 and base[-1] == base[-2] and base[-1] not in "aeiousl":
         base = base[:-1]
     return base[:-1] + "y" if base.endswith("i") and len(base) > 4 else base

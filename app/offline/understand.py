@@ -10,6 +10,7 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.cut import chunk
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.echoes import echoes
+from longtable.app.offline.far_values import far_values
 from longtable.app.offline.followup import follow
 from longtable.app.offline.idioms import stand_aside
 from longtable.app.offline.joins import hints_of
@@ -109,6 +110,7 @@ def understand(question: str, catalog: Catalog, values: Values, previous: Query 
 def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
     """Return a fresh draft: settling one uses it up."""
     chunks = chunk(tokens, catalog, with_demonyms(tokens, values))
+    far_values(chunks, catalog)
     relink(chunks, catalog)
     stand_aside(chunks, catalog)
     echoes(chunks, catalog)
