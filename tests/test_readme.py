@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import forked
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
@@ -33,12 +35,16 @@ def test_the_python_blocks_run_one_after_the_other(tmp_path: Path) -> None:
     for number, block in enumerate(blocks("python")):
         # Each block in a process of its own: the second says "close the process, open it again". It shares the names.
         script = "\n".join([*(_imports(blocks("python")[0]) if number else []), block])
-        done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stderr
-        outputs.append(done.stdout)
+        done = forked.run(_block, script, folder=tmp_path, timeout=60)
+        assert done.returncode == 0, done.stderr.decode()
+        outputs.append(done.stdout.decode())
     assert "query_finished" in outputs[0].split()
     assert outputs[0].split()[-1] == "answer"
     assert "7" in outputs[1]
+
+
+def _block(script: str) -> None:
+    exec(compile(script, "README.md", "exec"), {"__name__": "__main__"})
 
 
 def _imports(block: str) -> list[str]:
