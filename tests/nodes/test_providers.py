@@ -186,7 +186,9 @@ SENT = "Sat, 21 Nov 2026 12:00:00 GMT"
     ],
 )
 @pytest.mark.parametrize(("status", "kind"), [(429, ProviderRateLimitedError), (503, ProviderUnavailableError)])
-def test_the_time_to_wait_is_read_in_every_form(status: int, kind: type[Any], headers: dict[str, str], wait: float | None) -> None:
+def test_the_time_to_wait_is_read_in_every_form(
+    status: int, kind: type[ProviderRateLimitedError | ProviderUnavailableError], headers: dict[str, str], wait: float | None
+) -> None:
     told = provider_error(StatusError(status, headers=headers))
     assert isinstance(told, kind)
     assert told.retry_after == wait
