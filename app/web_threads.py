@@ -14,7 +14,7 @@ from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEnti
 from longtable.graph.errors import LongtableError, ThreadBusyError, ThreadNotFoundError, TurnPendingError
 from longtable.graph.events import ContextCompressed
 from longtable.graph.operations import delete_steps
-from longtable.graph.running import is_pending
+from longtable.graph.running import is_pending, left_over
 from longtable.graph.state import turn_of
 from longtable.graph.steps import Batch, Drop, Forget, Load, Page, Step, Steps, carried, is_there
 from longtable.graph.transcripts import seen_steps
@@ -45,6 +45,8 @@ async def compact(client: LangGraphClient, thread_id: str, owner: str | None) ->
     state, _ = await read(seen_steps(thread_id, owner), client)
     if is_pending(state):
         raise TurnPendingError(thread_id)
+    if update := left_over(state):
+        await client.threads.update_state(thread_id, update, as_node="prepare")
     command = {"goto": "compact", "update": {"turn": {**turn_of(state.values), "status": "compacting"}}}
     context = {"owner": owner} if owner else {}
     made: ContextCompressed | None = None

@@ -177,7 +177,12 @@ def _traced(name: str, call: Callable[..., Update], acall: Callable[..., Awaitab
 
 
 def _runtime() -> Runtime[Context]:
-    return get_runtime(Context)
+    """Return the run's runtime; its owner the one whom the server's authentication found, if it has any, whatever the context says."""
+    runtime = get_runtime(Context)
+    user = runtime.server_info.user if runtime.server_info else None
+    if user is None or not user.is_authenticated or not user.identity:  # nobody: what our own routes start comes without a name
+        return runtime
+    return runtime.override(context=(runtime.context or Context()).replace(owner=user.identity))
 
 
 def _prepared(model: BaseChatModel) -> BaseChatModel:

@@ -203,6 +203,18 @@ def is_pending(state: StateSnapshot) -> bool:
     return bool(unfinished) and turn_of(state.values).get("status") != "refused"
 
 
+def left_over(state: StateSnapshot) -> Update | None:
+    """Return the update that closes what a resting thread has left to do, None where that is nothing: another step would meet it.
+
+    A refused input leaves the step that told so, a killed process what was being prepared for the next turn.
+    """
+    if not state.tasks or is_pending(state):
+        return None
+    turn = turn_of(state.values)
+    turn.pop("refusal", None)
+    return {"turn": {**turn, "status": "answered"}}
+
+
 def state_owner(state: StateSnapshot) -> str | None:
     """Return a stored thread's owner, None where it belongs to nobody."""
     return _owner(state.values.get("turn"), state.metadata)

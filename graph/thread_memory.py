@@ -14,7 +14,7 @@ from longtable.graph.errors import ConfigError, EmptyMessageError, UndoTooFarErr
 from longtable.graph.events import ContextCompressed, Event
 from longtable.graph.persistence import storage_errors
 from longtable.graph.preview import CompactionPreview, preview_of
-from longtable.graph.running import Runner, Update, Values
+from longtable.graph.running import Runner, Update, Values, left_over
 from longtable.graph.state import layout_of, next_view, thread_of, turn_of
 from longtable.memory.archive import apage, page
 from longtable.memory.merging import merged_count, unmerged
@@ -84,6 +84,8 @@ class ThreadMemory(Runner):
                 return preview_of(self._resting(self._state()), self.context)
             with self._alone():
                 self._keep_interrupted()
+                if update := left_over(self._state()):
+                    self.graph.update_state(self.config, update, as_node="prepare")
                 return _compressed(list(self._run(self._fold_now(self._state()))))
 
     @overload
@@ -97,6 +99,8 @@ class ThreadMemory(Runner):
                 return preview_of(self._resting(await self._astate()), self.context)
             async with self._aalone():
                 await self._akeep_interrupted()
+                if update := left_over(await self._astate()):
+                    await self.graph.aupdate_state(self.config, update, as_node="prepare")
                 command = self._fold_now(await self._astate())
                 return _compressed([event async for event in self._arun(command)])
 

@@ -49,6 +49,8 @@ def make_shop(folder: Path) -> None:
 def test_the_configuration_is_valid() -> None:
     done = subprocess.run([*LANGGRAPH, "validate"], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    # Else the server asks nobody at our routes who he is, and the header says whose threads are shown.
+    assert json.loads((ROOT / "langgraph.json").read_text())["http"]["enable_custom_route_auth"] is True
 
 
 def test_the_configuration_names_a_file_that_defines_no_class() -> None:
@@ -277,6 +279,8 @@ def test_our_routes_fold_a_thread_and_tell_its_usage(server: str) -> None:
         thread_id = await new_thread(client)
         for n in range(3):
             await ask(client, thread_id, f"question {n} " + "w " * 90)
+        refused = await ask(client, thread_id, "w" * 9_000, raise_error=False)
+        assert refused["__error__"]["error"] == "MessageTooLongError"  # and it stands in no fold's way
         return thread_id
 
     thread_id = with_client(server, work)

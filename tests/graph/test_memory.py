@@ -11,7 +11,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.graph import CompactionPolicy, Conversation, build_graph
-from longtable.graph.errors import ConfigError, TurnPendingError, UnknownMessageError, UnknownPinError, UnknownTopicError
+from longtable.graph.errors import (
+    ConfigError,
+    MessageTooLongError,
+    TurnPendingError,
+    UnknownMessageError,
+    UnknownPinError,
+    UnknownTopicError,
+)
 from longtable.memory import policy as presets
 from longtable.memory.fold import Attempts, Draft, Job
 from longtable.memory.stamps import EXCLUDED, kind_of
@@ -382,3 +389,25 @@ def test_memory_is_not_changed_while_a_turn_waits_to_be_resumed() -> None:
     for change in (conversation.compact, conversation.undo, lambda: conversation.pin("x"), lambda: conversation.compact(preview=True)):
         with pytest.raises(TurnPendingError):
             change()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("left", ["refused", "preparing"])
+def test_what_a_resting_thread_has_left_to_do_stands_in_no_folds_way(left: str, asynchronous: bool) -> None:
+    conversation = thread(policy=CompactionPolicy(ahead=left == "preparing", keep_rounds=2))
+    graph, config = conversation.graph, conversation.config
+    talk(conversation, 5)
+    if left == "refused":
+        with pytest.raises(MessageTooLongError):
+            graph.invoke({"messages": [HumanMessage("x" * 9_000)]}, config, context=CONTEXT)
+        assert graph.get_state(config).next == ("settle",)
+    else:
+        for n in range(20):
+            graph.invoke({"messages": [HumanMessage(f"{n}")]}, config, context=CONTEXT, interrupt_before=["prepare"])
+            if graph.get_state(config).next:
+                break
+        assert graph.get_state(config).next == ("prepare",)
+    folded = asyncio.run(conversation.acompact()) if asynchronous else conversation.compact()
+    assert folded
+    assert graph.get_state(config).next == ()
+    assert conversation.ask("on?").status == "answered"

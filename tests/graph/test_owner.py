@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +133,26 @@ def test_async_refuses_and_lists_alike(tmp_path: Path) -> None:
 def test_an_owner_that_cannot_be_one_is_refused(owner: Any) -> None:
     with pytest.raises(ConfigError, match=r"Context\.owner"):
         Context(owner=owner)
+
+
+def test_on_a_server_with_authentication_the_owner_is_who_it_found() -> None:
+    @dataclass(frozen=True)
+    class User:
+        identity: str
+        is_authenticated: bool = True
+
+    graph = graph_on()
+
+    def ask(user: User | None, claimed: str | None, thread_id: str) -> Any:
+        # As Agent Server hands it over; of a client it takes no such key.
+        config: Any = {"configurable": {"thread_id": thread_id, "langgraph_auth_user": user}}
+        graph.invoke({"messages": [HumanMessage("q")]}, config, context=Context(model_limit=LIMIT, owner=claimed))
+        return graph.get_state(config).values["turn"].get("owner")
+
+    assert ask(User("ann"), None, "t") == "ann"
+    assert ask(User("ann"), "bob", "u") == "ann"
+    with pytest.raises(ThreadNotFoundError):
+        ask(User("bob"), "ann", "t")
+    assert ask(User("nobody", is_authenticated=False), "ann", "t") == "ann"
+    assert ask(User(""), "ann", "t") == "ann"
+    assert ask(None, "bob", "v") == "bob"
