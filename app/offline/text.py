@@ -177,8 +177,8 @@ def likeness(word: str, name: str) -> float:
         return 0.97
     if second == skeleton(first) and len(second) >= 3 and second not in IRREGULAR:
         return 0.95  # rsdnt, clnt: the vowels left out
-    if len(second) >= 4 and _squeezed(first, second):
-        return 0.9  # cmplt of complaint
+    if len(second) >= 4 and (_squeezed(first, second) or skeleton(first).startswith(second) or _thinned(first, second)):
+        return 0.9  # cmplt of complaint, cntm of contamination, pkup of pickup
     if len(second) == 3 and first[-1] == second[-1] and second not in EXPANDED and second not in ALTERNATIVES and _squeezed(first, second):
         return 0.86  # hrg of hearing: the table does not know it, and both ends agree
     if any(other in SYNONYMS_OF.get(first, ()) for other in ALTERNATIVES.get(second, ())):
@@ -207,6 +207,16 @@ def _squeezed(word: str, short: str) -> bool:
     if not bare or set(short) & set("aeiou") or short[0] != bare[0] or len(short) < 0.6 * len(bare) or len(short) >= len(bare):
         return False
     rest = iter(bare)
+    return all(letter in rest for letter in short)
+
+
+def _thinned(word: str, short: str) -> bool:
+    """Say whether `short` is `word` with its first vowel and some other letters left out before its last, none added."""
+    if (word[0], word[-1]) != (short[0], short[-1]) or not 0.6 * len(word) <= len(short) < len(word) - 1:
+        return False
+    if word[1] not in "aeiou" or short[1] in "aeiou":
+        return False
+    rest = iter(word)
     return all(letter in rest for letter in short)
 
 

@@ -59,6 +59,12 @@ def test_three_consonants_abbreviate_what_begins_and_ends_like_them() -> None:
     assert not likeness("housing", "hrg")
 
 
+@pytest.mark.parametrize(("word", "short"), [("pickups", "pkup"), ("contamination", "cntm"), ("complaint", "cmplt")])
+def test_a_word_is_known_by_the_letters_that_are_left_of_it(word: str, short: str) -> None:
+    assert likeness(word, short) >= 0.9
+    assert not likeness("staffing", "sting")
+
+
 @pytest.mark.parametrize(
     ("question", "cells"),
     [

@@ -27,3 +27,10 @@ def test_rows_are_compared(got: list[tuple[object, ...]], ordered: bool, strict:
 
 def test_nothing_equals_nothing() -> None:
     assert same_tolerant([], [], ordered=False)
+
+
+def test_a_month_may_be_written_with_its_year_where_there_is_one_year_only() -> None:
+    gold = [("03", 5), ("04", 6)]
+    assert same_tolerant(gold, [("2024-03", 5), ("2024-04", 6)], ordered=False)
+    assert not same_tolerant(gold, [("2024-03", 5), ("2023-04", 6)], ordered=False)
+    assert not same_tolerant(gold, [("2024-03", 5), ("2024-05", 6)], ordered=False)
