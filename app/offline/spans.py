@@ -307,8 +307,7 @@ def _matches(part: list[Token], values: Values) -> tuple[Match, ...]:
                 return exact
             if place > 0:
                 continue  # another form of the word must be the whole value: cases are no 'case management'
-            whole = {str(match.value).lower() for match in matches}
-            if any(token.is_name for token in part) or (len(whole) == 1 and next(iter(whole)).startswith(form + " ")):
+            if any(token.is_name for token in part):
                 return matches
     return ()
 
