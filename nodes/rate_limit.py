@@ -13,6 +13,8 @@ from longtable.nodes.newest import Newest
 NOBODY = "-"
 """Whose turns those without an owner are: they share one allowance."""
 
+QUICK: dict[str, Any] = {"socket_connect_timeout": 2.0, "socket_timeout": 2.0}
+"""Seconds that a Redis which does not answer may hold up a turn; its client would wait for ever. A URL may say otherwise."""
 TAKEN = 4_096
 """Newest turns of which a process knows that it counted them."""
 
@@ -96,7 +98,8 @@ def _limits_allowance(storage: str, turns: int, seconds: int, now: Callable[[], 
     except ImportError as error:
         raise ConfigError("a rate limit needs one more package: pip install 'longtable[limits]'") from error
     try:
-        limiter, item = MovingWindowRateLimiter(storage_from_string(storage)), RateLimitItemPerSecond(turns, seconds, namespace="longtable")
+        kept = storage_from_string(storage, **(QUICK if storage.startswith("redis") else {}))
+        limiter, item = MovingWindowRateLimiter(kept), RateLimitItemPerSecond(turns, seconds, namespace="longtable")
     except ConfigurationError as error:
         raise ConfigError(f"RateLimit.storage cannot be used: {error}") from error
 
@@ -108,7 +111,7 @@ def _limits_allowance(storage: str, turns: int, seconds: int, now: Callable[[], 
 
         def give_back(self, owner: str) -> None:
             # `limits` has no method for it: both storages hold a list of times, the newest first; of others it stays counted.
-            key, kept = item.key_for(owner), limiter.storage
+            key = item.key_for(owner)
             if isinstance(kept, MemoryStorage):
                 with kept.locks[key]:
                     del kept.events.get(key, [])[:1]

@@ -16,6 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.graph import Context, Conversation, RateLimit, build_graph
 from longtable.graph.errors import ConfigError, MessageTooLongError, ProviderRefusedError, ProviderUnavailableError, RateLimitedError
+from longtable.nodes.rate_limit import QUICK
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
 
@@ -139,6 +140,17 @@ def test_a_storage_that_is_down_costs_nobody_the_answer(caplog: pytest.LogCaptur
     assert talk(limit, "a", None).ask("one").status == "answered"
     assert "OperationalError" in caplog.text
     assert "hunter2" not in caplog.text
+
+
+def test_a_redis_that_does_not_answer_holds_up_no_turn(caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("redis", reason="the Python package redis is not installed")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        limit = RateLimit(storage=f"redis://127.0.0.1:{silent.getsockname()[1]}/0?socket_timeout=0.2")
+        assert talk(limit, "a", None).ask("one").status == "answered"
+        assert "TimeoutError" in caplog.text
+    assert QUICK["socket_timeout"] < 5
 
 
 def test_a_wrong_limit_is_refused_when_it_is_made() -> None:
