@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 
 from longtable.app.offline.chinese_order import arrange
+from longtable.app.offline.glossary import glosses, words_in
 from longtable.app.offline.lexicon_zh import LEXICON, STATE_WORDS
 from longtable.app.offline.phrasing_zh import plainly_chinese
 from longtable.app.offline.text import Token, lemma, likeness, tokenize
@@ -17,7 +18,7 @@ _HOME = re.compile(
 _RANKED = re.compile(
     r"^(?:请)?(?:列出|找出|显示|查询|给出|哪些是|求)?(?P<by>[\u3400-\u9fff]{2,16}?)最(?P<end>[高低大小])的(?:前)?(?P<count>\d+|[一二两三四五六七八九十]+)"
     r"\s*(?:个|名|位|部|家|种|件|条|座|辆|间|所|支|本|首|项|款|只|笔|场|台|艘|张|次)"
-    r"(?P<of>(?:(?![的是哪什各])[\u3400-\u9fff])+?)(?:的(?P<attr>(?:(?![的是哪什各])[\u3400-\u9fff])+?))?(?:(?:及其?|和|以及|与)[\u3400-\u9fff]+)?(?:是谁|是什么|有哪些|是哪些|分别是谁|是哪\S{1,3}|(?:分别)?是多少|叫什么(?:名字)?)?[？?。]?$"
+    r"(?P<of>(?:(?![的是哪什各])[\u3400-\u9fff])+?)(?:的(?P<attr>(?:(?![的是哪什各])[\u3400-\u9fff])+?))?(?P<more>(?:及其?|和|以及|与)[\u3400-\u9fff]+?)?(?:是谁|是什么|有哪些|是哪些|分别是谁|是哪\S{1,3}|(?:分别)?是多少|叫什么(?:名字)?)?[？?。]?$"
 )
 _GLOSSED = re.compile(r"([\u3400-\u9fff·•]+)\s*[(（]\s*([^()（）\u3400-\u9fff]*[A-Za-z\d][^()（）\u3400-\u9fff]*)[)）]")
 _SMALL = frozenset(["not", "of", "on", "at", "in", "the"])
@@ -47,6 +48,11 @@ def translate(
         elif verb and nouns and re.search(f"(?:多少|几)[人次个名位场]?{chinese}(?!的)", question):
             lexicon[chinese] = _fitting(nouns, known, there)
     lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
+    for run in _CJK_RUN.findall(question):
+        if any(word.startswith("\0") for word in segment(run, lexicon)):
+            for word in words_in(run, lexicon):
+                if fitting := [option for option in glosses(word) if _fit(option, known) >= 0.86 or option in there]:
+                    lexicon[word] = _fitting(tuple(fitting), known, there)
     question = _GLOSSED.sub(lambda match: _gloss(match.group(1), match.group(2).strip(), lexicon), question)
     text = _ranges(_dates(_numerals(_HOME.sub("", question))))
     pieces: list[str] = []
@@ -86,6 +92,12 @@ def _told_apart(words: list[str], schema: tuple[tuple[str, ...], ...]) -> list[s
             out[-1] = "not"
         elif before.startswith(("total ", "sum ")) and before.endswith("~") and word == "of":
             continue
+        elif before in _PER and (rate := _rate(word, _PER[before], schema)):
+            out[-1] = rate
+            continue
+        elif word in _MOST and before == "number of ~":
+            out.pop()
+            word = _MOST[word]
         elif word in ("highest ~", "lowest ~") and before in _SUMMED:
             place = len(out) - 1
             while place and _is_name(out[place - 1], schema) and out[place - 1] not in _STOPS:
@@ -107,6 +119,21 @@ def _told_apart(words: list[str], schema: tuple[tuple[str, ...], ...]) -> list[s
     return out
 
 
+_PER = {
+    "each hour": ("per hour", "hourly"), "each day": ("per day", "daily"), "each night": ("per night", "nightly"),
+    "each week": ("per week", "weekly"), "each month": ("per month", "monthly"), "each year": ("per year", "annual", "yearly"),
+}  # fmt: skip
+
+
+def _rate(word: str, ways: tuple[str, ...], schema: tuple[tuple[str, ...], ...]) -> str:
+    """Return the name that the schema has for 每小时 with a noun: capacity per hour, hourly rate."""
+    if not _is_name(word, schema):
+        return ""
+    named = [f"{word} {way}" if way.startswith("per ") else f"{way} {word}" for way in ways]
+    return next((name for name in named if _is_name(name.replace("per ", ""), schema)), "")
+
+
+_MOST = {"most ~": "most ~", "fewest ~": "fewest ~", "highest ~": "most ~", "lowest ~": "fewest ~"}
 _SUMMED = frozenset(["total amount of ~", "sum of ~", "total ~", "average ~"])
 _ENDS = frozenset(["longest", "shortest", "oldest", "newest", "earliest", "latest", "largest", "smallest", "fastest", "slowest"])
 
@@ -131,8 +158,11 @@ def _ranked(match: re.Match[str], names: tuple[str, ...], schema: tuple[tuple[st
         words = [*words[place:], "of", *words[:place]]
     number = match["count"] if match["count"].isdigit() else str(_value(match["count"]))
     end = "top" if match["end"] in "高大" else "bottom"
-    shown = " ".join(token.text for token in translate(match["attr"], names, schema, found)) if match["attr"] else ""
-    return tokenize(f"{shown + ' of ' if shown else ''}{end} {number} {of} by {' '.join(words)}")
+    if match["attr"]:
+        asked = f"{match['of']}的{match['attr']}{match['more'] or ''}"
+        of = " ".join(token.word for token in translate(asked, names, schema, found)).replace(f"of {of}", f"of {end} {number} {of}")
+        return tokenize(f"{of} by {' '.join(words)}")
+    return tokenize(f"{end} {number} {of} by {' '.join(words)}")
 
 
 def _fitting(options: tuple[str, ...], schema: tuple[tuple[str, ...], ...], found: frozenset[str] = frozenset()) -> str:
