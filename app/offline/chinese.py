@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable
 
 from longtable.app.offline.chinese_order import arrange
-from longtable.app.offline.glossary import glosses, words_in
 from longtable.app.offline.lexicon_zh import LEXICON, STATE_WORDS
 from longtable.app.offline.phrasing_zh import plainly_chinese
 from longtable.app.offline.text import Token, lemma, likeness, tokenize
@@ -48,11 +47,6 @@ def translate(
         elif verb and nouns and re.search(f"(?:多少|几)[人次个名位场]?{chinese}(?!的)", question):
             lexicon[chinese] = _fitting(nouns, known, there)
     lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
-    for run in _CJK_RUN.findall(question):
-        if any(word.startswith("\0") for word in segment(run, lexicon)):
-            for word in words_in(run, lexicon):
-                if fitting := [option for option in glosses(word) if _fit(option, known) >= 0.86 or option in there]:
-                    lexicon[word] = _fitting(tuple(fitting), known, there)
     question = _GLOSSED.sub(lambda match: _gloss(match.group(1), match.group(2).strip(), lexicon), question)
     text = _ranges(_dates(_numerals(_HOME.sub("", question))))
     pieces: list[str] = []
