@@ -20,7 +20,6 @@ from langgraph_sdk.client import LangGraphClient
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
 
 from longtable.app import web_threads
 from longtable.app.result_files import csv_cells
@@ -249,8 +248,6 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", f"{THREAD}/results/{{handle}}.csv", result_csv),
     ("GET", f"{THREAD}/results/{{handle}}.arrow", result_arrow),
 )
-app = FastAPI(  # Aegra takes no plain Starlette application
-    openapi_url=None,
-    routes=[Route(path, handler, methods=[method]) for method, path, handler in ROUTES],
-    exception_handlers={LongtableError: failed},
-)
+app = FastAPI(openapi_url=None, exception_handlers={LongtableError: failed})  # Aegra takes no plain Starlette application
+for _method, _path, _handler in ROUTES:  # nor puts its authentication before Starlette's own routes
+    app.add_api_route(_path, _handler, methods=[_method], response_model=None)

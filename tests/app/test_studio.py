@@ -18,10 +18,12 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
+from fastapi.routing import APIRoute
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from pyarrow import ipc
 
+from longtable.app.web import app
 from longtable.graph import Context
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +53,9 @@ def test_the_configuration_is_valid() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     # Else the server asks nobody at our routes who he is, and the header says whose threads are shown.
     assert json.loads((ROOT / "langgraph.json").read_text())["http"]["enable_custom_route_auth"] is True
+    ours = [route for route in app.routes if str(getattr(route, "path", "")).startswith("/longtable")]
+    assert ours
+    assert all(isinstance(route, APIRoute) for route in ours)  # Aegra asks before no others
 
 
 def test_the_configuration_names_a_file_that_defines_no_class() -> None:
