@@ -10,6 +10,7 @@ from langchain_core.messages import BaseMessage
 from longtable.memory.fold import Outcome, Request
 from longtable.memory.frame import Frame
 from longtable.memory.spent import taken_by
+from longtable.memory.think_tags import parted
 from longtable.memory.tokens import TokenCounter
 from longtable.nodes.providers import provider_error
 from longtable.nodes.tracing import log_cause, span, usage_fields
@@ -38,7 +39,7 @@ class Taken:
             def note(answer: BaseMessage) -> str:
                 told.update(usage_fields(answer))
                 self.calls.append(taken_by(answer, request, self.model, self.counter))
-                return str(answer.text)
+                return str(parted(answer, self.model).text)  # a memory is made of what it says, not of what it thought
 
             yield note
 

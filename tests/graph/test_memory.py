@@ -411,3 +411,10 @@ def test_what_a_resting_thread_has_left_to_do_stands_in_no_folds_way(left: str, 
     assert folded
     assert graph.get_state(config).next == ()
     assert conversation.ask("on?").status == "answered"
+
+
+def test_what_a_summariser_thinks_in_its_text_is_no_part_of_a_memory() -> None:
+    conversation = thread(summarizer=ScriptedModel(say=lambda _: AIMessage(f"<think>SECRET THOUGHT</think>\n\n{GOOD}")))
+    folds = of_type(talk(conversation, 14), "context_compressed")
+    assert {fold["method"] for fold in folds} == {"model"}
+    assert "SECRET THOUGHT" not in repr(values_of(conversation))
