@@ -24,7 +24,9 @@ from longtable.memory.fold import Attempts, Draft, Job
 from longtable.memory.stamps import EXCLUDED, kind_of
 from longtable.memory.summary import HEADINGS
 from longtable.memory.tokens import counter
+from longtable.nodes.taken import Taken
 from tests.memory.test_rounds import assert_paired
+from tests.support.folds import frame
 from tests.support.models import ScriptedModel
 from tests.support.threads import CONTEXT, GOOD, LIMIT, SECRET, of_type, summariser, talk, talker, thread, values_of
 
@@ -413,8 +415,8 @@ def test_what_a_resting_thread_has_left_to_do_stands_in_no_folds_way(left: str, 
     assert conversation.ask("on?").status == "answered"
 
 
-def test_what_a_summariser_thinks_in_its_text_is_no_part_of_a_memory() -> None:
-    conversation = thread(summarizer=ScriptedModel(say=lambda _: AIMessage(f"<think>SECRET THOUGHT</think>\n\n{GOOD}")))
-    folds = of_type(talk(conversation, 14), "context_compressed")
-    assert {fold["method"] for fold in folds} == {"model"}
-    assert "SECRET THOUGHT" not in repr(values_of(conversation))
+def test_what_a_summariser_thinks_in_its_text_is_no_part_of_what_it_says() -> None:
+    taken = Taken.on("qwen3", "t", 1, frame(4_000))
+    with taken.call([HumanMessage("fold this")]) as note:
+        assert note(AIMessage(f"<think>{HEADINGS}</think>\n\n{GOOD}")) == GOOD
+    assert [call["calls"] for call in taken.calls] == [1]
