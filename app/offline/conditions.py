@@ -121,7 +121,7 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
         values: tuple[Value, ...] = tuple(number if column.has_number_type else str(number) for number in item.numbers)
         col = _col(column)
         return column.table, Compare(col, "=", values[0]) if len(values) == 1 else Among(col, values)
-    numbers = tuple(_converted(number, item.unit, column) for number in item.numbers)
+    numbers = tuple(converted(number, item.unit, column) for number in item.numbers)
     col = _col(column, number=True)
     if item.kind == "between":
         low, high = sorted(numbers)
@@ -169,7 +169,7 @@ def _by_verbs(scope: Scope, verbs: tuple[str, ...]) -> Column | None:
     return None
 
 
-def _converted(number: float | int | str, unit: str, column: Column) -> float | int:
+def converted(number: float | int | str, unit: str, column: Column) -> float | int:
     """Turn 5 minutes into what the column's own unit makes of them."""
     if isinstance(number, str):
         return float(number)

@@ -19,7 +19,7 @@ from longtable.app.offline.logic import Query
 from longtable.app.offline.lookups import value_texts
 from longtable.app.offline.nearby import did_you_mean
 from longtable.app.offline.recall import asked, best_match, content_words, recall
-from longtable.app.offline.second import further_texts, may_search, searched
+from longtable.app.offline.second import better, further_texts, may_search, searched
 from longtable.app.offline.smalltalk import asked_place, described_name, is_rule, kind_of
 from longtable.app.offline.text import stem
 from longtable.app.offline.understand import draft_again, other_texts, tokens_of, understand
@@ -280,6 +280,8 @@ def _answer(view: View, catalog: Catalog) -> Decision:
         return Decision((*(described.calls if described else ()), *lookups))
     try:
         query = _query(view, catalog, values)
+        if _before(view, catalog) is None and not kind_of(view.now.question):
+            query = better(view.now.question, catalog, values, query)
     except CannotRead as error:
         if error.reason in ("join", "time", "dimension", "measure", "column", "number") and (near := _neighbours(catalog, relevant)):
             more = _described(view, catalog, tuple(near[:_DESCRIBE_AT_ONCE])) if len(view.now.of("describe_tables")) < 4 else None

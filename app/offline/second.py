@@ -1,15 +1,17 @@
-"""Ask the reader that searches where the first reader declines a question that stands alone."""
+"""Ask the reader that searches: where the first reader declines a question that stands alone, and as a second opinion on its answers."""
 
 from longtable.app.offline.audit import audit
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Values
 from longtable.app.offline.columns import CannotRead
 from longtable.app.offline.joins import hints_of
-from longtable.app.offline.logic import Query
+from longtable.app.offline.logic import Null, Query
 from longtable.app.offline.lookups import value_texts
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.link_values import more_texts
-from longtable.app.offline.search.reader import search
+from longtable.app.offline.search.model import Reading
+from longtable.app.offline.search.reader import readings, search
+from longtable.app.offline.text import is_chinese, tokenize
 from longtable.app.offline.understand import draft_again, leans, tokens_of
 
 MOST_TEXTS = 8
@@ -39,7 +41,7 @@ def further_texts(question: str, catalog: Catalog, values: Values, asked: set[st
 def searched(question: str, catalog: Catalog, values: Values, *, later: bool) -> Query | None:
     """Return the query that the search finds, if it is good and stands the audit; in a `later` turn it must be better still."""
     tokens = tokens_of(question, catalog, values)
-    found = search(tokens, catalog, values)
+    found = best_of(search(tokens, catalog, values), question, catalog, values)
     if found is None or (later and found.cost > costs.GOOD_LATER):
         return None
     draft = draft_again(tokens, catalog, values)
@@ -48,3 +50,35 @@ def searched(question: str, catalog: Catalog, values: Values, *, later: bool) ->
     except CannotRead:
         return None
     return found.query
+
+
+def best_of(found: Reading | None, question: str, catalog: Catalog, values: Values) -> Reading | None:
+    """Return the better of a reading of the phrases put plainly and one of the words as they were typed."""
+    if is_chinese(question) or (found is not None and found.cost < costs.SURE):
+        return found
+    raw = search(tokenize(question), catalog, values)
+    return raw if raw is not None and (found is None or raw.cost < found.cost) else found
+
+
+def better(question: str, catalog: Catalog, values: Values, query: Query) -> Query:
+    """Return the query of the first reader, or that of the search where it is surer and does not know the first one at all."""
+    tokens = tokens_of(question, catalog, values)
+    found = readings(tokens, catalog, values)
+    if not found or found[0].cost > costs.SURER or found[0].path.unused:
+        return query
+    best = found[0]
+    if any(_means(other.query) == _means(query) for other in found if other.cost - best.cost < costs.NEAR):
+        return query
+    draft = draft_again(tokens, catalog, values)
+    try:
+        audit(best.query, draft, catalog, hints_of(draft))
+    except CannotRead:
+        return query
+    return best.query
+
+
+def _means(query: Query) -> tuple[object, ...]:
+    """Return what tells two queries apart: what they compute, the rows they take, how many, from where; not which columns they show."""
+    where = frozenset(cond for cond in query.where if not isinstance(cond, Null))
+    nulls = frozenset(cond for cond in query.where if isinstance(cond, Null)) if not (query.order or query.group) else frozenset()
+    return where, nulls, frozenset(query.aggregates), query.limit, frozenset(query.having), bool(query.group), frozenset(query.tables)

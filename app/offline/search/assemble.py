@@ -98,6 +98,8 @@ def _listed(scene: Scene, hints: Hints) -> Query:
         if as_col(column) not in items:
             items.append(as_col(column))
     where = _where(scene, draft)
+    if scene.words[:1] == ("who",):
+        _who(scene, base, draft)
     _consistent(where)
     nulls = [Null(each.by, negated=True) for each in order if isinstance(each.by, Col) and limit is not None and not each.desc]
     categories = not any(_is_key(catalog, item) for item in items)
@@ -109,6 +111,17 @@ def _listed(scene: Scene, hints: Hints) -> Query:
         base, tuple(draft.joins), tuple(dict.fromkeys(items)), (*where, *dict.fromkeys(nulls)), order=tuple(order), limit=limit,
         offset=skip or None, distinct=distinct,
     )  # fmt: skip
+
+
+def _who(scene: Scene, base: str, draft: Draft) -> None:
+    """'who' asks for people, and not for the very one who is named."""
+    told = scene.slots.shown or scene.slots.heads or scene.slots.ranks
+    if not told and not any(scene.is_people(name) for name in draft.tables):
+        scene.slots.pay(costs.ODD, "who of no people")
+    table = _table(scene.catalog, base)
+    named = [each for each in scene.slots.where if each.table == base and each.column in {column.name for column in table.names}]
+    if named and not scene.slots.shown:
+        scene.slots.pay(costs.ODD, "the one who is named")
 
 
 def _conditioned(scene: Scene) -> bool:
@@ -166,6 +179,8 @@ def _pointed(draft: Draft, table: str, name: str) -> list[Scalar]:
 def _computed(scene: Scene, hints: Hints) -> Query:
     slots, catalog = scene.slots, scene.catalog
     measures = list(slots.measures)
+    if _counts_those(scene, measures):
+        return _having_many(scene, hints, measures[0])
     for each in (*(having.measure for having in slots.havings), *(rank.measure for rank in slots.ranks if rank.measure.func)):
         if not any((each.func, each.table, each.column) == (known.func, known.table, known.column) for known in measures):
             measures.append(each)
@@ -175,6 +190,9 @@ def _computed(scene: Scene, hints: Hints) -> Query:
     if not facts:
         raise NoReading("nothing to compute over")
     base = _base(scene, facts)
+    if not measures and (added := _added(scene)) is not None:
+        measures = [added]
+        base = added.table
     if not measures:
         measures = [Measure("count", base)]
     measures = [each if each.table else Measure("count", base) for each in measures]
@@ -184,11 +202,18 @@ def _computed(scene: Scene, hints: Hints) -> Query:
         keys = _implied_keys(scene, base, measures, needs_key=needs_key)
     if needs_key and not keys:
         raise NoReading("nothing to rank")
+    if (
+        not needs_key
+        and all(not key.column and key.table == base for key in keys)
+        and all(each.func in ("avg", "min", "max") for each in measures)
+    ):
+        keys = []  # the average number of seats per venue: each row is one venue
     draft = Draft(catalog, hints, base)
     group: list[Scalar] = []
     for key in keys:
         draft.join(key.table)
         group += _key_items(catalog, key)
+        group += _pointed(draft, key.table, key.column) if key.column else []
     extra = [link for link in slots.shown if link.kind == "column"]
     for link in extra if keys else ():
         column = _column(catalog, link.table, link.column)
@@ -199,6 +224,8 @@ def _computed(scene: Scene, hints: Hints) -> Query:
     if extra and not keys:
         slots.pay(costs.WIDE, "shown beside a number")
     where = _where(scene, draft)
+    if slots.havings or any(rank.limit for rank in ranked):
+        where += [Null(item, negated=True) for item in group if isinstance(item, Col) and not _is_key(catalog, item)]
     _consistent(where)
     aggregates = [_aggregate(catalog, each, draft) for each in measures]
     having = tuple(_having(catalog, each, draft) for each in slots.havings)
@@ -211,6 +238,53 @@ def _computed(scene: Scene, hints: Hints) -> Query:
         order = tuple(Order(each) for each in group[:1])
     select = (*dict.fromkeys(group), *dict.fromkeys(aggregates))
     return Query(base, tuple(draft.joins), select, tuple(where), tuple(dict.fromkeys(group)), having, order, limit, skip or None)
+
+
+def _counts_those(scene: Scene, measures: list[Measure]) -> bool:
+    """'how many members have more than 2 rentals' is one number: the members for whom it holds."""
+    slots = scene.slots
+    if len(measures) != 1 or not slots.havings or slots.keys or slots.shown or slots.ranks:
+        return False
+    asked = measures[0]
+    asks = {"which", "who", "list", "show", "whose"} & set(scene.words)
+    return (
+        asked.func == "count"
+        and not asked.column
+        and not asks
+        and all(each.measure.table not in ("", asked.table) for each in slots.havings)
+    )
+
+
+def _having_many(scene: Scene, hints: Hints, asked: Measure) -> Query:
+    draft = Draft(scene.catalog, hints, asked.table)
+    conds: list[Cond] = []
+    for having in scene.slots.havings:
+        steps = draft.steps_to(having.measure.table)
+        if len(steps) != 1 or len(steps[0].pairs) != 1:
+            raise NoReading("counted over several joins")
+        (near, far) = steps[0].pairs[0]
+        inner = Draft(scene.catalog, hints, having.measure.table)
+        own = tuple(each.cond for each in scene.slots.where if each.table == having.measure.table)
+        scene.slots.where = [each for each in scene.slots.where if each.table != having.measure.table]
+        found = _having(scene.catalog, having, inner)
+        conds.append(Within(near, Query(having.measure.table, (), (far,), own, (far,), (found,))))
+    where = _where(scene, draft)
+    return Query(asked.table, tuple(draft.joins), (Agg("count"),), (*where, *conds))
+
+
+_ADDITIVE = frozenset(["amount", "total", "quantity", "cost", "paid", "revenue", "hour", "value", "sum"])
+
+
+def _added(scene: Scene) -> Measure | None:
+    """'amount billed per month': the one amount shown beside groups is added up."""
+    slots = scene.slots
+    shown = [link for link in slots.shown if scene.measures(link)]
+    if len(shown) != 1 or not slots.keys or slots.havings:
+        return None
+    column = scene.column(shown[0])
+    slots.shown = [link for link in slots.shown if link is not shown[0]]
+    slots.pay(costs.IMPLIED_SUM if column is not None and _ADDITIVE & set(column.words) else costs.ODD, f"added up {shown[0].column}")
+    return Measure("sum", shown[0].table, shown[0].column, shown[0].start)
 
 
 def _base(scene: Scene, facts: list[str]) -> str:
@@ -268,7 +342,7 @@ def _key_items(catalog: Catalog, key: Key) -> list[Scalar]:
 
 def _label(table: Table) -> tuple[Column, ...]:
     key = table.key if len(table.key) == 1 else ()
-    found = tuple(dict.fromkeys((*key, *table.names)))
+    found = tuple(dict.fromkeys((*key, *table.names))) if table.names else identity(table)[:8]
     if not found:
         raise NoReading(f"no name of {table.name}")
     return found
@@ -342,7 +416,8 @@ def _where(scene: Scene, draft: Draft) -> list[Cond]:
     for link in slots.heads:
         if link.table in draft.tables or link.table in absent or link.table in inner or _asked(scene) == link.table:
             continue
-        if any(step.there in inner for step in draft.steps_to(link.table)):
+        within = [name for cond in conds if isinstance(cond, Within) for name in cond.query.tables]
+        if link.table in within or any(step.there in inner for step in draft.steps_to(link.table)):
             continue
         if draft.repeats(link.table):
             conds.append(_within(draft, link.table, [], negated=False))
@@ -359,6 +434,9 @@ def _consistent(conds: list[Cond]) -> None:
     for (left, op), value in equal.items():
         if op == "=" and (equal.get((left, "<>")) == value):
             raise NoReading("a contradiction")
+    nulls = {(cond.left, cond.negated) for cond in conds if isinstance(cond, Null)}
+    if any((left, not negated) in nulls for left, negated in nulls):
+        raise NoReading("a contradiction")
     single = [cond for cond in conds if isinstance(cond, Compare) and cond.op == "="]
     if len({cond.left for cond in single}) < len(single):
         raise NoReading("two values at once")

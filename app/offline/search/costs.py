@@ -26,7 +26,7 @@ LOOSE_YEAR: Final = 0.25
 """A number of four digits that may be a year, with nothing that says so."""
 GRAMMAR: Final = 0.03
 """A word of grammar that carries no condition: an operation of the same words is cheaper."""
-VERB: Final = 0.4
+VERB: Final = 0.3
 """A verb or noun that only carries the sentence: passed over, but rather a value if it may be one."""
 ADDED_WORD: Final = 0.08
 """A word that only closes a noun: the email *address*, the phone *number*."""
@@ -34,6 +34,10 @@ STATE: Final = 0.3
 """Added to a verb that stands as a state ('registered members'), which may well be a condition."""
 STRANGE_STATE: Final = 1.2
 """A verb as the state of a table that nobody named: products that were shipped, where orders are."""
+DROPPED_TABLE: Final = 1.2
+"""Passing over a plural noun that is a table's own name."""
+KIN: Final = 1.0
+"""A key from a table to itself: who is whose boss is beyond this reader."""
 UNKNOWN_VERB: Final = 0.55
 """A verb in no vocabulary that stands where it can only carry the sentence."""
 ODD: Final = 0.8
@@ -57,7 +61,7 @@ GUESSED_COLUMN: Final = 0.5
 """A number, date or rank whose column nobody named: the only one that may be meant."""
 RIVAL_COLUMN: Final = 0.9
 """The same where another column would do as well."""
-IMPLIED_SUM: Final = 0.35
+IMPLIED_SUM: Final = 0.1
 """A sum that 'how much' or 'most' implies without a word for it."""
 IDLE: Final = 1.2
 """An operation (most, total, each) that found nothing to work on."""
@@ -66,8 +70,14 @@ LOST_TABLE: Final = 0.25
 WIDE: Final = 0.6
 """A question with conditions that ends as a list of every row."""
 
-GOOD: Final = 1.5
+GOOD: Final = 1.6
 """The most that a reading may cost to be answered."""
+SURE: Final = 0.5
+"""Below this nothing better is looked for."""
+SURER: Final = 0.6
+"""The most that a reading may cost to be taken instead of the first reader's answer."""
+NEAR: Final = 0.1
+"""A reading that costs no more beside the best speaks for the first reader, if it reads the same."""
 GOOD_LATER: Final = 0.6
 """The most in a later turn, where what sounds whole may still lean on the turn before."""
 MARGIN: Final = 0.02

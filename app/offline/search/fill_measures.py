@@ -2,7 +2,8 @@
 
 import itertools
 
-from longtable.app.offline.lexicon_measures import DIMENSIONS, VERB_DIMENSIONS
+from longtable.app.offline.catalog import Column
+from longtable.app.offline.lexicon_measures import DIMENSIONS, UNITS_OF, VERB_DIMENSIONS
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.model import Link, Measure
 from longtable.app.offline.search.scene import Scene
@@ -130,8 +131,20 @@ def _count(scene: Scene, place: int) -> None:
     if target >= 0 and scene.links[target].kind == "table":
         target = scene.owned(target)
     link = scene.links[target] if target >= 0 else None
+    beside = scene.links[place + 1] if place + 1 < len(scene.links) else None
+    if beside is not None and beside.unit and beside.kind in ("unit", "filler") and (column := unit_column(scene, beside)) is not None:
+        scene.use(place, place + 1)
+        scene.slots.measures.append(Measure("sum", column.table, column.name, place))
+        return  # how many metres of pipe
     if link is not None and link.kind == "unit":
         scene.slots.pay(costs.ODD, f"counted {link.text}")
+    following = scene.after(target, most=3) if link is not None and link.kind == "column" else -1
+    if following >= 0 and link is not None and scene.links[following].kind == "value":
+        valued = scene.links[following]
+        if (valued.table, valued.column) == (link.table, link.column):
+            scene.use(place, target)
+            scene.slots.measures.append(Measure("count", link.table, "", place))
+            return  # how many of style X: the rows
     if link is not None and link.kind in ("table", "column"):
         column = scene.column(link)
         if column is not None and _amount(scene, link):
@@ -154,8 +167,32 @@ def _counted(scene: Scene, place: int) -> str:
     following = scene.after(place, most=5)
     named = [link.table for link in scene.links if link.kind == "table"]
     if not named and following >= 0 and scene.links[following].table:
+        table = scene.table(scene.links[following].table)
+        if table is not None and scene.links[following].column in {column.name for column in table.names}:
+            scene.slots.pay(costs.GUESSED_COLUMN, "counted by its name")  # how many lions: of the kind, or of the animals
         return scene.links[following].table
     return scene.head()
+
+
+def unit_column(scene: Scene, link: Link) -> Column | None:
+    """Return the one column of the tables spoken of that is measured in a unit."""
+    name = lemma(link.text.lower())
+    for table in dict.fromkeys(filter(None, (scene.head(), *scene.tables()))):
+        home = scene.table(table)
+        fits = [column for column in (home.columns if home is not None else ()) if column.is_number and not column.is_id]
+        fits = [column for column in fits if in_unit(column, name)]
+        if fits:
+            return fits[0] if len(fits) == 1 else None
+    return None
+
+
+_SHORT = {"minute": "min", "hour": "hr", "kilometer": "km", "percent": "pct"}
+
+
+def in_unit(column: Column, unit: str) -> bool:
+    """Say whether a column's name holds a unit."""
+    parts = {lemma(word) for word in column.words}
+    return unit in parts or _SHORT.get(unit, unit) in parts or any(unit in UNITS_OF.get(part, ()) for part in parts)
 
 
 def _amount(scene: Scene, link: Link) -> bool:

@@ -1,12 +1,15 @@
 """Read comparisons: numbers, columns and dates compared, and give every number to a column or a count."""
 
 from longtable.app.offline.catalog import Column
-from longtable.app.offline.columns import by_dimension
-from longtable.app.offline.lexicon_measures import UNIT_DIMENSIONS, UNITS_OF, VERB_DIMENSIONS
+from longtable.app.offline.columns import CannotRead, by_dimension
+from longtable.app.offline.conditions import converted
+from longtable.app.offline.lexicon_measures import UNIT_DIMENSIONS, VERB_DIMENSIONS
 from longtable.app.offline.logic import Agg, Beats, Between, Col, ColumnsCompare, Compare, Cond, Value
 from longtable.app.offline.search import costs
+from longtable.app.offline.search.fill_measures import in_unit
 from longtable.app.offline.search.link_schema import dated_by
 from longtable.app.offline.search.model import Having, Link, Measure, Where
+from longtable.app.offline.search.periods import holds_years
 from longtable.app.offline.search.scene import Scene
 from longtable.app.offline.text import lemma
 
@@ -55,7 +58,7 @@ def _operator(scene: Scene, place: int) -> tuple[str, tuple[int, ...]]:
             return link.arg, (other,)
         if link.is_op("post") and other not in scene.used:
             return link.arg, (other,)
-        if link.kind not in ("filler",):
+        if link.kind != "filler" and not (scene.measures(link) and other >= place - 3):
             break
     for other in range(place + 1, min(place + 4, len(scene.links))):
         link = scene.links[other]
@@ -70,6 +73,12 @@ def _compare(scene: Scene, start: int, place: int, op: str, number: Link, high: 
     op, _, dimension = op.partition(":")
     column_at = scene.before(start, over=_PASSED, most=6)
     before = scene.links[column_at] if column_at >= 0 else None
+    if (
+        before is not None
+        and before.kind == "column"
+        and any((each.table, each.column) == (before.table, before.column) for each in scene.slots.where)
+    ):
+        before = None  # three or more bedrooms under 600k: another column
     after_at = scene.after(place, over=("post",), most=5)
     after = scene.links[after_at] if after_at >= 0 and after_at not in scene.used else None
     unit = next(
@@ -81,10 +90,18 @@ def _compare(scene: Scene, start: int, place: int, op: str, number: Link, high: 
         None,
     )
     value, top = _plain(number.number), None if high is None else _plain(high)
+    inside = [other for other in range(start + 1, place) if scene.measures(scene.links[other]) and other not in scene.used]
+    if inside and before is None:  # above age 40
+        scene.use(inside[0])
+        _on_column(scene, scene.links[inside[0]], op, value, top)
+        return
+    if inside:
+        column_at, before = inside[0], scene.links[inside[0]]
     if before is not None and (scene.measures(before) or (before.kind == "column" and before.op)):
         scene.use(column_at)
         if unit is not None:
             scene.use(scene.links.index(unit))
+            value, top = _in_own_unit(scene, before, unit, value, top)
         _on_column(scene, before, op, value, top)
         return
     if after is not None and after.kind == "column" and scene.measures(after) and not after.op:
@@ -94,18 +111,25 @@ def _compare(scene: Scene, start: int, place: int, op: str, number: Link, high: 
     thing = after is not None and (after.kind == "table" or (after.kind == "column" and not scene.measures(after)))
     if after is not None and thing and (unit is None or unit.kind == "filler"):
         scene.use(after_at)
+        if op in ("<", "<="):
+            scene.slots.pay(costs.ODD / 2, "fewer leaves out those with none")
         scene.slots.havings.append(Having(Measure("count", after.table, "", after_at), op, value, top))
         return
     column = _by_words(scene, dimension, unit, start, place)
     if column is not None:
+        at = Link(0, 0, "column", 0, "", column.table, column.name)
         if unit is not None:
             scene.use(scene.links.index(unit))
-        _on_column(scene, Link(0, 0, "column", 0, "", column.table, column.name), op, value, top)
+            value, top = _in_own_unit(scene, at, unit, value, top)
+        _on_column(scene, at, op, value, top)
         return
     measured = [(abs(other - place), other) for other, link in scene.open("column") if scene.measures(link)]
     if measured:
         far, other = min(measured)
         scene.slots.pay(costs.FAR * far, "far column")
+        taken = {(each.table, each.column) for each in scene.slots.where}
+        if (scene.links[other].table, scene.links[other].column) in taken:
+            scene.slots.pay(costs.IDLE, "a second number for one column")
         _on_column(scene, scene.links[other], op, value, top)
         return
     if before is not None and before.kind == "table" and "count" in before.op:
@@ -116,6 +140,20 @@ def _compare(scene: Scene, start: int, place: int, op: str, number: Link, high: 
 
 def _plain(number: float | int) -> float | int:
     return int(number) if number == int(number) else number
+
+
+def _in_own_unit(
+    scene: Scene, link: Link, unit: Link, value: float | int, high: float | int | None
+) -> tuple[float | int, float | int | None]:
+    """Turn hours into the minutes that a column holds."""
+    column = scene.catalog.column(link.table, link.column)
+    if column is None or link.op:
+        return value, high
+    try:
+        return converted(value, unit.text.lower(), column), None if high is None else converted(high, unit.text.lower(), column)
+    except CannotRead:
+        scene.slots.pay(costs.ODD, f"unit of {column.name}")
+        return value, high
 
 
 def _on_column(scene: Scene, link: Link, op: str, value: float | int, high: float | int | None) -> None:
@@ -140,7 +178,7 @@ def _by_words(scene: Scene, dimension: str, unit: Link | None, start: int, place
             for table in tables[:3]
             if (home := scene.table(table)) is not None
             for column in home.columns
-            if column.is_number and not column.is_id and _in_unit(column, name)
+            if column.is_number and not column.is_id and in_unit(column, name)
         ]
         if len(fits) == 1 or (fits and fits[0].table == tables[0] and (len(fits) < 2 or fits[1].table != tables[0])):
             scene.slots.pay(0.1, f"unit {name}")
@@ -155,12 +193,6 @@ def _by_words(scene: Scene, dimension: str, unit: Link | None, start: int, place
             scene.slots.pay(0.2, f"{each} is {found[0].name}")
             return found[0]
     return None
-
-
-def _in_unit(column: Column, unit: str) -> bool:
-    parts = {lemma(word) for word in column.words}
-    short = {"minute": "min", "hour": "hr", "kilometer": "km", "percent": "pct", "day": "day", "month": "month"}
-    return unit in parts or short.get(unit, unit) in parts or any(unit in UNITS_OF.get(part, ()) for part in parts)
 
 
 def _bare(scene: Scene, place: int, number: Link) -> None:
@@ -186,7 +218,8 @@ def _bare(scene: Scene, place: int, number: Link) -> None:
         before is not None
         and before.kind == "table"
         and unit is None
-        and place - earlier <= 2
+        and number.arg != "word"
+        and _beside(scene, earlier, place)
         and (key := _key(scene, before.table)) is not None
     ):
         scene.use(place)
@@ -206,6 +239,11 @@ def _bare(scene: Scene, place: int, number: Link) -> None:
     scene.slots.pay(costs.UNUSED_NAME, f"no column for {number.text}")
 
 
+def _beside(scene: Scene, first: int, second: int) -> bool:
+    """Say whether a number stands at its noun: 'order 1045', 'order number 1045'."""
+    return all(link.text.lower() in ("number", "no", "nr", "id", "the") for link in scene.links[first + 1 : second])
+
+
 def _key(scene: Scene, name: str) -> str | None:
     table = scene.table(name)
     if table is None or len(table.key) != 1:
@@ -216,6 +254,8 @@ def _key(scene: Scene, name: str) -> str | None:
 
 def _equals(scene: Scene, link: Link, value: float | int) -> None:
     column = scene.catalog.column(link.table, link.column)
+    if 1900 <= value <= 2100 and column is not None and not holds_years(column):
+        scene.slots.pay(costs.ODD / 2, f"{column.name} = {value}, which looks like a year")
     plain: Value = value if column is None or column.has_number_type else str(value)
     if column is not None and not column.is_number and not column.is_id:
         scene.slots.pay(costs.ODD, f"{column.name} = {plain}")
@@ -241,6 +281,19 @@ def _columns(scene: Scene, place: int, link: Link) -> None:
                     scene.use(other)
             scene.slots.where.append(Where(target.table, Beats(col, op, Agg("avg", col)), place, target.column, op))
             return
+    if (
+        second is not None
+        and scene.measures(second)
+        and (first is None or first.kind == "table")
+        and link.word in ("exceeded", "exceed", "exceeds")
+    ):
+        twin = _sibling(scene, second)
+        if twin is not None:
+            scene.use(place, right)
+            scene.slots.pay(costs.GUESSED_COLUMN, f"compared with {twin.name}")
+            compared = ColumnsCompare(Col(twin.table, twin.name), op, Col(second.table, second.column))
+            scene.slots.where.append(Where(twin.table, compared, place, twin.name, op))
+            return
     if first is None or second is None or first.kind != "column" or second.kind != "column":
         scene.use(place)
         if link.word not in ("under", "over", "up"):  # 'up to' aside, what is compared must be told
@@ -248,12 +301,22 @@ def _columns(scene: Scene, place: int, link: Link) -> None:
         return
     kinds = scene.column(first), scene.column(second)
     same = kinds[0] is not None and kinds[1] is not None and (kinds[0].is_date == kinds[1].is_date) and first.table == second.table
-    if not same or (first.column == second.column):
+    if not same or first.column == second.column or (kinds[0] is not None and kinds[0].is_id):
         scene.slots.pay(costs.IDLE, f"idle {link.text}")
         return
     scene.use(place, left, right)
     cond = ColumnsCompare(Col(first.table, first.column), op, Col(second.table, second.column))
     scene.slots.where.append(Where(first.table, cond, place, first.column, op))
+
+
+def _sibling(scene: Scene, link: Link) -> Column | None:
+    """Return the one other column of numbers that shares a word with a column: the shots done beside the shot life."""
+    column, table = scene.column(link), scene.table(link.table)
+    if column is None or table is None:
+        return None
+    own = set(map(lemma, column.words))
+    fits = [each for each in table.columns if each != column and each.is_number and not each.is_id and own & set(map(lemma, each.words))]
+    return fits[0] if len(fits) == 1 else None
 
 
 def _dates(scene: Scene, place: int, link: Link) -> None:

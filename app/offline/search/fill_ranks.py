@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from longtable.app.offline.columns import by_dimension
 from longtable.app.offline.search import costs
+from longtable.app.offline.search.fill_measures import unit_column
 from longtable.app.offline.search.model import Link, Measure, Rank
-from longtable.app.offline.search.periods import Period, date_for
+from longtable.app.offline.search.periods import Period, date_for, holds_years
 from longtable.app.offline.search.scene import Scene
 
 _DIRECTIONS = {"max": True, "min": False}
@@ -71,7 +72,8 @@ def _superlative(scene: Scene, place: int, link: Link) -> None:
         scene.use(place - 1)
     target = scene.after(max(number, place), over=("agg", "count", "distinct"), most=5)
     thing = scene.links[target] if target >= 0 else None
-    if thing is not None and thing.kind == "column" and _dated(scene, thing) and dimension in _SPANS:
+    column = scene.column(thing) if thing is not None else None
+    if column is not None and (column.is_date or holds_years(column)) and dimension in _SPANS:
         desc = not desc  # the longest-serving began first
     measure = _named(scene, link, target) or _by_measure(scene, place)
     if measure is None and dimension:
@@ -109,6 +111,11 @@ def _named(scene: Scene, link: Link, target: int) -> Measure | None:
     """Return what a superlative stands before: a column of numbers or dates, or a thing that is counted."""
     if link.is_op("frequent"):
         return _frequent(scene, target)
+    place = scene.links.index(link)
+    beside = scene.links[place + 1] if place + 1 < len(scene.links) else None
+    if beside is not None and beside.unit and beside.kind in ("unit", "filler") and (column := unit_column(scene, beside)) is not None:
+        scene.use(place + 1)
+        return Measure("sum" if scene.head() != column.table else "", column.table, column.name, place)
     if target < 0:
         return None
     thing = scene.links[target]
@@ -160,6 +167,10 @@ def _frequent(scene: Scene, target: int) -> Measure | None:
 
 
 def _by_date(scene: Scene, place: int) -> Measure | None:
+    for other, link in scene.open("flag"):
+        if not link.values:
+            scene.use(other)
+            return Measure("", link.table, link.column, place)  # hired most recently
     found = date_for(scene, place, place + 1, Period(month=1))
     if found is None:
         return None

@@ -1,8 +1,9 @@
 """Read groups, and give every table and column that is left its part: shown, grouped by, or only spoken of."""
 
-from longtable.app.offline.lexicon import UNITS
+from longtable.app.offline.lexicon import PARTICIPLES, UNITS
+from longtable.app.offline.logic import Col, Null
 from longtable.app.offline.search import costs
-from longtable.app.offline.search.model import Key, Link
+from longtable.app.offline.search.model import Key, Link, Where
 from longtable.app.offline.search.periods import Period, date_for, holds_years
 from longtable.app.offline.search.scene import Scene
 from longtable.app.offline.text import lemma
@@ -47,18 +48,36 @@ def _each(scene: Scene, place: int) -> None:
             scene.use(place)
             _bucket(scene, place, Link(0, 0, "unit", 0, unit, unit=unit))
             return
-    scene.use(place)  # how many does each have: the thing named before
+    scene.use(place)
+    beside = scene.links[place + 1] if place + 1 < len(scene.links) else None
+    if beside is not None and (beside.unit or beside.kind == "unit"):
+        scene.slots.pay(costs.ODD / 2, f"idle {text}")  # paid per hour
+    elif text not in ("each", "of each", "respective", "apiece", "across"):  # how many does each have: the thing named before
+        scene.slots.pay(costs.IDLE, f"idle {text}")
 
 
 def _by(scene: Scene, place: int) -> None:
-    following = scene.after(place, over=("distinct",), most=3)
+    following = scene.after(place, over=("distinct", "count"), most=4)
     link = scene.links[following] if following >= 0 else None
     if link is None or following in scene.used:
         return
+    counted = any(scene.links[other].is_op("count") for other in range(place + 1, following))
+    if (
+        link.kind == "column"
+        and link.op in ("sum", "count")
+        and counted
+        and sum(bool(each.op) for _, each in scene.open("column", "table")) > 1
+    ):
+        scene.become(following, op="")  # average area by number of rooms
+        link = scene.links[following]
     if link.kind == "column" and link.op:
         return
-    if link.kind in ("table", "column", "unit") and (
-        scene.slots.measures or any(each.op for each in scene.links if each.kind in ("table", "column")) or _is_agg_ahead(scene)
+    done = scene.tokens[scene.links[place].start - 1].word if scene.links[place].start else ""
+    if link.kind == "table" and (done.endswith("ed") or done in PARTICIPLES):
+        return  # paid by visitors
+    if link.kind == "unit" or (
+        link.kind in ("table", "column")
+        and (scene.slots.measures or any(each.op for each in scene.links if each.kind in ("table", "column")) or _is_agg_ahead(scene))
     ):
         scene.use(place)
         _key(scene, following, link)
@@ -131,6 +150,15 @@ def settle_rest(scene: Scene) -> None:
             scene.slots.keys.append(Key(link.table, link.column, place=place))
             continue
         scene.slots.shown.append(link)
+        before = scene.words[max(0, link.start - 2) : link.start]
+        if (
+            before[1:] in (("a",), ("an",))
+            and before[0] in ("have", "has", "with", "having")
+            and column is not None
+            and not column.is_number
+        ):
+            cond = Null(Col(link.table, link.column), negated=True)
+            scene.slots.where.append(Where(link.table, cond, link.start, link.column, "null"))
     for place, link in list(scene.open("table")):
         scene.use(place)
         scene.slots.heads.append(link)
@@ -147,16 +175,14 @@ def settle_rest(scene: Scene) -> None:
             scene.slots.pay(costs.ODD, "by without a number")
         elif link.is_op("wh") and link.word == "when" and not any(_is_date(scene, each.table, each.column) for each in scene.slots.shown):
             _when(scene, place)
-        elif link.is_op("time", "post", "between"):
-            scene.slots.pay(0.4, f"idle {link.text}")
-        elif link.is_op("top", "most", "sup", "frequent", "like"):
+        elif link.is_op("time", "post", "between") or link.is_op("top", "most", "sup", "frequent", "like"):
             scene.slots.pay(costs.IDLE, f"idle {link.text}")
         scene.use(place)
 
 
 def _names_column(scene: Scene, place: int) -> bool:
     following = scene.after(place, most=3)
-    return following >= 0 and scene.links[following].kind in ("column", "table")
+    return following >= 0 and scene.links[following].kind in ("column", "table", "unit")
 
 
 def _when(scene: Scene, place: int) -> None:

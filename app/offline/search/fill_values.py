@@ -8,6 +8,7 @@ from longtable.app.offline.search.link_schema import dated_by, own_name
 from longtable.app.offline.search.model import Link, Where
 from longtable.app.offline.search.scene import Scene
 from longtable.app.offline.search.vocabulary import NO
+from longtable.app.offline.text import lemma
 
 
 def settle_patterns(scene: Scene) -> None:
@@ -24,7 +25,7 @@ def _within_column(scene: Scene, place: int, link: Link) -> None:
     joiner = place + 1
     if joiner + 1 >= len(scene.links) or scene.links[joiner].text.lower() != "in":
         return
-    target = scene.after(joiner, most=3)
+    target = scene.after(joiner, over=("pron",), most=3)
     column = scene.column(scene.links[target]) if target >= 0 and scene.links[target].kind == "column" else None
     if column is None or column.is_number or column.is_date or column.is_id:
         return
@@ -44,7 +45,8 @@ def _like(scene: Scene, place: int, link: Link) -> None:
     column = scene.column(scene.links[before]) if before >= 0 and scene.links[before].kind == "column" else None
     if column is None:
         table = scene.table(scene.head())
-        if table is None or not table.names:
+        token = scene.tokens[scene.links[text].start]
+        if table is None or not table.names or not (token.kind in ("quoted", "code") or token.is_name):
             return
         column = table.names[0]
     else:
@@ -59,7 +61,7 @@ def _like(scene: Scene, place: int, link: Link) -> None:
 
 def _quoted(scene: Scene, place: int) -> bool:
     token = scene.tokens[scene.links[place].start]
-    return token.kind in ("quoted", "code") or token.is_name
+    return token.kind in ("quoted", "code") or token.is_name or scene.links[place].kind in ("value", "unused")
 
 
 def settle_negations(scene: Scene) -> None:
@@ -70,7 +72,7 @@ def settle_negations(scene: Scene) -> None:
             if target < 0 or scene.links[target].kind != "column":
                 target = scene.after(place, most=4)
             idle = link.word in ("given", "known", "recorded", "present") and scene.after(place, most=3) >= 0
-            if target >= 0 and scene.links[target].kind == "column" and not idle:
+            if target >= 0 and scene.links[target].kind == "column" and not idle and target not in scene.used:
                 scene.use(place, target)
                 _null(scene, scene.links[target], negated=link.op == "present")
             elif link.is_op("missing"):
@@ -92,6 +94,11 @@ def settle_negations(scene: Scene) -> None:
         elif each.kind == "column":
             scene.use(target)
             _null(scene, each, negated=False)
+        elif each.kind == "flag" and not each.values and each.table != scene.head():
+            scene.use(target)
+            scene.slots.absent.append((each.table, target))  # never visited: no visit
+        elif each.kind == "value" and _qualifies(scene, target):
+            scene.slots.absent.append((each.table, target))
         elif each.kind in ("value", "flag"):
             scene.become(target, op="not")
             for other in range(target + 1, min(target + 5, len(scene.links))):
@@ -101,12 +108,26 @@ def settle_negations(scene: Scene) -> None:
             _denied_verb(scene, place)
 
 
+def _qualifies(scene: Scene, place: int) -> bool:
+    """Say whether a denied value only tells which rows of another table there are none of: 'no cast iron pipes'."""
+    value = scene.links[place]
+    following = scene.after(place, most=3)
+    link = scene.links[following] if following >= 0 else None
+    return link is not None and link.kind == "table" and link.table == value.table and link.table != scene.head()
+
+
+_AMOUNTS = frozenset(["stock", "unit", "quantity", "balance", "discount", "count"])
+
+
 def _null(scene: Scene, link: Link, *, negated: bool) -> None:
     column = scene.column(link)
     if column is not None and column.truth is not None and not negated:
         scene.slots.where.append(Where(link.table, _flag(link, column.truth, denied=True), link.start, link.column))
         return
-    scene.slots.where.append(Where(link.table, Null(Col(link.table, link.column), negated=negated), link.start, link.column, "null"))
+    col = Col(link.table, link.column)
+    none = column is not None and column.has_number_type and not column.is_id and _AMOUNTS & set(map(lemma, column.words)) and not negated
+    cond: Cond = Compare(col, "=", 0) if none else Null(col, negated=negated)
+    scene.slots.where.append(Where(link.table, cond, link.start, link.column, "null"))
 
 
 def _denied_verb(scene: Scene, place: int) -> None:

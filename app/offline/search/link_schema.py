@@ -4,7 +4,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from longtable.app.offline.catalog import Catalog, Column, Table
-from longtable.app.offline.lexicon import FILLERS, PARTICIPLES, PEOPLE, PREPOSITIONS
+from longtable.app.offline.lexicon import FILLERS, PARTICIPLES, PEOPLE, PREPOSITIONS, REVENUE
+from longtable.app.offline.lexicon_events import ENDS, events, events_of
 from longtable.app.offline.linking import hits
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.model import Link
@@ -41,7 +42,21 @@ def schema_links(tokens: list[Token], catalog: Catalog) -> list[Link]:
             if end - start > 1 and (part[-1].word in _STOPS or part[-1].word in _BREAKS):
                 break
             found += _span(part, start, end, catalog)
-    return found
+    return [*found, *_again(tokens, found)]
+
+
+def _again(tokens: list[Token], links: list[Link]) -> list[Link]:
+    """Let a lone word stand for the column that a longer name with it named before: 'payment terms over 30 days: show the terms'."""
+    found: list[Link] = []
+    long = [link for link in links if link.kind == "column" and link.end - link.start > 1 and link.cost < 0.3]
+    linked = {link.start for link in links if link.end == link.start + 1 and link.cost < 0.2}
+    for place, token in enumerate(tokens):
+        if token.kind != "word" or token.word in FUNCTION or place in linked:
+            continue
+        for link in long:
+            if not link.start <= place < link.end and lemma(token.word) in {lemma(each.word) for each in tokens[link.start : link.end]}:
+                found.append(replace(link, start=place, end=place + 1, text=token.text, cost=costs.LINK + costs.ADDED_WORD))
+    return list(dict.fromkeys(found))
 
 
 def _span(part: list[Token], start: int, end: int, catalog: Catalog) -> list[Link]:
@@ -56,6 +71,14 @@ def _span(part: list[Token], start: int, end: int, catalog: Catalog) -> list[Lin
         if not found and len(words) > 1 and words[-1] in TAILS:
             named = _named(words[:-1], text, start, end, catalog)
             found += [replace(link, cost=link.cost + costs.ADDED_WORD) for link in named if link.kind == "column"]
+        if len(words) == 1 and lemma(words[0]) in ("date", "day", "time"):
+            known = {(link.table, link.column) for link in found}
+            dates = [column for table in catalog.tables.values() if table.kind == "table" for column in table.columns if column.is_date]
+            found += [
+                Link(start, end, "column", costs.LINK + 0.2, text, column.table, column.name)
+                for column in dates
+                if (column.table, column.name) not in known
+            ]
         if len(words) == 1 and words[0] in EVERYONE:
             found += [Link(start, end, "table", costs.LINK + 0.1, text, table.name) for table in _people(catalog)]
     if not numbers and part[-1].word not in DROPPED:
@@ -80,13 +103,19 @@ def _named(words: tuple[str, ...], text: str, start: int, end: int, catalog: Cat
         if hit.is_table and len(words) > 1 and hit.score < 0.95 and words[-1] in FILLERS:
             continue
         cost = costs.LINK + costs.MISFIT * max(0.0, 1 - hit.score) + (costs.VERB if idle and hit.score < 0.97 else 0.0)
+        column = catalog.column(hit.table, hit.column) if hit.column else None
         if hit.is_table and len(words) > 1 and hit.score < 0.97:
             cost += 0.25
+        if column is not None and (home := catalog.table(hit.table)) is not None:
+            cost += (0.0 if home.names else 0.01) + (0.02 if column.references else 0.0)
+            if "of" in text.lower().split() and lemma(words[0]) in set(map(lemma, home.words)) - set(map(lemma, column.words)):
+                continue  # trucks of brand: the truck
         if not hit.is_table and hit.own < len(words) and len(words) > 1:
             cost += 0.03  # part of the name is the table's
-        column = catalog.column(hit.table, hit.column) if hit.column else None
         if column is not None and column.is_date and not _TIMES & set(map(lemma, words)):
             cost += 0.3  # a publication is no date of it
+        if column is None and len(words) == 1 and lemma(words[0]) in REVENUE and hit.score < 0.97:
+            continue
         if column is None:
             found.append(Link(start, end, "table", cost, text, hit.table))
             continue
@@ -106,7 +135,8 @@ def _as_table(start: int, end: int, cost: float, text: str, column: Column, cata
     """Let the name of a key stand for the table that it points at, or that it is the key of."""
     for link in catalog.links:
         if link.many == column.table and link.many_columns == (column.name,):
-            return [Link(start, end, "table", cost + 0.02, text, link.one, role=(column.table, column.name))]
+            kin = costs.KIN if link.one == column.table else 0.02
+            return [Link(start, end, "table", cost + kin, text, link.one, role=(column.table, column.name))]
     table = catalog.table(column.table)
     if table is not None and table.key == (column,):
         return [Link(start, end, "table", cost + 0.02, text, table.name)]
@@ -127,11 +157,11 @@ def _spelled(
             bare = _bare(column.name, table.name)
             flag = column.truth is not None
             solid = flag and "".join(words) == "".join(bare)
-            if not solid and (edges or not spells(words, bare)):
+            if not solid and (edges or not spells(words, bare, loose=len(words) > 1)):
                 continue
             if column.is_date and (words[-1].endswith("ed") or words[-1] in PARTICIPLES):
                 continue
-            cost = costs.LINK + (0.1 if solid else costs.NEAR_NAME)
+            cost = 0.02 if solid and len(words) > 1 else costs.LINK + (0.1 if solid else costs.NEAR_NAME)
             found.append(Link(start, end, "column", cost + (costs.FLAG if flag else 0.0), text, table.name, column.name))
             if flag and column.truth is not None:
                 found.append(Link(start, end, "flag", cost, text, table.name, column.name, values=(column.truth,)))
@@ -153,16 +183,16 @@ def _bare(name: str, table: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=200_000)
-def spells(words: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+def spells(words: tuple[str, ...], parts: tuple[str, ...], *, loose: bool = False) -> bool:
     """Say whether the parts of a name abbreviate the words in order: each a beginning of one word, or the initials of several."""
     if not words or not parts:
         return not words and not parts
     part = parts[0]
     for size in range(1, len(words) + 1):
         head = words[:size]
-        if size == 1 and _short_for(head[0], part) and spells(words[1:], parts[1:]):
+        if size == 1 and _short_for(head[0], part, loose=loose) and spells(words[1:], parts[1:], loose=loose):
             return True
-        if size > 1 and _initials(head) == part and spells(words[size:], parts[1:]):
+        if size > 1 and _initials(head) == part and spells(words[size:], parts[1:], loose=loose):
             return True
     return False
 
@@ -171,9 +201,12 @@ def _initials(words: tuple[str, ...]) -> str:
     return "".join(word if word.isdigit() else word[0] for word in words)
 
 
-def _short_for(word: str, part: str) -> bool:
+def _short_for(word: str, part: str, *, loose: bool) -> bool:
     if likeness(word, part) >= 0.8:
         return True
+    if loose and len(part) >= 3 and word[0] == part[0] and not set(part[1:]) & set("aeiou"):
+        rest = iter(word[: len(part) + 4])
+        return all(letter in rest for letter in part)  # awd of awarded
     if word in FUNCTION or word in FILLERS:
         return False
     return len(part) >= 3 and len(word) >= len(part) + 2 and word.startswith(part)
@@ -189,15 +222,22 @@ def state_links(tokens: list[Token], catalog: Catalog) -> list[Link]:
     """Link verbs that stand as a state to the date that tells when it came about: 'returned rentals' have a return date."""
     found: list[Link] = []
     for place, token in enumerate(tokens):
-        if not is_state(tokens, place, catalog):
+        gone = token.word == "left" and place > 0 and tokens[place - 1].word in ("have", "has", "had", "who", "that")
+        if not gone and not (is_state(tokens, place, catalog) and (token.word.endswith("ed") or token.word in PARTICIPLES)):
             continue
         for table in catalog.tables.values():
             for column in table.columns if table.kind == "table" else ():
-                if column.is_date and stem(token.word) in {stem(word) for word in column.words}:
-                    found.append(Link(place, place + 1, "flag", costs.LINK + costs.FLAG, token.text, table.name, column.name))
+                said = stem(token.word) in {stem(word) for word in column.words} or (
+                    gone and events("left") & events_of(column.words) & ENDS
+                )
+                if column.is_date and said:
+                    cost = costs.LINK + (0.0 if gone else costs.FLAG)
+                    found.append(Link(place, place + 1, "flag", cost, token.text, table.name, column.name))
     return found
 
 
 def own_name(table: Table, word: str) -> bool:
     """Say whether a word is of the family of a table's name: 'rented' of rentals."""
-    return len(word) > 3 and any(stem(word) == stem(part) or lemma(word) == lemma(part) for part in table.words)
+    return len(word) > 3 and any(
+        stem(word) == stem(part) or lemma(word) == lemma(part) or (len(word) > 7 and part[:7] == word[:7]) for part in table.words
+    )

@@ -102,6 +102,8 @@ def _single(tokens: list[Token], place: int, token: Token) -> list[Link]:
         found.append(link("filler", costs.GRAMMAR))
     elif word in UNIT_WORDS:
         found.append(link("filler", 0.2, unit=lemma(word)))
+    elif lemma(word) in _COMPARING or word in _COMPARING:
+        found.append(link("unused", costs.UNUSED))
     elif before == "many" and lemma(word) != word and word not in ROWS:
         found.append(link("unused", costs.UNUSED))  # what is counted must be known
     elif word in IDLE or lemma(word) in IDLE or word in FILLERS or word in PARTICIPLES:
@@ -113,6 +115,7 @@ def _single(tokens: list[Token], place: int, token: Token) -> list[Link]:
     return found
 
 
+_COMPARING = frozenset(["exceed", "exceeded", "exceeding"])
 _HELPING = frozenset(["do", "does", "did", "to", "can", "will", "would", "we", "they", "you"])
 _OBJECT = frozenset(
     ["a", "an", "the", "any", "no", "our", "their", "per", "each", "by", "more", "less", "at", "most", "least", "between", "over", "under"]
@@ -125,9 +128,12 @@ def _carries(tokens: list[Token], place: int) -> bool:
     follows = tokens[place + 1] if place + 1 < len(tokens) else None
     ends = follows is None or follows.kind == "stop"
     onward = follows is not None and (
-        follows.word in PREPOSITIONS or follows.word in _OBJECT or follows.kind in ("number", "date", "quoted") or follows.is_name
+        follows.word in PREPOSITIONS or follows.word in _OBJECT | AFTER or follows.kind in ("number", "date", "quoted") or follows.is_name
     )
     if word.endswith("ed") or word in PARTICIPLES:
-        return onward and place > 0
+        asked = tokens[0].word in ("when", "who") or {"first", "last", "latest", "earliest", "most"} & {
+            token.word for token in tokens[:place]
+        }
+        return place > 0 and (onward or (ends and bool(asked)))
     helped = any(token.word in _HELPING for token in tokens[max(0, place - 5) : place])
     return helped and not word.endswith("s") and (onward or ends)

@@ -130,6 +130,8 @@ def _bear(scene: Scene, start: int, end: int, low: Period, high: Period | None) 
         return
     column, plain, cost = found
     scene.slots.pay(cost, f"date {column.name}")
+    if plain and sum(map(bool, (low.year, low.month, low.day))) > 1:
+        scene.slots.pay(costs.UNUSED_NAME, "parts of a date in columns of their own")
     for cond in conditions(column, plain, op, low, high):
         scene.slots.where.append(Where(column.table, cond, start, column.name, op))
 
@@ -146,10 +148,8 @@ def date_for(scene: Scene, start: int, end: int, low: Period) -> tuple[Column, b
             scene.become(place, arg="dated")
             return column, True, 0.0
     unit = "year" if low.year else "month" if low.month else "day"
-    near = tuple(scene.tokens[other].word for other in range(max(0, scene.links[start].start - 6), scene.links[start].start))
-    later = tuple(
-        scene.tokens[other].word for other in range(scene.links[end - 1].end, min(len(scene.tokens), scene.links[end - 1].end + 4))
-    )
+    near = _verbs(scene, max(0, scene.links[start].start - 6), scene.links[start].start)
+    later = _verbs(scene, scene.links[end - 1].end, scene.links[end - 1].end + 4)
     tables = scene.tables()
     head = scene.head()
     order = tuple(dict.fromkeys([name for name in (scene.fact(), head, *tables) if name]))
@@ -175,8 +175,14 @@ def date_for(scene: Scene, start: int, end: int, low: Period) -> tuple[Column, b
         return (found[0], found[1], costs.GUESSED_COLUMN) if found else None
     options.sort(key=lambda option: option[0])
     best = options[0]
-    close = len(options) > 1 and options[1][0] - best[0] < 0.1
+    close = len(options) > 1 and options[1][0] - best[0] < 0.1 and best[0] > -0.3
     return best[1], best[2], max(0.0, best[0]) + (0.25 if close else 0.0)
+
+
+def _verbs(scene: Scene, start: int, end: int) -> tuple[str, ...]:
+    """Return the words of a stretch that name no table and no value."""
+    named = {place for link in scene.links if link.kind in ("table", "value") for place in range(link.start, link.end)}
+    return tuple(scene.tokens[place].word for place in range(start, min(end, len(scene.tokens))) if place not in named)
 
 
 def holds_years(column: Column) -> bool:
@@ -200,7 +206,7 @@ def conditions(column: Column, plain: bool, op: str, low: Period, high: Period |
     if low.decade:
         return [Between(_number(column) if plain else Bucket(col, "year"), low.decade, low.decade + 9)]
     if plain:
-        return [Compare(_number(column), op, low.year)]
+        return [Compare(_number(column), op, low.year or low.month or low.day)]
     if low.day and low.year:
         return [Compare(_day(column), op, low.first)]
     if op != "=" and low.month and low.year:

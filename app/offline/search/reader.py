@@ -1,5 +1,7 @@
 """Search for the cheapest whole reading of a question."""
 
+from dataclasses import replace
+
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Values
 from longtable.app.offline.joins import Hints
@@ -14,10 +16,10 @@ from longtable.app.offline.search.lattice import Distances, paths
 from longtable.app.offline.search.link_schema import schema_links, state_links
 from longtable.app.offline.search.link_values import value_links
 from longtable.app.offline.search.link_words import word_links
-from longtable.app.offline.search.model import Path, Reading
+from longtable.app.offline.search.model import Link, Path, Reading
 from longtable.app.offline.search.periods import settle_periods
 from longtable.app.offline.search.scene import Scene
-from longtable.app.offline.text import Token, stem
+from longtable.app.offline.text import Token, lemma, stem
 
 _RULES = (
     settle_functions, settle_patterns, settle_periods, settle_ranks, settle_numbers, settle_groups, settle_negations, settle_values,
@@ -33,6 +35,7 @@ def readings(tokens: list[Token], catalog: Catalog, values: Values) -> list[Read
         *word_links(tokens, catalog),
         *state_links(tokens, catalog),
     ]
+    links = _without_idle_tables(links)
     distances = Distances(catalog)
     stems = frozenset(stem(token.word) for token in tokens if len(token.word) > 2)
     found: list[Reading] = []
@@ -42,6 +45,18 @@ def readings(tokens: list[Token], catalog: Catalog, values: Values) -> list[Read
         if reading is not None:
             found.append(reading)
     return sorted(found, key=lambda reading: reading.cost)
+
+
+def _without_idle_tables(links: list[Link]) -> list[Link]:
+    """A plural noun that is a table's own name is not passed over."""
+    exact = {
+        link.start
+        for link in links
+        if link.kind == "table" and link.end == link.start + 1 and link.cost <= costs.LINK + 0.07 and lemma(link.word) != link.word
+    }
+    return [
+        replace(link, cost=max(link.cost, costs.DROPPED_TABLE)) if link.kind == "filler" and link.start in exact else link for link in links
+    ]
 
 
 def _read(path: Path, tokens: list[Token], catalog: Catalog, distances: Distances, hints: Hints) -> Reading | None:

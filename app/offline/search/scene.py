@@ -85,6 +85,16 @@ class Scene:
         """Change the link at a place."""
         self.links[place] = replace(self.links[place], **changes)  # type: ignore[arg-type]  # fields of Link
 
+    def agent(self) -> str:
+        """Return the people that 'who' asks for though nobody named them: those nearest to what is named."""
+        people = [table.name for table in self.catalog.tables.values() if table.kind == "table" and self.is_people(table.name)]
+        far = sorted(
+            (near, name) for name in people for table in self.path.tables if (near := self.distances.between(table, name)) is not None
+        )
+        if not far or far[0][0] > 2 or (len(far) > 1 and far[1][0] == far[0][0]):
+            return ""
+        return far[0][1]
+
     def owned(self, place: int) -> int:
         """Return the last of tables that stand side by side: of 'the shop's subscriptions' the subscriptions."""
         while place + 1 < len(self.links) and self.links[place + 1].kind == "table":
@@ -96,7 +106,9 @@ class Scene:
         for link in self.links:
             if link.op and link.kind in ("column", "table"):
                 return link.table
-        return self.slots.measures[0].table if self.slots.measures else ""
+        if self.slots.measures:
+            return self.slots.measures[0].table
+        return next((link.table for link in self.links if self.measures(link)), "")
 
     def tables(self) -> tuple[str, ...]:
         """Return the tables that the question speaks of: those named first, then those of columns and values."""
@@ -106,6 +118,10 @@ class Scene:
 
     def head(self) -> str:
         """Return the table that the question is about: counted, asked for with which and who, or named first."""
+        if self.words[:1] in (("who",), ("whom",)):
+            people = [link.table for link in self.links if link.kind == "table" and self.is_people(link.table)]
+            if not people and not any(self.is_people(table) for table in self.path.tables) and (agent := self.agent()):
+                return agent
         asked = -1
         for place, link in enumerate(self.links):
             if link.is_op("count", "wh", "list", "howmuch") or (link.is_op("agg") and asked < 0):
@@ -122,6 +138,8 @@ class Scene:
             people = [table for table in self.path.tables if self.is_people(table)]
             if people:
                 return sorted(people)[0]
+            if agent := self.agent():
+                return agent
         shown = [link.table for link in self.links if link.kind == "column"] or [link.table for link in self.links if link.table]
         return shown[0] if shown else ""
 

@@ -9,7 +9,7 @@ from longtable.app.offline.lexicon import FILLERS
 FUNCTION: Final = frozenset(
     """a an the is are was were be been being am do does did has have had having will would can could should shall may might must there here
     this that which who where when what whom whose please me us i we you my our your hello hi hey thanks thank ok okay so then also just now
-    all any some only well if about want like need see know tell show give list display find get let one ones too once overall altogether
+    all any some only well if about want like need see know tell show give list display find get let one ones too once
     along together with as well i'd i'll i'm it's let's what's who's how's there's to s t re ve ll d m
     each's us both respectively by of in on at from for and than into within during among via through or off toward towards
     currently presently now today yet already still ever even exactly actually really quite just simply kindly n't wish""".split()
@@ -25,9 +25,9 @@ IDLE: Final = (
     say says said look looks looking ask asks asked asking use used uses using want wanted have had keep keeps kept hold holds held
     happen happened take takes took taken bring brings brought fall falls fell fallen appear appears appeared lead leads led rank ranked
     break down broken counted count breakdown leaving leave left out sit sits stand stands stay stays live lives come found based home
-    business company ours system database catalogue catalog stock book books fleet hand ground field side part parts
+    business company ours system database catalogue catalog stock fleet hand ground field side part parts
     order sequence separately individual individually altogether different various certain particular given total together respective
-    possible available apart lately file member members staffs versus recently recent ever made make makes done doing does gets got getting been""".split()
+    possible available apart lately file member members staffs recently recent ever made make makes done doing does gets got getting been""".split()
     )
     | FILLERS
 )
