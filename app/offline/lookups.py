@@ -45,6 +45,10 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
                 or (each.kind == "mention" and token.is_name and place > 0 and not _in_title(tokens, place))
             ):
                 loose[place] = True
+    for each, following in itertools.pairwise(chunks):
+        weak = each.kind == following.kind == "mention" and each.best < _STRONG and not each.hits[0].is_table and " " not in each.text
+        if weak and following.hits[0].is_table:
+            loose[each.place] = True  # credit cards: a value, though a limit is of credit
     texts: dict[str, float] = {}
     for place, token in enumerate(tokens):
         if is_state(tokens, place, catalog):

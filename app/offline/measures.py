@@ -86,6 +86,9 @@ class Measures(Subject):
         if chunk is None:
             return Agg("count")
         table = entity(chunk)
+        first = self.catalog.column(chunk.hits[0].table, chunk.hits[0].column) if chunk.hits and chunk.hits[0].column else None
+        if table == base and first is not None and self.draft.distinct and first.is_name and first.table == base:
+            return Agg("count", as_col(first), distinct=True)  # how many different vets, of the visits' vet_name
         if table:
             if table == base:
                 return Agg("count")

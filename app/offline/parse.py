@@ -75,7 +75,12 @@ class Reader(Shape):
     def is_tail(self, first: Chunk, second: Chunk) -> bool:
         """Say whether a weak mention only closes the noun that a column of numbers began."""
         whole = first.hits[0].numeric or (second.word == "address" and first.best >= 0.95 and not first.hits[0].is_table)
-        return lemma(second.word) in ("time", *_TAILS) and second.best < 0.9 and whole and " " not in second.text
+        return (
+            lemma(second.word) in ("time", "income", "revenue", "turnover", "taking", *_TAILS)
+            and second.best < 0.9
+            and whole
+            and " " not in second.text
+        )
 
     def flags(self) -> None:
         for each in self.cs:

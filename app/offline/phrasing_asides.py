@@ -60,6 +60,7 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         (r",? and how (?:much|many)(?: \w+)? (?:do|does|did) (?:they|it|each|he|she|each of them) (weigh|cost|last|earn)(?=\W*$)", lambda m: f" and their {_NOUN[m[1].lower()]}"),
         # what is not there
         (r"\b(with(?:out)?|no|any|an?) (?:stated|given|known|recorded|specified|listed|noted) (?=\w)", r"\1 "),
+        (r"\bwith ([a-z]+) in (?:their|its) ([a-z]+)\b", r'whose \2 contains "\1"'),
         # groups
         (r"^break down (?:the )?(.+?) (?:by|per) ", r"\1 per "),
         # both ends

@@ -255,13 +255,19 @@ class Settler(Subqueries):
             column = choose(self.scope, sorting.chunk, lambda column: column.is_number and not column.is_id)
             if column is None:
                 continue
-            table = entity(subject)
+            table = entity(subject) or self.names_row(subject, column.table)
             total = "total" in sorting.chunk.text.lower().split()
             ranked = self.draft.limit is not None or total
             if (table and table != column.table and ranked and self.fans(table, column.table)) or (
                 not table and total and (kind := self.column(subject)).table == column.table and not kind.primary
             ):
                 sorting.func = "sum"
+
+    def names_row(self, chunk: Chunk, other: str) -> str:
+        """Return the table whose rows a column names, where it is not `other`: the route names stand for the routes."""
+        column = self.column(chunk)
+        home = self.catalog.table(column.table)
+        return home.name if home is not None and home.name != other and (column in home.names or home.key == (column,)) else ""
 
     def known(self, chunk: Chunk, base: str) -> list[Cond]:
         """'allergens that appear on 4 ingredients': what is missing is no allergen."""

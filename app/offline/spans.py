@@ -135,6 +135,9 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
                 break  # Home products: a name, no home
             words = tuple(token.word for token in part if token.word not in _SKIPPED)
             linked = tuple(hit for hit in hits(words, text_of(part), catalog) if _fits(hit, part, words, catalog))
+            if not linked and len(words) > 1 and lemma(words[-1]) in ("piece", "unit", "item"):
+                said = (*words[:-1], "quantity")  # good pieces: the good quantity
+                linked = tuple(hit for hit in hits(said, " ".join(said), catalog) if hit.numeric and hit.own > 1)
             if alone and last.word in _ADVERBS and linked and linked[0].score < 0.97:
                 continue  # monthly revenue: no monthly pay
             if linked and not _verb(tokens, start, end, linked[0].score, asked):
@@ -217,6 +220,8 @@ def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) 
     before = next((token.word for token in reversed(tokens[:start])), "")
     if before in ("most", "many", "fewest", "all") and word.endswith("s") and score >= 0.86:
         return False  # the most works: a noun
+    if before in ("highest", "lowest", "best", "worst", "average", "mean", "total", "maximum", "minimum") and score >= 0.75:
+        return False  # the highest score
     if score < 0.95 or word in (
         "list",
         "show",

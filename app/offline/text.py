@@ -136,6 +136,8 @@ def stem(word: str) -> str:
         if base.endswith(suffix) and len(base) - len(suffix) >= (3 if suffix in ("ed", "ing", "e") else 4):
             base = base[: -len(suffix)]
             break
+    if base.endswith("olut"):
+        base = base[:-2] + "v"  # resolution, resolved
     if base.endswith("cript"):
         base = base[:-2] + "b"  # prescription, prescribed
     if len(base) > 4 and base[-1] == base[-2] and base[-1] not in "aeiousl":
@@ -177,7 +179,9 @@ def likeness(word: str, name: str) -> float:
         return 0.97
     if second == skeleton(first) and len(second) >= 3 and second not in IRREGULAR:
         return 0.95  # rsdnt, clnt: the vowels left out
-    if len(second) >= 4 and (_squeezed(first, second) or skeleton(first).startswith(second) or _thinned(first, second)):
+    if len(second) >= 4 and (
+        _squeezed(first, second) or skeleton(first).startswith(second) or _thinned(first, second) or _begun(first, second)
+    ):
         return 0.9  # cmplt of complaint, cntm of contamination, pkup of pickup
     if len(second) == 3 and first[-1] == second[-1] and second not in EXPANDED and second not in ALTERNATIVES and _squeezed(first, second):
         return 0.86  # hrg of hearing: the table does not know it, and both ends agree
@@ -218,6 +222,14 @@ def _thinned(word: str, short: str) -> bool:
         return False
     rest = iter(word)
     return all(letter in rest for letter in short)
+
+
+def _begun(word: str, short: str) -> bool:
+    """Say whether `short` begins like `word` and goes on with its consonants alone: netwk of network."""
+    if len(short) < 5 or short[:3] != word[:3] or word.startswith(short) or set(short[3:]) & set("aeiou") or len(short) < 0.6 * len(word):
+        return False
+    rest = iter(word[3:])
+    return len(short) < len(word) and all(letter in rest for letter in short[3:])
 
 
 def _is_word(start: str) -> bool:
