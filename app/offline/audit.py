@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from longtable.app.offline.catalog import Catalog, Column, Link
 from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.draft import Draft
-from longtable.app.offline.joins import Hints, rivals
+from longtable.app.offline.joins import Hints, distance, rivals
 from longtable.app.offline.lexicon import VERB_TABLES
 from longtable.app.offline.logic import Agg, Among, AnyOf, Between, Bucket, Col, Compare, Cond, Like, Query, Scalar, Share, Spread, Within
 from longtable.app.offline.text import stem
@@ -37,6 +37,23 @@ def audit(query: Query, draft: Draft, catalog: Catalog, hints: Hints, before: Qu
     _joins_for_something(query, draft)
     _no_row_meets_itself(query, catalog)
     _says_all(query, draft)
+    _values_are_near(query, draft, catalog)
+
+
+def _values_are_near(query: Query, draft: Draft, catalog: Catalog) -> None:
+    """A common word that is a value of a table nobody named, three joins away or more, was most likely no value at all."""
+    named = {hit.table for chunk in draft.mentions for hit in chunk.hits if hit.score >= 0.72}
+    for value in (value for item in draft.filters for value in item.values):
+        if value.name or value.quoted or not value.text.islower() or " " in value.text:
+            continue
+        if draft.words[max(0, value.order - 1)] in ("in", "from", "at", "for", "by"):
+            continue  # in usa: a place
+        homes = {match.table for match in value.matches}
+        if homes & named or query.base in homes:
+            continue
+        far = [distance(catalog, query.base, home) for home in homes]
+        if far and all(each is not None and each >= 3 for each in far):
+            raise CannotRead("words", value.text)
 
 
 def conditions(query: Query) -> Iterator[Cond]:

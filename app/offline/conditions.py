@@ -8,7 +8,7 @@ from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choos
 from longtable.app.offline.conditions_time import near_tables, time_filter
 from longtable.app.offline.draft import Filter
 from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, MEASURE_UNITS, TO_COLUMNS, TO_WORDS
-from longtable.app.offline.lexicon_measures import UNIT_DIMENSIONS, VERB_DIMENSIONS
+from longtable.app.offline.lexicon_measures import UNIT_DIMENSIONS, UNIT_NAMES, VERB_DIMENSIONS
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
     Agg,
@@ -186,6 +186,18 @@ def converted(number: float | int | str, unit: str, column: Column) -> float | i
     return int(value) if value == int(value) else value
 
 
+def _counterpart(scope: Scope, limit: Column, near: tuple[Chunk, ...]) -> Column | None:
+    """Return what is held against a limit: the stock against the reorder level, the shots done against the life in shots."""
+    table = scope.catalog.table(limit.table)
+    columns = [c for c in (table.columns if table is not None else ()) if c.is_number and not c.is_id and c != limit]
+    named = {(hit.table, hit.column) for chunk in near for hit in chunk.hits[:1] if hit.column}
+    told = [column for column in columns if (column.table, column.name) in named]
+    if not told:
+        units = UNIT_NAMES | {"per"}
+        told = [column for column in columns if set(map(lemma, column.words)) & set(map(lemma, limit.words)) - units]
+    return told[0] if len(told) == 1 else None
+
+
 def _columns(scope: Scope, item: Filter) -> tuple[str, Cond]:
     if item.mention is None and item.other is not None:
         bound = choose(scope, item.other, lambda column: column.is_number or column.is_date)
@@ -196,6 +208,8 @@ def _columns(scope: Scope, item: Filter) -> tuple[str, Cond]:
         return free.table, ColumnsCompare(_col(free, number=number), item.op, _col(bound, number=number))
     left = choose(scope, item.mention, lambda column: column.is_number) if item.mention else None
     right = choose(scope, item.other, lambda column: column.is_number) if item.other else None
+    if left is None and right is not None and item.mention is None:
+        left = _counterpart(scope, right, item.near)
     if left is None and right is None and item.mention is not None and item.other is not None:
         dated = choose(scope, item.mention, lambda column: column.is_date), choose(scope, item.other, lambda column: column.is_date)
         if dated[0] is not None and dated[1] is not None and dated[0] != dated[1]:

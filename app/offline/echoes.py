@@ -1,17 +1,22 @@
 """Let a short name that comes after a longer one mean the same column: 'the highest annual premium: number and premium'."""
 
+import itertools
 from dataclasses import replace
 
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.lexicon import VERB_TABLES
-from longtable.app.offline.text import lemma, stem
+from longtable.app.offline.lexicon_events import events, same_event
+from longtable.app.offline.linking import Hit
+from longtable.app.offline.text import lemma, likeness, stem
 
 
 def echoes(chunks: list[Chunk], catalog: Catalog) -> None:
     """Settle what mentions mean by those around them."""
     _verbs_of_columns(chunks)
+    _counts_named(chunks)
+    _whens(chunks, catalog)
     _tails(chunks)
     _things_done(chunks, catalog)
 
@@ -45,6 +50,28 @@ def _verbs_of_columns(chunks: list[Chunk]) -> None:
                 other.hits = (replace(shared[0], score=1.0),)
                 verb.kind, verb.hits = "filler", ()
                 break
+
+
+def _counts_named(chunks: list[Chunk]) -> None:
+    """'the lowest calorie count': a noun that closes the name of a column of numbers."""
+    for before, each in itertools.pairwise(chunks):
+        if each.is_op("count") and each.text.lower() == "count" and before.kind == "mention" and before.hits[0].numeric:
+            each.kind, each.op = "filler", ""
+
+
+def _whens(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'when does the insurance of X expire': the noun and the verb together name a date."""
+    if not any(each.is_op("wh") and each.word == "when" for each in chunks):
+        return
+    verb = next((each for each in reversed(chunks) if each.kind in ("filler", "word") and events(each.word)), None)
+    dates = [c for table in catalog.tables.values() if table.kind == "table" for c in table.columns if c.is_date]
+    for each in chunks if verb is not None else ():
+        if each.kind != "word" or each is verb or each.name or not each.text.islower() or verb is None:
+            continue
+        found = [c for c in dates if same_event(verb.word, c.words) and any(likeness(each.word, word) >= 0.9 for word in c.words)]
+        if len(found) == 1:
+            each.kind, each.hits = "mention", (Hit(found[0].table, found[0].name, 1.0, dated=True),)
+            verb.kind = "filler"
 
 
 def _is_own(each: Chunk, chunks: list[Chunk]) -> bool:

@@ -11,9 +11,11 @@ from longtable.app.offline.idioms_counts import settle_counts
 from longtable.app.offline.idle_verbs import idle_verbs
 from longtable.app.offline.lacking import lacking
 from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS, UNITS
+from longtable.app.offline.lexicon_events import events, same_event
 from longtable.app.offline.lexicon_measures import VERB_DIMENSIONS
 from longtable.app.offline.linking import Hit, hits
-from longtable.app.offline.text import lemma, likeness, split_name
+from longtable.app.offline.subject import is_people
+from longtable.app.offline.text import lemma, likeness, split_name, stem
 
 _HOMES = frozenset(
     """collection catalog catalogue system database file record book register registry inventory archive portfolio books roster roll payroll premises
@@ -68,6 +70,7 @@ _MEASURING = frozenset(
 _FITTINGS = frozenset(
     ["machine", "facility", "service", "option", "equipment", "system", "feature", "access", "area", "license", "permit", "certificate"]
 )
+_ALL_PEOPLE = frozenset(["everyone", "everybody", "anyone", "anybody", "people", "persons", "those", "someone"])
 _ANYONE = frozenset("member customer client person people user guest visitor holder subscriber".split())
 
 
@@ -90,6 +93,7 @@ def stand_aside(chunks: list[Chunk], catalog: Catalog) -> None:
             each.kind, each.hits = "filler", ()  # has an x-ray machine
     _untrue(chunks, catalog)
     _only_people(chunks, catalog)
+    _everyone(chunks, catalog)
 
 
 def _units_of_measures(chunks: list[Chunk]) -> None:
@@ -133,6 +137,8 @@ def _general_homes(chunks: list[Chunk]) -> None:
     for before, each in itertools.pairwise(chunks):
         if before.kind == "word" and before.word in _MEASURING and (each.is_op("cmp", "between") or each.word == "for"):
             before.kind = "filler"
+        if before.kind == "word" and before.word in VERB_DIMENSIONS and each.kind == "number":
+            before.kind = "filler"  # rated 3.5 or better
     for place, each in enumerate(chunks):
         if each.kind != "prep" or each.word not in ("in", "on", "of", "from", "at", "within", "across"):
             continue
@@ -234,6 +240,24 @@ def _untrue(chunks: list[Chunk], catalog: Catalog) -> None:
         ]
         if flags:
             each.kind, each.arg, each.hits = "mention", UNTRUE, tuple(flags)
+
+
+def _everyone(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'everyone hired before 2010', 'how many people signed up': the one table of people with a date of that event."""
+    people = [t for t in catalog.tables.values() if t.kind == "table" and is_people(t)]
+    for place, each in enumerate(chunks[:-1]):
+        if each.kind not in ("filler", "word") or each.word not in _ALL_PEOPLE or any(entity(c) for c in chunks if c.kind == "mention"):
+            continue
+        if each.word == "people" and not (place and chunks[place - 1].is_op("count", "wh", "list")):
+            continue
+        verb = next((c for c in chunks[place + 1 : place + 4] if events(c.word)), None)
+        found = people if len(people) == 1 else []
+        if verb is not None and not found:
+            found = [t for t in people if any(c.is_date and same_event(verb.word, c.words) for c in t.columns)]
+        if verb is not None and len(found) > 1:
+            found = [t for t in found if any(c.is_date and stem(verb.word) in map(stem, c.words) for c in t.columns)]
+        if len(found) == 1:
+            each.kind, each.hits = "mention", (Hit(found[0].name, "", 0.9),)
 
 
 def _only_people(chunks: list[Chunk], catalog: Catalog) -> None:

@@ -103,7 +103,9 @@ def _pieces(chunks: list[Chunk], catalog: Catalog) -> None:
             continue
         before = chunks[place - 1] if place else None
         asked = before is not None and (
-            before.is_op("count", "agg", "most", "cmp") or before.word in ("of", "many", "most", "total", "more")
+            before.is_op("count", "agg", "most", "cmp")
+            or before.word in ("many", "most", "total", "more")
+            or (before.word == "of" and place > 1 and chunks[place - 2].is_op("count", "agg", "cmp", "sup", "most"))
         )
         if not asked:
             continue
@@ -186,9 +188,16 @@ def _events_compared(chunks: list[Chunk], catalog: Catalog) -> None:
         if not each.is_op("time") or not place or place + 1 >= len(chunks):
             continue
         verb = chunks[place - 1]
-        other = next((c for c in chunks[place + 1 : place + 3] if c.kind != "filler"), None)
+        other = next((c for c in chunks[place + 1 : place + 4] if c.kind != "filler" and not c.is_op("pron")), None)
         past = verb.word.endswith("ed") or verb.word in PARTICIPLES
-        if not past or verb.kind not in ("filler", "word", "mention") or other is None or other.kind != "mention" or entity(other):
+        if (
+            not past
+            or verb.kind not in ("filler", "word", "mention", "value")
+            or verb.name
+            or other is None
+            or other.kind != "mention"
+            or entity(other)
+        ):
             continue
         dated = [hit for hit in other.hits if hit.dated]
         table = catalog.table(dated[0].table) if dated else None
@@ -202,7 +211,10 @@ def _events_compared(chunks: list[Chunk], catalog: Catalog) -> None:
         ]
         exact = [column for column in found if stem(verb.word) in map(stem, column.words)] or found
         if len(exact) == 1:
-            verb.kind, verb.hits = "mention", (Hit(exact[0].table, exact[0].name, 1.0, dated=True),)
+            verb.kind, verb.hits, verb.matches = "mention", (Hit(exact[0].table, exact[0].name, 1.0, dated=True),), ()
+            for pronoun in chunks[place + 1 : other.order]:
+                if pronoun.is_op("pron"):
+                    pronoun.kind, pronoun.op = "filler", ""  # their due date
             other.hits = (dated[0],)
 
 

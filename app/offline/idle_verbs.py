@@ -15,7 +15,7 @@ from longtable.app.offline.text import lemma, stem
 _GOT = frozenset(
     """draw drew draws drawn attract attracted attracts see sees saw log logged receive record records generate generated generates bring brought
     brings gather gathered collect collected racked accumulated boast boasts feature features featured employ employs employed enjoy enjoyed get got
-    gets count counts counted cover covers covered pull pulled complete completed produce produced produces score scored scores contain contains take
+    gets count counts counted cover covers covered pull pulled complete completed produce produced produces score scored scores contain contains take turn turned yield yielded clock clocked net netted rack incur incurred cause caused
     took takes process processed processes handle handled handles book booked books place placed rack put submit submitted file filed raise raised
     issue issued host hosted hosts""".split()
 )
@@ -103,6 +103,7 @@ def _verbs_of_people(chunks: list[Chunk], catalog: Catalog) -> None:
             (before[-1:] == ["we"] and before[0] in ("do", "did", "we", "that", "which", "have"))
             or before == ["do", "we"]
             or before == ["did", "we"]
+            or (before[-1:] == ["we"] and place > 1 and chunks[place - 2].kind == "mention" and bool(entity(chunks[place - 2])))
         )
         past = each.word.endswith("ed") or each.word in PARTICIPLES
         spoken = before[-1:] in (["we"], ["they"]) and (asked or past) and each.word not in _TURNED
@@ -124,6 +125,8 @@ def _verbs_of_measures(chunks: list[Chunk]) -> None:
 def _last_verb(chunks: list[Chunk]) -> None:
     """'how many tickets did Borealis raise?': the verb at the end says no more than that they are its own."""
     said = [each for each in chunks if each.kind != "comma"]
+    while len(said) > 1 and said[-1].kind == "filler" and said[-1].word in ("up", "in", "out", "there"):
+        said.pop()  # how many faults did it turn up
     asked = any(each.word in ("did", "does", "do") for each in said)
     verb = said[-1] if said else None
     if verb is None or not asked or verb.kind != "word" or verb.name or verb.quoted or verb.word not in _GOT | _OWN:

@@ -22,7 +22,7 @@ IRREGULAR: Final[dict[str, str]] = {
     "instalment": "installment", "flavour": "flavor", "flavours": "flavor", "neighbourhood": "neighborhood", "honours": "honor", "moulds": "mold",
     "countries": "country", "cookies": "cookie", "aliases": "alias", "messages": "message", "invoices": "invoice", "places": "place",
     "axes": "axis", "responses": "response", "licenses": "license", "exercises": "exercise", "diseases": "disease", "releases": "release",
-    "phases": "phase", "bases": "base", "leases": "lease", "horses": "horse", "doses": "dose", "caches": "cache", "headaches": "headache",
+    "phases": "phase", "calories": "calorie", "smoothies": "smoothie", "brownies": "brownie", "hoodies": "hoodie", "rookies": "rookie", "pies": "pie", "veggies": "veggie", "birdies": "birdie", "prairies": "prairie", "selfies": "selfie", "bases": "base", "leases": "lease", "horses": "horse", "doses": "dose", "caches": "cache", "headaches": "headache",
 }  # fmt: skip
 
 ABBREVIATIONS: Final[dict[str, tuple[str, ...]]] = {

@@ -44,7 +44,7 @@ _PLAIN: Final = """
     treatment: trtmt trt trmt | trip: trp | truck: trck | type: typ tp | unit: unt un uom | updated: upd updt updtd | user: usr | vacation: vac vacn | value: val vlu | valve: vlv | variance: var | vat: vt
     vehicle: veh vhcl vehcl | vendor: vend vndr vnd | venue: vnu | verdict: vrdct | version: vers | vessel: vsl vssl | victim: vctm | violation: viol violn | visitor: vstr | voltage: volt | volume: vol | volunteer: vlntr
     voucher: vchr | wage: wg | warehouse: whse wh wrhs whs | water: wtr | weather: wthr | week: wk wks | weekly: wkly | weight: wt wgt wght | width: wdth | windspeed: wspd | witness: wtns | year: yr yrs
-    yearly: yrly | zip: zipcd | zone: zn | satisfaction: csat | handset: hset | index: idx indx | subscription: subsn | expenditure: expndr
+    yearly: yrly | zip: zipcd | zone: zn | satisfaction: csat | handset: hset | index: idx indx | pickup: pkup | subscription: subsn | expenditure: expndr
 """
 # An abbreviation that may be several words, or is a word of its own: a word of the question finds the column by any of them.
 _SEVERAL: Final = """
@@ -66,7 +66,7 @@ _SEVERAL: Final = """
     sp: species special | spec: specialty specification species | spon: sponsor | sq: square | st: street state start station | stat: status statistic | std: standard student | stor: storage store | str: strength string | stu: studio | sub: subject subscription | subs: subscription subscriber | sup: supplier supervisor supply | supp: supplier support
     sur: surname | surf: surface | sym: symbol | sz: size | tar: target tariff | tech: technician technology technical | tel: telephone phone | temp: temperature temporary | tgt: target | thk: thickness | tmp: temporary temperature | tr: treatment training | trans: transaction transport transfer | trav: travel
     trk: track truck tracking | tz: timezone | uni: university | univ: university | use: usage consumption | usg: usage | util: utility utilization | vac: vaccine vacancy vacation | vax: vaccine vaccination | ven: venue vendor | ver: version | vis: visit visitor | vol: volume volunteer | vw: view views
-    ctr: container contract center counter | awd: award awarded | publ: publication publisher published | expd: expenditure expense expected | mos: month months
+    ctr: container contract center counter | awd: award awarded | ot: overtime | ovr: overtime overall | publ: publication publisher published | expd: expenditure expense expected | mos: month months
     wd: ward width | web: website | wo: work order | wrk: work worker | yld: yield | yy: year
 """
 

@@ -91,4 +91,5 @@ def events_of(words: tuple[str, ...]) -> frozenset[str]:
 
 def same_event(verb: str, words: tuple[str, ...]) -> bool:
     """Say whether a verb and the words of a name speak of one kind of event."""
-    return bool(events(verb) & events_of(words)) or stem(verb) in {stem(word) for word in words}
+    told = {stem(each) for word in words for each in (word, *ALTERNATIVES.get(word, ()))}
+    return bool(events(verb) & events_of(words)) or stem(verb) in told

@@ -34,6 +34,8 @@ class Listing(Measures):
         columns = [chunk for chunk in self.draft.targets if not entity(chunk)]
         for index, chunk in enumerate(self.draft.targets):
             if other := entity(chunk):
+                if other == base and index and (named := self.own_name(chunk, table)):
+                    items += named
                 if other != base:
                     self.need(other)
                     if index and self.together(chunk):
@@ -106,6 +108,13 @@ class Listing(Measures):
             return list(map(as_col, own))
         self.need(homes[0].name)
         return [*map(as_col, homes[0].names), *map(as_col, _places(homes[0]))]
+
+    def own_name(self, chunk: Chunk, table: Table) -> list[Scalar]:
+        """'which licences end in 2025? title and end date': of things called titles, their name, where columns are listed beside it."""
+        columns = [each for each in self.draft.targets if not entity(each)]
+        alone = " " not in chunk.text and lemma(chunk.text.lower()) == chunk.text.lower()
+        joined = {"and", ","} & set(self.draft.words[chunk.order + 1 : chunk.order + 2])
+        return [as_col(each) for each in table.names if lemma(chunk.word) in each.words] if columns and alone and joined else []
 
     def identifies(self, item: Scalar) -> bool:
         if not isinstance(item, Col):

@@ -24,7 +24,7 @@ from longtable.app.offline.logic import (
     Unit,
 )
 from longtable.app.offline.subject import Subject
-from longtable.app.offline.text import lemma, split_name
+from longtable.app.offline.text import lemma, parts_of, split_name
 
 _UNITS: dict[str, Unit] = {
     "year": "year",
@@ -335,7 +335,7 @@ def identity(table: Table) -> tuple[Column, ...]:
 
 
 def _is_amount(column: Column) -> bool:
-    if "hours" in column.words:
+    if {"hours", "hrs"} & set(parts_of(column.name)):
         return True
     if "hour" in column.words and any(isinstance(value, float) and value != int(value) for value in column.samples):
         return True  # hours worked, no time of day

@@ -47,6 +47,8 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         (r"(,| and|, and| with|,? plus) how (?:many (?:minutes|hours|days|weeks|months)|long) (?:do|does|did) (?:they|it|each|each of them) (?:last|take|run)(?=\W*$)", r"\1 the duration"),
         (r"\b(?:that |who |which )?(?:paying|pays?|charging|charges?|earning|earns?|having|has|have|getting|gets?|with|taking|takes?) (more|higher|less|lower|fewer) ([a-z]+(?: [a-z]+)?) than (?:the |an )?average(?: \w+)?(?=\W*$|,| in\b| and\b)", lambda m: f"with {m[2]} {'above' if m[1].lower() in ('more', 'higher') else 'below'} the average"),
         (r"\b(one|two|three|four|five|[0-9])[- ]star (reviews?|ratings?)\b", r"\2 with \1 stars"),
+        (r"\b(?:(?:that |which |who )?(?:have|has|had) )?(?:fallen|dropped|gone|sunk|come|slipped|risen) (below|under|above|over)\b", r"\1"),
+        (r"\b(?:(?:that |which |who )?(?:have|has|had) )?(?:exceeded|surpassed|overshot)\b", "exceeding"),
         # order
         (r",? (?:from (?:the )?)longest[- ](?:serving|standing) to (?:the )?(?:newest|most recent|latest)(?=\W*$)", ", longest-serving first"),
         (r",? (?:from (?:the )?)(?:newest|latest|most recent) to (?:the )?longest[- ](?:serving|standing)(?=\W*$)", ", newest first"),

@@ -94,7 +94,7 @@ def names_key(chunk: Chunk) -> bool:
 
 def year_like(chunk: Chunk) -> bool:
     """Say whether a number may be a year."""
-    return isinstance(chunk.number, int) and 1000 <= chunk.number <= 2100 and len(chunk.word) == 4
+    return isinstance(chunk.number, int) and 1400 <= chunk.number <= 2100 and len(chunk.word) == 4
 
 
 def same_kind(chunks: list[Chunk], place: int) -> bool:

@@ -195,6 +195,10 @@ class Numbers(Conditions):
                 ):
                     each.used = True
                     self.draft.filters.append(Filter("columns", op, self._take(left), other=self._take(place)))
+                elif target.kind == "mention" and op in ("<", ">") and is_column(target) and target.hits[0].numeric:
+                    each.used = True
+                    near = tuple(c for c in self.all if c.kind == "mention")
+                    self.draft.filters.append(Filter("columns", op, None, other=self._take(place), near=near))
                 elif op == "<>" and target.kind == "mention":
                     continue
             elif target.kind == "number" and self._totalled(index, place, op):

@@ -118,6 +118,14 @@ class Settler(Subqueries):
         if all(func == "sum" and (chunk is None or entity(chunk)) for func, chunk in self.draft.aggs) and (found := self.paid_column()):
             self.draft.aggs = [("sum", found)]
             return
+        homes = [entity(chunk) for func, chunk in self.draft.aggs if func == "sum" and chunk is not None and entity(chunk)]
+        if (
+            len(homes) == len(self.draft.aggs) == 1
+            and (table := self.catalog.table(homes[0])) is not None
+            and len(found_ := _sums(table)) == 1
+        ):
+            self.draft.aggs = [("sum", Chunk("mention", found_[0].name, hits=(Hit(table.name, found_[0].name, 1.0, numeric=True),)))]
+            return
         if self.draft.aggs or self.draft.sups or any(not entity(chunk) for chunk in self.draft.targets):
             return
         for name in (*self.scope.anchors, *self.paid_into()):

@@ -163,6 +163,7 @@ def _mention_weight(size: int, words: int, score: float) -> float:
 
 _NOUN_ENDS = ("ion", "ry", "al", "ment", "ure", "date", "day", "time", "birth", "dob", "ing", "ship", "ings")
 _ADVERBS = frozenset(["monthly", "yearly", "daily", "weekly", "quarterly", "annual", "hourly"])
+_ANY = frozenset(["a", "an", "any", "each", "every", "no", "without", "of", "the", "many", "open"])
 _NUMBERING = frozenset(["number", "numbers", "id", "ids"])
 _EACH = frozenset(["per", "each", "every"])
 _COMMANDS = frozenset(["list", "show", "give", "find", "display", "get", "tell", "count"])
@@ -213,7 +214,8 @@ def _verb(tokens: list[Token], start: int, end: int, score: float, asked: bool) 
     """Say whether a lone word is a verb of the question and not a name: 'make' in 'how many cars does he make'."""
     if end - start > 1:
         content = [token.word for token in tokens[start:end] if token.word not in _SKIPPED]
-        return score < 0.99 and all(word in FILLERS for word in content)
+        before = tokens[start - 1].word if start else ""
+        return score < (0.95 if before in _ANY else 0.99) and all(word in FILLERS for word in content)
     word = tokens[start].word
     if word not in FILLERS:
         return False

@@ -23,7 +23,29 @@ _BEFORE_NOUN = frozenset([
     "average", "with", "no", "number", "count", "and", "or", "have", "has", "had", "only", "me", "not", "non", "without", "most", "few",
     "from", "in", "on", "to", "more", "fewer", "recent", "latest", "oldest", "newest", "a", "an", "by", "for",
 ])  # fmt: skip
-_TIMED = frozenset(["in", "on", "after", "before", "between", "since", "during", "until", "at", "last", "this", "from"])
+_TIMED = frozenset(
+    [
+        "in",
+        "on",
+        "after",
+        "before",
+        "between",
+        "since",
+        "during",
+        "until",
+        "at",
+        "last",
+        "this",
+        "from",
+        "each",
+        "every",
+        "per",
+        "monthly",
+        "yearly",
+        "daily",
+        "weekly",
+    ]
+)
 _AGENTS = frozenset(["by", "to", "from", "with", "via", "into", "than", "over", "under", "more", "less", "fewer", "out", "up", "off"])
 
 

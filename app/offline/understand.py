@@ -17,6 +17,7 @@ from longtable.app.offline.joins import hints_of
 from longtable.app.offline.logic import Query
 from longtable.app.offline.parse import parse
 from longtable.app.offline.phrasing import plainly
+from longtable.app.offline.rankings import rankings
 from longtable.app.offline.reference import alone, is_yes_or_no, keeps, speaks_of_many
 from longtable.app.offline.relink import relink
 from longtable.app.offline.settle import settle
@@ -114,6 +115,7 @@ def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
     relink(chunks, catalog)
     stand_aside(chunks, catalog)
     echoes(chunks, catalog)
+    rankings(chunks, catalog)
     return parse(chunks)
 
 

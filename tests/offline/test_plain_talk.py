@@ -15,10 +15,14 @@ LETTINGS = """
 CREATE TABLE owner (owner_id INTEGER PRIMARY KEY, owner_name TEXT, joined_on DATE);
 CREATE TABLE flat (flat_no INTEGER PRIMARY KEY, flat_name TEXT, owner_id INTEGER REFERENCES owner(owner_id), state TEXT, is_3d TEXT,
   hd_cnt INTEGER, built_dt DATE, has_lift TEXT, monthly_rent REAL);
+CREATE TABLE viewing (v_no INTEGER PRIMARY KEY, flat_no INTEGER REFERENCES flat(flat_no), viewed_on DATE, guests INTEGER);
+CREATE TABLE tank (tank_no INTEGER PRIMARY KEY, oil_left INTEGER, min_oil INTEGER, filled_on DATE, due_on DATE);
+INSERT INTO tank VALUES (1,10,40,'2024-01-05','2024-01-03'),(2,90,40,'2024-02-01','2024-02-09');
 CREATE TABLE checkup (chk_no INTEGER PRIMARY KEY, flat_no INTEGER REFERENCES flat(flat_no), chk_dt DATE, result TEXT, amt_due REAL);
 INSERT INTO owner VALUES (1,'Ada Lund','2012-05-01'),(2,'Bo Falk','2019-07-15'),(3,'Cy Moe','2021-01-02');
 INSERT INTO flat VALUES (1,'Alder',1,'in use','Y',4,'2001-04-01','yes',900),(2,'Birch',1,'on hold','N',2,'2010-09-15','no',700),
   (3,'Cedar',2,'in use','N',7,'2015-06-30','yes',1200);
+INSERT INTO viewing VALUES (1,1,'2024-02-01',2),(2,3,'2024-02-03',1),(3,3,'2024-03-03',4);
 INSERT INTO checkup VALUES (1,1,'2023-01-10','pass',10.5),(2,2,'2024-03-05','fail',20),(3,3,'2024-03-25','pass',5);
 """
 
@@ -65,6 +69,10 @@ def test_phrases_are_put_plainly(question: str, plain: str) -> None:
         ("Flat names without a lift that cost less than 800 a month", {"Birch"}),
         ("Show the flat with the highest monthly rent: name and rent", {"Cedar", 1200}),
         ("Total amount of the passed checkups", {15.5}),
+        ("Most viewed flat", {"Cedar"}),
+        ("Which flat was viewed most?", {"Cedar"}),
+        ("Tanks whose oil left has fallen below their minimum oil", {1}),
+        ("Which tanks were filled after their due date?", {1}),
         ("Flat numbers of all flats on hold", {2}),
         ("Which owners have flats with more rent than the average flat?", {"Bo Falk"}),
     ],
