@@ -194,6 +194,8 @@ def _computed(scene: Scene, hints: Hints) -> Query:
         measures = [added]
         base = added.table
     if not measures:
+        if not any(key.unit for key in keys):
+            slots.pay(costs.ODD / 2, "counted, though nobody said so")
         measures = [Measure("count", base)]
     measures = [each if each.table else Measure("count", base) for each in measures]
     ranked = list(slots.ranks)
@@ -217,6 +219,8 @@ def _computed(scene: Scene, hints: Hints) -> Query:
     extra = [link for link in slots.shown if link.kind == "column"]
     for link in extra if keys else ():
         column = _column(catalog, link.table, link.column)
+        if link.table == base and _table(catalog, base).key == (column,) and not any(key.table == base and not key.column for key in keys):
+            continue  # each group holds many of these
         if not any(link.table == key.table for key in keys):
             slots.pay(0.3, f"shown beside groups {link.column}")
         draft.join(link.table)

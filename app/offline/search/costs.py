@@ -78,7 +78,7 @@ SURER: Final = 0.6
 """The most that a reading may cost to be taken instead of the first reader's answer."""
 NEAR: Final = 0.1
 """A reading that costs no more beside the best speaks for the first reader, if it reads the same."""
-GOOD_LATER: Final = 0.6
+GOOD_LATER: Final = 0.4
 """The most in a later turn, where what sounds whole may still lean on the turn before."""
 MARGIN: Final = 0.02
 """How much cheaper than a reading of another shape the best must be."""

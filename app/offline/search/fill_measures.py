@@ -145,6 +145,8 @@ def _count(scene: Scene, place: int) -> None:
             scene.use(place, target)
             scene.slots.measures.append(Measure("count", link.table, "", place))
             return  # how many of style X: the rows
+    if link is not None and link.kind == "table" and any(each.is_op("distinct") for each in scene.links[place:target]):
+        scene.slots.pay(costs.ODD / 2, "different rows")  # how many different vets: rather a column
     if link is not None and link.kind in ("table", "column"):
         column = scene.column(link)
         if column is not None and _amount(scene, link):

@@ -72,8 +72,7 @@ def _by(scene: Scene, place: int) -> None:
         link = scene.links[following]
     if link.kind == "column" and link.op:
         return
-    done = scene.tokens[scene.links[place].start - 1].word if scene.links[place].start else ""
-    if link.kind == "table" and (done.endswith("ed") or done in PARTICIPLES):
+    if link.kind == "table" and _done(scene, place):
         return  # paid by visitors
     if link.kind == "unit" or (
         link.kind in ("table", "column")
@@ -82,6 +81,12 @@ def _by(scene: Scene, place: int) -> None:
         scene.use(place)
         _key(scene, following, link)
         _and_more(scene, following)
+
+
+def _done(scene: Scene, place: int) -> bool:
+    """Say whether 'by' follows a participle, and so names who did it."""
+    before = scene.tokens[scene.links[place].start - 1].word if scene.links[place].start else ""
+    return before.endswith("ed") or before in PARTICIPLES
 
 
 def _is_agg_ahead(scene: Scene) -> bool:
@@ -162,6 +167,11 @@ def settle_rest(scene: Scene) -> None:
     for place, link in list(scene.open("table")):
         scene.use(place)
         scene.slots.heads.append(link)
+    for place, link in enumerate(scene.links):
+        if link.kind == "filler" and link.word == "by" and not (scene.slots.measures or scene.slots.ranks or scene.slots.keys):
+            following = scene.after(place, most=2)
+            if following >= 0 and scene.links[following].kind in ("column", "unit") and not _done(scene, place):
+                scene.slots.pay(costs.ODD, "by without a number")
     for place, link in list(scene.open("op")):
         if link.is_op("distinct"):
             scene.slots.distinct = True

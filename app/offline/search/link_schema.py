@@ -114,7 +114,7 @@ def _named(words: tuple[str, ...], text: str, start: int, end: int, catalog: Cat
             cost += 0.03  # part of the name is the table's
         if column is not None and column.is_date and not _TIMES & set(map(lemma, words)):
             cost += 0.3  # a publication is no date of it
-        if column is None and len(words) == 1 and lemma(words[0]) in REVENUE and hit.score < 0.97:
+        if column is None and lemma(words[-1]) in REVENUE and hit.score < 0.97 and not _of_name(words[-1], catalog.table(hit.table)):
             continue
         if column is None:
             found.append(Link(start, end, "table", cost, text, hit.table))
@@ -129,6 +129,10 @@ def _named(words: tuple[str, ...], text: str, start: int, end: int, catalog: Cat
         if flagged and column.truth is not None:
             found.append(Link(start, end, "flag", cost, text, hit.table, hit.column, values=(column.truth,)))
     return found
+
+
+def _of_name(word: str, table: Table | None) -> bool:
+    return table is not None and lemma(word) in set(map(lemma, table.words))
 
 
 def _as_table(start: int, end: int, cost: float, text: str, column: Column, catalog: Catalog) -> list[Link]:
