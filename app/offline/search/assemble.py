@@ -195,7 +195,9 @@ def _computed(scene: Scene, hints: Hints) -> Query:
         base = added.table
     if not measures:
         if not any(key.unit for key in keys):
-            slots.pay(costs.ODD / 2, "counted, though nobody said so")
+            slots.pay(costs.ODD, "counted, though nobody said so")
+        if {"revenue", "turnover", "income", "takings"} & set(scene.words):
+            raise NoReading("money is not counted")
         measures = [Measure("count", base)]
     measures = [each if each.table else Measure("count", base) for each in measures]
     ranked = list(slots.ranks)
