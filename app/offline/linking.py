@@ -168,6 +168,8 @@ def _name_score(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[s
     if not name:
         return 0.0
     joined = "".join(words).replace("-", "")
+    if len(words) > 1 and lemma(words[-1]) == "number" and tuple(map(lemma, words[:-1])) == tuple(map(lemma, name)):
+        return 0.97  # phone number: phone
     if len(words) == 1 < len(name) and len(joined) > 5 and (joined == "".join(name) or skeleton(lemma(joined)) == compact):
         return 0.98  # headcount: hd_cnt
     if joined == compact or "".join(map(lemma, words)) == compact or "".join(words[:-1]) + lemma(words[-1]) == lemma(compact):
