@@ -82,7 +82,7 @@ class Superlatives(Groups):
             return rolled
         if not subjects and base != column.table and self.draft.which and {"who", "whom", "whose"} & set(self.draft.words):
             return self.person(base, column, desc)
-        if len(subjects) == 2 and self.draft.which and (owner := self.owner(subjects, column)):
+        if len(subjects) in (1, 2) and self.draft.which and (owner := self.owner(subjects, column)):
             self.draft.targets = [chunk for chunk in self.draft.targets if chunk not in subjects]
             return self.person(owner, column, desc)
         if any(entity(chunk) for chunk in subjects):  # the measured column comes along anyhow: the thing itself is asked for
@@ -144,7 +144,7 @@ class Superlatives(Groups):
 
     def owner(self, subjects: list[Chunk], column: Column) -> str:
         """'which customer has the account with the highest balance': the one asked for, where the other is only what is ranked."""
-        first, second = map(entity, subjects)
+        first, second = entity(subjects[0]), entity(subjects[1]) if subjects[1:] else column.table
         steps = (
             path(self.catalog, (column.table,), first, self.hints, no_fan_out=True) if first and second == column.table != first else None
         )
