@@ -4,16 +4,14 @@ from longtable.app.offline.catalog import Column
 from longtable.app.offline.columns import CannotRead, by_dimension
 from longtable.app.offline.conditions import converted
 from longtable.app.offline.lexicon_measures import UNIT_DIMENSIONS, VERB_DIMENSIONS
-from longtable.app.offline.logic import Agg, Beats, Between, Col, ColumnsCompare, Compare, Cond, Value
+from longtable.app.offline.logic import Between, Col, Compare, Cond, Value
 from longtable.app.offline.search import costs
+from longtable.app.offline.search.fill_compared import PASSED, compare_columns, compare_dates
 from longtable.app.offline.search.fill_measures import in_unit
-from longtable.app.offline.search.link_schema import dated_by
 from longtable.app.offline.search.model import Having, Link, Measure, Where
 from longtable.app.offline.search.periods import holds_years
 from longtable.app.offline.search.scene import Scene
 from longtable.app.offline.text import lemma
-
-_PASSED = ("wh", "list", "distinct", "present", "pron")
 
 
 def settle_numbers(scene: Scene) -> None:
@@ -32,9 +30,9 @@ def settle_numbers(scene: Scene) -> None:
             _bare(scene, place, link)
     for place, link in list(scene.open("op")):
         if link.is_op("cmp"):
-            _columns(scene, place, link)
+            compare_columns(scene, place, link)
         elif link.is_op("time"):
-            _dates(scene, place, link)
+            compare_dates(scene, place, link)
 
 
 def _between(scene: Scene, place: int) -> None:
@@ -71,7 +69,7 @@ def _operator(scene: Scene, place: int) -> tuple[str, tuple[int, ...]]:
 
 def _compare(scene: Scene, start: int, place: int, op: str, number: Link, high: float | int | None = None) -> None:
     op, _, dimension = op.partition(":")
-    column_at = scene.before(start, over=_PASSED, most=6)
+    column_at = scene.before(start, over=PASSED, most=6)
     before = scene.links[column_at] if column_at >= 0 else None
     if (
         before is not None
@@ -200,7 +198,7 @@ def _bare(scene: Scene, place: int, number: Link) -> None:
     if number.arg == "word" and number.number == 1:
         scene.use(place)
         return
-    earlier = scene.before(place, over=_PASSED, most=3)
+    earlier = scene.before(place, over=PASSED, most=3)
     before = scene.links[earlier] if earlier >= 0 else None
     later = scene.after(place, most=2)
     after = scene.links[later] if later >= 0 else None
@@ -260,86 +258,6 @@ def _equals(scene: Scene, link: Link, value: float | int) -> None:
     if column is not None and not column.is_number and not column.is_id:
         scene.slots.pay(costs.ODD, f"{column.name} = {plain}")
     scene.slots.where.append(Where(link.table, Compare(Col(link.table, link.column), "=", plain), link.start, link.column, "="))
-
-
-def _columns(scene: Scene, place: int, link: Link) -> None:
-    """Two columns compared, or one with its average."""
-    left, right = scene.before(place, over=_PASSED, most=5), scene.after(place, over=("agg",), most=6)
-    op = link.arg.partition(":")[0]
-    first = scene.links[left] if left >= 0 else None
-    second = scene.links[right] if right >= 0 else None
-    average = any(each.is_op("agg") and each.arg == "avg" for each in scene.links[place : place + 5]) or (
-        second is not None and second.op == "avg"
-    )
-    if average:
-        target = first if first is not None and scene.measures(first) else second if second is not None and scene.measures(second) else None
-        if target is not None:
-            col = Col(target.table, target.column)
-            scene.use(place, left if target is first else -1, right)
-            for other in range(place, min(place + 5, len(scene.links))):
-                if scene.links[other].is_op("agg"):
-                    scene.use(other)
-            scene.slots.where.append(Where(target.table, Beats(col, op, Agg("avg", col)), place, target.column, op))
-            return
-    if (
-        second is not None
-        and scene.measures(second)
-        and (first is None or first.kind == "table")
-        and link.word in ("exceeded", "exceed", "exceeds")
-    ):
-        twin = _sibling(scene, second)
-        if twin is not None:
-            scene.use(place, right)
-            scene.slots.pay(costs.GUESSED_COLUMN, f"compared with {twin.name}")
-            compared = ColumnsCompare(Col(twin.table, twin.name), op, Col(second.table, second.column))
-            scene.slots.where.append(Where(twin.table, compared, place, twin.name, op))
-            return
-    if first is None or second is None or first.kind != "column" or second.kind != "column":
-        scene.use(place)
-        if link.word not in ("under", "over", "up"):  # 'up to' aside, what is compared must be told
-            scene.slots.pay(costs.IDLE, f"idle {link.text}")
-        return
-    kinds = scene.column(first), scene.column(second)
-    same = kinds[0] is not None and kinds[1] is not None and (kinds[0].is_date == kinds[1].is_date) and first.table == second.table
-    if not same or first.column == second.column or (kinds[0] is not None and kinds[0].is_id):
-        scene.slots.pay(costs.IDLE, f"idle {link.text}")
-        return
-    scene.use(place, left, right)
-    cond = ColumnsCompare(Col(first.table, first.column), op, Col(second.table, second.column))
-    scene.slots.where.append(Where(first.table, cond, place, first.column, op))
-
-
-def _sibling(scene: Scene, link: Link) -> Column | None:
-    """Return the one other column of numbers that shares a word with a column: the shots done beside the shot life."""
-    column, table = scene.column(link), scene.table(link.table)
-    if column is None or table is None:
-        return None
-    own = set(map(lemma, column.words))
-    fits = [each for each in table.columns if each != column and each.is_number and not each.is_id and own & set(map(lemma, each.words))]
-    return fits[0] if len(fits) == 1 else None
-
-
-def _dates(scene: Scene, place: int, link: Link) -> None:
-    """'finished after their due date': two dates of one row."""
-    right = scene.after(place, most=4)
-    second = scene.column(scene.links[right]) if right >= 0 and scene.links[right].kind == "column" else None
-    table = scene.table(second.table) if second is not None else None
-    if second is None or table is None or not second.is_date:
-        return
-    before = [scene.tokens[other].word for other in range(max(0, link.start - 5), link.start)]
-    left = scene.before(place, most=3)
-    first = scene.column(scene.links[left]) if left >= 0 and scene.links[left].kind == "column" else None
-    if first is None or not first.is_date:
-        fits = [
-            column for column in table.columns if column.is_date and column != second and any(dated_by(word, column) for word in before)
-        ]
-        first = fits[0] if len(fits) == 1 else None
-        left = -1
-    if first is None or first.table != second.table or first == second:
-        return
-    scene.use(place, left, right)
-    cond = ColumnsCompare(Col(first.table, first.name), link.arg, Col(second.table, second.name))
-    scene.slots.where.append(Where(first.table, cond, place, first.name, link.arg))
 
 
 __all__ = ["settle_numbers"]

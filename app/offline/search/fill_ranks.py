@@ -5,6 +5,7 @@ from dataclasses import replace
 from longtable.app.offline.columns import by_dimension
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.fill_measures import unit_column
+from longtable.app.offline.search.fill_orders import is_dated, marked_measure, settle_direction, settle_order
 from longtable.app.offline.search.model import Link, Measure, Rank
 from longtable.app.offline.search.periods import Period, date_for, holds_years
 from longtable.app.offline.search.scene import Scene
@@ -24,12 +25,12 @@ def settle_ranks(scene: Scene) -> None:
         elif link.is_op("top"):
             _top(scene, place, link)
         elif link.is_op("order"):
-            _order(scene, place)
+            settle_order(scene, place)
         elif link.is_op("first"):
             _first(scene, place, link)
     for place, link in list(scene.open("op")):
         if link.is_op("dir"):
-            _direction(scene, place, link)
+            settle_direction(scene, place, link)
 
 
 def _limit(scene: Scene, place: int) -> tuple[int | None, int]:
@@ -83,7 +84,7 @@ def _superlative(scene: Scene, place: int, link: Link) -> None:
         measure, desc = replace(measure, func=""), not desc
     measure = measure or _around(scene, place)
     if measure is None and (ending >= 0 or dimension in ("size", "", "money")):
-        measure = _marked(scene)
+        measure = marked_measure(scene)
     if measure is None:
         scene.slots.pay(costs.IDLE, f"idle {link.text}")
         return
@@ -119,7 +120,7 @@ def _named(scene: Scene, link: Link, target: int) -> Measure | None:
     if target < 0:
         return None
     thing = scene.links[target]
-    if thing.kind == "column" and (scene.measures(thing) or _dated(scene, thing)):
+    if thing.kind == "column" and (scene.measures(thing) or is_dated(scene, thing)):
         func = thing.op.split("+")[0]
         if not func and _summed(scene, thing) and (link.is_op("most") or thing.text.lower().startswith("total ")):
             func = "sum"
@@ -143,11 +144,6 @@ def _by_measure(scene: Scene, place: int) -> Measure | None:
     func = thing.op.split("+")[0] or ("sum" if thing.kind == "column" and _summed(scene, thing) else "")
     scene.use(by, named)
     return Measure(func, thing.table, thing.column, named)
-
-
-def _dated(scene: Scene, link: Link) -> bool:
-    column = scene.column(link)
-    return column is not None and column.is_date
 
 
 def _summed(scene: Scene, thing: Link) -> bool:
@@ -200,18 +196,10 @@ def _around(scene: Scene, place: int) -> Measure | None:
     earlier = scene.before(place, over=("wh",), most=6)
     if earlier >= 0 and earlier not in scene.used:
         link = scene.links[earlier]
-        if scene.measures(link) or (link.kind == "column" and _dated(scene, link)):
+        if scene.measures(link) or (link.kind == "column" and is_dated(scene, link)):
             scene.use(earlier)
             return Measure(link.op.split("+")[0] if link.op else "", link.table, link.column, earlier)
     return None
-
-
-def _marked(scene: Scene) -> Measure | None:
-    """Return the one measure that is computed anyway."""
-    for place, link in enumerate(scene.links):
-        if link.op and link.kind in ("column", "table") and link.op != "much":
-            return Measure(link.op.split("+")[0], link.table, link.column, place)
-    return scene.slots.measures[0] if scene.slots.measures else None
 
 
 def _is_extreme(scene: Scene, place: int, link: Link, measure: Measure) -> bool:
@@ -249,7 +237,7 @@ def _top(scene: Scene, place: int, link: Link) -> None:
     )
     target = scene.after(by, over=("agg", "count", "most", "sup"), most=6) if by >= 0 else -1
     thing = scene.links[target] if target >= 0 else None
-    if thing is not None and (scene.measures(thing) or (thing.kind == "column" and _dated(scene, thing)) or "count" in thing.op):
+    if thing is not None and (scene.measures(thing) or (thing.kind == "column" and is_dated(scene, thing)) or "count" in thing.op):
         func = thing.op.split("+")[0] if thing.op else "sum" if _summed(scene, thing) and thing.kind == "column" else ""
         scene.slots.ranks.append(Rank(Measure(func, thing.table, thing.column, target), desc, limit or 1))
         scene.use(place, number, by, target)
@@ -260,91 +248,11 @@ def _top(scene: Scene, place: int, link: Link) -> None:
     if limit is not None:
         scene.slots.limit = limit
         scene.use(place, number)
-        marked = _marked(scene)
+        marked = marked_measure(scene)
         if marked is not None:
             scene.slots.ranks.append(Rank(marked, desc, limit))
         return
     scene.slots.pay(costs.IDLE, f"idle {link.text}")
-
-
-def _order(scene: Scene, place: int) -> None:
-    target = scene.after(place, over=("agg", "count", "wh"), most=6)
-    link = scene.links[target] if target >= 0 else None
-    desc = next((each.arg == "desc" for other, each in scene.open("op") if each.is_op("dir")), None)
-    for other, each in list(scene.open("op")):
-        if each.is_op("dir"):
-            scene.use(other)
-    scene.use(place)
-    if link is None or link.kind not in ("column", "table"):
-        marked = _marked(scene)
-        if marked is not None:
-            scene.slots.ranks.append(Rank(marked, bool(desc)))
-        elif desc is None:
-            scene.slots.pay(costs.IDLE, "idle order")
-        else:
-            _by_shown(scene, bool(desc))
-        return
-    func = link.op.split("+")[0] if link.op else ""
-    if link.kind == "table" and not func:
-        table = scene.table(link.table)
-        if table is None or not table.names:
-            scene.slots.pay(costs.IDLE, "idle order")
-            return
-        link = Link(link.start, link.end, "column", 0, link.text, link.table, table.names[0].name)
-    scene.slots.ranks.append(Rank(Measure(func, link.table, link.column, target), bool(desc)))
-    repeated = any(each.table == link.table and each.column == link.column for other, each in enumerate(scene.links) if other != target)
-    if repeated:
-        scene.use(target)
-
-
-def _direction(scene: Scene, place: int, link: Link) -> None:
-    """'highest first': by what is computed, or by the column that the words name."""
-    scene.use(place)
-    desc = link.arg == "desc"
-    words = link.text.lower().split()
-    if scene.slots.ranks and not any(rank.limit is None for rank in scene.slots.ranks) and "first" not in words:
-        return
-    marked = _marked(scene)
-    if marked is not None:
-        scene.slots.ranks.append(Rank(marked, desc))
-        return
-    _by_shown(scene, desc, words)
-
-
-def _by_shown(scene: Scene, desc: bool, words: list[str] | None = None) -> None:
-    words = words or []
-    dated = {
-        "oldest",
-        "newest",
-        "latest",
-        "earliest",
-        "soonest",
-        "recent",
-        "youngest",
-        "longest-serving",
-        "chronological",
-        "chronologically",
-    } & set(words)
-    columns = [(place, each) for place, each in enumerate(scene.links) if each.kind == "column"]
-    named = {"alphabetical", "alphabetically", "alphabetic", "a"} & set(words)
-    fits = [each for _, each in columns if (_dated(scene, each) if dated else scene.measures(each))]
-    if named:
-        fits = [each for _, each in columns if not scene.measures(each) and not _dated(scene, each)]
-    if not fits and not named:
-        fits = [each for _, each in columns if _dated(scene, each)]
-    if fits:
-        scene.slots.ranks.append(Rank(Measure("", fits[-1].table, fits[-1].column), desc))
-        return
-    table = scene.table(scene.head())
-    if named and table is not None and table.names:
-        scene.slots.ranks.append(Rank(Measure("", table.name, table.names[0].name), desc))
-        return
-    for dimension in ("date", "size"):
-        if (dimension == "date") == bool(dated) and (found := by_dimension(scene.scope(), dimension, tuple(filter(None, (scene.head(),))))):
-            scene.slots.pay(costs.GUESSED_COLUMN, f"order by {found[0].name}")
-            scene.slots.ranks.append(Rank(Measure("", found[0].table, found[0].name), desc))
-            return
-    scene.slots.pay(costs.IDLE, "idle order")
 
 
 def _first(scene: Scene, place: int, link: Link) -> None:

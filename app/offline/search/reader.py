@@ -6,12 +6,13 @@ from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Values
 from longtable.app.offline.joins import Hints
 from longtable.app.offline.search import costs
-from longtable.app.offline.search.assemble import NoReading, assemble
+from longtable.app.offline.search.assemble import assemble
 from longtable.app.offline.search.fill_measures import collect_measures, settle_functions
 from longtable.app.offline.search.fill_numbers import settle_numbers
 from longtable.app.offline.search.fill_ranks import settle_ranks
 from longtable.app.offline.search.fill_rest import settle_groups, settle_rest
 from longtable.app.offline.search.fill_values import settle_negations, settle_patterns, settle_values
+from longtable.app.offline.search.joining import NoReading
 from longtable.app.offline.search.lattice import Distances, paths
 from longtable.app.offline.search.link_schema import schema_links, state_links
 from longtable.app.offline.search.link_values import value_links
