@@ -175,6 +175,7 @@ def date_column(
             score = (1.0 if plain else 0.8) - 0.6 * rank - 0.01 * place - (0.05 * (len(words) - 1) if plain else 0.0)
             score += 0.5 if stems & ({stem(word) for word in words} - {unit}) else 0.0
             score += 0.3 if kinds & told else 0.0
+            score += 0.3 if {stem(verb) for verb in said} & {stem(word) for word in words} else 0.0  # enrolments completed in May
             score -= 0.5 if kinds & _LIFE and not (kinds & told or own & words) else 0.0  # nobody rents on the day of birth
             score += 0.15 if own & words or (len(words) == 1) else 0.0
             if best is None or score > best[0]:

@@ -36,7 +36,9 @@ _ADVERBS = {
     "nightly": "night",
     "quarterly": "quarter",
 }
-_CHARGED = frozenset("cost costs earn earns earned make makes pay paid pays charge charges fee rate wage salary rent".split())
+_CHARGED = frozenset(
+    "charges charged cost costs earn earns earned make makes pay paid pays charge charges fee rate wage salary rent".split()
+)
 _FIXED = frozenset(["file", "record", "records", "books", "payroll", "roster", "site"])
 _OPPOSITES = {
     "part-time": "fulltime",

@@ -199,7 +199,7 @@ FILLERS: Final = frozenset("""
     identify retrieve report return display could've number's amount's their's much say what'd per's go going be't ago
     treat treated treats teach teaches taught give gave given carry carried carries operate operated operates serve served serves
     worth valued receive received receives write wrote writes sing sang sings perform performed performs study studies studied lend lent borrow borrowed borrows
-    earn earns earned cost costs spend spends spent pay pays paid weigh weighs last lasts lasted ship shipped deliver delivered order ordered
+    charges earn earns earned cost costs spend spends spent pay pays paid weigh weighs last lasts lasted ship shipped deliver delivered order ordered
     fly flies flew flown leave leaves left depart departs departed arrive arrives arrived land lands landed drive drives drove driven
     contain contains hire hired employ employed employs born build built made manufactured open opened start started end ended
     enrolled enroll register join joined join's publish published admit admitted diagnose diagnosed prescribe prescribed manage manages managed

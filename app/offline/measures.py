@@ -180,7 +180,8 @@ class Measures(Subject):
         told = [VERB_DIMENSIONS[word] for word in self.draft.words if word in _MEASURING]
         if len(found) > 1 and told and (measured := by_dimension(self.scope, told[0], (base,))) is not None:
             found = [measured[0]] if measured[0].table == base and not measured[1] else found
-        if len(found) != 1:
+        spent = func == "sum" and {"spent", "spend", "spends", "paid", "pay", "pays"} & set(self.draft.words)
+        if len(found) != 1 or (spent and not AMOUNTS & {lemma(word) for word in found[0].words}):
             raise CannotRead("measure", {"avg": "average", "sum": "total"}.get(func, func))
         return as_number(found[0])
 

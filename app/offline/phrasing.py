@@ -40,7 +40,7 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         (r"\bsquare (?:feet|foot)\b", "sqft"),
         (r"\bsquare (?:kilometres?|kilometers?|km)\b", "sqkm"),
         (r"\bhow much money\b", "how much"),
-        (r"[, ]+(?:so far|to date|until now|up to now|right now|at the moment|at present|these days|nowadays|as of (?:now|today)|in all|all in all|for us|with us|to us)(?=\W*$)", ""),
+        (r"(?<!\bup)[, ]+(?:so far|to date|until now|up to now|right now|at the moment|at present|these days|nowadays|as of (?:now|today)|in all|all in all|for us|with us|to us)(?=\W*$)", ""),
         (r"\b(?:joint|all)[- ]time (?=best|highest|most)", ""),
         (r"\bbetween (\S+) to (\S+)", r"between \1 and \2"),
         (r"\b(\d+(?:\.\d+)?) ?(?:-|–) ?(\d+(?:\.\d+)?)(?= (?:kg|km|years|minutes|hours|days|dollars|euros)\b)", r"between \1 and \2"),

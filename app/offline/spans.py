@@ -202,11 +202,16 @@ def _fits(hit: Hit, part: list[Token], words: tuple[str, ...], catalog: Catalog)
     return any((other.table, other.column) == (hit.table, hit.column) for other in hits(head, text_of(part[: places[0]]), catalog))
 
 
+_ACTS = frozenset("charges earns costs pays orders works rates runs weighs holds ranks scores visits rents stocks".split())  # noqa: SIM905
+
+
 def _is_thing_of(part: list[Token], words: tuple[str, ...], hit: Hit, catalog: Catalog) -> bool:
     """Say whether two words are one thing of another, or a thing behind a weak word of its column: department employees, credit cards."""
     first, last = (hits((word,), word, catalog) for word in words)
     ends = bool(last) and last[0].is_table and last[0].score >= 0.95 and last[0].table == hit.table
     begins = bool(first) and first[0].is_table and first[0].score >= 0.95
+    if begins and hit.score < 0.72 and lemma(words[0]) == words[0] and lemma(words[1]) != words[1] and words[1] in _ACTS:
+        return True  # the trainer charges
     return ends and part[0].text.islower() and (begins or hit.score < 0.8)
 
 

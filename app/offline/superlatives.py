@@ -197,7 +197,9 @@ class Superlatives(Groups):
             return bill, False
         if sup.chunk is not None:
             raise CannotRead("measure", sup.chunk.text)
-        spent = sup.kind == "most" and {"spent", "spend", "spends", "paid", "pay", "pays", "cost", "costs"} & set(self.draft.words)
+        spent = sup.kind == "most" and {"spent", "spend", "spends", "paid", "pay", "pays", "cost", "costs", "charge", "charges"} & set(
+            self.draft.words
+        )
         if spent and (found := by_dimension(self.scope, "price", (base,))) is not None:
             table = self.catalog.table(found[0].table)
             pair = priced_quantity(table) if table is not None else None

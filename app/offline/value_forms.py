@@ -23,6 +23,7 @@ def forms(word: str) -> tuple[str, ...]:
         found += [word.replace("-", " "), word.replace("-", "")]
     if lemma(word) != word:
         found.append(lemma(word))
+        found += [word[:-1]] if word.endswith("ies") and len(word) > 4 else []  # collies
     if word.endswith("ied") and len(word) > 5:
         found.append(word[:-3] + "y")
     elif word.endswith("ed") and len(word) > 4:
@@ -59,6 +60,8 @@ def standing(tokens: list[Token], loose: list[bool]) -> Iterator[str]:
         following = tokens[place + 1]
         if token.kind != "word" or token.word not in _STANDING or following.kind != "word" or following.text[:1].isupper():
             continue
+        if token.word == "up" and following.word == "to" and place + 2 < len(tokens) and tokens[place + 2].kind == "word":
+            yield f"up to {tokens[place + 2].word}"
         if token.word == "out" and following.word == "of" and place + 2 < len(tokens):
             yield f"out of {tokens[place + 2].word}"
         if following.word in _DETERMINERS or following.word in PREPOSITIONS or following.word in MONTHS or following.word in WEEKDAYS:

@@ -57,3 +57,8 @@ def test_groups_bounds_and_dates_are_read(ferries: Chat, question: str, values: 
     found = {cell for row in ferries.rows for cell in row}
     assert values <= found, said
     assert not found & ({"Swift", "Tern", "Gull", "Kite", "Cy Moe", "Ada Lund", "Mole"} - values)
+
+
+def test_money_spent_is_never_another_number_of_the_thing(ferries: Chat) -> None:
+    said = ferries.ask("Which clerk has spent the most on repairs in total?")
+    assert ferries.rows is None, said
