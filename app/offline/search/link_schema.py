@@ -94,32 +94,33 @@ def _named(words: tuple[str, ...], text: str, start: int, end: int, catalog: Cat
     linked = hits(words, text, catalog)
     if not linked:
         return []
+    first, last, several = words[0], words[-1], len(words) > 1
     idle = all(word in FILLERS or word in FUNCTION for word in words)
     found: list[Link] = []
-    kept = 0.3 if len(words) == 1 and words[0] in TAILS else _KEPT
+    kept = 0.3 if not several and first in TAILS else _KEPT
     for hit in [hit for hit in linked if hit.score >= linked[0].score - kept and hit.score >= _LOOSE][:_MOST]:
         if idle and hit.score < 0.95:
             continue
-        if hit.is_table and len(words) > 1 and hit.score < 0.95 and words[-1] in FILLERS:
+        if hit.is_table and several and hit.score < 0.95 and last in FILLERS:
             continue
         cost = costs.LINK + costs.MISFIT * max(0.0, 1 - hit.score) + (costs.VERB if idle and hit.score < 0.97 else 0.0)
         column = catalog.column(hit.table, hit.column) if hit.column else None
-        if hit.is_table and len(words) > 1 and hit.score < 0.97:
+        if hit.is_table and several and hit.score < 0.97:
             cost += 0.25
         if column is not None and (home := catalog.table(hit.table)) is not None:
             cost += (0.0 if home.names else 0.01) + (0.02 if column.references else 0.0)
-            if "of" in text.lower().split() and lemma(words[0]) in set(map(lemma, home.words)) - set(map(lemma, column.words)):
+            if "of" in text.lower().split() and lemma(first) in set(map(lemma, home.words)) - set(map(lemma, column.words)):
                 continue  # trucks of brand: the truck
-        if not hit.is_table and hit.own < len(words) and len(words) > 1:
+        if not hit.is_table and hit.own < len(words) and several:
             cost += 0.03  # part of the name is the table's
         if column is not None and column.is_date and not _TIMES & set(map(lemma, words)):
             cost += 0.3  # a publication is no date of it
-        if column is None and lemma(words[-1]) in REVENUE and hit.score < 0.97 and not _of_name(words[-1], catalog.table(hit.table)):
+        if column is None and lemma(last) in REVENUE and hit.score < 0.97 and not _of_name(last, catalog.table(hit.table)):
             continue
         if column is None:
             found.append(Link(start, end, "table", cost, text, hit.table))
             continue
-        if column.is_date and (words[-1].endswith("ed") or words[-1] in PARTICIPLES) and hit.own < 2:
+        if column.is_date and (last.endswith("ed") or last in PARTICIPLES) and hit.own < 2:
             continue  # a verb: periods find its date
         if column.is_id and not column.is_date and not _KEY_WORDS & set(words):
             found += _as_table(start, end, cost, text, column, catalog)
@@ -152,6 +153,7 @@ def _spelled(
 ) -> list[Link]:
     """Link words to names whose letters abbreviate them in a way that no dictionary holds: 'open access' to oa_flg."""
     found: list[Link] = []
+    last, several = words[-1], len(words) > 1
     for table in catalog.tables.values():
         if table.kind != "table":
             continue
@@ -161,11 +163,11 @@ def _spelled(
             bare = _bare(column.name, table.name)
             flag = column.truth is not None
             solid = flag and "".join(words) == "".join(bare)
-            if not solid and (edges or not spells(words, bare, loose=len(words) > 1)):
+            if not solid and (edges or not spells(words, bare, loose=several)):
                 continue
-            if column.is_date and (words[-1].endswith("ed") or words[-1] in PARTICIPLES):
+            if column.is_date and (last.endswith("ed") or last in PARTICIPLES):
                 continue
-            cost = 0.02 if solid and len(words) > 1 else costs.LINK + (0.1 if solid else costs.NEAR_NAME)
+            cost = 0.02 if solid and several else costs.LINK + (0.1 if solid else costs.NEAR_NAME)
             found.append(Link(start, end, "column", cost + (costs.FLAG if flag else 0.0), text, table.name, column.name))
             if flag and column.truth is not None:
                 found.append(Link(start, end, "flag", cost, text, table.name, column.name, values=(column.truth,)))
