@@ -13,6 +13,9 @@ _ASKING = frozenset(["how", "what", "what's", "when", "where", "who", "which"])
 _TAILS = frozenset(["address", "amount", "value", "number", "date", "figure", "level", "data", "bill", "spend"])
 
 
+_INCOME = frozenset(["income", "revenue", "turnover", "taking"])
+
+
 def parse(chunks: list[Chunk]) -> Draft:
     """Return the draft of a question's chunks."""
     return Reader(chunks).read()
@@ -76,7 +79,7 @@ class Reader(Shape):
         """Say whether a weak mention only closes the noun that a column of numbers began."""
         whole = first.hits[0].numeric or (second.word == "address" and first.best >= 0.95 and not first.hits[0].is_table)
         return (
-            lemma(second.word) in ("time", "income", "revenue", "turnover", "taking", *_TAILS)
+            (lemma(second.word) in ("time", *_TAILS) or (lemma(second.word) in _INCOME and " " in first.text))  # the total fare income
             and second.best < 0.9
             and whole
             and " " not in second.text
