@@ -57,7 +57,7 @@ _GROUPS: Final = """
     rating review | stay visit | language tongue | weight mass payload | odometer mileage | height elevation altitude | velocity speed | income profit
     comment remark note | text content body | website url homepage | picture image photo | person individual people human | owner holder | animal pet
     bus coach vehicle | van vehicle | tail registration | journey trip ride | ticket pass | concert performance | stadium arena venue | museum gallery | festival event
-    origin source | publication paper article | expense expenditure spending outlay | destination target | kid child | discount rebate reduction | fine penalty | surgery operation procedure | publisher press | property listing estate | copy
+    origin source | case matter | publication paper article | expense expenditure spending outlay | destination target | kid child | discount rebate reduction | fine penalty | surgery operation procedure | publisher press | property listing estate | copy
 """
 
 _ROWS: Final = [row.split() for line in _GROUPS.strip().splitlines() for row in line.split("|")]

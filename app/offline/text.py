@@ -145,10 +145,14 @@ def stem(word: str) -> str:
     return base[:-1] + "y" if base.endswith("i") and len(base) > 4 else base
 
 
+_INITIAL_NAMES = {"f": "first", "l": "last", "m": "middle"}  # f_nm, l_nm
+
+
 @lru_cache(maxsize=20_000)
 def split_name(name: str) -> tuple[str, ...]:
     """Split an identifier into lower-case words, and spell out what is abbreviated: perf_dt is (perf, date)."""
-    return tuple(part for word in parts_of(name) for part in EXPANDED.get(word, word).split())
+    words = tuple(part for word in parts_of(name) for part in EXPANDED.get(word, word).split())
+    return (_INITIAL_NAMES[words[0]], "name") if len(words) == 2 and words[1] == "name" and words[0] in _INITIAL_NAMES else words
 
 
 @lru_cache(maxsize=20_000)
