@@ -161,6 +161,10 @@ class Table:
                 self.columns.index(column),
             ),
         )
+        if best and not {lemma(word) for word in best[0].words} <= own | set(NAME_WORDS) | {"full", "display", "legal"}:
+            own |= {"description"}
+            described = [column for column in self.columns if {"description"} < {lemma(word) for word in column.words} <= own]
+            best = described or best  # the part is called by its part_desc, not by its supp_nm
         return tuple(best[:1] or self.namesakes)
 
     @cached_property

@@ -105,7 +105,7 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
         column = _by_verbs(scope, item.verbs)
         if column is None and (measured := by_dimension(scope, UNIT_DIMENSIONS.get(lemma(item.unit), ""), near_tables(scope))):
             column = measured[0]
-    if column is None and item.mention is None and not item.dimension and not item.unit and item.op != "=":
+    if column is None and item.mention is None and not item.dimension and not item.unit and (item.op != "=" or item.kind == "between"):
         column = _lone_amount(scope)
     if column is None:
         raise CannotRead("number", item.mention.text if item.mention else "", label)

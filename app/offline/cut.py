@@ -1,5 +1,7 @@
 """Cut a question into chunks, each with its links to the schema."""
 
+import itertools
+
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import AGENT, PRODUCT, STATE, Chunk, Values
 from longtable.app.offline.columns import entity, priced_quantity
@@ -47,8 +49,12 @@ def _with_money(chunks: list[Chunk], catalog: Catalog) -> None:
     paid = [table for table in catalog.tables.values() if table.kind == "table" and PAID & set(map(lemma, table.words))]
     amounts = [(table.name, column) for table in paid for column in table.columns if _AMOUNTS & set(column.words)]
     sums = [(name, column.name) for name, column in amounts if column.is_number and not column.is_id]
-    for each in chunks:
-        if each.kind == "word" and each.word in _RAISED and len(sums) == 1:
+    for before, each in itertools.pairwise(chunks):
+        if each.kind != "word" or each.word not in _RAISED or len(sums) != 1:
+            continue
+        if before.kind == "mention" and not entity(before) and before.hits[0].numeric:
+            each.kind = "filler"  # the total weight collected: no money
+        else:
             each.kind, each.hits = "mention", (Hit(*sums[0], 0.9, numeric=True),)
 
 

@@ -11,6 +11,7 @@ _FEW = frozenset(["<", "<="])
 def settle_havings(draft: Draft, catalog: Catalog) -> None:
     """Turn a draft so that its counts and sums of groups are conditions on the groups."""
     _summed(draft)
+    _totals(draft, catalog)
     _and_how_many(draft, catalog)
 
 
@@ -27,6 +28,25 @@ def _summed(draft: Draft) -> None:
     high = item.numbers[1] if item.kind == "between" else None
     draft.havings.append(Having(item.op, item.numbers[0], item.mention, high=high, func="sum"))  # type: ignore[arg-type]  # numbers of a comparison
     draft.aggs = []
+
+
+def _totals(draft: Draft, catalog: Catalog) -> None:
+    """'buyers with total sales of more than 3000': the amounts of another table are added up, no single one is so large."""
+    subject = _subject(draft)
+    table = entity(subject) if subject is not None else ""
+    if subject is None or not table or draft.groups or draft.counts or draft.aggs or draft.sups:
+        return
+    for item in draft.filters:
+        if item.mention is None or not _is_sum(item, subject.order) or not item.mention.text.lower().startswith("total "):
+            continue
+        column = catalog.column(item.mention.hits[0].table, item.mention.hits[0].column)
+        children = {link.many for link in catalog.links if link.one == table}
+        if column is None or "total" in column.words or column.table not in children:
+            continue
+        high = item.numbers[1] if item.kind == "between" else None
+        draft.filters = [each for each in draft.filters if each is not item]
+        draft.havings.append(Having(item.op, item.numbers[0], item.mention, high=high, func="sum"))  # type: ignore[arg-type]  # numbers of a comparison
+        return
 
 
 def _is_sum(item: Filter, order: int) -> bool:

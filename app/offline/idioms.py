@@ -248,12 +248,18 @@ def _everyone(chunks: list[Chunk], catalog: Catalog) -> None:
     """'everyone hired before 2010', 'how many people signed up': the one table of people with a date of that event."""
     people = [t for t in catalog.tables.values() if t.kind == "table" and is_people(t)]
     for place, each in enumerate(chunks[:-1]):
-        if each.kind not in ("filler", "word") or each.word not in _ALL_PEOPLE or any(entity(c) for c in chunks if c.kind == "mention"):
+        named = [table for c in chunks if c.kind == "mention" and (table := entity(c))]
+        if each.kind not in ("filler", "word") or each.word not in _ALL_PEOPLE or (named and each.word != "people"):
+            continue
+        if any(is_people(catalog.table(name)) for name in named):
             continue
         if each.word == "people" and not (place and chunks[place - 1].is_op("count", "wh", "list")):
             continue
         verb = next((c for c in chunks[place + 1 : place + 4] if events(c.word)), None)
         found = people if len(people) == 1 else []
+        if verb is None and not found:
+            told = {c.hits[0].table for c in chunks[place + 1 :] if c.kind == "mention" and not entity(c)}
+            found = [t for t in people if t.name in told]
         if verb is not None and not found:
             found = [t for t in people if any(c.is_date and same_event(verb.word, c.words) for c in t.columns)]
         if verb is not None and len(found) > 1:

@@ -101,6 +101,7 @@ def _by_key(words: tuple[str, ...], found: list[Hit], catalog: Catalog) -> list[
 
 
 QUALIFIERS = frozenset(["payment", "contact", "home", "personal", "mailing", "job"])
+_AREAS = frozenset(["area", "space"])
 _KEY_WORDS = frozenset(["id", "code", "no", "number", "key", "nr"])
 
 
@@ -203,7 +204,7 @@ def _aligned(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[str]
             total += score
         elif table_score >= 0.88:
             total += 0.97 * table_score
-        elif word in QUALIFIERS and len(words) > 1 and free:
+        elif len(words) > 1 and ((word in QUALIFIERS and free) or (word == "floor" and words[-1] in _AREAS)):
             total += 0.85  # the payment method, where the column is only called method
         else:
             return 0.0

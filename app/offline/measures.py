@@ -103,7 +103,7 @@ class Measures(Subject):
         column = counted
         if column.truth is not None and column.table == base and not self.draft.distinct:
             self.extra.append(Compare(as_col(column), "=", column.truth))  # how many male singers
-            return Agg("count")
+            return self.summed(base, chunk) or Agg("count")
         if column.is_number and not column.is_id and not self.draft.distinct and _is_amount(column):
             return Agg("sum", as_number(column))
         home = self.catalog.table(column.table)
@@ -111,6 +111,15 @@ class Measures(Subject):
             return Agg("count")
         self.need(column.table)
         return Agg("count", as_col(column), distinct=True)
+
+    def summed(self, base: str, flag: Chunk) -> Agg | None:
+        """'how many billable hours': the sum of the hours, where what is counted after the flag is a measure of the same rows."""
+        counted = next((each for each in self.draft.targets if each.order == flag.order + 1 and not entity(each)), None)
+        column = choose(self.scope, counted) if counted is not None else None
+        if column is None or column.table != base or not column.is_number or column.is_id or not _is_amount(column):
+            return None
+        self.draft.targets = [each for each in self.draft.targets if each is not counted]
+        return Agg("sum", as_number(column))
 
     def measure(self, chunk: Chunk, func: str) -> Col | Product:
         column = choose(
@@ -293,6 +302,12 @@ class Measures(Subject):
             found.append(Order(key, bool(desc if desc is not None else self.draft.limit_desc)))
         return tuple(found)
 
+    def own_date(self, base: str, chunk: Chunk) -> Column | None:
+        """'sorted by date': the one date of what is listed, whatever it is called, not that of another table."""
+        table = self.catalog.table(base)
+        dates = [column for column in table.columns if column.is_date] if table is not None and chunk.text.lower() == "date" else []
+        return dates[0] if len(dates) == 1 else None
+
     def sort_key(self, base: str, sorting: Sorting, aggregates: list[Scalar]) -> Scalar:
         if sorting.func == "count" and (sorting.chunk is None or entity(sorting.chunk) or not aggregates):
             return Agg("count")
@@ -306,7 +321,7 @@ class Measures(Subject):
                 return as_col(home.names[0])
             if sorting.chunk.kind == "unit" and (key := self.time_key(base, sorting.chunk)) is not None:
                 return key
-            column = self.column(sorting.chunk)
+            column = self.own_date(base, sorting.chunk) or self.column(sorting.chunk)
             self.need(column.table)
             matching = [each for each in aggregates if isinstance(each, Agg) and each.arg in (as_col(column), as_number(column))]
             return matching[0] if matching else as_number(column) if column.is_number else as_col(column)

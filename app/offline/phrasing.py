@@ -55,6 +55,7 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         (r"\b(pay|send|give|hand|ship|lend) out\b", r"\1"),
         (r"\b(?:is |are |was |were )?no longer active\b", "are inactive"),
         (r"\bno longer (?:with us|here|working here|employed|working for us|in service|there)\b", "have left"),
+        (r"\b(?:has|have|had) been (?:our|an?|the) (\w+) (?:with us |here )?(?:for )?(?:the )?longest(?: (?:time|of all))?\b", r"is the longest-serving \1"),
         (r"\b(?:have|has|had|having)?\s*(?:been|worked|served|stayed)(?: (?:with us|here|for us|in the job|in service|on board|around|a \w+|an \w+|our \w+|on the books|employed))?,? (?:for )?(?:the )?longest(?: (?:time|of all))?\b", "the longest-serving"),
         (r"\blong(?:est)?[- ](?:serving|standing|term)\b", "longest-serving"),
         (r"\bmost senior\b", "longest-serving"),

@@ -23,6 +23,11 @@ def _added(match: re.Match[str]) -> str:
     return f"what is the sum of {what}" if summed else f"what is the total amount of {what}"
 
 
+def _bounds(match: re.Match[str]) -> str:
+    """'when their contract started': the contract's start date."""
+    return f"and their {match[1]} {'start' if match[2].lower().startswith(('start', 'beg')) else 'end'} date"
+
+
 RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
     (re.compile(pattern, _I), plain)
     for pattern, plain in (
@@ -39,7 +44,22 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         # what is added up
         (r"^what (?:do|does|did) (.+?) (?:add up to|amount to|sum up to|total up to)(?: in total| altogether| together| overall)?(?=\W*$)", _added),
         (r"\b(?:summed|added|totall?ed) (?:up|together)\b", "summed"),
+        (r"^how much is (?=the [a-z])", "what is "),
+        (r"\bsince before (?=\d{4})", "before "),
+        (r"\b(by|in order of) (?:the )?date (?:on which |that |when )?(?:they|it|he|she) (?:became|were|was) (?:one|it|so|that)\b", r"\1 date"),
+        (r"\b(odometer|mileage) readings?\b", r"\1"),
+        (r",? and how many (?:of them )?they (?:each )?(?:have|has|had|own|hold)(?=\W*$)", ", and how many"),
+        (r"((?:n't|n’t|\bnot|\bno|\bwithout)\b[^,.?]*?) (?:entered|filled in|on file|on record|noted|set|listed|recorded)(?=\W*$)", r"\1"),
+        (r", ([a-z]+(?: [a-z]+){0,2}) plus (?=(?:the |their )?[a-z]+(?: [a-z]+)?\W*$)", r", \1 and "),
+        (r"\band (?:please )?(?:tell|show|give) me (?=when|where|what|how|the|their)", "and "),
+        (r"\band when (?:did )?(?:their|its|the) (\w+) (start|end|expire|began|begin)(?:ed|s|d)?(?=\W*$)", _bounds),
+        (r"\b(?:do |does |did )?(?:fall|falls|fell|come|comes|came|belong|belongs|sit|sits|go|goes) (?:under|into|within|to|in) (?=(?:each|every)\b)", "per "),
+        (r"\b(?:that |which |who )?(?:brought|bring|brings) in (more than|less than|over|under|at least|at most) ([\d,.]+) (?:in|of|from) (\w+)", r"have total \3 of \1 \2"),
         # order
+        (r",? (?:sorted |ordered |ranked )?from (?:the )?most ([a-z]+) to (?:the )?(?:fewest|least)\b", r", sorted by \1 descending"),
+        (r",? (?:sorted |ordered |ranked )?from (?:the )?(?:fewest|least) ([a-z]+) to (?:the )?most\b", r", sorted by \1 ascending"),
+        (r",? (?:starting|beginning) (?:with|from) the \w+ (?:that (?:has|had)|which has|with|having) (?:the )?(?:most|highest)(?: \w+)?(?=\W*$)", " descending"),
+        (r",? (?:starting|beginning) (?:with|from) the \w+ (?:that (?:has|had)|which has|with|having) (?:the )?(?:fewest|least|lowest)(?: \w+)?(?=\W*$)", " ascending"),
         (rf",? (?:with )?(?:the )?({_HIGH}|{_LOW}|{_BY_DATE}|longest|shortest|cheapest|best|worst|most \w+|least \w+)(?: (?:{_NOUNS}))? (?:at the top|on top|come first|comes first|listed first)", r", \1 first"),
         (rf"[,.?;:]? (?:the )?({_HIGH}|{_LOW}) (?:{_NOUNS}) first\b", r", \1 first"),
         (rf"[,.?;:]? (?:the )?({_BY_DATE}) \w+ first\b", r", \1 first"),
@@ -50,7 +70,7 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         (r"[.;,]? (?:please )?(?:put|list|show|sort|order|arrange) (?:them|these|those|it) in (?:the )?(?:order of (?:the )?)?(?=\w+\W*$)(?!(?:ascending|descending|alphabetical|reverse|order))", ", sorted by "),
         (rf",? (?:ordered |sorted |ranked )?from (?:the )?(?:best|most|{_HIGH}|top)[- ]?(?:paid|\w+ed|\w+)?(?: first)? to (?:the )?(?:worst|{_LOW}|bottom|poorest)(?:[- ]?\w+)?(?=\W*$)", " descending"),
         (rf",? (?:ordered |sorted |ranked )?from (?:the )?(?:worst|{_LOW}|bottom|poorest)[- ]?(?:paid|\w+ed|\w+)? to (?:the )?(?:best|most|{_HIGH}|top)(?:[- ]?\w+)?(?=\W*$)", " ascending"),
-        (r"(?<=\w) across all (?:of )?(?:the |our |its |their )?[\w ]+?(?=\W*$)", ""),
+        (r"(?<=\w) across (?:all (?:of )?(?:the |our |its |their )?|their |its )[\w ]+?(?=\W*$)", ""),
         # a second question about the same
         (r",? and (?:on|in|at|from|to|by|for) (?:what|which) (\w+(?: \w+)?) (?:is|was|were|are|did|does|do|has|had) (?:it|he|she|they|that|this)((?: \w+)?)(?=\W*$)", r" and the \1\2"),
         (r",? and (?:what|which) (\w+) (?:is|was|are|were) (?:it|they|he|she|that) (?:in|at|from|on|of|for)(?=\W*$)", r" and the \1"),

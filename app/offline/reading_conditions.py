@@ -232,5 +232,7 @@ class Conditions(Reading):
             if place is None or self.cs[place].used:
                 continue
             if any((hit.table, hit.column) in columns for hit in self.cs[place].hits):
+                if place == before and place + 1 < first and self._is_listed(place) and not self.cs[place - 2].hits[0].is_table:
+                    self.draft.targets.append(self.cs[place])  # the names and towns of customers in Ripon
                 return self.cs[place] if self.cs[place].hits[0].is_table else self._take(place)
         return None

@@ -5,7 +5,7 @@ from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Values
 from longtable.app.offline.columns import CannotRead
 from longtable.app.offline.joins import hints_of
-from longtable.app.offline.logic import Null, Query
+from longtable.app.offline.logic import Agg, Null, Query
 from longtable.app.offline.lookups import value_texts
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.link_values import more_texts
@@ -67,6 +67,8 @@ def better(question: str, catalog: Catalog, values: Values, query: Query) -> Que
     if not found or found[0].cost > costs.SURER or found[0].path.unused:
         return query
     best = found[0]
+    if _leaves_out(query, best.query):
+        return query
     if any(_means(other.query) == _means(query) for other in found if other.cost - best.cost < costs.NEAR):
         return query
     draft = draft_again(tokens, catalog, values)
@@ -75,6 +77,13 @@ def better(question: str, catalog: Catalog, values: Values, query: Query) -> Que
     except CannotRead:
         return query
     return best.query
+
+
+def _leaves_out(query: Query, other: Query) -> bool:
+    """Say whether the other query merely counts where this one shows the groups that it counts, or adds up a measure."""
+    counts = bool(other.aggregates) and all(item == Agg("count") for item in other.aggregates) and not other.group
+    summed = any(isinstance(item, Agg) and item.func == "sum" for item in query.aggregates)
+    return counts and (summed or bool(query.group and query.having))
 
 
 def _means(query: Query) -> tuple[object, ...]:

@@ -43,7 +43,7 @@ def all_spans(tokens: list[Token], catalog: Catalog, values: Values) -> list[Spa
     mentions = _mentions(tokens, catalog)
     things = {span.start for span in mentions if span.chunk.hits[0].is_table}
     ways = [place for place in channels(tokens) if place not in things]
-    spans = [*_ops(tokens), *mentions, *_values(tokens, values, ways), *_states(tokens, catalog, values), *_singles(tokens)]
+    spans = [*_ops(tokens, catalog), *mentions, *_values(tokens, values, ways), *_states(tokens, catalog, values), *_singles(tokens)]
     return sorted(spans, key=lambda span: (-span.weight, span.start))
 
 
@@ -52,7 +52,7 @@ def text_of(tokens: list[Token]) -> str:
     return " ".join(token.text for token in tokens)
 
 
-def _ops(tokens: list[Token]) -> list[Span]:
+def _ops(tokens: list[Token], catalog: Catalog) -> list[Span]:
     found: list[Span] = []
     for start in range(len(tokens)):
         for size in range(min(LONGEST_PHRASE, len(tokens) - start), 0, -1):
@@ -66,6 +66,8 @@ def _ops(tokens: list[Token]) -> list[Span]:
                 and _heads_number(tokens[:start], tokens[start + size :])
             ):
                 continue  # the claim numbers of: no count
+            if entry is not None and part[0].word == "quantity" and _keeps_quantities(catalog):
+                continue
             if entry is not None:
                 found.append(
                     Span(start, start + size, size * 10 + 1.5, Chunk("op", text_of(part), part[0].word, op=entry[0], arg=entry[1]))
@@ -84,6 +86,12 @@ def _ops(tokens: list[Token]) -> list[Span]:
             op = {"≥": ">=", "≤": "<=", "!=": "<>"}.get(token.text, token.text)
             found.append(Span(start, start + 1, 20, Chunk("op", token.text, token.text, op="cmp", arg=op)))
     return found
+
+
+def _keeps_quantities(catalog: Catalog) -> bool:
+    """Say whether a column holds quantities: what quantity of tape then asks for it, and not how many rows there are."""
+    tables = (table for table in catalog.tables.values() if table.kind == "table")
+    return any("quantity" in column.words and column.is_number for table in tables for column in table.columns)
 
 
 def _heads_number(before: list[Token], after: list[Token]) -> bool:

@@ -265,6 +265,8 @@ class Subject:
         ):
             return True  # 'active clients': the thing itself is in the mention
         before = words[max(0, chunk.order - 2) : chunk.order]
+        if before[-1:] == ("as",):
+            return True  # flagged as hazardous
         if before[-1:] in (("a",), ("an",)):
             before = words[max(0, chunk.order - 3) : chunk.order]  # which are at an airport
         following = [c for c in self.draft.mentions if c.order == chunk.order + 1]

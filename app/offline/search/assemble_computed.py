@@ -212,7 +212,8 @@ def _aggregate(catalog: Catalog, measure: Measure, draft: Draft) -> Agg:
         draft.join(measure.table)
         return Agg("count", as_col(table.key[0]), distinct=True)
     draft.join(measure.table)
-    return Agg(measure.func, as_number(column_of(catalog, measure.table, measure.column)))  # type: ignore[arg-type]  # one of Func
+    column = column_of(catalog, measure.table, measure.column)
+    return Agg(measure.func, as_col(column) if column.is_date else as_number(column))  # type: ignore[arg-type]  # one of Func
 
 
 def _having(catalog: Catalog, having: Having, draft: Draft) -> Cond:
