@@ -46,7 +46,7 @@ _GROUPS: Final = """
     song track tune | singer artist musician vocalist performer band | album record | movie film picture | series show | author writer | cartoon
     book title | member reader subscriber user borrower | loan lending checkout borrowing | genre category kind type | nation country citizenship nationality
     sex gender | salary wage pay income earnings | price cost fee charge rate fare | revenue sale turnover income | amount total sum | quantity
-    bill invoice | payment transaction | payment paid | order purchase | product item good article merchandise | warehouse depot storehouse | shipment delivery consignment parcel package
+    bill invoice | payment transaction | order purchase | product item good article merchandise | warehouse depot storehouse | shipment delivery consignment parcel package
     mark grade score result point | city town municipality | state province | postcode zip zipcode postal | street address road | phone telephone
     mail email | manager boss supervisor head | maker manufacturer producer brand make | model | build make manufacture construct produce | date day time
     begin start commence | end finish | duration length runtime | distance mileage length | seat capacity | rank position ranking place | population inhabitant resident
@@ -64,6 +64,7 @@ _ROWS: Final = [row.split() for line in _GROUPS.strip().splitlines() for row in 
 SYNONYMS_OF: Final[dict[str, frozenset[str]]] = {
     word: frozenset(other for row in _ROWS if word in row for other in row if other != word) for row in _ROWS for word in row
 }
+SYNONYMS_OF["payment"] |= {"paid"}  # payment date: paid_dt, but what was paid is no payment status
 
 # Phrases that say what to do. "op | arg | phrase, phrase ..."; the longest phrase that fits is taken.
 _PHRASES: Final = """
