@@ -37,7 +37,9 @@ def translate(
     question = plainly_chinese(question)
     if (ranked := _RANKED.match(question)) is not None and ranked["of"].strip():
         return _ranked(ranked, tuple(names), known, there)
-    question = re.sub(r"(平均|总)分(?!数|[类组布])", r"\1分数", re.sub(r"最([高低])分(?!数)", r"分数最\1", question))
+    question = re.sub(
+        r"(平均|总)分(?!数|[类组布成红钟店公支行期摊馆部校])", r"\1分数", re.sub(r"最([高低])分(?!数)", r"分数最\1", question)
+    )
     lexicon = {chinese: _fitting(options, known, there) for chinese, options in LEXICON.items() if chinese in question}
     for chinese in lexicon:  # 领养过: a verb, not the noun
         verb = next((option for option in LEXICON[chinese] if option.endswith("ed")), "")
@@ -46,6 +48,8 @@ def translate(
             lexicon[chinese] = verb
         elif verb and nouns and re.search(f"(?:多少|几)[人次个名位场]?{chinese}(?!的)", question):
             lexicon[chinese] = _fitting(nouns, known, there)
+    lexicon |= {chinese: "orders" for chinese, english in lexicon.items() if english == "order" and "单" in chinese}  # not how to sort
+    lexicon |= _kinds(question, lexicon, known)
     lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
     question = _GLOSSED.sub(lambda match: _gloss(match.group(1), match.group(2).strip(), lexicon), question)
     text = _ranges(_dates(_numerals(_HOME.sub("", question))))
@@ -62,6 +66,27 @@ def translate(
         return _tokens(_reorder(words, known))
     words = _told_apart(words, known)
     return _tokens(arrange(words, lambda phrase: _reorder(phrase, known)))
+
+
+def _kinds(question: str, lexicon: dict[str, str], schema: tuple[tuple[str, ...], ...]) -> dict[str, str]:
+    """Return the English of a noun with what kind, level or cost of it is asked (工作类型), where one name of the schema has both words."""
+    found: dict[str, str] = {}
+    for closing in _CLOSINGS:
+        for noun in lexicon:
+            word = noun + closing
+            if noun == closing or len(noun) < 2 or word not in question or word in lexicon:
+                continue
+            options = (
+                f"{of} {kind}" for of in LEXICON[noun] for kind in LEXICON[closing] if of.isascii() and of and kind and "~" not in of + kind
+            )
+            fits = [(_fit(option, schema), option) for option in options]
+            if fits and max(fits)[0] >= _WHOLE:
+                found[word] = max(fits)[1]
+    return found
+
+
+_CLOSINGS = ("类型", "类别", "种类", "级别", "等级", "状态", "费用", "方式", "原因", "时长", "价格", "总额", "金额")
+_WHOLE = 0.98
 
 
 def _parted(piece: str) -> list[str]:
@@ -106,7 +131,8 @@ def _told_apart(words: list[str], schema: tuple[tuple[str, ...], ...]) -> list[s
         if re.fullmatch(r"\d[\d.]*", word) and before == "is":
             out.pop()
         if word in ("id", "number", "code") and (noun := next((each for each in reversed(out) if _is_name(each, schema)), "")):
-            word = max(("id", "number", "code"), key=lambda key: (_fit(f"{noun} {key}", schema), key == word))
+            fits = {key: _fit(f"{noun} {key}", schema) for key in ("number", "id", "code")}  # 编号: the number people read, then the key
+            word = max(fits, key=lambda key: (fits[key], key == word and word != "id"))
         if word.endswith(" order"):
             word += "s"  # an order, not how to sort
         out.append(word)

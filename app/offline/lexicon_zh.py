@@ -5,6 +5,7 @@
 from typing import Final
 
 from longtable.app.offline.lexicon_zh_business import BUSINESS, STATES
+from longtable.app.offline.lexicon_zh_daily import DAILY
 from longtable.app.offline.lexicon_zh_trades import TRADES
 
 # Longest match wins. An empty translation drops the word.
@@ -94,7 +95,7 @@ MEASURES: Final = tuple(
 
 def _lexicon() -> dict[str, tuple[str, ...]]:
     words = _pairs(_WORDS + TRADES)
-    for more in (_pairs(BUSINESS), STATE_WORDS):
+    for more in (_pairs(BUSINESS), _pairs(DAILY), STATE_WORDS):
         for chinese, english in more.items():
             words[chinese] = tuple(dict.fromkeys((*(option for option in words.get(chinese, ()) if option), *english)))
     for measure in MEASURES:

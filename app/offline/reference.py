@@ -15,7 +15,7 @@ def alone(query: Query, draft: Draft, catalog: Catalog) -> Query:
     if table is None or (table.rows or 0) < 2 or not speaks_of_one(draft):
         return query
     narrowed = query.where or query.group or query.aggregates or query.having or query.limit is not None
-    if narrowed or draft.sups or draft.sorts or draft.filters or draft.absent:
+    if narrowed or draft.sups or draft.sorts or draft.filters or draft.absent or draft.groups:
         return query
     raise CannotRead("which", *(chunk.text for chunk in draft.targets))
 
