@@ -48,7 +48,8 @@ class Listing(Measures):
                 if asks_who and (person := self.pointed(column)) is not None:
                     self.need(person.name)
                     items += map(as_col, person.names)
-        if asks_who and is_people(table) and columns and not any(as_col(name) in items for name in table.names):
+        whose = self.draft.words[:1] == ("whose",)
+        if (asks_who or whose) and is_people(table) and columns and not any(as_col(name) in items for name in table.names):
             items = [*map(as_col, table.names), *items]  # who works here, and in what role
         for chunk in self.draft.groups:
             other = entity(chunk)

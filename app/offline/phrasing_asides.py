@@ -23,6 +23,12 @@ def _added(match: re.Match[str]) -> str:
     return f"what is the sum of {what}" if summed else f"what is the total amount of {what}"
 
 
+def _dated(match: re.Match[str]) -> str:
+    """'whose permit expires in 2026, and on what date': the date that the verb tells."""
+    noun = {"expire": "expiry", "begin": "start"}.get(match[1].lower(), match[1].lower())
+    return f"{match[1]}{match[2] or ''}{match[3]} and the {noun} date"
+
+
 def _bounds(match: re.Match[str]) -> str:
     """'when their contract started': the contract's start date."""
     return f"and their {match[1]} {'start' if match[2].lower().startswith(('start', 'beg')) else 'end'} date"
@@ -72,6 +78,7 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         (rf",? (?:ordered |sorted |ranked )?from (?:the )?(?:worst|{_LOW}|bottom|poorest)[- ]?(?:paid|\w+ed|\w+)? to (?:the )?(?:best|most|{_HIGH}|top)(?:[- ]?\w+)?(?=\W*$)", " ascending"),
         (r"(?<=\w) across (?:all (?:of )?(?:the |our |its |their )?|their |its )[\w ]+?(?=\W*$)", ""),
         # a second question about the same
+        (r"\b(expire|end|start|begin)(s|d|ed)?\b([^,.?;]*),? and (?:on|in|at) (?:what|which) (?:date|day)(?=\W*$)", _dated),
         (r",? and (?:on|in|at|from|to|by|for) (?:what|which) (\w+(?: \w+)?) (?:is|was|were|are|did|does|do|has|had) (?:it|he|she|they|that|this)((?: \w+)?)(?=\W*$)", r" and the \1\2"),
         (r",? and (?:what|which) (\w+) (?:is|was|are|were) (?:it|they|he|she|that) (?:in|at|from|on|of|for)(?=\W*$)", r" and the \1"),
         (r",? and (?:on|in|at) (?:what|which) (date|day|year|month|city|town|country|place)(?=\W*$)", r" and the \1"),

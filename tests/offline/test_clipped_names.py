@@ -62,13 +62,14 @@ def garage(tmp_path: Path) -> Iterator[Chat]:
 def test_clipped_names_are_read(garage: Chat, question: str, rows: list[tuple[object, ...]]) -> None:
     said = garage.ask(question)
     assert garage.rows is not None, said
-    assert sorted({frozenset(row) for row in map(tuple, garage.rows)}, key=str) == sorted(map(frozenset, rows), key=str), said
+    assert {frozenset(row) for row in garage.rows} == {frozenset(row) for row in rows}, said
 
 
 @pytest.mark.parametrize(
     ("question", "named"),
     [
         ("Which clients brought in more than 1000 in sales?", {"Acorn"}),
+        ("Whose since date is before 2010?", {"Acorn"}),
         ("Who has been our client for the longest time?", {"Acorn"}),
         ("Which clients have had more than 2 complaints across their bays?", {"Acorn"}),
         ("Who has been a client since before 2016? Sort by date, earliest first", {"Acorn", "Bolt"}),
@@ -94,6 +95,7 @@ def test_a_part_is_called_by_its_description_and_not_by_its_supplier(garage: Cha
         ("How many cases fall under each group?", "How many cases per each group?"),
         ("bays sorted from most floors to fewest", "bays, sorted by floors descending"),
         ("cases per group, starting with the group that has the most", "cases per group descending"),
+        ("Whose permit expires in 2026, and on what date?", "Whose permit expires in 2026 and the expiry date?"),
         ("clients and tell me when their contract started", "clients and their contract start date"),
     ],
 )
