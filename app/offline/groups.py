@@ -100,6 +100,7 @@ class Groups(Listing):
             found, decoration = self.keys(base, chunk)
             keys += [key for key in found if key not in keys]
             joins += decoration
+        keys = self.of_one_date(keys)
         own = {key.table for key in keys if isinstance(key, Col)}
         for chunk in self.draft.targets:
             table = entity(chunk)
@@ -137,6 +138,22 @@ class Groups(Listing):
         having = tuple(self.group_having(item) for item in self.draft.havings)
         self.draft.havings = []
         return Query(base, joins, (*keys, *aggregates), group=tuple(keys), having=having, order=order, limit=self.draft.limit)
+
+    def of_one_date(self, keys: list[Scalar]) -> list[Scalar]:
+        """'per year, by the day of arrival': the date that is named is the one to cut, no group beside the years."""
+        cut = [key for key in keys if isinstance(key, Bucket) and key.unit in ("year", "quarter", "month")]
+        named = [key for key in keys if self.is_day(key)]
+        if len(keys) != 2 or len(cut) != 1 or len(named) != 1:
+            return keys
+        day = named[0].col if isinstance(named[0], Bucket) else named[0]
+        return [Bucket(day, cut[0].unit)] if isinstance(day, Col) else keys
+
+    def is_day(self, key: Scalar) -> bool:
+        """Say whether a key is a date of a column, whole."""
+        if isinstance(key, Bucket):
+            return key.unit == "day"
+        column = self.catalog.column(key.table, key.name) if isinstance(key, Col) else None
+        return column is not None and column.is_date
 
     def is_each_row(self, base: str, keys: list[Scalar], aggregates: list[Scalar]) -> bool:
         """Say whether every group is one row of the base, with its own numbers."""

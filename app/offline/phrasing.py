@@ -8,6 +8,8 @@ from collections.abc import Callable
 from longtable.app.offline.lexicon import NUMBERS
 from longtable.app.offline.phrasing_asides import RULES
 from longtable.app.offline.phrasing_dates import written_dates
+from longtable.app.offline.phrasing_roundabout import RULES as ROUNDABOUT
+from longtable.app.offline.phrasing_roundabout import summed_quantity
 from longtable.app.offline.plainer import plainer
 
 _I = re.IGNORECASE
@@ -120,9 +122,12 @@ def _scaled(match: re.Match[str]) -> str:
 _HEADCOUNT = re.compile(r"\b(?:head ?counts?)(?: of)?\b", _I)
 
 
-def plainly(question: str, *, headcounts: bool = False) -> str:
-    """Return an English question with such phrases replaced; `headcounts`: the schema has a column of that name."""
+def plainly(question: str, *, headcounts: bool = False, quantities: bool = False) -> str:
+    """Return an English question with such phrases replaced; `headcounts`, `quantities`: the schema has such a column."""
     question = question if headcounts else _HEADCOUNT.sub("number of", question)
+    question = summed_quantity(question) if quantities else question
+    for pattern, plain in ROUNDABOUT:
+        question = pattern.sub(plain, question)
     question = plainer(question)
     question = re.sub(r"\b(\d[\d,]*(?:\.\d+)?) (hundred|thousand|million|billion)\b", _scaled, question, flags=_I)
     for pattern, plain in (*RULES, *_RULES):

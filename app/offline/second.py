@@ -13,6 +13,7 @@ from longtable.app.offline.search.model import Reading
 from longtable.app.offline.search.reader import readings, search
 from longtable.app.offline.text import is_chinese, tokenize
 from longtable.app.offline.understand import draft_again, leans, tokens_of
+from longtable.app.offline.weaker import says_less
 
 MOST_TEXTS = 8
 _FINAL = frozenset(
@@ -61,7 +62,7 @@ def best_of(found: Reading | None, question: str, catalog: Catalog, values: Valu
 
 
 def better(question: str, catalog: Catalog, values: Values, query: Query) -> Query:
-    """Return the query of the first reader, or that of the search where it is surer and does not know the first one at all."""
+    """Return the query of the first reader, or that of the search where it is surer and neither knows the first one nor says less."""
     tokens = tokens_of(question, catalog, values)
     found = readings(tokens, catalog, values)
     if not found or found[0].cost > costs.SURER or found[0].path.unused:
@@ -70,6 +71,8 @@ def better(question: str, catalog: Catalog, values: Values, query: Query) -> Que
     if _leaves_out(query, best.query):
         return query
     if any(_means(other.query) == _means(query) for other in found if other.cost - best.cost < costs.NEAR):
+        return query
+    if says_less(best.query, query):
         return query
     draft = draft_again(tokens, catalog, values)
     try:

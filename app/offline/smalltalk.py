@@ -22,7 +22,7 @@ _DESCRIBE = re.compile(
     r"^\W*(?:(?:please )?describe(?: the)?(?: table)? (?P<a>[\w ]+?)(?: table)?|(?:what|which) columns (?:does|do|are|are there|has) (?:the )?(?:in )?(?:the )?(?:table )?(?P<b>[\w ]+?)(?: table)?(?: have| has)?"
     r"|(?:show|list)(?: me)?(?: all)?(?: the)? columns (?:of|in|from) (?:the )?(?:table )?(?P<c>[\w ]+?)(?: table)?|(?:描述|介绍)(?:一下)?(?:表)?\s*(?P<d>[\w\u3400-\u9fff]+?)(?:表)?|(?P<e>[\w\u3400-\u9fff]+?)\s*表?有哪些(?:列|字段))\W*$", re.IGNORECASE)  # fmt: skip
 _WRITES = re.compile(
-    r"^\W*(please |can you |could you |would you |i want to |i'd like to |now )*(delete|drop|insert|update|remove|truncate|alter|create|add|change|modify|erase|replace|rename|set)\b(?!.{0,12}\b(filter|sort|order|limit|list|that|it)\b)"
+    r"^\W*(please |can you |could you |would you |i want to |i'd like to |now )*(delete|drop|insert|update|remove|truncate|alter|create|add(?! (?:up|together)\b)|change|modify|erase|replace|rename|set)\b(?!.{0,12}\b(filter|sort|order|limit|list|that|it)\b)"
     r"|^\W*(请|帮我|把.{1,12}?)*(删除|删掉|插入|更新|修改|清空|新增|添加)", re.IGNORECASE)  # fmt: skip
 _SQL = re.compile(
     r"^\W*(show|give|what('s| is| was)?|tell)( me)? (the |your |that )?(sql|query)( you (used|ran))?( for (that|this|it))?\W*$|^\W*(显示|看看|给我)?(刚才的|你的)?\s*(sql|查询语句)(是什么)?\W*$",

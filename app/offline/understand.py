@@ -33,7 +33,7 @@ _OPENERS = {
 def tokens_of(question: str, catalog: Catalog | None = None, values: Values | None = None) -> list[Token]:
     """Return the tokens of a question in English or Chinese; the schema chooses among words that a Chinese one may stand for."""
     if not is_chinese(question):
-        return tokenize(plainly(question, headcounts=catalog is not None and _has_headcounts(catalog)))
+        return tokenize(plainly(question, headcounts=_has(catalog, "headcount"), quantities=_has(catalog, "quantity", "qty")))
     if catalog is None:
         return translate(question, ())
     found = [text for text, matches in (values or {}).items() if any(match.how != "partial" for match in matches)]
@@ -49,9 +49,10 @@ def other_texts(question: str, catalog: Catalog) -> list[str]:
     return values_meant(question, _schema(catalog)) if is_chinese(question) else []
 
 
-def _has_headcounts(catalog: Catalog) -> bool:
-    columns = (column for table in catalog.tables.values() for column in table.columns)
-    return any("".join(parts_of(column.name)) in ("headcount", skeleton("headcount")) for column in columns)
+def _has(catalog: Catalog | None, *names: str) -> bool:
+    columns = (column for table in catalog.tables.values() for column in table.columns) if catalog is not None else ()
+    wanted = {*names, *map(skeleton, names)}
+    return any("".join(parts_of(column.name)) in wanted for column in columns)
 
 
 def chinese_names(catalog: Catalog, values: Values) -> list[str]:

@@ -48,3 +48,28 @@ def test_asides_and_roundabout_words_are_put_plainly(asked: str, plain: str) -> 
 )
 def test_a_second_question_about_the_same_thing_is_one_with_the_first(asked: str, plain: str) -> None:
     assert plainly(asked) == plain
+
+
+@pytest.mark.parametrize(
+    ("asked", "plain"),
+    [
+        ("What are the two widest roads, and how long is each?", "What are the two widest roads and the length?"),
+        ("Which dish takes the longest to cook?", "Which dish has the longest cooking time?"),
+        ("Are there any clerks without a desk? Give me their names", "list the names of clerks without a desk"),
+        ("Dates of the first and the last visit", "minimum and maximum visit date"),
+        ("Add up the fees of all clubs by town", "sum of the fees of all clubs by town"),
+        ("How often was each coupon used on an order?", "number of orders with a coupon per coupon?"),
+        ("concerts in Rome in date order", "concerts in Rome sorted by date"),
+        ("ships flying the flag of Malta", "ships with the flag of Malta"),
+        ("jobs paying more than 500 a week", "jobs with a weekly pay more than 500"),
+        ("How many claims did we reject because of late filing?", 'How many claims were rejected with reason "late filing"?'),
+        ("visits per year, going by the day of arrival", "visits per year by the day of arrival"),
+    ],
+)
+def test_roundabout_turns_are_put_plainly(asked: str, plain: str) -> None:
+    assert plainly(asked).lower() == plain.lower()
+
+
+def test_the_total_quantity_is_a_sum_only_where_there_is_such_a_column() -> None:
+    assert plainly("total quantity of tape used", quantities=True) == "total quantity for tape used"
+    assert plainly("total quantity of tape used") == "total quantity of tape used"
