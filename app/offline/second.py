@@ -16,6 +16,7 @@ from longtable.app.offline.understand import draft_again, leans, tokens_of
 from longtable.app.offline.weaker import says_less
 
 MOST_TEXTS = 8
+_LATE = frozenset(["first", "last", "recent", "recently", "latest", "earliest"])
 _FINAL = frozenset(
     ["rule", "recall", "texts", "keys", "bridge", "contradiction", "rows", "lost_thread", "lost", "failed", "unknown_table", "which"]
 )
@@ -45,12 +46,20 @@ def searched(question: str, catalog: Catalog, values: Values, *, later: bool) ->
     found = best_of(search(tokens, catalog, values), question, catalog, values)
     if found is None or (later and found.cost > costs.GOOD_LATER):
         return None
+    if _LATE & {token.word for token in tokens} and not is_chinese(question) and not _ranks_by_column(found.query):
+        return None
     draft = draft_again(tokens, catalog, values)
     try:
         audit(found.query, draft, catalog, hints_of(draft))
     except CannotRead:
         return None
     return found.query
+
+
+def _ranks_by_column(query: Query) -> bool:
+    """Say whether an end of some column is taken: what happened first or recently is no count, and not every row."""
+    ends = any(isinstance(item, Agg) and item.func in ("min", "max") for item in query.aggregates)
+    return ends or any(not isinstance(each.by, Agg) for each in query.order) or bool(query.where)
 
 
 def best_of(found: Reading | None, question: str, catalog: Catalog, values: Values) -> Reading | None:

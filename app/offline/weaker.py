@@ -48,7 +48,9 @@ def _wanders(found: Query, first: Query) -> bool:
 
 
 def _drops_the_named(found: Query, first: Query) -> bool:
-    """The first shows a name, and not a mere key, of a table that the other does not have."""
+    """The first lists a name, and not a mere key, of a table that the other does not have."""
+    if first.group:
+        return False
     shown = {item.table.casefold() for item in first.select if isinstance(item, Col) and not _is_key(item)}
     return bool(shown - _tables(found)) and _tables(found) < _tables(first)
 

@@ -43,6 +43,10 @@ def test_less_is_no_better(first: Query, found: Query) -> None:
             Query("shop", where=(Compare(NAME, "=", "atm"),), select=(CITY, COUNT), group=(CITY,)),
             Query("shop", select=(CITY,), order=(Order(Col("shop", "atm_count"), True),), limit=1),
         ),
+        (
+            Query("shop", LINK, (CITY, PRICE, COUNT), group=(CITY, PRICE)),
+            Query("shop", select=(CITY, Agg("sum", Col("shop", "sales"))), group=(CITY,)),
+        ),
     ],
 )
 def test_a_reading_of_another_shape_may_be_better(first: Query, found: Query) -> None:
