@@ -113,6 +113,7 @@ def _fill(file: Path, source: Path, work: Path, on_step: OnStep) -> None:
     done, total = 0, sum(sizes.values())
     try:
         with duckdb.connect(str(file)) as connection:
+            connection.execute("SET enable_progress_bar = false")  # there is one of our own, and standard output is for the path
             for table in TABLES:
                 on_step(Step(table.name, done, total))
                 _load(connection, table, _unpacked(stored[table.name], work))

@@ -63,8 +63,9 @@ class Base(str):
         return f"{self}:{writes}"
 
     def wrote(self) -> None:
-        """Note that the run has stored what a task wrote."""
+        """Note that the run has stored what a task wrote: without a checkpoint before, its input may be among it (durability `exit`)."""
         self.writes += 1
+        self.stored = self.stored or None
 
     def put(self, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> None:
         """Note that the run has stored a checkpoint, which is the head now."""
@@ -72,7 +73,8 @@ class Base(str):
         self.free = False
         self.writes += 1
         # What only the input checkpoint holds is on its way in: another run may put its own input in its place, or keep both.
-        self.stored = (self.stored or None) if metadata.get("source") == "input" else True
+        # One without a source is the empty one that a first run with durability `exit` hangs its writes on.
+        self.stored = True if metadata.get("source") in ("loop", "update", "fork") else self.stored or None
 
 
 @contextmanager

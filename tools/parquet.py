@@ -76,7 +76,7 @@ def literal(path: Path) -> str:
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(
+    connection = duckdb.connect(
         ":memory:",
         config={
             "autoinstall_known_extensions": "false",
@@ -86,6 +86,8 @@ def _connect() -> duckdb.DuckDBPyConnection:
             "threads": "2",
         },
     )
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def _chunks(rows: Iterable[Sequence[object]]) -> Iterator[list[Sequence[object]]]:

@@ -6,9 +6,9 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
 import pytest
@@ -363,6 +363,49 @@ def test_nodes_of_one_run_that_write_at_once_do_not_get_in_each_others_way(kind:
         compiled = graph.compile(checkpointer=saver)
         for turn in range(1, 6):
             assert len(compiled.invoke({"notes": ["go"]}, CONFIG)["notes"]) == 9 * turn
+
+
+class Overtaken(GuardedSaver):
+    """Lets another run go through right before this saver's write of a number."""
+
+    def __init__(self, inner: BaseCheckpointSaver[Any], number: int, other: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self.number, self.other = number, other
+
+    def _come_between(self) -> None:
+        self.number -= 1
+        if not self.number:
+            self.other()
+
+    def put(self, *args: Any) -> RunnableConfig:
+        self._come_between()
+        return super().put(*args)
+
+    def put_writes(self, *args: Any) -> None:
+        self._come_between()
+        super().put_writes(*args)
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["first turn", "later turn"])
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+def test_who_is_overtaken_at_the_end_of_a_run_is_told_the_truth(number: int, *, begun: bool) -> None:
+    inner = InMemorySaver()
+
+    def other() -> None:
+        with suppress(ThreadBusyError):  # what the run under test writes beside this write may be quicker
+            graph_over(saver).invoke(said("other"), CONFIG, context=CONTEXT, durability="sync")
+
+    saver = Overtaken(inner, number if not begun else 0, other)
+    graph, outcome = graph_over(saver), cast("Outcome", "done")
+    if begun:
+        graph.invoke(said("before"), CONFIG, context=CONTEXT)
+        saver.number = number
+    try:
+        graph.invoke(said("mine"), CONFIG, context=CONTEXT, durability="exit")
+    except ThreadBusyError as error:
+        outcome = error.stored
+    kept = texts(graph)
+    assert kept.count("mine") in TIMES[outcome], (outcome, kept)
 
 
 def test_a_run_that_lost_at_its_input_calls_no_model() -> None:

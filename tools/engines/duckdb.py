@@ -121,7 +121,9 @@ def empty_instance(*, memory_bytes: int) -> duckdb.DuckDBPyConnection:
         "memory_limit": f"{memory_bytes}B",
         "temp_directory": "",
     }
-    return duckdb.connect(":memory:", config=settings)
+    connection = duckdb.connect(":memory:", config=settings)
+    connection.execute("SET enable_progress_bar = false")  # in an interactive Python it would be drawn into standard output
+    return connection
 
 
 def close_wall(root: duckdb.DuckDBPyConnection) -> None:
