@@ -377,13 +377,13 @@ class Overtaken(GuardedSaver):
         if not self.number:
             self.other()
 
-    def put(self, *args: Any) -> RunnableConfig:
+    def put(self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any) -> RunnableConfig:
         self._come_between()
-        return super().put(*args)
+        return super().put(config, checkpoint, metadata, new_versions)
 
-    def put_writes(self, *args: Any) -> None:
+    def put_writes(self, config: RunnableConfig, writes: Any, task_id: str, task_path: str = "") -> None:
         self._come_between()
-        super().put_writes(*args)
+        super().put_writes(config, writes, task_id, task_path)
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["first turn", "later turn"])
