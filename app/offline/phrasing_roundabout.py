@@ -43,6 +43,9 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         (r"\b(?:paying|that pays?|which pays?) (?=(?:between|more|less|over|under|above|below|at least|at most|[$€£]?\d))([^,;?]*?\d)(?: (?:a|per|each|every) (year|month|week|day|hour))?(?=\W|$)", _paying),
         (r"\bhow many ([\w ]+?) did (?:we|they) ([a-z]+) (?=because\b)", lambda m: f"how many {m[1]} were {_participle(m[2].lower())} "),
         (r"\bbecause of (?:the |an? )?([a-z][a-z -]+?)(?=\W*$)", r'with reason "\1"'),
+        (r"\bbecause (?:they|it|he|she) (?:was|were|is|are) ([a-z]+)(?=\W*$)", r'with reason "\1"'),
+        (r"\b(?:have|has|had|with|having) an? ([a-z]+(?: [a-z]+)?) (?:other than|different from|that is not) (?=\w)", r"whose \1 is not "),
+        (r"\b((?:total|average|overall) (?:[a-z]+ )?(?:quantity|quantities|amount|amounts|units|weight|volume|value)) ordered by (?=[a-z])", r"\1 ordered per "),
         (rf"({_MORE} (?:\d+|\w+) times)(?:,? and how (?:often|many times)|,? and the number of times)(?=\W*$)", r"\1"),
         (r"\b((?:per|by|each|every) (?:year|month|quarter|week)),? (?:going|judging|counting|counted|based|according|measured) (?:by|on|to|from) (?=(?:the |their |its )?\w)", r"\1 by "),
     )

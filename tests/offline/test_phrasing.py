@@ -64,6 +64,9 @@ def test_a_second_question_about_the_same_thing_is_one_with_the_first(asked: str
         ("jobs paying more than 500 a week", "jobs with a weekly pay more than 500"),
         ("How many claims did we reject because of late filing?", 'How many claims were rejected with reason "late filing"?'),
         ("visits per year, going by the day of arrival", "visits per year by the day of arrival"),
+        ("Which tiles were returned because they were cracked?", 'Which tiles were returned with reason "cracked"?'),
+        ("How many permits have a state other than granted?", "How many permits whose state is not granted?"),
+        ("total quantity ordered by colour", "total quantity ordered per colour"),
     ],
 )
 def test_roundabout_turns_are_put_plainly(asked: str, plain: str) -> None:
