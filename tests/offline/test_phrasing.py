@@ -67,6 +67,10 @@ def test_a_second_question_about_the_same_thing_is_one_with_the_first(asked: str
         ("Which tiles were returned because they were cracked?", 'Which tiles were returned with reason "cracked"?'),
         ("How many permits have a state other than granted?", "How many permits whose state is not granted?"),
         ("total quantity ordered by colour", "total quantity ordered per colour"),
+        ("Repair cost by van brand, biggest first", "total Repair cost per van brand, biggest first"),
+        ("cost per hour of each van", "cost per hour of each van"),
+        ("How many visits in 2024, going by the arrival date?", "How many visits with arrival date in 2024?"),
+        ("New members registered per year", "members registered per year"),
     ],
 )
 def test_roundabout_turns_are_put_plainly(asked: str, plain: str) -> None:
