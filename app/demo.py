@@ -108,12 +108,14 @@ def _build(target: Path, source: Path, on_step: OnStep) -> None:
 def _fill(file: Path, source: Path, work: Path, on_step: OnStep) -> None:
     import duckdb
 
+    from longtable.tools.quiet import quiet
+
     stored = {table.name: _stored(source, table.name) for table in TABLES}
     sizes = {name: path.stat().st_size for name, path in stored.items()}
     done, total = 0, sum(sizes.values())
     try:
         with duckdb.connect(str(file)) as connection:
-            connection.execute("SET enable_progress_bar = false")  # there is one of our own, and standard output is for the path
+            quiet(connection)  # there is a bar of our own, and standard output is for the path
             for table in TABLES:
                 on_step(Step(table.name, done, total))
                 _load(connection, table, _unpacked(stored[table.name], work))

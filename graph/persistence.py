@@ -4,6 +4,7 @@ import asyncio
 import errno
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
@@ -182,6 +183,15 @@ async def _amemory() -> AsyncIterator[Persistence]:
     yield Persistence(GuardedSaver(InMemorySaver()), InMemoryStore())
 
 
+SETUPS, SETUP_WAIT_S = 40, 0.05
+"""How often, and after which pauses, the store's tables are asked for while another process makes them."""
+
+
+def _made_meanwhile(error: sqlite3.OperationalError) -> bool:
+    """Tell whether another process came first with a step of the store's migrations, which hold no lock."""
+    return "duplicate column" in str(error) or "already exists" in str(error)
+
+
 @contextmanager
 def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persistence]:
     from langgraph.checkpoint.sqlite import SqliteSaver
@@ -198,7 +208,14 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
         saver, store = GuardedSaver(SqliteSaver(checkpoints, serde=serde), turns=Turns(lease)), SqliteStore(items)
         with storage_errors():
             saver.setup()
-            store.setup()
+            for tries_left in reversed(range(SETUPS)):
+                try:
+                    store.setup()
+                    break
+                except sqlite3.OperationalError as error:
+                    if not _made_meanwhile(error) or not tries_left:
+                        raise
+                    time.sleep(SETUP_WAIT_S)
         yield Persistence(saver, _sealed(store, serde))
     finally:
         lease.close()
@@ -221,7 +238,14 @@ async def _asqlite(path: Path, lease: SqliteLease, key: str | None) -> AsyncIter
         saver, store = GuardedSaver(AsyncSqliteSaver(checkpoints, serde=serde), turns=Turns(lease)), AsyncSqliteStore(items)
         with storage_errors():
             await saver.asetup()
-            await store.setup()
+            for tries_left in reversed(range(SETUPS)):
+                try:
+                    await store.setup()
+                    break
+                except sqlite3.OperationalError as error:
+                    if not _made_meanwhile(error) or not tries_left:
+                        raise
+                    await asyncio.sleep(SETUP_WAIT_S)
         try:
             async with store:
                 yield Persistence(saver, _sealed(store, serde))

@@ -16,6 +16,7 @@ import duckdb
 
 from longtable.tools.catalog import fold, quoted
 from longtable.tools.cells import dumps, json_value
+from longtable.tools.quiet import quiet
 
 CHUNK_ROWS = 20_000
 MEMORY_BYTES = 512_000_000
@@ -76,18 +77,14 @@ def literal(path: Path) -> str:
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "memory_limit": f"{MEMORY_BYTES}B",
-            "python_enable_replacements": "false",
-            "threads": "2",
-        },
-    )
-    connection.execute("SET enable_progress_bar = false")
-    return connection
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "memory_limit": f"{MEMORY_BYTES}B",
+        "python_enable_replacements": "false",
+        "threads": "2",
+    }
+    return quiet(duckdb.connect(":memory:", config=settings))
 
 
 def _chunks(rows: Iterable[Sequence[object]]) -> Iterator[list[Sequence[object]]]:

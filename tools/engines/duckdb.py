@@ -26,6 +26,7 @@ from longtable.tools.cost import Plan
 from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, check_file, collect
 from longtable.tools.engines.duckdb_catalog import reflect
 from longtable.tools.engines.duckdb_plan import read_plan
+from longtable.tools.quiet import quiet
 from longtable.tools.running import Stop, StoppedError
 from longtable.tools.settings import QueryLimits
 from longtable.tools.visible import read_by_views
@@ -121,9 +122,7 @@ def empty_instance(*, memory_bytes: int) -> duckdb.DuckDBPyConnection:
         "memory_limit": f"{memory_bytes}B",
         "temp_directory": "",
     }
-    connection = duckdb.connect(":memory:", config=settings)
-    connection.execute("SET enable_progress_bar = false")  # in an interactive Python it would be drawn into standard output
-    return connection
+    return quiet(duckdb.connect(":memory:", config=settings))
 
 
 def close_wall(root: duckdb.DuckDBPyConnection) -> None:
