@@ -14,6 +14,8 @@ from longtable.graph.errors import ThreadBusyError
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.1
 """How long a process waits before it looks again whether another has let go."""
+SETUP, SETUP_PAUSE_S = "longtable setup", 0.05
+"""The lease of who creates the tables, and how long others wait before they ask for it again."""
 Result = TypeVar("Result")
 Owner = tuple[int, int]
 
@@ -28,6 +30,17 @@ class Lease(Protocol):
     def release(self, thread_id: str) -> None:
         """Let go of a thread that was taken."""
         ...
+
+
+@contextmanager
+def setting_up(lease: Lease) -> Iterator[None]:
+    """Let one process at a time create the tables. By asking again: one that waited within a server would block their indexes."""
+    while not lease.take(SETUP):
+        time.sleep(SETUP_PAUSE_S)
+    try:
+        yield
+    finally:
+        lease.release(SETUP)
 
 
 class Line:

@@ -4,7 +4,6 @@ import asyncio
 import errno
 import sqlite3
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
@@ -12,6 +11,7 @@ from contextlib import (
     AsyncExitStack,
     ExitStack,
     asynccontextmanager,
+    closing,
     contextmanager,
 )
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from langgraph.store.memory import InMemoryStore
 from longtable.graph.errors import AWAITED, ConfigError, PersistenceError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.leases import LEASE_SECONDS, SqliteLease
-from longtable.graph.locks import Turns
+from longtable.graph.locks import Turns, setting_up
 from longtable.graph.schema import sqlite_schema
 from longtable.graph.sealing import SealedStore, checked_key
 from longtable.tools.url import parse_url
@@ -183,21 +183,12 @@ async def _amemory() -> AsyncIterator[Persistence]:
     yield Persistence(GuardedSaver(InMemorySaver()), InMemoryStore())
 
 
-SETUPS, SETUP_WAIT_S = 40, 0.05
-"""How often, and after which pauses, the store's tables are asked for while another process makes them."""
-
-
-def _made_meanwhile(error: sqlite3.OperationalError) -> bool:
-    """Tell whether another process came first with a step of the store's migrations, which hold no lock."""
-    return "duplicate column" in str(error) or "already exists" in str(error)
-
-
 @contextmanager
 def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persistence]:
     from langgraph.checkpoint.sqlite import SqliteSaver
     from langgraph.store.sqlite import SqliteStore
 
-    serde = _probe(path, key)
+    serde = _set_up(path, lease, key)
     made = _one_line()
     checkpoints = sqlite3.connect(path, check_same_thread=False, factory=made)
     items = sqlite3.connect(path, check_same_thread=False, isolation_level=None, factory=made)
@@ -206,16 +197,6 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
             for pragma in PRAGMAS:
                 connection.execute(pragma)
         saver, store = GuardedSaver(SqliteSaver(checkpoints, serde=serde), turns=Turns(lease)), SqliteStore(items)
-        with storage_errors():
-            saver.setup()
-            for tries_left in reversed(range(SETUPS)):
-                try:
-                    store.setup()
-                    break
-                except sqlite3.OperationalError as error:
-                    if not _made_meanwhile(error) or not tries_left:
-                        raise
-                    time.sleep(SETUP_WAIT_S)
         yield Persistence(saver, _sealed(store, serde))
     finally:
         lease.close()
@@ -229,23 +210,13 @@ async def _asqlite(path: Path, lease: SqliteLease, key: str | None) -> AsyncIter
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.store.sqlite import AsyncSqliteStore
 
-    serde = _probe(path, key)
+    serde = await asyncio.to_thread(_set_up, path, lease, key)
     made = _one_line()
     async with aiosqlite.connect(path, factory=made) as checkpoints, aiosqlite.connect(path, isolation_level=None, factory=made) as items:
         for connection in (checkpoints, items):
             for pragma in PRAGMAS:
                 await connection.execute(pragma)
         saver, store = GuardedSaver(AsyncSqliteSaver(checkpoints, serde=serde), turns=Turns(lease)), AsyncSqliteStore(items)
-        with storage_errors():
-            await saver.asetup()
-            for tries_left in reversed(range(SETUPS)):
-                try:
-                    await store.setup()
-                    break
-                except sqlite3.OperationalError as error:
-                    if not _made_meanwhile(error) or not tries_left:
-                        raise
-                    await asyncio.sleep(SETUP_WAIT_S)
         try:
             async with store:
                 yield Persistence(saver, _sealed(store, serde))
@@ -304,6 +275,19 @@ def _probe(path: Path, key: str | None) -> EncryptedSerializer | None:
             return sqlite_schema(connection, key)
     finally:
         connection.close()
+
+
+def _set_up(path: Path, lease: SqliteLease, key: str | None) -> EncryptedSerializer | None:
+    """Create the tables, one process at a time: the store's migrations hold no lock of their own."""
+    from langgraph.checkpoint.sqlite import SqliteSaver
+    from langgraph.store.sqlite import SqliteStore
+
+    serde = _probe(path, key)
+    with storage_errors(), setting_up(lease), closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        GuardedSaver(SqliteSaver(connection)).setup()
+        SqliteStore(connection).setup()
+    return serde
 
 
 @contextmanager

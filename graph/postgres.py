@@ -4,7 +4,6 @@ import asyncio
 import copy
 import selectors
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from longtable.graph import schema
 from longtable.graph.again import aagain, again
 from longtable.graph.errors import ConfigError, PersistenceError
 from longtable.graph.heads import Head, Key
+from longtable.graph.locks import setting_up
 
 CONNECT_SECONDS = 10
 CONNECTIONS = 8
@@ -32,7 +32,6 @@ WAIT_SECONDS = 120.0
 OPTIONS: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "connect_timeout": CONNECT_SECONDS}
 Rows = psycopg.Connection[DictRow]
 AsyncRows = psycopg.AsyncConnection[DictRow]
-SETUP = "longtable setup"
 
 TABLE = """CREATE TABLE IF NOT EXISTS longtable_writers (
     thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, writer TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_ns)
@@ -177,16 +176,6 @@ class AdvisoryLease:
         row = self.connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 1))", (thread_id,)).fetchone()
         return bool(row and row[0])
 
-    @contextmanager
-    def setting_up(self) -> Iterator[None]:
-        """Let one process at a time create the tables. By asking again: one that waited within the server would block their indexes."""
-        while not self.take(SETUP):
-            time.sleep(0.05)
-        try:
-            yield
-        finally:
-            self.release(SETUP)
-
 
 class LastingStore(PostgresStore):
     """A store whose operations outlast a restart of the server: each is a look, or leaves the same behind when it is done twice."""
@@ -244,7 +233,7 @@ def _has_news(socket: int) -> bool:
 
 
 def _set_up(url: str, lease: AdvisoryLease, key: str | None) -> EncryptedSerializer | None:
-    with lease.setting_up(), Rows.connect(url, row_factory=dict_row, **OPTIONS) as connection:
+    with setting_up(lease), Rows.connect(url, row_factory=dict_row, **OPTIONS) as connection:
         with connection.transaction():  # before anything else is made: a store of a later version is left as it is
             connection.execute(schema.TABLE)
             serde = schema.opened(PostgresMeta(connection), key)
