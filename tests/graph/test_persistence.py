@@ -1,9 +1,11 @@
 """Where threads live: sync and async, closed and opened again, and clear errors for what cannot be opened."""
 
 import asyncio
+import os
 import sqlite3
 import subprocess
 import sys
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from longtable.graph import Context, Conversation, build_graph, list_threads, open_persistence, persistence
 from longtable.graph.errors import ConfigError, PersistenceError, ThreadNotFoundError
 from longtable.graph.threads import alist_threads
+from tests.support.forked import SERVER
 from tests.support.models import script
 
 SMALL = Context(model_limit=4_000)
@@ -44,6 +47,24 @@ def test_sync_and_async_share_one_file(tmp_path: Path) -> None:
             return [m.text for m in await conversation.ahistory()]
 
     assert asyncio.run(run()) == ["sync", "fine", "async", "fine"]
+
+
+def _open_new(url: str, together: Barrier) -> None:
+    together.wait(30)
+    with open_persistence(url) as kept:
+        kept.store.put(("made",), str(os.getpid()), {"by": "one of many"})
+
+
+def test_several_processes_may_make_one_new_file(tmp_path: Path) -> None:
+    url, together = f"sqlite:///{tmp_path}/new.db", SERVER.Barrier(6)
+    processes = [SERVER.Process(target=_open_new, args=(url, together)) for _ in range(6)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0] * 6
+    with open_persistence(url) as kept:
+        assert len(kept.store.search(("made",))) == 6
 
 
 def test_threads_are_listed_newest_first_with_their_titles(tmp_path: Path) -> None:
@@ -124,6 +145,7 @@ url = sys.argv[1]
 for n in range(12):
     ask(url, "t", f"q{n} " + "w " * 160, "a " * 160)
 from longtable.graph import open_persistence, build_graph, Conversation
+from tests.support.forked import SERVER
 from tests.support.models import script
 with open_persistence(url) as kept:
     conversation = Conversation(build_graph(model=script("x")).compile(checkpointer=kept.checkpointer), "t")
