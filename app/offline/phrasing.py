@@ -3,7 +3,6 @@
 # ruff: noqa: E501 - a pattern reads best on one line
 
 import re
-from collections.abc import Callable
 
 from longtable.app.offline.lexicon import NUMBERS
 from longtable.app.offline.phrasing_asides import RULES
@@ -11,13 +10,13 @@ from longtable.app.offline.phrasing_dates import written_dates
 from longtable.app.offline.phrasing_roundabout import RULES as ROUNDABOUT
 from longtable.app.offline.phrasing_roundabout import summed_quantity
 from longtable.app.offline.plainer import plainer
+from longtable.app.offline.rewriting import compiled, rewritten
 
 _I = re.IGNORECASE
 _DONE = {"win": "won", "lose": "lost", "cancel": "cancelled", "deny": "denied"}
 _TOP = r"(?:first|at the top|on top)"
-_RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
-    (re.compile(pattern, _I), plain)
-    for pattern, plain in (
+_RULES = compiled(
+    (
         (r"\b(than|over|under|least|most) an? (?=(second|minute|hour|day|kilo|ton|mile|pound|million)\w*)", r"\1 1 "),
         (r"\b(first|last|family|given) and (first|last|family|given) (names?)\b", r"\1 \3 and \2 \3"),
         (r"\b(?:ever )?since the (?:very )?(?:start|beginning|outset) of (?=\w)", "since "),
@@ -126,10 +125,7 @@ def plainly(question: str, *, headcounts: bool = False, quantities: bool = False
     """Return an English question with such phrases replaced; `headcounts`, `quantities`: the schema has such a column."""
     question = question if headcounts else _HEADCOUNT.sub("number of", question)
     question = summed_quantity(question) if quantities else question
-    for pattern, plain in ROUNDABOUT:
-        question = pattern.sub(plain, question)
+    question = rewritten(question, ROUNDABOUT)
     question = plainer(question)
     question = re.sub(r"\b(\d[\d,]*(?:\.\d+)?) (hundred|thousand|million|billion)\b", _scaled, question, flags=_I)
-    for pattern, plain in (*RULES, *_RULES):
-        question = pattern.sub(plain, question)
-    return written_dates(question)
+    return written_dates(rewritten(question, (*RULES, *_RULES)))

@@ -3,7 +3,8 @@
 # ruff: noqa: E501 - a pattern reads best on one line
 
 import re
-from collections.abc import Callable
+
+from longtable.app.offline.rewriting import compiled
 
 _I = re.IGNORECASE
 _HIGH = "highest|biggest|largest|greatest"
@@ -34,9 +35,8 @@ def _bounds(match: re.Match[str]) -> str:
     return f"and their {match[1]} {'start' if match[2].lower().startswith(('start', 'beg')) else 'end'} date"
 
 
-RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
-    (re.compile(pattern, _I), plain)
-    for pattern, plain in (
+RULES = compiled(
+    (
         # asides
         (r"\b(?:i'd|i would|we'd|we would) like(?: to (?:see|know|have|get))?\b", "show"),
         (r"\b(every|each|any) single (?=\w)", r"\1 "),

@@ -3,9 +3,9 @@
 # ruff: noqa: E501 - a pattern reads best on one line
 
 import re
-from collections.abc import Callable
 
 from longtable.app.offline.labels import plural
+from longtable.app.offline.rewriting import compiled
 from longtable.app.offline.text import lemma
 
 _I = re.IGNORECASE
@@ -27,9 +27,8 @@ def _paying(match: re.Match[str]) -> str:
     return f"with a {every}pay {match[1]}"
 
 
-RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
-    (re.compile(pattern, _I), plain)
-    for pattern, plain in (
+RULES = compiled(
+    (
         (rf"(,| and|, and| with|,? plus) how (long|wide|deep|high|tall|heavy|old) (?:is|are|was|were) {_EACH}(?=\W*$)", lambda m: f" and the {_NOUN[m[2].lower()]}"),
         (r"\b(?:takes?|took) the (longest|shortest|most|least)(?: time)? to (?!(?:the|a|an|be|get)\b)([a-z]{3,})(?=\W*$| (?:in|at|of|for)\b)", lambda m: f"has the {'shortest' if m[1].lower() in ('shortest', 'least') else 'longest'} {_gerund(m[2].lower())} time"),
         (r"^(?:are there|do we have|is there) (?:any |some )?([^.?!;]+?)[.?!;] ?(?:please )?(?:give|show|list|tell|name)(?: me| us)? (?:their|the|those) (names?)(?=\W*$)", r"list the \2 of \1"),

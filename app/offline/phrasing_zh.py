@@ -3,9 +3,9 @@
 # ruff: noqa: E501 - a pattern reads best on one line
 
 import re
-from typing import Final
 
 from longtable.app.offline.lexicon_zh import MEASURES
+from longtable.app.offline.rewriting import compiled, rewritten
 
 _M = f"(?:{'|'.join(MEASURES)})"
 _N = r"[\d一两二三四五六七八九十]+"
@@ -14,9 +14,8 @@ _DID = "(?:做|开|有|安排|进行|接受|办|参加|发生|提交|下|提|收
 
 _UNIT = "(?:公顷|平方米|平米|平方公里|立方米|米|厘米|毫米|公里|千米|千克|公斤|吨|克|元|块|美元|欧元|英镑|分钟|小时|天|岁|个月|年|升|度|千瓦|兆瓦)"
 
-_RULES: Final = tuple(
-    (re.compile(pattern), plain)
-    for pattern, plain in (
+_RULES = compiled(
+    (
         (rf"[（(]\s*含\s*{_N}?\s*{_M}?\s*[)）]", ""),
         (r"(?<=\d)\s*分(?![钟数类之店校公])", " "),
         (r"^向|(?<=[，,年月日])向|(?<=[A-Za-z\d])\s*向", "给向"),
@@ -77,12 +76,11 @@ _RULES: Final = tuple(
         ),
         (rf"(?:^|(?<=[的 ，,)）]))((?:(?![按的每])[^，,？?。]){{1,12}}?)各自?有(?:多少|几){_M}?(?={_HAN})", r"每个\1有多少"),
         (r"多少种(?=\W*$)", "多少个"),
-    )
+    ),
+    re.NOFLAG,
 )
 
 
 def plainly_chinese(question: str) -> str:
     """Return a Chinese question with such phrases replaced."""
-    for pattern, plain in _RULES:
-        question = pattern.sub(plain, question)
-    return question
+    return rewritten(question, _RULES)

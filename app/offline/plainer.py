@@ -3,9 +3,9 @@
 # ruff: noqa: E501 - a pattern reads best on one line
 
 import re
-from collections.abc import Callable
 
 from longtable.app.offline.lexicon import MONTHS
+from longtable.app.offline.rewriting import compiled, rewritten
 
 _I = re.IGNORECASE
 _MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\.?"
@@ -19,9 +19,8 @@ def _dated(match: re.Match[str]) -> str:
     return f"{year}-{month:02d}-{day:02d}" if day and day <= 31 else match[0]
 
 
-_RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
-    (re.compile(pattern, _I), plain)
-    for pattern, plain in (
+_RULES = compiled(
+    (
         (r"\b(\d{1,2})[/.](\d{1,2})[/.](\d{4})\b", _dated),
         (rf"\b(end(?:s|ed|ing)?) in (?=(?:the )?(?:year )?(?:19|20)\d\d\b|{_MONTH}\b)", r"\1 during "),
         # courtesies
@@ -59,6 +58,4 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
 
 def plainer(question: str) -> str:
     """Return an English question with such phrases replaced."""
-    for pattern, plain in _RULES:
-        question = pattern.sub(plain, question)
-    return question
+    return rewritten(question, _RULES)
