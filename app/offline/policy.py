@@ -19,7 +19,7 @@ from longtable.app.offline.logic import Query
 from longtable.app.offline.lookups import value_texts
 from longtable.app.offline.nearby import did_you_mean
 from longtable.app.offline.recall import asked, best_match, content_words, recall
-from longtable.app.offline.second import better, further_texts, may_search, searched
+from longtable.app.offline.second import SecondReader
 from longtable.app.offline.smalltalk import asked_place, described_name, is_rule, kind_of
 from longtable.app.offline.text import stem
 from longtable.app.offline.understand import draft_again, other_texts, tokens_of, understand
@@ -267,8 +267,8 @@ def _before(view: View, catalog: Catalog) -> Query | None:
 
 
 def _answer(view: View, catalog: Catalog) -> Decision:
-    if (searched := _search(view, catalog)) is not None:
-        return searched
+    if (look := _search(view, catalog)) is not None:
+        return look
     values = values_in(view)
     relevant = _relevant(view, catalog, values)
     lookups = _lookups(view, catalog, values)
@@ -281,7 +281,7 @@ def _answer(view: View, catalog: Catalog) -> Decision:
     try:
         query = _query(view, catalog, values)
         if _before(view, catalog) is None and not kind_of(view.now.question):
-            query = better(view.now.question, catalog, values, query)
+            query = SecondReader(view.now.question, catalog, values).better(query)
     except CannotRead as error:
         if error.reason in ("join", "time", "dimension", "measure", "column", "number") and (near := _neighbours(catalog, relevant)):
             more = _described(view, catalog, tuple(near[:_DESCRIBE_AT_ONCE])) if len(view.now.of("describe_tables")) < 4 else None
@@ -298,14 +298,14 @@ def _answer(view: View, catalog: Catalog) -> Decision:
 
 def _second(view: View, catalog: Catalog, values: Values, error: CannotRead) -> Decision | Query:
     """Return what the search makes of a question that was declined, or the look-ups it needs first; raise the decline if nothing."""
-    question = view.now.question
+    reader = SecondReader(view.now.question, catalog, values)
     before = _before(view, catalog)
-    if not may_search(question, catalog, values, before, error):
+    if not reader.may_search(before, error):
         raise error
     asked = {str(result.args.get("text", "")).lower() for result in view.now.of("find_values")}
-    if calls := tuple(Call("find_values", {"text": text}) for text in further_texts(question, catalog, values, asked)):
+    if calls := tuple(Call("find_values", {"text": text}) for text in reader.further_texts(asked)):
         return Decision(calls)
-    found = searched(question, catalog, values, later=before is not None)
+    found = reader.searched(later=before is not None)
     if found is None:
         raise error
     return found

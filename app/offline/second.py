@@ -4,6 +4,7 @@ from longtable.app.offline.audit import audit
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Values
 from longtable.app.offline.columns import CannotRead
+from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import hints_of
 from longtable.app.offline.logic import Agg, Null, Query
 from longtable.app.offline.lookups import value_texts
@@ -22,73 +23,73 @@ _FINAL = frozenset(
 )
 
 
-def may_search(question: str, catalog: Catalog, values: Values, previous: Query | None, error: CannotRead) -> bool:
-    """Say whether a declined question may be searched: it stands alone, and nothing final was found against it."""
-    if error.reason in _FINAL:
-        return False
-    if previous is None:
+class SecondReader:
+    """The reader that searches, for one question over one schema and the values that were looked up."""
+
+    def __init__(self, question: str, catalog: Catalog, values: Values) -> None:
+        self.question, self.catalog, self.values = question, catalog, values
+        self.tokens = tokens_of(question, catalog, values)
+
+    def may_search(self, previous: Query | None, error: CannotRead) -> bool:
+        """Say whether a declined question may be searched: it stands alone, and nothing final was found against it."""
+        if error.reason in _FINAL:
+            return False
+        return previous is None or not leans(self.tokens, self._draft())
+
+    def further_texts(self, asked: set[str]) -> list[str]:
+        """Return the texts to look up before searching; none once such texts were asked for."""
+        if asked - set(value_texts(self.tokens, self.catalog)):
+            return []
+        return [text for text in more_texts(self.tokens, self.values) if text not in asked][:MOST_TEXTS]
+
+    def searched(self, *, later: bool) -> Query | None:
+        """Return the query that the search finds, if it is good and stands the audit; in a `later` turn it must be better still."""
+        found = self._best_of(search(self.tokens, self.catalog, self.values))
+        if found is None or (later and found.cost > costs.GOOD_LATER):
+            return None
+        late = _LATE & {token.word for token in self.tokens}
+        if late and not is_chinese(self.question) and not _ranks_by_column(found.query):
+            return None
+        return found.query if self._stands(found.query) else None
+
+    def better(self, query: Query) -> Query:
+        """Return the query of the first reader, or that of the search where it is surer and neither knows the first one nor says less."""
+        found = readings(self.tokens, self.catalog, self.values)
+        if not found or found[0].cost > costs.SURER or found[0].path.unused:
+            return query
+        best = found[0]
+        if _leaves_out(query, best.query):
+            return query
+        if any(_means(other.query) == _means(query) for other in found if other.cost - best.cost < costs.NEAR):
+            return query
+        if says_less(best.query, query):
+            return query
+        return best.query if self._stands(best.query) else query
+
+    def _best_of(self, found: Reading | None) -> Reading | None:
+        """Return the better of a reading of the phrases put plainly and one of the words as they were typed."""
+        if is_chinese(self.question) or (found is not None and found.cost < costs.SURE):
+            return found
+        raw = search(tokenize(self.question), self.catalog, self.values)
+        return raw if raw is not None and (found is None or raw.cost < found.cost) else found
+
+    def _stands(self, query: Query) -> bool:
+        """Say whether the audit of the words lets the query pass."""
+        draft = self._draft()
+        try:
+            audit(query, draft, self.catalog, hints_of(draft))
+        except CannotRead:
+            return False
         return True
-    tokens = tokens_of(question, catalog, values)
-    return not leans(tokens, draft_again(tokens, catalog, values))
 
-
-def further_texts(question: str, catalog: Catalog, values: Values, asked: set[str]) -> list[str]:
-    """Return the texts to look up before searching; none once such texts were asked for."""
-    tokens = tokens_of(question, catalog, values)
-    if asked - set(value_texts(tokens, catalog)):
-        return []
-    return [text for text in more_texts(tokens, values) if text not in asked][:MOST_TEXTS]
-
-
-def searched(question: str, catalog: Catalog, values: Values, *, later: bool) -> Query | None:
-    """Return the query that the search finds, if it is good and stands the audit; in a `later` turn it must be better still."""
-    tokens = tokens_of(question, catalog, values)
-    found = best_of(search(tokens, catalog, values), question, catalog, values)
-    if found is None or (later and found.cost > costs.GOOD_LATER):
-        return None
-    if _LATE & {token.word for token in tokens} and not is_chinese(question) and not _ranks_by_column(found.query):
-        return None
-    draft = draft_again(tokens, catalog, values)
-    try:
-        audit(found.query, draft, catalog, hints_of(draft))
-    except CannotRead:
-        return None
-    return found.query
+    def _draft(self) -> Draft:
+        return draft_again(self.tokens, self.catalog, self.values)
 
 
 def _ranks_by_column(query: Query) -> bool:
     """Say whether an end of some column is taken: what happened first or recently is no count, and not every row."""
     ends = any(isinstance(item, Agg) and item.func in ("min", "max") for item in query.aggregates)
     return ends or any(not isinstance(each.by, Agg) for each in query.order) or bool(query.where)
-
-
-def best_of(found: Reading | None, question: str, catalog: Catalog, values: Values) -> Reading | None:
-    """Return the better of a reading of the phrases put plainly and one of the words as they were typed."""
-    if is_chinese(question) or (found is not None and found.cost < costs.SURE):
-        return found
-    raw = search(tokenize(question), catalog, values)
-    return raw if raw is not None and (found is None or raw.cost < found.cost) else found
-
-
-def better(question: str, catalog: Catalog, values: Values, query: Query) -> Query:
-    """Return the query of the first reader, or that of the search where it is surer and neither knows the first one nor says less."""
-    tokens = tokens_of(question, catalog, values)
-    found = readings(tokens, catalog, values)
-    if not found or found[0].cost > costs.SURER or found[0].path.unused:
-        return query
-    best = found[0]
-    if _leaves_out(query, best.query):
-        return query
-    if any(_means(other.query) == _means(query) for other in found if other.cost - best.cost < costs.NEAR):
-        return query
-    if says_less(best.query, query):
-        return query
-    draft = draft_again(tokens, catalog, values)
-    try:
-        audit(best.query, draft, catalog, hints_of(draft))
-    except CannotRead:
-        return query
-    return best.query
 
 
 def _leaves_out(query: Query, other: Query) -> bool:
