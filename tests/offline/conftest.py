@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,14 +91,25 @@ class Chat:
         return [call["name"] for message in self.messages[start:] if isinstance(message, AIMessage) for call in message.tool_calls]
 
 
+def chat_over(database: Database) -> Chat:
+    """Return a conversation over an open database."""
+    return Chat({tool.name: tool for tool in database_tools(database)})
+
+
+@contextmanager
+def sqlite_chat(folder: Path, script: str) -> Iterator[Chat]:
+    """Yield a conversation over a new SQLite file that the script fills."""
+    path = folder / "data.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+    with Database.open(str(path)) as database:
+        yield chat_over(database)
+
+
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Chat]:
-    path = tmp_path / "shop.db"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(SHOP)
-    connection.close()
-    with Database.open(str(path)) as database:
-        yield Chat({tool.name: tool for tool in database_tools(database)})
+    with sqlite_chat(tmp_path, SHOP) as chat:
+        yield chat
 
 
 @pytest.fixture
@@ -106,4 +118,4 @@ def trips(tmp_path: Path) -> Iterator[Chat]:
     with duckdb.connect(str(path)) as connection:
         connection.execute(TRIPS)
     with Database.open(str(path)) as database:
-        yield Chat({tool.name: tool for tool in database_tools(database)})
+        yield chat_over(database)

@@ -1,15 +1,12 @@
 """Names as companies abbreviate them: the analyst reads VENUE_NM, perf_dt and CAP_M3D as people say them."""
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from longtable.app.offline.text import likeness, split_name
-from longtable.tools.database import Database
-from longtable.tools.toolset import database_tools
-from tests.offline.conftest import Chat
+from tests.offline.conftest import Chat, sqlite_chat
 
 YARD = """
 CREATE TABLE EMP (EMP_ID INTEGER PRIMARY KEY, EMP_NM TEXT, HIRE_DT DATE, SUPV_ID INTEGER REFERENCES EMP(EMP_ID));
@@ -25,12 +22,8 @@ INSERT INTO BKG VALUES (1,'A',2,'2023-02-01',10,250.0,'cash','2023-03-01','2023-
 
 @pytest.fixture
 def yard(tmp_path: Path) -> Iterator[Chat]:
-    path = tmp_path / "yard.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(YARD)
-    connection.close()
-    with Database.open(f"sqlite:///{path}") as database:
-        yield Chat({tool.name: tool for tool in database_tools(database)})
+    with sqlite_chat(tmp_path, YARD) as chat:
+        yield chat
 
 
 @pytest.mark.parametrize(

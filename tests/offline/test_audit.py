@@ -1,15 +1,12 @@
 """What a question says must be in the query: else the analyst reads it rightly, or declines; it never answers past it."""
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from longtable.tools.database import Database
-from longtable.tools.toolset import database_tools
-from tests.offline.conftest import Chat
+from tests.offline.conftest import Chat, sqlite_chat
 
 Rows = list[tuple[Any, ...]]
 
@@ -33,12 +30,8 @@ INSERT INTO transfer VALUES (1,1,2,5),(2,2,3,7);
 
 @pytest.fixture
 def studio(tmp_path: Path) -> Iterator[Chat]:
-    path = tmp_path / "studio.db"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(STUDIO)
-    connection.close()
-    with Database.open(str(path)) as database:
-        yield Chat({tool.name: tool for tool in database_tools(database)})
+    with sqlite_chat(tmp_path, STUDIO) as chat:
+        yield chat
 
 
 @pytest.mark.parametrize(

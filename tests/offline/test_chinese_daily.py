@@ -1,13 +1,11 @@
 """Ask the built-in analyst in Chinese about a boatyard and the jobs it takes: words of everyday trades, and the phrases around them."""
 
-import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from longtable.tools.database import Database
-from longtable.tools.toolset import database_tools
-from tests.offline.conftest import Chat
+from tests.offline.conftest import Chat, sqlite_chat
 
 YARD = """
 CREATE TABLE depot (depot_id INTEGER PRIMARY KEY, depot_name TEXT, state TEXT, storage_capacity INTEGER);
@@ -24,13 +22,10 @@ INSERT INTO job VALUES (1,1,1,'2023-12-20','2024-01-04',120,'cash',NULL),(2,2,2,
 """
 
 
-@pytest.fixture(scope="module")
-def yard(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("yard") / "yard.db"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(YARD)
-    connection.close()
-    return path
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Chat]:
+    with sqlite_chat(tmp_path, YARD) as chat:
+        yield chat
 
 
 @pytest.mark.parametrize(
@@ -46,8 +41,6 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("每种支付方式有多少个工单？", {"cash", 2, "card", 1}),
     ],
 )
-def test_words_of_everyday_trades_are_read(yard: Path, question: str, expected: set[object]) -> None:
-    with Database.open(str(yard)) as database:
-        chat = Chat({tool.name: tool for tool in database_tools(database)})
-        answer = chat.ask(question)
-    assert expected <= {value for row in chat.rows or [] for value in row}, answer
+def test_words_of_everyday_trades_are_read(yard: Chat, question: str, expected: set[object]) -> None:
+    answer = yard.ask(question)
+    assert expected <= {value for row in yard.rows or [] for value in row}, answer

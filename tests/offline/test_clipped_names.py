@@ -1,15 +1,12 @@
 """Questions over clipped names: f_nm and l_nm, a complaint called cmpl, flags and measures said in one breath, totals of another table."""
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from longtable.app.offline.phrasing import plainly
-from longtable.tools.database import Database
-from longtable.tools.toolset import database_tools
-from tests.offline.conftest import Chat
+from tests.offline.conftest import Chat, sqlite_chat
 
 GARAGE = """
 CREATE TABLE bay (bay_id INTEGER PRIMARY KEY, bay_nm TEXT, town TEXT, area_m2 INTEGER, floors INTEGER, opened INTEGER);
@@ -33,12 +30,8 @@ INSERT INTO inv VALUES (1,1,'2024-01-01','2024-01-09',500),(2,2,'2024-01-02',NUL
 
 @pytest.fixture
 def garage(tmp_path: Path) -> Iterator[Chat]:
-    path = tmp_path / "garage.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(GARAGE)
-    connection.close()
-    with Database.open(f"sqlite:///{path}") as database:
-        yield Chat({tool.name: tool for tool in database_tools(database)})
+    with sqlite_chat(tmp_path, GARAGE) as chat:
+        yield chat
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,11 @@
 """Conditions on groups, columns compared with columns, values by chance, years as adjectives."""
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from longtable.tools.database import Database
-from longtable.tools.toolset import database_tools
-from tests.offline.conftest import Chat
+from tests.offline.conftest import Chat, sqlite_chat
 
 FERRIES = """
 CREATE TABLE yard_mst (yard_id INTEGER PRIMARY KEY, yard_nm TEXT, mgr_nm TEXT, area_sq_m INTEGER);
@@ -29,12 +26,8 @@ INSERT INTO repair VALUES (1,1,'2024-01-10','2024-01-20',900,'engine room'),(2,1
 
 @pytest.fixture
 def ferries(tmp_path: Path) -> Iterator[Chat]:
-    path = tmp_path / "ferries.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(FERRIES)
-    connection.close()
-    with Database.open(f"sqlite:///{path}") as database:
-        yield Chat({tool.name: tool for tool in database_tools(database)})
+    with sqlite_chat(tmp_path, FERRIES) as chat:
+        yield chat
 
 
 @pytest.mark.parametrize(

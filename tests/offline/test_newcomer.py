@@ -1,6 +1,5 @@
 """What strangers asked and were told wrongly: each is right now, or declined."""
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ import pytest
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.talk import tables_text
 from longtable.tools.database import Database
-from longtable.tools.toolset import database_tools
-from tests.offline.conftest import Chat
+from tests.offline.conftest import Chat, chat_over, sqlite_chat
 
 STORE = """
 CREATE TABLE categories (category_id INTEGER PRIMARY KEY, name TEXT);
@@ -59,11 +57,6 @@ INSERT INTO flight VALUES (1,'H2',10),(2,'H2',9),(3,'H3',8);
 """
 
 
-def chat_over(database: Database) -> Chat:
-    """Return a conversation over an open database."""
-    return Chat({tool.name: tool for tool in database_tools(database)})
-
-
 HOMES = """
 CREATE TABLE buyers (buyer_id INTEGER PRIMARY KEY, buyer_name TEXT, email TEXT);
 CREATE TABLE homes (
@@ -83,12 +76,8 @@ INSERT INTO deals VALUES (1,1,1,'2023-03-01',705000),(2,3,3,'2023-04-10',400000)
 
 @pytest.fixture
 def homes(tmp_path: Path) -> Iterator[Chat]:
-    path = tmp_path / "homes.db"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(HOMES)
-    connection.close()
-    with Database.open(str(path)) as database:
-        yield chat_over(database)
+    with sqlite_chat(tmp_path, HOMES) as chat:
+        yield chat
 
 
 @pytest.mark.parametrize(
@@ -128,12 +117,8 @@ def test_of_two_tables_between_two_others_the_question_must_tell_which(homes: Ch
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Chat]:
-    path = tmp_path / "store.db"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(STORE)
-    connection.close()
-    with Database.open(str(path)) as database:
-        yield chat_over(database)
+    with sqlite_chat(tmp_path, STORE) as chat:
+        yield chat
 
 
 @pytest.fixture

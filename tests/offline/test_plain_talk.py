@@ -1,15 +1,12 @@
 """Questions as people put them: courtesies, dates in words, states of two words, flags, what a value is called in the plural."""
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from longtable.app.offline.phrasing import plainly
-from longtable.tools.database import Database
-from longtable.tools.toolset import database_tools
-from tests.offline.conftest import Chat
+from tests.offline.conftest import Chat, sqlite_chat
 
 LETTINGS = """
 CREATE TABLE owner (owner_id INTEGER PRIMARY KEY, owner_name TEXT, joined_on DATE);
@@ -29,12 +26,8 @@ INSERT INTO checkup VALUES (1,1,'2023-01-10','pass',10.5),(2,2,'2024-03-05','fai
 
 @pytest.fixture
 def lettings(tmp_path: Path) -> Iterator[Chat]:
-    path = tmp_path / "lettings.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(LETTINGS)
-    connection.close()
-    with Database.open(f"sqlite:///{path}") as database:
-        yield Chat({tool.name: tool for tool in database_tools(database)})
+    with sqlite_chat(tmp_path, LETTINGS) as chat:
+        yield chat
 
 
 @pytest.mark.parametrize(
@@ -83,15 +76,9 @@ def test_they_are_answered(lettings: Chat, question: str, values: set[object]) -
 
 
 def test_a_plural_is_no_part_of_a_longer_value(tmp_path: Path) -> None:
-    path = tmp_path / "court.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(
-            "CREATE TABLE hrg (id INTEGER PRIMARY KEY, kind TEXT, stat TEXT);"
-            "INSERT INTO hrg VALUES (1,'case management','on hold'),(2,'trial','on hold'),(3,'trial','held');"
-        )
-    connection.close()
-    with Database.open(f"sqlite:///{path}") as database:
-        chat = Chat({tool.name: tool for tool in database_tools(database)})
+    script = """CREATE TABLE hrg (id INTEGER PRIMARY KEY, kind TEXT, stat TEXT);
+        INSERT INTO hrg VALUES (1,'case management','on hold'),(2,'trial','on hold'),(3,'trial','held');"""
+    with sqlite_chat(tmp_path, script) as chat:
         assert "cases" in chat.ask("How many cases are on hold?")
         assert chat.rows is None
         chat.ask("How many hearings are on hold?")
