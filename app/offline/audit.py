@@ -9,7 +9,7 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import Hints, distance, rivals
 from longtable.app.offline.lexicon import VERB_TABLES
-from longtable.app.offline.logic import Agg, Among, AnyOf, Between, Bucket, Col, Compare, Cond, Like, Query, Scalar, Share, Spread, Within
+from longtable.app.offline.logic import Agg, Among, AnyOf, Between, Bucket, Col, Compare, Cond, Like, Null, Query, Scalar, Share, Spread, Within
 from longtable.app.offline.text import stem
 
 _DIGITS = re.compile(r"\d[\d\s.+-]*")
@@ -34,6 +34,7 @@ def audit(query: Query, draft: Draft, catalog: Catalog, hints: Hints, before: Qu
     _shows_what_is_asked(query, draft)
     _measures_do_not_group(query, draft, catalog)
     _says_still(query, draft)
+    _denies_something(query, draft)
     _joins_for_something(query, draft)
     _no_row_meets_itself(query, catalog)
     _says_all(query, draft)
@@ -200,6 +201,25 @@ def _says_still(query: Query, draft: Draft) -> None:
     told = {"still", "left", "longer", "inactive"} & set(draft.words)
     if told and not any(conditions(query)) and not query.group:
         raise CannotRead("words", *sorted(told))
+
+
+_DENYING = frozenset(["except", "excluding", "without", "never", "nobody"])
+_FALSE = frozenset(["0", "n", "no", "f", "false", "none"])
+
+
+def _denies_something(query: Query, draft: Draft) -> None:
+    """'excluding the cancelled ones', 'never': some condition must deny."""
+    told = _DENYING & set(draft.words)
+    if told and not any(_denies(cond) for cond in conditions(query)):
+        raise CannotRead("words", *sorted(told))
+
+
+def _denies(cond: Cond) -> bool:
+    if isinstance(cond, Like | Among | Within | Null):
+        return cond.negated or isinstance(cond, Null)
+    if isinstance(cond, Compare):
+        return cond.op in ("<>", "<", "<=") or str(cond.value).casefold() in _FALSE
+    return not isinstance(cond, Between)
 
 
 def _joins_by_one_key(pairs: tuple[tuple[Col, Col], ...], catalog: Catalog, hints: Hints) -> None:

@@ -13,6 +13,9 @@ _ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ISO_PATTERN = re.compile(r"^\d{4}-\d{2}(-\d{2})?([ T].*)?$")
 
 
+_AMOUNTS = frozenset("quantity qty count number hours days nights minutes units pieces seats amount total price cost rating score".split())  # noqa: SIM905
+
+
 @dataclass(frozen=True)
 class Column:
     """One column: declared type, key marks, and the samples that were shown."""
@@ -71,7 +74,7 @@ class Column:
     def truth(self) -> str | int | None:
         """Return what stands for yes in a column of flags (1, 'yes', 'T', true), None when it is none."""
         seen = {value if isinstance(value, bool) else str(value).strip() for value in self.samples if value is not None}
-        if not seen or self.is_id:
+        if not seen or self.is_id or (_AMOUNTS & set(self.words) and seen <= {"0", "1"}):
             return None
         if seen <= {True, False} and (self.type.upper().startswith("BOOL") or all(isinstance(value, bool) for value in seen)):
             return True

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from longtable.app.offline.catalog import Column
 from longtable.app.offline.chunks import OWN_YEAR, Chunk
-from longtable.app.offline.columns import CannotRead, Scope, choose, date_column, holds_years
+from longtable.app.offline.columns import CannotRead, Scope, choose, date_column, entity, holds_years
 from longtable.app.offline.draft import Filter
 from longtable.app.offline.joins import distance
 from longtable.app.offline.lexicon import (
@@ -137,13 +137,21 @@ def _time_scalar(scope: Scope, item: Filter, unit: str, home: str = "") -> tuple
         own = [column for table in homes if table is not None for column in table.columns if holds_years(column)]
         if len(own) == 1:
             return _scalar(own[0], unit, True, item)
-    tables = (home,) if home else (*_verb_tables(scope, item.verbs), *near_tables(scope))
+    tables = (home,) if home else (*_event_beside(scope, item), *_verb_tables(scope, item.verbs), *near_tables(scope))
     found = date_column(scope, wanted, tables, item.verbs, told_by=item.verbs)
     if found is None and (beside := _beside(scope, item.verbs)):
         found = date_column(scope, wanted, (beside,), item.verbs, told_by=item.verbs)
     if found is None:
         raise CannotRead("time", *(chunk.text for chunk in item.times))
     return _scalar(found[0], unit, found[1], item)
+
+
+def _event_beside(scope: Scope, item: Filter) -> tuple[str, ...]:
+    """Return the table of events named just before a time: who guided the departure on that day."""
+    order = item.times[0].order
+    before = [chunk for chunk in item.near if 0 < order - chunk.order <= 2]
+    table = entity(before[-1]) if before else ""
+    return (table,) if any(link.many == table and link.one == scope.base for link in scope.catalog.links) else ()
 
 
 def _beside(scope: Scope, verbs: tuple[str, ...]) -> str:

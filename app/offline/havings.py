@@ -1,18 +1,80 @@
 """Put conditions on groups in their place: 'towns with at least 5 clients, and how many', 'more than 3000 altogether'."""
 
-from longtable.app.offline.catalog import Catalog
+# ruff: noqa: SIM905 - word lists read best as long lines of plain words
+
+from longtable.app.offline.catalog import Catalog, Column
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.draft import Draft, Filter, Having
+from longtable.app.offline.lexicon import MONEY_VERBS, VERB_TABLES
+from longtable.app.offline.linking import Hit
+from longtable.app.offline.measures import amounts_of
+from longtable.app.offline.text import lemma, stem
 
 _FEW = frozenset(["<", "<="])
+_TAKEN = frozenset(["brought", "bring", "brings", "took", "take", "taken", "made", "make", "received", "receive", "generated", "generate", "owe", "owes"])
+_GATHERED = MONEY_VERBS | _TAKEN | frozenset("logged worked sold bought drove driven flown clocked ordered produced delivered hauled booked used".split())
 
 
 def settle_havings(draft: Draft, catalog: Catalog) -> None:
     """Turn a draft so that its counts and sums of groups are conditions on the groups."""
+    _gathered(draft, catalog)
     _summed(draft)
     _totals(draft, catalog)
     _and_how_many(draft, catalog)
+
+
+def _gathered(draft: Draft, catalog: Catalog) -> None:
+    """'spent over 200 on bookings', 'logged more than 200 hours': what someone did often is added up before it is compared."""
+    subject = _subject(draft)
+    whole = [func for func, chunk in draft.aggs if chunk is None] == ["sum"] and len(draft.aggs) == 1
+    if subject is None or (draft.aggs and not whole) or draft.groups or draft.counts or draft.sups:
+        return
+    _gathered_amounts(draft, catalog)
+    for item in draft.filters:
+        if item.kind != "compare" or item.op == "=" or item.negated or item.dimension or not (_GATHERED & set(item.verbs[:3])):
+            continue
+        column = _gathered_column(item, draft, catalog)
+        home = subject.hits[0].table
+        if column is None or (column.table == home and entity(subject)):
+            continue
+        counted = Chunk("mention", column.name, hits=(Hit(column.table, column.name, 1.0, numeric=True),), order=subject.order + 1)
+        draft.filters = [each for each in draft.filters if each is not item]
+        draft.havings.append(Having(item.op, item.numbers[0], counted, func="sum"))  # type: ignore[arg-type]  # numbers of a comparison
+        draft.targets = [each for each in draft.targets if each is subject or entity(each) != column.table]
+        draft.aggs = []
+        if column.table != home and not entity(subject):  # which categories brought in over 1000: a sum for each of them
+            draft.targets, draft.groups, draft.aggs = draft.targets[1:], [subject], [("sum", counted)]
+        return
+
+
+def _gathered_amounts(draft: Draft, catalog: Catalog) -> None:
+    """'brought in more than 1000 in sales', 'paid over 200 for stays': an amount, and no number of sales or stays."""
+    for item in draft.havings:
+        table = catalog.table(entity(item.counted)) if item.counted is not None and item.func == "count" else None
+        order = item.counted.order if item.counted is not None else 0
+        told = (MONEY_VERBS | _TAKEN) & set(draft.words[max(0, order - 7) : order])
+        if table is None or not told or draft.words[order - 1] not in ("in", "of", "on", "for", "from"):
+            continue
+        if len(found := amounts_of(table)) == 1:
+            item.func = "sum"
+            item.counted = Chunk("mention", found[0].name, hits=(Hit(table.name, found[0].name, 1.0, numeric=True),), order=order)
+
+
+def _gathered_column(item: Filter, draft: Draft, catalog: Catalog) -> Column | None:
+    """Return what is added up: the measure named after the number, or the one amount of the table named there or that the verb tells."""
+    if item.mention is not None:
+        hit = item.mention.hits[0]
+        plural = lemma(item.mention.word) != item.mention.word
+        return catalog.column(hit.table, hit.column) if hit.numeric and not hit.is_table and plural else None
+    if item.unit or not (MONEY_VERBS | _TAKEN) & set(item.verbs[:2]):
+        return None
+    named = [entity(chunk) for chunk in draft.targets[1:] if entity(chunk)]
+    told = {stem(VERB_TABLES[verb]) for verb in item.verbs[:2] if verb in VERB_TABLES}
+    named = named or [table.name for table in catalog.tables.values() if told & set(map(stem, table.words))]
+    table = catalog.table(named[0]) if len(named) == 1 else None
+    found = amounts_of(table) if table is not None else []
+    return found[0] if len(found) == 1 else None
 
 
 def _summed(draft: Draft) -> None:

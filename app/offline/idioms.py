@@ -3,6 +3,7 @@
 # ruff: noqa: E501, SIM905 - word lists read best as long lines of plain words
 
 import itertools
+from dataclasses import replace
 
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import UNTRUE, Chunk
@@ -11,7 +12,7 @@ from longtable.app.offline.idioms_counts import settle_counts
 from longtable.app.offline.idle_verbs import idle_verbs
 from longtable.app.offline.lacking import lacking
 from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS, UNITS
-from longtable.app.offline.lexicon_events import events, same_event
+from longtable.app.offline.lexicon_events import events, events_of, same_event
 from longtable.app.offline.lexicon_measures import VERB_DIMENSIONS
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.subject import is_people
@@ -69,10 +70,13 @@ _MEASURING = frozenset(
         "carrying",
     ]
 )
+_SUMS = frozenset("price cost amount fee value charge".split())
+_BEEN = frozenset("been were was are is never not quantity".split())
 _FITTINGS = frozenset(
     ["machine", "facility", "service", "option", "equipment", "system", "feature", "access", "area", "license", "permit", "certificate"]
 )
 _ALL_PEOPLE = frozenset(["everyone", "everybody", "anyone", "anybody", "people", "persons", "those", "someone"])
+_CASES = frozenset("job record entry case event item transaction work activity".split())
 _ANYONE = frozenset("member customer client person people user guest visitor holder subscriber".split())
 
 
@@ -85,8 +89,14 @@ def stand_aside(chunks: list[Chunk], catalog: Catalog) -> None:
     _members_of_staff(chunks)
     _rates(chunks, catalog)
     for before, each in itertools.pairwise(chunks):
+        if before.kind == "mention" and entity(before) and each.kind == "word" and not each.name and lemma(each.word) in _CASES:
+            each.kind = "filler"  # maintenance jobs
         if before.kind == "number" and each.is_op("percent"):
             each.kind, each.op = "filler", ""  # stronger than 6 percent
+    for before, each, then in zip([*chunks], chunks[1:], [*chunks[2:], Chunk("stop", "")], strict=False):
+        if each.is_op("order") and each.word == "ordered" and before.word in _BEEN and not then.is_op("by"):
+            each.kind, each.op = "filler", ""  # have never been ordered
+    _amounts_of_events(chunks, catalog)
     lacking(chunks, catalog)
     _adverbs(chunks)
     for before, each in itertools.pairwise(chunks):
@@ -212,6 +222,22 @@ def _rates(chunks: list[Chunk], catalog: Catalog) -> None:
         ):
             joiner.kind, joiner.op = "filler", ""
             unit.kind, unit.unit, unit.hits = "filler", "", ()
+
+
+def _amounts_of_events(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'the purchase price': the amount whose column says purchase or buy, and no date of it."""
+    for each, noun in itertools.pairwise(chunks):
+        if each.kind != "mention" or noun.kind != "mention" or " " in each.text or lemma(noun.text.lower()) not in _SUMS:
+            continue
+        found = {
+            (column.table, column.name): hit
+            for hit in (*each.hits, *noun.hits)
+            if hit.numeric and (column := catalog.column(hit.table, hit.column)) is not None and _SUMS & set(map(lemma, column.words))
+            if events(each.word) & events_of(column.words) or any(likeness(each.word, word) >= 0.75 for word in column.words)
+        }
+        if len(found) == 1 and noun.best < 0.95:
+            each.hits = tuple(replace(hit, score=0.95) for hit in found.values())
+            noun.kind, noun.hits = "filler", ()
 
 
 def _adverbs(chunks: list[Chunk]) -> None:

@@ -11,18 +11,21 @@ from longtable.app.offline.lexicon import AGENTS, PARTICIPLES, PEOPLE
 from longtable.app.offline.lexicon_events import events, events_of
 from longtable.app.offline.lexicon_measures import UNITS_OF
 from longtable.app.offline.linking import Hit, hits
-from longtable.app.offline.text import lemma, likeness, stem
+from longtable.app.offline.text import lemma, likeness, split_name, stem
 
 _PIECES = frozenset(
     """ticket seat copy piece unit item bottle box pack packet carton bag can case crate keg pallet share place portion serving meal
     dose night loaf cake book tree plant head pair set roll sheet""".split()
 )
 _TRADED = frozenset("sold bought booked ordered reserved purchased shipped delivered issued per by in of were did".split())
+_DEALT = frozenset("sold bought ordered purchased shipped delivered used issued".split())
+_KEPT = frozenset("stock stk hand inventory reorder minimum safety available".split())
 _QUANTITY = frozenset(["quantity", "qty", "count", "pieces", "units"])
 _LENGTHS = {"metre": "m", "metres": "m", "kilometre": "km", "kilometres": "km", "litre": "l", "litres": "l"}
 _MONEY_NOUNS = frozenset(["money", "revenue", "income", "sales", "takings", "earnings", "turnover"])
 _AMOUNTS = frozenset(["amount", "total", "paid", "price", "cost", "fee", "revenue"])
 _OPEN = frozenset(["open", "ongoing", "unresolved", "unfinished", "running", "outstanding", "uncompleted", "unclosed", "out"])
+_LATER = frozenset(["paying", "finishing", "closing", "returning", "cancelling", "approving"])
 _SHUT = frozenset(["closing", "finishing", "returning", "leaving"])
 
 
@@ -31,9 +34,13 @@ def settle_counts(chunks: list[Chunk], catalog: Catalog) -> None:
     _units_of_things(chunks, catalog)
     _columns_counted(chunks)
     _pieces(chunks, catalog)
+    _pieces_of_things(chunks)
+    _traded(chunks)
+    _money_of(chunks, catalog)
     _money_from(chunks, catalog)
     _numbers_of(chunks, catalog)
     _still_open(chunks, catalog)
+    _done_things(chunks, catalog)
     _late(chunks, catalog)
     _events_compared(chunks, catalog)
     _versus(chunks)
@@ -116,9 +123,39 @@ def _pieces(chunks: list[Chunk], catalog: Catalog) -> None:
                 before.kind, before.op = "filler", ""
 
 
+def _pieces_of_things(chunks: list[Chunk]) -> None:
+    """'pieces of equipment': the things themselves are counted, where the quantities are of another table."""
+    for each, joiner, thing in zip(chunks, chunks[1:], chunks[2:], strict=False):
+        if each.kind != "mention" or lemma(each.text.lower()) not in _PIECES or joiner.word != "of" or not entity(thing) or thing.best < 0.95:
+            continue
+        if not any(hit.table == thing.hits[0].table for hit in each.hits):
+            each.kind, each.hits, joiner.kind = "filler", (), "filler"
+
+
+def _traded(chunks: list[Chunk]) -> None:
+    """'the quantity ordered', 'how many units were sold': no stock is meant."""
+    if not {each.word for each in chunks} & _DEALT:
+        return
+    for each in chunks:
+        moved = tuple(hit for hit in each.hits if not _KEPT & set(split_name(hit.column)))
+        quantity = _QUANTITY & set(map(lemma, each.text.lower().split())) or lemma(each.text.lower()) in _PIECES
+        if each.kind == "mention" and quantity and any(hit.numeric and _QUANTITY & set(split_name(hit.column)) for hit in moved):
+            each.hits = moved
+
+
 def _quantity(table: Table) -> Column | None:
     found = [c for c in table.columns if c.is_number and not c.is_id and _QUANTITY & set(c.words)]
     return found[0] if len(found) == 1 else None
+
+
+def _money_of(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'booking revenue': the one amount of the bookings."""
+    for thing, money in itertools.pairwise(chunks):
+        table = catalog.table(entity(thing)) if thing.kind == "mention" and money.word in _MONEY_NOUNS and money.best < 0.9 else None
+        found = [c for c in table.columns if c.is_number and not c.is_id and _AMOUNTS & set(c.words)] if table is not None else []
+        if len(found) == 1 and money.kind in ("mention", "word") and money.arg != PRODUCT:
+            money.kind, money.hits = "mention", (_measure_hit(found[0], 1.0),)
+            thing.kind, thing.hits = "filler", ()
 
 
 def _money_from(chunks: list[Chunk], catalog: Catalog) -> None:
@@ -163,6 +200,19 @@ def _still_open(chunks: list[Chunk], catalog: Catalog) -> None:
         found = [column for column in found if not {"opening", "ordering", "reporting"} & events_of(column.words)] or found
         if len(found) == 1:
             each.kind, each.op, each.arg = "op", "missing", LACKING
+            each.hits = (Hit(found[0].table, found[0].name, 1.0, dated=True),)
+
+
+def _done_things(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'the total of paid invoices': those with a date of payment."""
+    for before, each, thing in zip([Chunk("comma", ""), *chunks], chunks, chunks[1:], strict=False):
+        table = catalog.table(entity(thing)) if thing.kind == "mention" and thing.best >= 0.9 else None
+        past = each.word in PARTICIPLES or (each.word.endswith("ed") and len(each.word) > 4)
+        if each.kind != "filler" or not past or table is None or not _LATER & events(each.word) or before.word in ("not", "never", "been", "was", "were", "we", "they"):
+            continue
+        found = [column for column in table.columns if column.is_date and stem(each.word) in map(stem, column.words)]
+        if len(found) == 1:
+            each.kind, each.op, each.arg = "op", "present", LACKING
             each.hits = (Hit(found[0].table, found[0].name, 1.0, dated=True),)
 
 

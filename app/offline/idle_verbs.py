@@ -151,7 +151,7 @@ def _verb_before_place(chunks: list[Chunk], catalog: Catalog) -> None:
 
 def _verb_of_value(chunks: list[Chunk]) -> None:
     """'animals that eat plants', 'students speaking French': the value says which column, the verb nothing more."""
-    told = [each for each in chunks if each.kind != "filler"]
+    told = [each for each in chunks if each.kind != "filler" and not (each.is_op("wh") and each.word in ("who", "which", "that"))]
     for before, verb, value in zip(told, told[1:], told[2:], strict=False):
         lone = verb.kind == "word" and verb.text.islower() and before.kind == "mention" and bool(entity(before))
         if lone and value.kind == "value" and verb.word.isalpha() and verb.word not in _TURNED:

@@ -46,6 +46,15 @@ _ADDED = ("sum", "avg", "spread")
 _TRADED = frozenset(["sold", "bought", "ordered", "purchased", "shipped", "delivered", "done", "used", "fitted", "served", "installed"])
 
 
+_MONEY = frozenset(["amount", "total", "cost", "paid", "payment", "price", "spent", "fee"])
+
+
+def amounts_of(table: Table) -> list[Column]:
+    """Return the columns of money of a table that can be added up."""
+    found = [column for column in table.columns if column.is_number and not column.is_id and _MONEY & set(map(lemma, column.words))]
+    return [column for column in found if not {"vat", "tax", "discount", "tip"} & set(column.words)] or found
+
+
 class Measures(Subject):
     """Aggregates, group keys and sort keys."""
 

@@ -67,7 +67,7 @@ class Reader(Shape):
                 following.kind = "filler"  # the running time: no second column
         self.cs = [each for each in self.cs if each.kind != "filler"]
         for index, each in enumerate(self.cs):
-            if not (each.is_op("agg") and each.hits):
+            if not (each.is_op("agg") and each.hits) or each.text.lower().startswith("in "):
                 continue
             before = self.cs[index - 1] if index else None
             then = next((c for c in self.cs[index + 1 :] if c.kind != "prep" and not c.is_op("each", "by", "pron")), None)

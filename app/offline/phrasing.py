@@ -50,7 +50,7 @@ _RULES = compiled(
         (r"\b(?:came|come|went) out\b", "released"),
         (r"\b(set|setting) up\b", "established"),
         (r"\bpicked up\b", "collected"),
-        (r"\b(?:took|taken) on\b", "hired"),
+        (r"\b(?:took|taken) on\b(?! (?:an?|the|each|every|our|all) )", "hired"),
         (r"\b(?:carried|carry) out\b", "made"),
         (r"\b(paid|sent|given|handed|shipped|lent|rented|hired) out\b", r"\1"),
         (r"\b(pay|send|give|hand|ship|lend) out\b", r"\1"),

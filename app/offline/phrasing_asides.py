@@ -60,7 +60,6 @@ RULES = compiled(
         (r"\band (?:please )?(?:tell|show|give) me (?=when|where|what|how|the|their)", "and "),
         (r"\band when (?:did )?(?:their|its|the) (\w+) (start|end|expire|began|begin)(?:ed|s|d)?(?=\W*$)", _bounds),
         (r"\b(?:do |does |did )?(?:fall|falls|fell|come|comes|came|belong|belongs|sit|sits|go|goes) (?:under|into|within|to|in) (?=(?:each|every)\b)", "per "),
-        (r"\b(?:that |which |who )?(?:brought|bring|brings) in (more than|less than|over|under|at least|at most) ([\d,.]+) (?:in|of|from) (\w+)", r"have total \3 of \1 \2"),
         # order
         (r",? (?:sorted |ordered |ranked )?from (?:the )?most ([a-z]+) to (?:the )?(?:fewest|least)\b", r", sorted by \1 descending"),
         (r",? (?:sorted |ordered |ranked )?from (?:the )?(?:fewest|least) ([a-z]+) to (?:the )?most\b", r", sorted by \1 ascending"),
@@ -77,6 +76,7 @@ RULES = compiled(
         (rf",? (?:ordered |sorted |ranked )?from (?:the )?(?:best|most|{_HIGH}|top)[- ]?(?:paid|\w+ed|\w+)?(?: first)? to (?:the )?(?:worst|{_LOW}|bottom|poorest)(?:[- ]?\w+)?(?=\W*$)", " descending"),
         (rf",? (?:ordered |sorted |ranked )?from (?:the )?(?:worst|{_LOW}|bottom|poorest)[- ]?(?:paid|\w+ed|\w+)? to (?:the )?(?:best|most|{_HIGH}|top)(?:[- ]?\w+)?(?=\W*$)", " ascending"),
         (r"(?<=\w) across (?:all (?:of )?(?:the |our |its |their )?|their |its )[\w ]+?(?=\W*$)", ""),
+        (rf",? (?:going |working )?from (?:the )?((?:{_HIGH}|{_LOW}|{_BY_DATE}|longest|shortest|cheapest|most expensive|youngest)(?: [a-z]+)?) (?:up|down|upwards?|downwards?|onwards?)(?=\W*$)", r", \1 first"),
         # a second question about the same
         (r"\b(expire|end|start|begin)(s|d|ed)?\b([^,.?;]*),? and (?:on|in|at) (?:what|which) (?:date|day)(?=\W*$)", _dated),
         (r",? and (?:on|in|at|from|to|by|for) (?:what|which) (\w+(?: \w+)?) (?:is|was|were|are|did|does|do|has|had) (?:it|he|she|they|that|this)((?: \w+)?)(?=\W*$)", r" and the \1\2"),

@@ -36,6 +36,8 @@ _RULES = compiled(
         (r",? (?:counted |broken down |split |grouped )?\b(month|year|day|week|quarter) (?:by|for|after) \1\b", r" per \1"),
         # what it comes to
         (r"^what (?:do|does|did) (?:all )?(?:of )?(?:the |our )?(.+?) (?:bring|brought) in(?: in total| altogether| together| overall)?(?=\W*$)", r"what is the total revenue of the \1"),
+        (r"\bthe most(?: money)? (?:in total|altogether|all told|in all)(?=\W*$|,)", "the most"),
+        (r"^(?:what|how much) (?:do|does|did) (?:we|they|the [a-z]+) (?:pay|spend|take|earn|make|collect) (?:in|as) (?=[a-z])", "what is the total "),
         (r"\b(?:leaving out|leave out|ignoring|ignore|disregarding|disregard|not counting|not including|omitting|skipping|without counting)\b", "excluding"),
         (r"\bexcluding (?:the |those |any |all )?(?:\w+ )?(?:with no|without(?: an?y?)?|that have no|with missing) (\w+)", r"whose \1 is not missing"),
         (r"\b(?:with|have|has|having|containing|contain) the word ([\"'“‘]?)(\w+)\1[\"'”’]? in (?:the|its|their) (\w+)", r'with \3 containing "\2"'),
@@ -48,6 +50,9 @@ _RULES = compiled(
         (r"\b(one|two|three|four|five|[0-9])[- ]star (reviews?|ratings?)\b", r"\2 with \1 stars"),
         (r"\b(?:(?:that |which |who )?(?:have|has|had) )?(?:fallen|dropped|gone|sunk|come|slipped|risen) (below|under|above|over)\b", r"\1"),
         (r"\b(?:(?:that |which |who )?(?:have|has|had) )?(?:exceeded|surpassed|overshot)\b", "exceeding"),
+        (r"\b(?:an? )?@?([\w-]+(?:\.[a-z]{2,})+) (e-?mails?(?: address(?:es)?)?|web ?sites?)\b", r'\2 containing "\1"'),
+        (r"\bwhose ([a-z]+) (?:has|have|had) (?:an? )?(?=[a-z]+(?: address(?:es)?)? containing)", r"whose \1 "),
+        (r",? (?:for|of|among|counting) (?:only |just )?the ([a-z]+ed|paid|sold|sent|lost) ones(?: only)?(?=\W*$)", r" that are \1"),
         # order
         (r",? (?:from (?:the )?)longest[- ](?:serving|standing) to (?:the )?(?:newest|most recent|latest)(?=\W*$)", ", longest-serving first"),
         (r",? (?:from (?:the )?)(?:newest|latest|most recent) to (?:the )?longest[- ](?:serving|standing)(?=\W*$)", ", newest first"),

@@ -5,6 +5,7 @@ from longtable.app.offline.draft import Draft, Filter
 from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.lexicon_events import events
 from longtable.app.offline.reading import Reading, is_participle, same_kind, year_like
+from longtable.app.offline.text import lemma
 
 _BREAKS = ("each", "by", "order", "top", "sup", "most", "frequent", "count", "dir")
 
@@ -26,6 +27,9 @@ class Conditions(Reading):
             place = right if (right is not None and self.cs[right - 1].word in ("in", "on", "of")) or left is None else left
             if right is not None and left is not None and any(c.is_op("pron") for c in self.cs[target:right]):
                 place = right
+            opens = place is not None and all(c.is_op("list", "wh", "both") for c in self.cs[:place])
+            if place is not None and opens and lemma(self.cs[place].text.lower().split()[0]) == "name":
+                self.draft.targets.append(self.cs[place])  # names of packages that contain a word: the names are asked for
             self.draft.filters.append(Filter("like", mention=self._take(place) if place is not None else None, op=each.arg, text=text.text))
 
     def negation(self) -> None:
@@ -90,7 +94,7 @@ class Conditions(Reading):
                 continue
             if each.arg == LACKING:
                 each.used = True
-                self.draft.filters.append(Filter("null", mention=Chunk("mention", each.text, each.word, each.place, hits=each.hits)))
+                self.draft.filters.append(Filter("null", mention=Chunk("mention", each.text, each.word, each.place, hits=each.hits), negated=each.op == "present"))
                 continue
             found = self.after(index, "mention") if each.word in ("missing", "unknown", "empty", "blank", "known", "recorded") else None
             found = found if found is not None else self.before(index, "mention")
@@ -228,9 +232,9 @@ class Conditions(Reading):
         trailing = self.after(last, "mention", skip=("prep",))
         if trailing is not None and self.cs[trailing - 1].word != "as":
             trailing = None
-        for place in (before, after, trailing):
-            if place is None or self.cs[place].used:
-                continue
+        places = [place for place in (before, after, trailing) if place is not None and not self.cs[place].used]
+        places.sort(key=lambda place: self.cs[place].hits[0].is_table)  # services in the repair category: of the category
+        for place in places:
             if any((hit.table, hit.column) in columns for hit in self.cs[place].hits):
                 if place == before and place + 1 < first and self._is_listed(place) and not self.cs[place - 2].hits[0].is_table:
                     self.draft.targets.append(self.cs[place])  # the names and towns of customers in Ripon

@@ -1,6 +1,6 @@
 """Read groups, counts, aggregates and percentages off the chunks."""
 
-from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.chunks import UNTRUE, Chunk
 from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.reading import measurable
 from longtable.app.offline.reading_order import Ordering
@@ -82,9 +82,9 @@ class Shape(Ordering):
         if (
             following is None
             and self.cs[place].kind == "mention"
-            and any(c.is_op("agg") and c.arg in ("sum", "avg") for c in self.cs[:index])
+            and (any(c.is_op("agg") and c.arg in ("sum", "avg") for c in self.cs[:index]) or self._opens_with_measure())
         ):
-            return False  # total hours worked by attorney
+            return False  # (total) hours worked by attorney
         if before is None and index == 0 and self.cs[place].kind == "mention" and not self.cs[place].hits[0].is_table:
             return True  # 'never checked by a vet'
         if before is not None and before.kind == "mention" and (self.cs[place].kind != "mention" or not self.cs[place].hits[0].is_table):
@@ -94,6 +94,10 @@ class Shape(Ordering):
             and before.kind in ("filler", "word", "mention")
             and (before.word in PARTICIPLES or before.word.endswith(("ed", "en", "made", "sold", "sung", "built", "held")))
         )
+
+    def _opens_with_measure(self) -> bool:
+        first = self.cs[0]
+        return first.kind == "mention" and not first.hits[0].is_table and first.hits[0].numeric
 
     def _by_measure(self, place: int) -> bool:
         """'the longest flight by distance', 'top 5 products by price': what follows orders."""
@@ -193,7 +197,10 @@ class Shape(Ordering):
             if place is not None and (self.cs[place].kind == "mention" or self.cs[place].hits):
                 chunk = self._take(place)
                 following = self.cs[place + 1] if place + 1 < len(self.cs) else None
-                if following is not None and (self._of_its_table(chunk, following) or self._heads(chunk, following)):
+                if chunk.arg == UNTRUE and following is not None and following.kind == "mention" and not following.used:
+                    chunk.used, place = False, place + 1  # the total of unpaid fines: the flag is a condition
+                    chunk = self._take(place)
+                elif following is not None and (self._of_its_table(chunk, following) or self._heads(chunk, following)):
                     place += 1
                     chunk = self._take(place)
             for func in pending:
@@ -262,7 +269,7 @@ class Shape(Ordering):
     def _is_name(self, index: int) -> bool:
         """Take 'total' as the name of a column when an operation stands before it and none of its own follows."""
         each = self.cs[index]
-        if not each.hits:
+        if not each.hits or each.text.lower().startswith("in "):
             return False
         following = self.after(index, "mention", skip=("prep",))
         leading = index and (self.cs[index - 1].is_op("agg", "sup", "cmp") or self.cs[index - 1].kind == "mention")

@@ -1,5 +1,7 @@
 """Settle a draft on the catalogue: choose base, columns and joins, and make it one query."""
 
+# ruff: noqa: SIM905 - word lists read best as long lines of plain words
+
 from dataclasses import replace
 
 from longtable.app.offline.catalog import Catalog, Column, Table
@@ -24,7 +26,7 @@ from longtable.app.offline.logic import (
     Share,
     Within,
 )
-from longtable.app.offline.measures import tables_of_scalar
+from longtable.app.offline.measures import amounts_of, tables_of_scalar
 from longtable.app.offline.subqueries import Subqueries
 from longtable.app.offline.text import lemma, split_name, stem
 
@@ -48,21 +50,20 @@ def unused(draft: Draft, catalog: Catalog) -> list[str]:
     return [word for word in draft.leftover if not (word.endswith("ly") and stem(word) in keys)]
 
 
-_MONEY = frozenset(["amount", "total", "cost", "paid", "payment", "price", "spent", "fee"])
+_MEASURED_ONCE = frozenset(
+    "price rate salary wage age score rating rank grade level percent percentage limit capacity size length height width depth speed year".split()
+)
 
 
 def _root(word: str) -> str:
     return stem({"paid": "pay", "spent": "spend", "sold": "sell"}.get(word, word))
 
 
-def _sums(table: Table) -> list[Column]:
-    found = [column for column in table.columns if column.is_number and not column.is_id and _MONEY & set(map(lemma, column.words))]
-    return [column for column in found if not {"vat", "tax", "discount", "tip"} & set(column.words)] or found
-
-
-def is_additive(chunk: Chunk) -> bool:
-    """Say whether a mention names an amount that is added up when grouped: volume per beer, hours by project."""
-    return chunk.hits[0].numeric and bool(ADDITIVE & set(map(lemma, chunk.text.lower().split())))
+def is_additive(chunk: Chunk, *, alone: bool) -> bool:
+    """Say whether a measure is added up when grouped: volume per beer, hours by project; `alone`, also tickets sold by genre."""
+    words = chunk.text.lower().split()
+    many = alone and any(lemma(word) != word for word in words) and not _MEASURED_ONCE & set(map(lemma, words))
+    return many or bool(ADDITIVE & set(map(lemma, words)))
 
 
 class Settler(Subqueries):
@@ -70,6 +71,7 @@ class Settler(Subqueries):
 
     def query(self) -> Query:
         settle_havings(self.draft, self.catalog)
+        self.draft.targets = [chunk for chunk in self.draft.targets if not self.leads_to_value(chunk)]
         self.revenue()
         if self.draft.spent:
             self.spending()
@@ -91,6 +93,14 @@ class Settler(Subqueries):
         shaped = self.shape(base)
         return self.finish(shaped)
 
+    def leads_to_value(self, chunk: Chunk) -> bool:
+        """'the equipment assigned to Ana': the key between a thing and a value of what it points at is not shown."""
+        column = choose(self.scope, chunk) if chunk.hits and not entity(chunk) and chunk is not self.draft.targets[0] else None
+        values = [value for item in self.draft.filters for value in item.values if 0 < value.order - chunk.order <= 2]
+        homes = {match.table for value in values for match in value.matches}
+        ways = [link for link in self.catalog.links if column is not None and link.many_columns == (column.name,)]
+        return any(link.many == column.table and link.one in homes for link in ways if column is not None)
+
     def revenue(self) -> None:
         """'revenue per brand': revenue is a sum unless another number is asked for."""
         found = [chunk for chunk in self.draft.targets if lemma(chunk.word) in REVENUE and chunk.hits and chunk.hits[0].numeric]
@@ -99,7 +109,8 @@ class Settler(Subqueries):
             found = []  # the clients and their income: shown, not added up
         found += [chunk for chunk in self.draft.targets if chunk not in found and self.is_total(chunk)]
         if self.draft.groups and not found:
-            found = [chunk for chunk in self.draft.targets if not entity(chunk) and chunk.hits and is_additive(chunk)]
+            measured = [chunk for chunk in self.draft.targets if not entity(chunk) and chunk.hits and chunk.hits[0].numeric]
+            found = [chunk for chunk in measured if is_additive(chunk, alone=len(measured) == 1)]
         if found and not self.draft.computes and not self.draft.sups:
             self.draft.aggs.append(("sum", found[0]))
             self.draft.targets = [chunk for chunk in self.draft.targets if chunk is not found[0]]
@@ -122,16 +133,16 @@ class Settler(Subqueries):
         if (
             len(homes) == len(self.draft.aggs) == 1
             and (table := self.catalog.table(homes[0])) is not None
-            and len(found_ := _sums(table)) == 1
+            and len(found_ := amounts_of(table)) == 1
         ):
             self.draft.aggs = [("sum", Chunk("mention", found_[0].name, hits=(Hit(table.name, found_[0].name, 1.0, numeric=True),)))]
             return
         if self.draft.aggs or self.draft.sups or any(not entity(chunk) for chunk in self.draft.targets):
             return
-        for name in (*self.scope.anchors, *self.paid_into()):
+        for name in (*self.spent_on(), *self.scope.anchors, *self.paid_into()):
             table = self.catalog.table(name)
             pair = priced_quantity(table) if table is not None else None
-            sums = _sums(table) if table is not None else []
+            sums = amounts_of(table) if table is not None else []
             if pair is not None or len(sums) == 1:
                 column = pair[0] if pair is not None else sums[0]
                 hit = Hit(name, column.name, 1.0, numeric=True)
@@ -139,12 +150,21 @@ class Settler(Subqueries):
                 return
         raise CannotRead("measure", "how much")
 
+    def spent_on(self) -> list[str]:
+        """'spent on repairs of machines': the table of that kind of events, with its one amount, and not that of the machines."""
+        values = [value for item in self.draft.filters for value in item.values]
+        values = [value for value in values if self.draft.words[max(0, value.order - 1)] in ("on", "for")]
+        homes = {match.table for value in values for match in value.matches}
+        children = {link.many for link in self.catalog.links if link.one in self.scope.anchors}
+        found = [name for name in homes & children if (table := self.catalog.table(name)) is not None and len(amounts_of(table)) == 1]
+        return found if len(found) == 1 else []
+
     def paid_column(self) -> Chunk | None:
         """Return the one amount that the verb names: 'how much have we paid on claims' of an amount paid."""
         verbs = {_root(word) for word in self.draft.words if word in MONEY_VERBS}
         for name in self.scope.anchors:
             table = self.catalog.table(name)
-            sums = _sums(table) if table is not None else []
+            sums = amounts_of(table) if table is not None else []
             found = [each for each in sums if verbs & set(map(_root, each.words))]
             if not found and table is not None and verbs & set(map(stem, table.words)):
                 if len(sums) != 1:
@@ -161,10 +181,10 @@ class Settler(Subqueries):
         if named:
             return named
         homes = {match.table for item in self.draft.filters for value in item.values for match in value.matches}
-        if len(homes) == 1 and (table := self.catalog.table(next(iter(homes)))) is not None and len(_sums(table)) == 1:
+        if len(homes) == 1 and (table := self.catalog.table(next(iter(homes)))) is not None and len(amounts_of(table)) == 1:
             return [table.name]  # how much did we spend on brakes: the jobs of that kind have a cost
         children = {link.many for link in self.catalog.links if link.one in homes}
-        money = [name for name in children if (table := self.catalog.table(name)) is not None and _sums(table)]
+        money = [name for name in children if (table := self.catalog.table(name)) is not None and amounts_of(table)]
         return money if len(money) == 1 else []
 
     def shape(self, base: str) -> Query:

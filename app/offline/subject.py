@@ -287,6 +287,8 @@ def is_people(table: Table | None) -> bool:
         return False
     if any(lemma(word) in PEOPLE for word in table.words) or len(table.names) > 1:
         return True
+    if table.names and "full" in table.names[0].words:
+        return True
     if table.names and _HELD & {lemma(word) for word in table.names[0].words}:
         return True  # accounts by customer name
     return bool(table.names) and any(_PERSONAL & set(column.words) for column in table.columns)

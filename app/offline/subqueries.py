@@ -127,7 +127,8 @@ class Subqueries(Superlatives):
             named = [column for column in named if set(inner.words) & set(column.words)] or named
             if not named and home is not None:
                 named = [each for each in home.columns if each.is_date and any(same_event(word, each.words) for word in inner.words)]
-            if len(named) == 1 and not (self.draft.never and not named[0].is_date and self.child_named(query.base, inner.words)):
+            exact = bool(named) and named[0].is_date and bool(stems & set(map(stem, named[0].words)))
+            if len(named) == 1 and (exact or not (self.draft.never and self.child_named(query.base, inner.words))):
                 return [self.none_of(named[0])]
             return [self.absent(query.base, self.child_by_verb(query.base, inner.words), [])]
         if inner.groups or inner.sups or inner.sorts or inner.aggs or inner.absent or (inner.counts and not inner.counts[0]):

@@ -16,7 +16,7 @@ from longtable.app.offline.logic import (
     Query,
     Scalar,
 )
-from longtable.app.offline.measures import AMOUNTS, BILLS, identity
+from longtable.app.offline.measures import AMOUNTS, BILLS, amounts_of, identity
 from longtable.app.offline.text import lemma, split_name, stem
 
 _APPEARS = frozenset(
@@ -62,6 +62,9 @@ class Superlatives(Groups):
         col = as_number(column) if column.is_number else as_col(column)
         subjects = [chunk for chunk in self.draft.targets if self.subject(chunk, column)]
         if self.draft.groups:
+            asked = {"which", "what"} & set(self.draft.words[max(0, self.draft.groups[0].order - 1) : self.draft.groups[0].order])
+            if asked and sup.kind == "most" and column.is_number:  # in which month did we take the most money
+                return self.ranked_groups(base, Agg("sum", col), desc)
             return self.grouped(base, [Agg("max" if desc else "min", col)])
         if (
             not subjects
@@ -200,6 +203,8 @@ class Superlatives(Groups):
         spent = sup.kind == "most" and {"spent", "spend", "spends", "paid", "pay", "pays", "cost", "costs", "charge", "charges"} & set(
             self.draft.words
         )
+        if spent and (paid := self.paid_by_verb()) is not None:
+            return paid, False
         if spent and (found := by_dimension(self.scope, "price", (base,))) is not None:
             table = self.catalog.table(found[0].table)
             pair = priced_quantity(table) if table is not None else None
@@ -211,6 +216,13 @@ class Superlatives(Groups):
         if sup.kind != "most" and (found := by_dimension(self.scope, "height", (base,))) is not None:
             return found
         raise CannotRead("measure", "highest" if sup.sign == "max" else "lowest")
+
+    def paid_by_verb(self) -> Column | None:
+        """'which client paid us the most': the one amount of the one table of what the verb speaks of."""
+        stems = {stem(VERB_TABLES[word]) for word in self.draft.words if word in VERB_TABLES}
+        found = [table for table in self.catalog.tables.values() if table.kind == "table" and stems & set(map(stem, table.words))]
+        amounts = amounts_of(found[0]) if len(found) == 1 else []
+        return amounts[0] if len(amounts) == 1 else None
 
     def billed(self, name: str) -> Column | None:
         """'the highest bill': the one amount of a table of bills, claims or payments."""

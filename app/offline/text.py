@@ -310,8 +310,8 @@ _SMALL = frozenset(
 
 def abbreviates(words: tuple[str, ...], compact: str) -> bool:
     """Say whether `compact` is made of prefixes of all `words` in order: tailnum of (tail, number), mpg of (miles, per, gallon)."""
-    if len(words) < 2 or _SMALL & set(words):
-        return False
+    if len(words) < 2 or _SMALL & set(words) or any(word.startswith(compact) for word in words):
+        return False  # coaches charging: the coach alone says it
     return any(_is_solid(words, sizes) for sizes in _cuts(words, compact))
 
 

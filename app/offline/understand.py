@@ -18,6 +18,7 @@ from longtable.app.offline.logic import Query
 from longtable.app.offline.parse import parse
 from longtable.app.offline.phrasing import plainly
 from longtable.app.offline.rankings import rankings
+from longtable.app.offline.rates import with_rates
 from longtable.app.offline.reference import alone, is_yes_or_no, keeps, speaks_of_many
 from longtable.app.offline.relink import relink
 from longtable.app.offline.settle import settle
@@ -33,6 +34,7 @@ _OPENERS = {
 def tokens_of(question: str, catalog: Catalog | None = None, values: Values | None = None) -> list[Token]:
     """Return the tokens of a question in English or Chinese; the schema chooses among words that a Chinese one may stand for."""
     if not is_chinese(question):
+        question = question if catalog is None else with_rates(question, catalog)
         return tokenize(plainly(question, headcounts=_has(catalog, "headcount"), quantities=_has(catalog, "quantity", "qty")))
     if catalog is None:
         return translate(question, ())

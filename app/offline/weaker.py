@@ -12,7 +12,7 @@ def says_less(found: Query, first: Query) -> bool:
         return not _names_the_lost(found, first)
     if fewer == 0 and (_wanders(found, first) or _drops_the_named(found, first) or _moves_a_value(found, first)):
         return True
-    return _counts_the_list(found, first) or _ranks_rows_of_groups(found, first) or _only_lists(found, first)
+    return _counts_the_list(found, first) or _lists_the_groups(found, first) or _ranks_rows_of_groups(found, first) or _only_lists(found, first)
 
 
 def _told(query: Query) -> list[Cond]:
@@ -70,6 +70,11 @@ def _counts_the_list(found: Query, first: Query) -> bool:
     """It gives one number where the first lists things, or counts them by group."""
     one = len(found.select) == 1 and isinstance(found.select[0], Agg) and found.select[0].func == "count" and not found.group
     return one and (bool(first.group) or not first.aggregates)
+
+
+def _lists_the_groups(found: Query, first: Query) -> bool:
+    """It lists rows where the first adds up, or averages, by group."""
+    return bool(first.group and first.aggregates) and not (found.group or found.aggregates)
 
 
 def _ranks_rows_of_groups(found: Query, first: Query) -> bool:

@@ -15,6 +15,9 @@ PASSED = ("wh", "list", "distinct", "present", "pron")
 def compare_columns(scene: Scene, place: int, link: Link) -> None:
     """Two columns compared, or one with its average."""
     left, right = scene.before(place, over=PASSED, most=5), scene.after(place, over=("agg",), most=6)
+    if link.arg == "<>" and _leads_to_value(scene, place):
+        scene.become(place, op="neg", arg="")  # excluding the ones on hold
+        return
     op = link.arg.partition(":")[0]
     first = scene.links[left] if left >= 0 else None
     second = scene.links[right] if right >= 0 else None
@@ -57,6 +60,11 @@ def compare_columns(scene: Scene, place: int, link: Link) -> None:
     scene.use(place, left, right)
     cond = ColumnsCompare(Col(first.table, first.column), op, Col(second.table, second.column))
     scene.slots.where.append(Where(first.table, cond, place, first.column, op))
+
+
+def _leads_to_value(scene: Scene, place: int) -> bool:
+    target = scene.after(place, over=("pron",), most=5)
+    return target >= 0 and scene.links[target].kind == "value"
 
 
 def _sibling(scene: Scene, link: Link) -> Column | None:

@@ -89,6 +89,11 @@ def _done(scene: Scene, place: int) -> bool:
     return before.endswith("ed") or before in PARTICIPLES
 
 
+def _names_doer(scene: Scene, place: int, following: int) -> bool:
+    """Say whether 'by' leads to who did it: written by authors, though tickets sold by genre."""
+    return scene.links[following].kind == "table" and _done(scene, place)
+
+
 def _is_agg_ahead(scene: Scene) -> bool:
     return any(link.is_op("count", "agg", "percent") for link in scene.links)
 
@@ -170,7 +175,7 @@ def settle_rest(scene: Scene) -> None:
     for place, link in enumerate(scene.links):
         if link.kind == "filler" and link.word == "by" and not (scene.slots.measures or scene.slots.ranks or scene.slots.keys):
             following = scene.after(place, most=2)
-            if following >= 0 and scene.links[following].kind in ("column", "unit") and not _done(scene, place):
+            if following >= 0 and scene.links[following].kind in ("column", "table", "unit") and not _names_doer(scene, place, following):
                 scene.slots.pay(costs.ODD, "by without a number")
     for place, link in list(scene.open("op")):
         if link.is_op("distinct"):

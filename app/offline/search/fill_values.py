@@ -8,7 +8,7 @@ from longtable.app.offline.search.link_schema import dated_by, own_name
 from longtable.app.offline.search.model import Link, Where
 from longtable.app.offline.search.scene import Scene
 from longtable.app.offline.search.vocabulary import NO
-from longtable.app.offline.text import lemma
+from longtable.app.offline.text import lemma, stem
 
 
 def settle_patterns(scene: Scene) -> None:
@@ -136,7 +136,10 @@ def _denied_verb(scene: Scene, place: int) -> None:
     words = [scene.tokens[other].word for other in range(scene.links[place].end, min(len(scene.tokens), scene.links[place].end + 5))]
     for word in words:
         dates = [column for column in (head.columns if head is not None else ()) if column.is_date and dated_by(word, column)]
-        if not dates and head is not None:
+        recorded = [table for table in scene.catalog.tables.values() if head is not None and table.name != head.name and own_name(table, word)]
+        if recorded and not any(stem(word) in map(stem, column.words) for column in dates):
+            dates = []  # never hired anything: no hire, whatever date somebody joined
+        elif not dates and head is not None:
             dates = [column for column in head.columns if column.is_date and events(word) & events_of(column.words)]
         if len(dates) == 1 and head is not None:
             scene.slots.pay(0.2, f"no {dates[0].name}")

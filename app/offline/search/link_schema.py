@@ -41,6 +41,8 @@ def schema_links(tokens: list[Token], catalog: Catalog) -> list[Link]:
                 break
             if end - start > 1 and (part[-1].word in _STOPS or part[-1].word in _BREAKS):
                 break
+            if end - start > 2 and first.word.endswith("ed") and part[1].word in ("the", "a", "an"):
+                break  # guided the departure: a verb and its object
             found += _span(part, start, end, catalog)
     return [*found, *_again(tokens, found)]
 

@@ -153,6 +153,8 @@ def date_for(scene: Scene, start: int, end: int, low: Period) -> tuple[Column, b
     tables = scene.tables()
     head = scene.head()
     order = tuple(dict.fromkeys([name for name in (scene.fact(), head, *tables) if name]))
+    earlier = scene.before(start, over=("time", "cmp", "between"), most=2)
+    beside = scene.links[earlier].table if earlier >= 0 and scene.links[earlier].kind == "table" else ""
     options: list[tuple[float, Column, bool]] = []
     for rank, name in enumerate(order):
         table = scene.table(name)
@@ -160,7 +162,7 @@ def date_for(scene: Scene, start: int, end: int, low: Period) -> tuple[Column, b
             plain = holds_years(column) and not (low.month or low.day)
             if not (column.is_date or plain):
                 continue
-            cost = 0.12 * rank + 0.01 * len(options)
+            cost = 0.12 * rank + 0.01 * len(options) - (0.3 if name == beside else 0.0)
             cost -= 0.1 if plain and not (near and near[-1] in ("in", "since", "before", "after", "during")) else 0.0
             kinds = events_of(column.words)
             verbs = [word for word in (*near, *later) if events(word) & kinds or dated_by(word, column)]
