@@ -9,7 +9,23 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import Hints, distance, rivals
 from longtable.app.offline.lexicon import VERB_TABLES
-from longtable.app.offline.logic import Agg, Among, AnyOf, Between, Bucket, Col, Compare, Cond, Like, Null, Query, Scalar, Share, Spread, Within
+from longtable.app.offline.logic import (
+    Agg,
+    Among,
+    AnyOf,
+    Between,
+    Bucket,
+    Col,
+    Compare,
+    Cond,
+    Like,
+    Null,
+    Query,
+    Scalar,
+    Share,
+    Spread,
+    Within,
+)
 from longtable.app.offline.text import stem
 
 _DIGITS = re.compile(r"\d[\d\s.+-]*")

@@ -12,8 +12,14 @@ from longtable.app.offline.measures import amounts_of
 from longtable.app.offline.text import lemma, stem
 
 _FEW = frozenset(["<", "<="])
-_TAKEN = frozenset(["brought", "bring", "brings", "took", "take", "taken", "made", "make", "received", "receive", "generated", "generate", "owe", "owes"])
-_GATHERED = MONEY_VERBS | _TAKEN | frozenset("logged worked sold bought drove driven flown clocked ordered produced delivered hauled booked used".split())
+_TAKEN = frozenset(
+    ["brought", "bring", "brings", "took", "take", "taken", "made", "make", "received", "receive", "generated", "generate", "owe", "owes"]
+)
+_GATHERED = (
+    MONEY_VERBS
+    | _TAKEN
+    | frozenset("logged worked sold bought drove driven flown clocked ordered produced delivered hauled booked used".split())
+)
 
 
 def settle_havings(draft: Draft, catalog: Catalog) -> None:

@@ -3,7 +3,6 @@
 # ruff: noqa: E501, SIM905 - word lists read best as long lines of plain words
 
 import itertools
-from dataclasses import replace
 
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import UNTRUE, Chunk
@@ -12,7 +11,7 @@ from longtable.app.offline.idioms_counts import settle_counts
 from longtable.app.offline.idle_verbs import idle_verbs
 from longtable.app.offline.lacking import lacking
 from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS, UNITS
-from longtable.app.offline.lexicon_events import events, events_of, same_event
+from longtable.app.offline.lexicon_events import events, same_event
 from longtable.app.offline.lexicon_measures import VERB_DIMENSIONS
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.subject import is_people
@@ -70,7 +69,6 @@ _MEASURING = frozenset(
         "carrying",
     ]
 )
-_SUMS = frozenset("price cost amount fee value charge".split())
 _BEEN = frozenset("been were was are is never not quantity".split())
 _FITTINGS = frozenset(
     ["machine", "facility", "service", "option", "equipment", "system", "feature", "access", "area", "license", "permit", "certificate"]
@@ -96,7 +94,7 @@ def stand_aside(chunks: list[Chunk], catalog: Catalog) -> None:
     for before, each, then in zip([*chunks], chunks[1:], [*chunks[2:], Chunk("stop", "")], strict=False):
         if each.is_op("order") and each.word == "ordered" and before.word in _BEEN and not then.is_op("by"):
             each.kind, each.op = "filler", ""  # have never been ordered
-    _amounts_of_events(chunks, catalog)
+    _units_of_time(chunks)
     lacking(chunks, catalog)
     _adverbs(chunks)
     for before, each in itertools.pairwise(chunks):
@@ -224,20 +222,13 @@ def _rates(chunks: list[Chunk], catalog: Catalog) -> None:
             unit.kind, unit.unit, unit.hits = "filler", "", ()
 
 
-def _amounts_of_events(chunks: list[Chunk], catalog: Catalog) -> None:
-    """'the purchase price': the amount whose column says purchase or buy, and no date of it."""
-    for each, noun in itertools.pairwise(chunks):
-        if each.kind != "mention" or noun.kind != "mention" or " " in each.text or lemma(noun.text.lower()) not in _SUMS:
-            continue
-        found = {
-            (column.table, column.name): hit
-            for hit in (*each.hits, *noun.hits)
-            if hit.numeric and (column := catalog.column(hit.table, hit.column)) is not None and _SUMS & set(map(lemma, column.words))
-            if events(each.word) & events_of(column.words) or any(likeness(each.word, word) >= 0.75 for word in column.words)
-        }
-        if len(found) == 1 and noun.best < 0.95:
-            each.hits = tuple(replace(hit, score=0.95) for hit in found.values())
-            noun.kind, noun.hits = "filler", ()
+def _units_of_time(chunks: list[Chunk]) -> None:
+    """'in which month of 2024': no monthly rent is meant."""
+    for before, each, joiner in zip([Chunk("comma", ""), *chunks], chunks, [*chunks[1:], Chunk("comma", "")], strict=False):
+        unit = UNITS.get(lemma(each.text.lower()), "")
+        asked = before.is_op("wh") and before.word in ("which", "what")
+        if each.kind == "mention" and unit and each.best < 0.9 and asked and (joiner.word == "of" or joiner.kind == "filler"):
+            each.kind, each.unit, each.hits = "unit", unit, ()
 
 
 def _adverbs(chunks: list[Chunk]) -> None:

@@ -18,6 +18,7 @@ _PIECES = frozenset(
     dose night loaf cake book tree plant head pair set roll sheet""".split()
 )
 _TRADED = frozenset("sold bought booked ordered reserved purchased shipped delivered issued per by in of were did".split())
+_SUMS = frozenset("price cost amount fee value charge".split())
 _DEALT = frozenset("sold bought ordered purchased shipped delivered used issued".split())
 _KEPT = frozenset("stock stk hand inventory reorder minimum safety available".split())
 _QUANTITY = frozenset(["quantity", "qty", "count", "pieces", "units"])
@@ -36,6 +37,7 @@ def settle_counts(chunks: list[Chunk], catalog: Catalog) -> None:
     _pieces(chunks, catalog)
     _pieces_of_things(chunks)
     _traded(chunks)
+    _amounts_of_events(chunks, catalog)
     _money_of(chunks, catalog)
     _money_from(chunks, catalog)
     _numbers_of(chunks, catalog)
@@ -126,7 +128,13 @@ def _pieces(chunks: list[Chunk], catalog: Catalog) -> None:
 def _pieces_of_things(chunks: list[Chunk]) -> None:
     """'pieces of equipment': the things themselves are counted, where the quantities are of another table."""
     for each, joiner, thing in zip(chunks, chunks[1:], chunks[2:], strict=False):
-        if each.kind != "mention" or lemma(each.text.lower()) not in _PIECES or joiner.word != "of" or not entity(thing) or thing.best < 0.95:
+        if (
+            each.kind not in ("mention", "word")
+            or lemma(each.text.lower()) not in _PIECES
+            or joiner.word != "of"
+            or not entity(thing)
+            or thing.best < 0.95
+        ):
             continue
         if not any(hit.table == thing.hits[0].table for hit in each.hits):
             each.kind, each.hits, joiner.kind = "filler", (), "filler"
@@ -146,6 +154,25 @@ def _traded(chunks: list[Chunk]) -> None:
 def _quantity(table: Table) -> Column | None:
     found = [c for c in table.columns if c.is_number and not c.is_id and _QUANTITY & set(c.words)]
     return found[0] if len(found) == 1 else None
+
+
+def _amounts_of_events(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'the purchase price': the amount whose column says purchase or buy, and no date of it."""
+    for each, noun in itertools.pairwise(chunks):
+        lone = each.kind in ("mention", "word") and " " not in each.text and not each.name
+        if not lone or noun.kind != "mention" or lemma(noun.text.lower()) not in _SUMS or noun.best >= 0.95:
+            continue
+        linked = [catalog.column(hit.table, hit.column) for hit in (*each.hits, *noun.hits) if hit.column]
+        columns = [*filter(None, linked), *(column for table in _tables(chunks, catalog) for column in table.columns)]
+        found = {
+            (column.table, column.name): column
+            for column in columns
+            if column.is_number and not column.is_id and _SUMS & set(map(lemma, column.words))
+            if events(each.word) & events_of(column.words) or any(likeness(each.word, word) >= 0.75 for word in column.words)
+        }
+        if len(found) == 1:
+            each.kind, each.hits = "mention", tuple(map(_measure_hit, found.values()))
+            noun.kind, noun.hits = "filler", ()
 
 
 def _money_of(chunks: list[Chunk], catalog: Catalog) -> None:
@@ -208,7 +235,13 @@ def _done_things(chunks: list[Chunk], catalog: Catalog) -> None:
     for before, each, thing in zip([Chunk("comma", ""), *chunks], chunks, chunks[1:], strict=False):
         table = catalog.table(entity(thing)) if thing.kind == "mention" and thing.best >= 0.9 else None
         past = each.word in PARTICIPLES or (each.word.endswith("ed") and len(each.word) > 4)
-        if each.kind != "filler" or not past or table is None or not _LATER & events(each.word) or before.word in ("not", "never", "been", "was", "were", "we", "they"):
+        if (
+            each.kind != "filler"
+            or not past
+            or table is None
+            or not _LATER & events(each.word)
+            or before.word in ("not", "never", "been", "was", "were", "we", "they")
+        ):
             continue
         found = [column for column in table.columns if column.is_date and stem(each.word) in map(stem, column.words)]
         if len(found) == 1:

@@ -110,7 +110,7 @@ def _initials(raw: str, name: str) -> float:
     words = raw.lower().replace("-", " ").split()
     parts = parts_of(name)
     short = "".join(word[0] for word in words)
-    if not 2 <= len(words) <= 5 or short not in parts or words[0] in PREPOSITIONS or {"or", "and"} & set(words):
+    if not 2 <= len(words) <= 5 or short not in parts or words[0] in PREPOSITIONS or {"or", "and"} & set(words) or "_" in raw:
         return 0.0
     known = short in UNIT_NAMES or short in EXPANDED or short in ALTERNATIVES  # dep is a department, whatever else begins so
     if known or min(map(len, (words[0], words[-1]))) < 3:

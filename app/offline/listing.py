@@ -127,6 +127,8 @@ class Listing(Measures):
     def together(self, chunk: Chunk) -> bool:
         """Say whether a second entity is to be shown too: 'albums and their artists', 'tracks with their genre'."""
         before = self.draft.words[max(0, chunk.order - 2) : chunk.order]
+        if before == ("with", "the") and lemma(chunk.word) == chunk.word:
+            return True  # jobs with the unit
         return bool({"and", "their", "its", "corresponding", "respective"} & set(before))
 
     def shown_with(self, chunk: Chunk, base: str) -> bool:

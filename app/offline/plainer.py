@@ -37,7 +37,7 @@ _RULES = compiled(
         # what it comes to
         (r"^what (?:do|does|did) (?:all )?(?:of )?(?:the |our )?(.+?) (?:bring|brought) in(?: in total| altogether| together| overall)?(?=\W*$)", r"what is the total revenue of the \1"),
         (r"\bthe most(?: money)? (?:in total|altogether|all told|in all)(?=\W*$|,)", "the most"),
-        (r"^(?:what|how much) (?:do|does|did) (?:we|they|the [a-z]+) (?:pay|spend|take|earn|make|collect) (?:in|as) (?=[a-z])", "what is the total "),
+        (r"^(?:what|how much) (?:do|does|did) (?:we|they|the [a-z]+) (?:pay|spend|take|earn|make|collect) (?:in|as) (?=[a-z])(?!.*\bin total\b)", "what is the total "),
         (r"\b(?:leaving out|leave out|ignoring|ignore|disregarding|disregard|not counting|not including|omitting|skipping|without counting)\b", "excluding"),
         (r"\bexcluding (?:the |those |any |all )?(?:\w+ )?(?:with no|without(?: an?y?)?|that have no|with missing) (\w+)", r"whose \1 is not missing"),
         (r"\b(?:with|have|has|having|containing|contain) the word ([\"'“‘]?)(\w+)\1[\"'”’]? in (?:the|its|their) (\w+)", r'with \3 containing "\2"'),

@@ -64,11 +64,26 @@ def _named(question: str, unit: str, adjective: str, name: Callable[[frozenset[s
         nonlocal question
         question = re.sub(pattern, written, question, flags=_I)
 
-    rule(rf"\b(?:that |which |who )?(charg|earn|cost|mak)(?:es?|ing|s)? ({_COMPARED}) {per}", lambda m: put(_VERBS[{"charg": "charge", "mak": "make"}.get(m[1].lower(), m[1].lower())], m, f"with {{}} {m[2]}"))
-    rule(rf"^(?:what|how much) (?:does|do|did|would) (.+?) (cost|charge|earn|make)s? {per}(?=\W*$)", lambda m: put(_VERBS[m[2].lower()], m, f"what is the {{}} of {m[1]}"))
-    rule(rf"\band (?:what|how much) (?:does|do) (?:he|she|it|they|each) (cost|charge|earn|make) {per}", lambda m: put(_VERBS[m[1].lower()], m, "and the {}"))
-    rule(rf"^(?:what|how much) (?:does|do|would) (?:an?|one) {unit} (?:of|with|in|at) (.+?) cost(?=\W*$)", lambda m: put(_ASKED, m, f"what is the {{}} of {m[1]}"))
+    rule(
+        rf"\b(?:that |which |who )?(charg|earn|cost|mak)(?:es?|ing|s)? ({_COMPARED}) {per}",
+        lambda m: put(_VERBS[{"charg": "charge", "mak": "make"}.get(m[1].lower(), m[1].lower())], m, f"with {{}} {m[2]}"),
+    )
+    rule(
+        rf"^(?:what|how much) (?:does|do|did|would) (.+?) (cost|charge|earn|make)s? {per}(?=\W*$)",
+        lambda m: put(_VERBS[m[2].lower()], m, f"what is the {{}} of {m[1]}"),
+    )
+    rule(
+        rf"\band (?:what|how much) (?:does|do) (?:he|she|it|they|each) (cost|charge|earn|make) {per}",
+        lambda m: put(_VERBS[m[1].lower()], m, "and the {}"),
+    )
+    rule(
+        rf"^(?:what|how much) (?:does|do|would) (?:an?|one) {unit} (?:of|with|in|at) (.+?) cost(?=\W*$)",
+        lambda m: put(_ASKED, m, f"what is the {{}} of {m[1]}"),
+    )
     rule(rf"\b(?:{adjective}|{unit}ly) ({'|'.join(sorted(_NOUNS))})(?=s?\b)", lambda m: put(frozenset([lemma(m[1].lower())]), m, "{}"))
     rule(rf"\b({'|'.join(sorted(_NOUNS))})s? per {unit}\b", lambda m: put(frozenset([lemma(m[1].lower())]), m, "{}"))
-    rule(rf"\b(cheapest|least expensive|most expensive|dearest) ([a-z]+) (?:to [a-z]+ )?{per}", lambda m: put(_ASKED, m, f"{m[2]} with the {'lowest' if m[1].lower() in _LOWEST else 'highest'} {{}}"))
+    rule(
+        rf"\b(cheapest|least expensive|most expensive|dearest) ([a-z]+) (?:to [a-z]+ )?{per}",
+        lambda m: put(_ASKED, m, f"{m[2]} with the {'lowest' if m[1].lower() in _LOWEST else 'highest'} {{}}"),
+    )
     return question

@@ -94,7 +94,9 @@ class Conditions(Reading):
                 continue
             if each.arg == LACKING:
                 each.used = True
-                self.draft.filters.append(Filter("null", mention=Chunk("mention", each.text, each.word, each.place, hits=each.hits), negated=each.op == "present"))
+                self.draft.filters.append(
+                    Filter("null", mention=Chunk("mention", each.text, each.word, each.place, hits=each.hits), negated=each.op == "present")
+                )
                 continue
             found = self.after(index, "mention") if each.word in ("missing", "unknown", "empty", "blank", "known", "recorded") else None
             found = found if found is not None else self.before(index, "mention")

@@ -4,6 +4,7 @@ from longtable.app.offline.chunks import UNTRUE, Chunk
 from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.reading import measurable
 from longtable.app.offline.reading_order import Ordering
+from longtable.app.offline.text import lemma
 
 _TRAILERS = frozenset(["in total", "altogether", "overall", "combined", "on average"])
 
@@ -46,7 +47,9 @@ class Shape(Ordering):
                 each.used = self.cs[place].used = counted.used = True
                 self.draft.groups.append(counted)  # the average area by number of bedrooms
                 continue
-            if start == "by" and self._passive(index, place):
+            if counted is not None and self._is_of(self.cs[place], counted):
+                self.cs[place].used, place = True, place + 1  # per client kind: the kind
+            elif start == "by" and self._passive(index, place):
                 each.used = True
                 continue
             if start == "by" and (self.cs[place].kind == "op" or self._by_measure(place)):
@@ -94,6 +97,19 @@ class Shape(Ordering):
             and before.kind in ("filler", "word", "mention")
             and (before.word in PARTICIPLES or before.word.endswith(("ed", "en", "made", "sold", "sung", "built", "held")))
         )
+
+    def _is_of(self, thing: Chunk, column: Chunk) -> bool:
+        """Say whether a column that is no number stands right after the thing that it is of."""
+        beside = thing.kind == column.kind == "mention" and column.order == thing.order + 1 and not column.used
+        own = (
+            [hit for hit in column.hits if hit.table == thing.hits[0].table and hit.score >= 0.9]
+            if beside and thing.hits[0].is_table
+            else []
+        )
+        if own and not own[0].is_table and not own[0].numeric and not own[0].dated and lemma(column.word) != "name":
+            column.hits = tuple(own)
+            return True
+        return False
 
     def _opens_with_measure(self) -> bool:
         first = self.cs[0]

@@ -1,11 +1,14 @@
 """Ask the reader that searches: where the first reader declines a question that stands alone, and as a second opinion on its answers."""
 
+import itertools
+
 from longtable.app.offline.audit import audit
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import Values
 from longtable.app.offline.columns import CannotRead
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import hints_of
+from longtable.app.offline.lexicon_measures import SUPERLATIVES
 from longtable.app.offline.logic import Agg, Null, Query
 from longtable.app.offline.lookups import value_texts
 from longtable.app.offline.search import costs
@@ -47,7 +50,8 @@ class SecondReader:
         found = self._best_of(search(self.tokens, self.catalog, self.values))
         if found is None or (later and found.cost > costs.GOOD_LATER):
             return None
-        late = _LATE & {token.word for token in self.tokens}
+        ends = {b for a, b in itertools.pairwise(token.word for token in self.tokens) if a in SUPERLATIVES}  # highest first: an order
+        late = _LATE & {token.word for token in self.tokens} - ends
         if late and not is_chinese(self.question) and not _ranks_by_column(found.query):
             return None
         return found.query if self._stands(found.query) else None

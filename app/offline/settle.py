@@ -4,7 +4,7 @@
 
 from dataclasses import replace
 
-from longtable.app.offline.catalog import Catalog, Column, Table
+from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import PRODUCT, Chunk
 from longtable.app.offline.columns import CannotRead, choose, entity, priced_quantity
 from longtable.app.offline.conditions import as_col
@@ -51,7 +51,8 @@ def unused(draft: Draft, catalog: Catalog) -> list[str]:
 
 
 _MEASURED_ONCE = frozenset(
-    "price rate salary wage age score rating rank grade level percent percentage limit capacity size length height width depth speed year".split()
+    """price rate salary wage age score rating rank grade level percent percentage limit capacity
+    size length height width depth speed year""".split()
 )
 
 

@@ -12,7 +12,12 @@ def says_less(found: Query, first: Query) -> bool:
         return not _names_the_lost(found, first)
     if fewer == 0 and (_wanders(found, first) or _drops_the_named(found, first) or _moves_a_value(found, first)):
         return True
-    return _counts_the_list(found, first) or _lists_the_groups(found, first) or _ranks_rows_of_groups(found, first) or _only_lists(found, first)
+    return (
+        _counts_the_list(found, first)
+        or _lists_the_groups(found, first)
+        or _ranks_rows_of_groups(found, first)
+        or _only_lists(found, first)
+    )
 
 
 def _told(query: Query) -> list[Cond]:

@@ -136,7 +136,9 @@ def _denied_verb(scene: Scene, place: int) -> None:
     words = [scene.tokens[other].word for other in range(scene.links[place].end, min(len(scene.tokens), scene.links[place].end + 5))]
     for word in words:
         dates = [column for column in (head.columns if head is not None else ()) if column.is_date and dated_by(word, column)]
-        recorded = [table for table in scene.catalog.tables.values() if head is not None and table.name != head.name and own_name(table, word)]
+        recorded = [
+            table for table in scene.catalog.tables.values() if head is not None and table.name != head.name and own_name(table, word)
+        ]
         if recorded and not any(stem(word) in map(stem, column.words) for column in dates):
             dates = []  # never hired anything: no hire, whatever date somebody joined
         elif not dates and head is not None:
