@@ -51,6 +51,7 @@ def audit(query: Query, draft: Draft, catalog: Catalog, hints: Hints, before: Qu
     _measures_do_not_group(query, draft, catalog)
     _says_still(query, draft)
     _denies_something(query, draft)
+    _says_what_was_done(query, draft, catalog)
     _joins_for_something(query, draft)
     _no_row_meets_itself(query, catalog)
     _says_all(query, draft)
@@ -236,6 +237,17 @@ def _denies(cond: Cond) -> bool:
     if isinstance(cond, Compare):
         return cond.op in ("<>", "<", "<=") or str(cond.value).casefold() in _FALSE
     return not isinstance(cond, Between)
+
+
+def _says_what_was_done(query: Query, draft: Draft, catalog: Catalog) -> None:
+    """'what did Ana order' is not answered by Ana herself."""
+    if draft.words[:1] != ("what",) or draft.words[1:2] not in (("did",), ("has",), ("have",)) or query.joins or query.aggregates:
+        return
+    table = catalog.table(query.base)
+    names = {column.name for column in table.names} if table is not None else set()
+    named = [cond for cond in query.where if isinstance(cond, Compare) and isinstance(cond.left, Col) and cond.left.name in names]
+    if named and len(named) == len(query.where) and len(query.select) != 1 and not draft.targets:
+        raise CannotRead("words", next((word for word in reversed(draft.words) if word.isalpha()), "what"))
 
 
 def _joins_by_one_key(pairs: tuple[tuple[Col, Col], ...], catalog: Catalog, hints: Hints) -> None:

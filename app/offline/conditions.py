@@ -41,7 +41,9 @@ def _single(scope: Scope, item: Filter) -> tuple[str, Cond]:
         case "value":
             return _value(scope, item)
         case "like":
-            column = _column(scope, item, lambda column: not column.has_number_type) or _text_column(scope)
+            home = scope.catalog.table(entity(item.mention)) if item.mention is not None else None
+            named = home.names[0] if home is not None and home.names else None  # services that start with: their names, no codes
+            column = named or _column(scope, item, lambda column: not column.has_number_type) or _text_column(scope)
             if column is None:
                 raise CannotRead("column", item.text)
             how = {"starts": "starts", "ends": "ends"}.get(item.op, "contains")
@@ -132,11 +134,13 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
 def _lone_amount(scope: Scope) -> Column | None:
     """Return the one amount of the base: 'transactions over 1000'."""
     table = scope.catalog.table(scope.base) if scope.base else None
-    found = [
-        c for c in (table.columns if table else ()) if c.is_number and not c.is_id and {"amount", "total", "price", "value"} & set(c.words)
-    ]
-    plain = [c for c in found if not {"vat", "tax", "discount"} & set(c.words)] or found
+    found = [c for c in (table.columns if table else ()) if c.is_number and not c.is_id and _AMOUNTS & set(map(lemma, c.words))]
+    plain = [c for c in found if not _NO_AMOUNTS & set(map(lemma, c.words))]
     return plain[0] if len(plain) == 1 else None
+
+
+_AMOUNTS = frozenset("amount total price value cost fee fare rent tuition salary wage pay premium rate charge".split())  # noqa: SIM905
+_NO_AMOUNTS = frozenset("vat tax discount percent percentage interest hour minute day night month count quantity weight".split())  # noqa: SIM905
 
 
 _SCALES = {

@@ -62,6 +62,8 @@ def _of_named(value: Chunk, chunks: list[Chunk], catalog: Catalog) -> None:
     """Keep a verb as a value only where the question names its table; near such a table it stays unused, else it is a mere verb."""
     named = {entity(each) for each in chunks if each.kind == "mention"}
     named |= {hit.table for each in chunks for hit in each.hits if hit.score >= max(0.72, each.best - 0.06)}
+    homes = [{match.table for match in each.matches} for each in chunks if each.kind == "value" and each.arg != STATE]
+    named |= {table for home in homes if len(home) == 1 or not named - {""} for table in home}
     if not {match.table for match in value.matches} & named and _is_dated(value, named, catalog):
         value.kind, value.matches = "filler", ()  # payments that have been paid: on the date they were
         return
@@ -86,6 +88,10 @@ def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
     if who is None or any(each.kind == "mention" and each.hits[0].is_table for each in chunks[:who]):
         return chunks
     for each in chunks[who + 1 : who + 4]:
+        if each.kind == "mention" and each.word.endswith("ed") and each.best < 0.95:
+            agents = tuple(hit for hit in each.hits if hit.is_table and lemma(split_name(hit.table)[-1]).endswith(_DOERS))
+            if len(agents) == 1:  # who adopted Luna: adopters, no adoptions
+                each.arg, each.hits = AGENT, agents
         if each.kind != "filler":
             return chunks
         for agent in AGENTS.get(stem(each.word), ()) + AGENTS.get(each.word, ()):
@@ -93,11 +99,11 @@ def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
             if linked and linked[0].is_table:
                 each.kind, each.hits = "mention", linked
                 return chunks
-        root = lemma(each.word).rstrip("e")
+        roots = tuple(root for root in (lemma(each.word).rstrip("e"), stem(each.word)) if len(root) > 3)
         doers = [
             table.name
             for table in catalog.tables.values()
-            if len(root) > 3 and any(word.startswith(root) and word.endswith(_DOERS) for word in map(lemma, table.words))
+            if roots and any(word.startswith(roots) and word.endswith(_DOERS) for word in map(lemma, table.words))
         ]
         if len(doers) == 1:
             each.kind, each.arg, each.hits = "mention", AGENT, (Hit(doers[0], "", 0.9),)
@@ -136,6 +142,9 @@ def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:
     if found.kind == "word" and not found.hits and lemma(found.word) in DIMENSIONS:
         found.kind, found.hits = "mention", _measured(lemma(found.word), catalog)
         found.kind = "mention" if found.hits else "word"
+    if found.kind == "mention" and lemma(found.word) == "price" and span.end - span.start == 1 and not found.hits[0].is_table:
+        homes = {hit.table for hit in found.hits}
+        found.hits += tuple(hit for hit in _measured("price", catalog) if hit.table not in homes)  # the fee of a plan is its price
     if found.kind in ("op", "value", "unit", "time") and span.end - span.start == 1 and not found.hits:
         token = tokens[span.start]
         found.hits = tuple(hit for hit in hits((token.word,), token.text, catalog) if hit.score >= 0.9)

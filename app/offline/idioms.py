@@ -53,6 +53,8 @@ _MEASURING = frozenset(
     [
         *VERB_DIMENSIONS,
         "giving",
+        "charging",
+        "paying",
         "doing",
         "asking",
         "seeking",

@@ -5,7 +5,7 @@
 import itertools
 
 from longtable.app.offline.catalog import Catalog
-from longtable.app.offline.chunks import Chunk
+from longtable.app.offline.chunks import AGENT, Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.lexicon import MONEY_VERBS, PARTICIPLES
 from longtable.app.offline.lexicon_events import events, same_event
@@ -53,6 +53,7 @@ def idle_verbs(chunks: list[Chunk], catalog: Catalog) -> None:
     """Turn verbs that need no place in a query into fillers."""
     _verbs_of_rankings(chunks)
     _looked_after(chunks)
+    _before_someone(chunks)
     _verbs_of_events(chunks, catalog)
     _verbs_of_people(chunks, catalog)
     _verbs_of_measures(chunks)
@@ -80,7 +81,9 @@ def _verbs_of_events(chunks: list[Chunk], catalog: Catalog) -> None:
     """'which products did we launch in 2012': a date column tells of that event, and the time will find it."""
     named = {table for each in chunks if each.kind == "mention" and (table := entity(each))}
     tables = [table for table in catalog.tables.values() if not named or table.name in named]
-    for each in chunks:
+    for before, each in zip((None, *chunks), chunks, strict=False):
+        if before is not None and before.word in ("being", "still"):
+            continue  # being repaired, still open: a state, at no time
         if each.kind == "word" and each.text.islower() and not each.quoted and events(each.word):
             told = any(column.is_date and same_event(each.word, column.words) for table in tables for column in table.columns)
             each.kind = "filler" if told else each.kind
@@ -94,6 +97,7 @@ def _verbs_of_people(chunks: list[Chunk], catalog: Catalog) -> None:
             or " " in each.text
             or not each.text.islower()
             or each.quoted
+            or each.arg == AGENT
             or not place
             or each.word in MONEY_VERBS
         ):
@@ -163,6 +167,13 @@ def _looked_after(chunks: list[Chunk]) -> None:
         if first.word in _AFTER_CARE and second.word == "after":
             first.kind = second.kind = "filler"
             second.op = ""
+
+
+def _before_someone(chunks: list[Chunk]) -> None:
+    """'hearings before Judge Osei': a place, and no time."""
+    for first, second in itertools.pairwise(chunks):
+        if first.is_op("time") and first.word in ("before", "after") and second.kind == "value":
+            first.kind, first.op = "filler", ""
 
 
 def _to_do(chunks: list[Chunk], catalog: Catalog) -> None:

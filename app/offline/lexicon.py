@@ -41,11 +41,11 @@ ABBREVIATIONS: Final[dict[str, tuple[str, ...]]] = {
 # Words that stand for one another in questions; each row is one idea.
 _GROUPS: Final = """
     customer client buyer shopper patron | employee staff worker personnel | vendor supplier seller provider | store shop outlet branch
-    student pupil highschooler schooler learner child kid | teacher instructor professor lecturer faculty | doctor physician clinician | patient
+    student pupil highschooler schooler learner child kid | teacher instructor professor lecturer faculty tutor | doctor physician clinician prescriber | patient
     airline carrier | plane aircraft airplane jet | airport airfield | flight | car automobile vehicle | truck lorry vehicle | ship vessel boat
     song track tune | singer artist musician vocalist performer band | album record | movie film picture | series show | author writer | cartoon
     book title | member reader subscriber user borrower | loan lending checkout borrowing | genre category kind type | nation country citizenship nationality
-    sex gender | salary wage pay income earnings | price cost fee charge rate fare | revenue sale turnover income | amount total sum | quantity
+    sex gender | salary wage pay income earnings rate | price cost fee charge rate fare | revenue sale turnover income | amount total sum | quantity
     bill invoice | payment transaction | order purchase | product item good article merchandise | warehouse depot storehouse | shipment delivery consignment parcel package
     mark grade score result point | city town municipality | state province | postcode zip zipcode postal | street address road | phone telephone
     mail email | manager boss supervisor head | maker manufacturer producer brand make | model | build make manufacture construct produce | date day time
@@ -58,6 +58,10 @@ _GROUPS: Final = """
     comment remark note | text content body | website url homepage | picture image photo | person individual people human | owner holder | animal pet
     bus coach vehicle | van vehicle | tail registration | journey trip ride | ticket pass | concert performance | stadium arena venue | museum gallery | festival event
     origin source | case matter | publication paper article | expense expenditure spending outlay | destination target | kid child | discount rebate reduction | fine penalty | surgery operation procedure | publisher press | property listing estate | copy
+    attorney lawyer solicitor barrister counsel | incident accident mishap | slope piste run | variety grape cultivar | apartment flat | tenant renter lodger
+    holiday vacation leave | garage workshop | quote estimate quotation | award prize | agreement contract | bike bicycle cycle | mobile cell cellphone
+    reason cause | reply response answer | industry sector | target goal quota | trip tour excursion | complaint grievance | area zone district region territory
+    location site place premises | surname lastname | crop plant | hull body | permit license | cinema theater | lift elevator | task assignment
 """
 
 _ROWS: Final = [row.split() for line in _GROUPS.strip().splitlines() for row in line.split("|")]
@@ -243,7 +247,7 @@ UNIT_WORDS: Final = frozenset("""
     sqm sqft sqkm m2 m3 star stars knot litres mph rpm barrel barrels pint pints ounce ounces oz night nights week weeks month months hr hrs kilo kilos
     degree degrees page pages unit units $ bucks cent cents byte bytes word words
 """.split())  # fmt: skip
-GREETINGS: Final = frozenset("hello hi hey hallo greetings morning afternoon evening howdy".split())
+GREETINGS: Final = frozenset("hello hi hey hallo greetings howdy".split())
 
 # Who does what: the noun a verb asks for after "who".
 AGENTS: Final[dict[str, tuple[str, ...]]] = {

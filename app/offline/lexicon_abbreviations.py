@@ -44,7 +44,7 @@ _PLAIN: Final = """
     treatment: trtmt trt trmt | trip: trp | truck: trck | type: typ tp | unit: unt un uom | updated: upd updt updtd | user: usr | vacation: vac vacn | value: val vlu | valve: vlv | variance: var | vat: vt
     vehicle: veh vhcl vehcl | vendor: vend vndr vnd | venue: vnu | verdict: vrdct | version: vers | vessel: vsl vssl | victim: vctm | violation: viol violn | visitor: vstr | voltage: volt | volume: vol | volunteer: vlntr
     voucher: vchr | wage: wg | warehouse: whse wh wrhs whs | water: wtr | weather: wthr | week: wk wks | weekly: wkly | weight: wt wgt wght | width: wdth | windspeed: wspd | witness: wtns | year: yr yrs
-    yearly: yrly | zip: zipcd | zone: zn | satisfaction: csat | handset: hset | index: idx indx | pickup: pkup | subscription: subsn | expenditure: expndr
+    yearly: yrly | zip: zipcd | zone: zn | satisfaction: csat | through: thru | prescriber: prscr prescr | handset: hset | index: idx indx | pickup: pkup | subscription: subsn | expenditure: expndr
 """
 # An abbreviation that may be several words, or is a word of its own: a word of the question finds the column by any of them.
 _SEVERAL: Final = """
@@ -72,8 +72,10 @@ _SEVERAL: Final = """
 
 
 def _rows(text: str) -> dict[str, tuple[str, ...]]:
-    parts = (part.partition(":") for line in text.strip().splitlines() for part in line.split("|"))
-    return {word.strip(): tuple(rest.split()) for word, _, rest in parts}
+    found: dict[str, tuple[str, ...]] = {}
+    for word, _, rest in (part.partition(":") for line in text.strip().splitlines() for part in line.split("|")):
+        found[word.strip()] = (*found.get(word.strip(), ()), *rest.split())  # a word may stand in several rows
+    return found
 
 
 ALTERNATIVES: Final = _rows(_SEVERAL)

@@ -39,6 +39,7 @@ _ROWS: Final = """
     checking: inspected inspect inspection checked serviced service maintained maintenance tested test examined audited audit surveyed survey
         calibrated overhauled overhaul reviewed review repaired repair
     seeing: visited visit seen saw see attended attend attendance treated treat treatment appointment examined consulted consultation
+    watching: watched watch viewed view viewing viewings streamed stream
     cancelling: cancelled cancel canceled cancellation
     returning: returned return back
     lending: borrowed borrow lent lend loaned loan checkout issued rented rent hired rental leased lease

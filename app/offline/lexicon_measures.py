@@ -165,7 +165,7 @@ ASKED: Final = [
 VERB_DIMENSIONS: Final[dict[str, str]] = {
     "cost": "price", "costs": "price", "weigh": "weight", "weighs": "weight", "weighed": "weight", "weighing": "weight", "last": "length", "lasts": "length",
     "lasted": "length", "lasting": "length", "took": "length", "take": "length", "takes": "length", "taking": "length", "earn": "pay", "earns": "pay",
-    "earned": "pay", "earning": "pay", "making": "pay", "costing": "price", "worth": "price", "valued": "price", "priced": "price", "paid": "pay",
+    "earned": "pay", "earning": "pay", "making": "pay", "costing": "price", "charging": "price", "worth": "price", "valued": "price", "priced": "price", "paid": "pay",
     "scored": "quality", "scoring": "quality", "rated": "quality", "covering": "size", "holding": "size", "seating": "size", "measuring": "length",
 }  # fmt: skip
 UNIT_DIMENSIONS: Final[dict[str, str]] = {

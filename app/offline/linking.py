@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from longtable.app.offline.catalog import Catalog, Column, Table
-from longtable.app.offline.lexicon import PREPOSITIONS
+from longtable.app.offline.lexicon import PREPOSITIONS, SYNONYMS_OF
 from longtable.app.offline.lexicon_abbreviations import ALTERNATIVES, EXPANDED
 from longtable.app.offline.lexicon_measures import UNIT_NAMES, UNITS_OF
 from longtable.app.offline.text import abbreviates, lemma, likeness, parts_of, skeleton, split_name
@@ -132,6 +132,10 @@ def _table_score(words: tuple[str, ...], raw: str, table: Table) -> float:
         score = 0.86  # works: artworks
     if 0 < score < 0.84 and len(words) == 1 and len(table.words) > 1 and lemma(words[0]) == lemma(table.words[-1]):
         score = 0.84  # office: agency_offices
+    if len(words) == 2 and lemma(words[0]) in SYNONYMS_OF.get(lemma(words[1]), ()):
+        score = max(score, _name_score(words[1:], table.words, frozenset(), _compact(table.name)) - 0.02)  # grape varieties
+    if 0 <= score < 0.78 and len(words) == 1 and len(table.words) > 1 and lemma(table.words[-1]) in SYNONYMS_OF.get(lemma(words[0]), ()):
+        score = 0.78  # firms: client_company
     return score - (0.06 if table.kind == "view" else 0.0)
 
 
@@ -178,6 +182,8 @@ def _name_score(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[s
     aligned = _aligned(words, name, free)
     if aligned:
         return aligned
+    if len(words) > 1 and lemma(compact) == lemma(words[0]):
+        return 0.0  # bottles scoring 94: no letters of 'scoring' are in the name
     tail = compact
     for word in sorted(free, key=len, reverse=True):
         if compact.startswith(word) and len(compact) > len(word) + 1:

@@ -93,6 +93,8 @@ def _joined(tokens: list[Token]) -> list[str]:
     for first, joiner, last in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if joiner.word in ("and", "or") and first.kind == last.kind == "word" and first.text.islower() and lemma(first.word) == first.word:
             found += [word for word in (first.word, last.word) if lemma(word) in UNIT_WORDS or word in FILLERS]
+        if joiner.word in ("and", "or") and all(lemma(each.word) != each.word and lemma(each.word) in FILLERS for each in (first,)):
+            found.append(lemma(first.word))  # tables and chairs
     for before, token, following in zip((None, *tokens), tokens, tokens[1:], strict=False):
         plain = token.kind == following.kind == "word" and lemma(token.word) == token.word and token.word in UNIT_WORDS
         noun = following.word not in PREPOSITIONS and following.word not in FILLERS

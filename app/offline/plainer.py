@@ -9,6 +9,8 @@ from longtable.app.offline.rewriting import compiled, rewritten
 
 _I = re.IGNORECASE
 _MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\.?"
+_IS = "is|are|was|were"
+_TIME = r"an? (?:night|hour|day|week|month|year) (?:in|at|of|with|on) "
 _NEGATED = r"(?:n't|n’t|\bno|\bnot|\bwithout|\bnever|\blacks?|\blacking)\b"
 
 
@@ -17,6 +19,15 @@ def _dated(match: re.Match[str]) -> str:
     first, second, year = int(match[1]), int(match[2]), match[3]
     day, month = (first, second) if first > 12 >= second else (second, first) if second > 12 >= first else (0, 0)
     return f"{year}-{month:02d}-{day:02d}" if day and day <= 31 else match[0]
+
+
+_DONE = r"[a-z]{3,}ed|taken|seen|sold|bought|made|given|sent|paid|met|done|held|built|won|written|driven|flown|led|taught|found|chosen|bid"
+
+
+def _doer(verb: str) -> str:
+    """Return who does it, from the stem of a verb in the third person: coordinator of coordinate(s), owner of own(s)."""
+    root = verb.removesuffix("e")
+    return root + ("or" if root.endswith(("at", "ct", "is", "it", "ut")) else "er")
 
 
 _RULES = compiled(
@@ -28,6 +39,29 @@ _RULES = compiled(
         (r"\b(most|highest|lowest|least|fewest|best|worst|biggest|largest|longest|oldest|newest)\b([^.?]*?),? overall(?=\W*$)", r"\1\2"),
         (r"\b(list|show|name|give|mention) (?:me )?(each|every) ([\w ]+?) (?:only |just )?once\b", r"\1 distinct \3"),
         (r",? (?:each|every) (?:one )?(?:listed |shown |named )?(?:only |just )?once(?=\W*$)", " distinct"),
+        # what is said in two words
+        (r"\bno one\b", "nobody"),
+        (r"\bwho['’]s\b", "who is"),
+        (r"\b(?:that |who )?(?:(?:heard|learne?d|knew|know) (?:about|of)|found|came to|come to) us (?=(?:from|through|via|by|on|in)\b)", ""),
+        (rf"(?:\b(?:that|which|whom?) )?\bnobody (?:(?:has|have|had|ever|yet) )+({_DONE})", r"never \1"),
+        (rf"(?:\b(?:that|which|whom?) )?\bnobody ({_DONE})(?=\W*$)", r"never \1"),
+        (r"\b(?:that|which|whom?) nobody ([a-z]{3,})s(?=\W*$)", lambda m: f"without a {_doer(m[1].lower())}"),
+        (r"\b(who|they|we|that|which|i|you)['’]ve\b", r"\1 have"),
+        (r"\bcan['’]?t\b|\bcan not\b", "cannot"),
+        (r"\b(call)(s|ed)? off\b", lambda m: "cancelled" if m[2] == "ed" else "cancel"),
+        (r"\b(?:sent|came|come|brought|handed|given|gave) back\b", "returned"),
+        (r"\bturn(ed)? down\b", lambda m: "rejected" if m[1] else "reject"),
+        (r"\bwork(?:s|ing)? from home\b", "are remote"),
+        (r"\ba?round the clock\b|\b24/7\b|\b24 hours a day\b|\bday and night\b", "24h"),
+        (r"\b(?:starts?|starting|begins?|beginning|ends?|ending) with the word\b", lambda m: m[0].rsplit(" ", 2)[0]),
+        (r"\b(?:an|1) (hour|day|week|month|year) and a half\b", r"1.5 \1s"),
+        (r"^((?!which|what|who|how|list|show|give|where|when)[^.?!:;]{4,}?)(?::|;|,| -) (?:how many|how many (?:of them )?(?:are there|do we have|did we have|were there))(?=\W*$)", r"how many \1"),
+        (r"\b(have|has|had) (?:quit|resigned)\b", r"\1 left"),
+        (r"\bwithin (\d+|[a-z]+) (days?|hours?|minutes?|weeks?|months?|years?)\b(?! of\b)", r"at most \1 \2"),
+        # what one of them costs
+        (r"^(?:what|how much) do (?:we|you|they) (?:charge|ask|take|want) for (?=\w)", "what is the price of "),
+        (rf"^how much (?:{_IS}) (?=(?:an?|one) \w)", "what is the price of "),
+        (rf"^(?:how much|what) (?:does|do|did|would|will) (?:{_TIME})?(?!it\b|they\b|we\b|you\b|each\b|every\b|all\b|the most\b)([^,?]+?) costs?(?=\W*$)", r"what is the price of \1"),
         # one of each
         (rf"({_NEGATED}[^,.?]*?) (?:even )?(?:a|one) single\b", r"\1 any"),
         (rf"({_NEGATED}[^,.?]*?) (?:so much as|even) (?:a|an|one)\b", r"\1 any"),

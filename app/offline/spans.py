@@ -9,6 +9,7 @@ from longtable.app.offline.lexicon import (
     FILLERS,
     GENDERS,
     GREETINGS,
+    IRREGULAR,
     LONGEST_PHRASE,
     MONTHS,
     NUMBERS,
@@ -297,11 +298,20 @@ def _states(tokens: list[Token], catalog: Catalog, values: Values) -> list[Span]
         if not is_state(tokens, place, catalog):
             continue
         exact = next(filter(None, (_whole(values, form) for form in (token.word, *forms(token.word)))), ())
+        exact = exact or _under_way(tokens, place, values)
         if exact:
             found.append(Span(place, place + 1, 9.2, Chunk("value", token.text, token.word, matches=exact, arg=STATE)))
         elif unexplained(tokens, place, catalog):
             found.append(Span(place, place + 1, 5.0, Chunk("word", token.text, token.word)))
     return found
+
+
+def _under_way(tokens: list[Token], place: int, values: Values) -> tuple[Match, ...]:
+    """Return the state of what is being done: being repaired, in repair."""
+    if not place or tokens[place - 1].word != "being":
+        return ()
+    told = {f"{word} {form}" for word in ("in", "under") for form in forms(tokens[place].word)}
+    return tuple(match for form in forms(tokens[place].word) for match in values.get(form, ()) if str(match.value).lower() in told)
 
 
 def _whole(values: Values, text: str) -> tuple[Match, ...]:
@@ -385,7 +395,7 @@ def _plain(token: Token, before: Token | None) -> tuple[float, Chunk]:
         return 3.0, Chunk("prep", text, word)
     if text == "US" or (before is not None and len(text) == 1 and text.isupper() and text != "I" and word in FILLERS):
         return 1.0, Chunk("word", text, word, name=True)
-    if word in GREETINGS or word in FILLERS or (lemma(word) in FILLERS and not word.endswith("ings")):
+    if word in GREETINGS or word in FILLERS or (lemma(word) in FILLERS and word not in IRREGULAR and not word.endswith("ings")):
         return 2.0, Chunk("filler", text, word)
     if word in UNIT_WORDS:
         return 1.5, Chunk("filler", text, word, unit=lemma(word))

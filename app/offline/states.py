@@ -60,8 +60,11 @@ def is_state(tokens: list[Token], place: int, catalog: Catalog) -> bool:
     left = tokens[before].word if before >= 0 else ""
     right = tokens[place + 1] if place + 1 < len(tokens) else None
     joined = left in ("and", "or") and before > 0 and _may_be(tokens[before - 1].word)
-    if left in _BE or left in _MARKS or joined:
+    still = place > 0 and tokens[place - 1].word in ("still", "already", "currently")
+    if left in _BE or left in _MARKS or joined or still:
         follows = right.word if right is not None else ""
+        if still and follows in ("in", "at", "on", "for"):
+            return True  # jobs still open in Dublin
         if follows in _TIMED or follows in ("each", "every", "per") or (right is not None and right.kind in ("number", "date")):
             return follows not in ("from",) and not _dated(word, catalog)
         return follows not in _AGENTS and not (follows.endswith("ly") and len(follows) > 5)

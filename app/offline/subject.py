@@ -23,6 +23,10 @@ _PERSONAL = frozenset(["birth", "dob", "birthdate", "birthday", "gender", "salar
 _HELD = frozenset("customer client member patient student guest subscriber tenant donor passenger resident employee pupil".split())  # noqa: SIM905
 
 
+_OPENERS = frozenset("list show the all our which what me give find name".split())  # noqa: SIM905
+_AT = frozenset("on in at from of for with without who that".split())  # noqa: SIM905
+
+
 class Subject:
     """Hold a draft with the catalogue; choose its base table."""
 
@@ -74,6 +78,8 @@ class Subject:
         ):
             return self.people()
         self.vote()
+        if not draft.computes and not draft.sups and (home := self.called()):
+            return home
         for sup in draft.sups:
             if sup.chunk is not None and sup.kind in ("most", "plain") and (table := self.counted(sup)):
                 return table
@@ -109,6 +115,19 @@ class Subject:
         if len(tables) == 1 and (draft.computes or draft.sups or draft.asks):
             return tables[0].name
         raise CannotRead("nothing")
+
+    def called(self) -> str:
+        """Return the table of what a value in the plural calls at the head of the question: 'women on the student plan'."""
+        words = self.draft.words
+        for item in self.draft.filters:
+            value = item.values[0] if item.kind == "value" and item.values else None
+            if value is None or value.name or value.quoted or lemma(value.word) == value.word or not set(words[: value.order]) <= _OPENERS:
+                continue
+            table = self.valued(item) if words[value.order + 1 : value.order + 2] and words[value.order + 1] in _AT else ""
+            others = [name for name in self.scope.anchors if name != table]
+            if table and others and not any(self.fans(table, name) for name in others):
+                return table
+        return ""
 
     def valued(self, item: Filter) -> str:
         """Return the table that a lone value stands for: its own, or where it only labels ('how many suites'), the one it labels."""

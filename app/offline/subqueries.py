@@ -11,6 +11,7 @@ from longtable.app.offline.draft import Draft, Having
 from longtable.app.offline.joins import Step, path, plan, rivals
 from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, TO_COLUMNS, TO_WORDS, VERB_TABLES
 from longtable.app.offline.lexicon_events import same_event
+from longtable.app.offline.lexicon_measures import UNIT_NAMES
 from longtable.app.offline.logic import (
     Agg,
     AnyOf,
@@ -24,6 +25,7 @@ from longtable.app.offline.logic import (
     Scalar,
     Within,
 )
+from longtable.app.offline.reading import is_participle
 from longtable.app.offline.superlatives import Superlatives
 from longtable.app.offline.text import lemma, split_name, stem
 
@@ -145,7 +147,7 @@ class Subqueries(Superlatives):
                 return each
             return [self.absent(query.base, target, settled)]
         told = [*inner.targets, *(item.mention for item in inner.filters if item.kind == "null" and item.mention is not None)]
-        if self.draft.never and any(self.named_weakly(chunk) for chunk in told if not entity(chunk)):
+        if self.draft.never and any(self.named_weakly(chunk) for chunk in told if not entity(chunk) and not is_participle(chunk.word)):
             raise CannotRead("negation")  # never recorded any time: no column that only has such a word in its name
         columns = [self.column(chunk) for chunk in inner.targets if not entity(chunk)]
         apart = [column for column in columns if column.table != query.base and self.fans(query.base, column.table)]
@@ -181,10 +183,14 @@ class Subqueries(Superlatives):
         """Return what 'no X' means: false for a flag, zero for a quantity, missing for the rest."""
         if column.truth is not None and column.truth != 1:
             return Compare(as_col(column), "<>", column.truth)
-        if column.truth == 1 or (column.is_number and not column.is_id and {lemma(word) for word in column.words} & _QUANTITIES):
+        counts = {lemma(word) for word in column.words} & _QUANTITIES
+        if column.truth == 1 or (column.is_number and not column.is_id and counts):
             return Compare(as_number(column), "=", 0) if column.truth is not True else Compare(as_col(column), "=", False)
         if column.primary:
             raise CannotRead("negation")
+        last = column.words[-1]
+        if column.is_number and not column.is_id and lemma(last) != last and lemma(last) not in UNIT_NAMES:
+            return AnyOf((Compare(as_number(column), "=", 0), Null(as_col(column))))  # no wheelchair spaces: zero, or none are known
         return Null(as_col(column))
 
     def absent_by_all_keys(self, base: str, target: str) -> list[Cond]:

@@ -191,7 +191,7 @@ def likeness(word: str, name: str) -> float:
         return 0.86  # hrg of hearing: the table does not know it, and both ends agree
     if any(other in SYNONYMS_OF.get(first, ()) for other in ALTERNATIVES.get(second, ())):
         return 0.86  # residents: pop
-    if len(second) >= 3 and len(first) >= len(second) + 2 and first.startswith(second) and not _is_word(second):
+    if len(second) >= 3 and len(first) >= len(second) + 2 and first.startswith(second) and "-" not in first and not _is_word(second):
         return 0.93  # dept, dep, temp, precip: the schema abbreviates
     if len(first) >= 3 and len(first) >= 0.5 * len(second) and second.startswith(first) and len(first) >= 4:
         return 0.8

@@ -12,6 +12,7 @@ from longtable.app.offline.draft import Draft
 from longtable.app.offline.echoes import echoes
 from longtable.app.offline.far_values import far_values
 from longtable.app.offline.followup import follow
+from longtable.app.offline.goods import what_for
 from longtable.app.offline.idioms import stand_aside
 from longtable.app.offline.joins import hints_of
 from longtable.app.offline.logic import Query
@@ -22,6 +23,7 @@ from longtable.app.offline.rates import with_rates
 from longtable.app.offline.reference import alone, is_yes_or_no, keeps, speaks_of_many
 from longtable.app.offline.relink import relink
 from longtable.app.offline.settle import settle
+from longtable.app.offline.staff import in_its_words
 from longtable.app.offline.text import Token, is_chinese, parts_of, skeleton, tokenize
 
 _OPENERS = {
@@ -34,7 +36,7 @@ _OPENERS = {
 def tokens_of(question: str, catalog: Catalog | None = None, values: Values | None = None) -> list[Token]:
     """Return the tokens of a question in English or Chinese; the schema chooses among words that a Chinese one may stand for."""
     if not is_chinese(question):
-        question = question if catalog is None else with_rates(question, catalog)
+        question = question if catalog is None else what_for(in_its_words(with_rates(question, catalog), catalog), catalog)
         return tokenize(plainly(question, headcounts=_has(catalog, "headcount"), quantities=_has(catalog, "quantity", "qty")))
     if catalog is None:
         return translate(question, ())

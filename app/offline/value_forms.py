@@ -19,6 +19,9 @@ _DETERMINERS = frozenset(
 def forms(word: str) -> tuple[str, ...]:
     """Return other forms of one lower-case word that a column may hold: passed, pass; annually, annual; ski, skis."""
     found: list[str] = []
+    found += _of_doer(lemma(word))
+    if word.endswith("s") and word[:-1] != lemma(word) and not word.endswith("ss"):
+        found.append(word[:-1])  # cheques
     if "-" in word:
         found += [word.replace("-", " "), word.replace("-", "")]
     if lemma(word) != word:
@@ -36,6 +39,19 @@ def forms(word: str) -> tuple[str, ...]:
     elif not word.endswith("s") and len(word) > 2 and word.isalpha():
         found.append(word + "s")
     return tuple(dict.fromkeys(found))
+
+
+def _of_doer(word: str) -> list[str]:
+    """Return what a person's calling or an adjective of matter is named after: electrician, electrical; plumber, plumbing; wooden, wood."""
+    for ending, others in _CALLINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return [word.removesuffix(ending) + other for other in others]
+    return []
+
+
+_CALLINGS = (
+    ("ician", ("ical", "ics")), ("ist", ("ics", "y")), ("ier", ("ing",)), ("er", ("ing", "ery")), ("en", ("",)),
+)  # fmt: skip
 
 
 def written(part: Sequence[Token]) -> Iterator[str]:
@@ -66,8 +82,13 @@ def standing(tokens: list[Token], loose: list[bool]) -> Iterator[str]:
             yield f"out of {tokens[place + 2].word}"
         if following.word in _DETERMINERS or following.word in PREPOSITIONS or following.word in MONTHS or following.word in WEEKDAYS:
             continue
-        if loose[place + 1] or (following.word in FILLERS and place and tokens[place - 1].word in _BE):
+        if loose[place + 1] or (following.word in FILLERS and place and (tokens[place - 1].word in _BE or _ends(tokens, place + 2))):
             yield f"{token.word} {following.word}"
+
+
+def _ends(tokens: list[Token], place: int) -> bool:
+    """Say whether a clause ends at `place`: jobs on hold."""
+    return place >= len(tokens) or tokens[place].kind in ("comma", "stop")
 
 
 def is_standing(part: Sequence[Token]) -> bool:

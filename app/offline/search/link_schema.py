@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.lexicon import FILLERS, PARTICIPLES, PEOPLE, PREPOSITIONS, REVENUE
+from longtable.app.offline.lexicon_abbreviations import EXPANDED
 from longtable.app.offline.lexicon_events import ENDS, events, events_of
 from longtable.app.offline.linking import hits
 from longtable.app.offline.search import costs
@@ -200,7 +201,7 @@ def spells(words: tuple[str, ...], parts: tuple[str, ...], *, loose: bool = Fals
         head = words[:size]
         if size == 1 and _short_for(head[0], part, loose=loose) and spells(words[1:], parts[1:], loose=loose):
             return True
-        if size > 1 and _initials(head) == part and spells(words[size:], parts[1:], loose=loose):
+        if size > 1 and _initials(head) == part and part not in EXPANDED and spells(words[size:], parts[1:], loose=loose):
             return True
     return False
 

@@ -137,5 +137,7 @@ def _carries(tokens: list[Token], place: int) -> bool:
         return place > 0 and (onward or (ends and bool(asked)))
     if place and (tokens[place - 1].word in PREPOSITIONS or tokens[place - 1].word in ("a", "an", "the")):
         return False  # with sourdough in the name: a noun
+    if place and tokens[place - 1].word in ("be", "been", "being"):
+        return False  # jobs that had to be redone: a state
     helped = any(token.word in _HELPING for token in tokens[max(0, place - 5) : place])
     return helped and not word.endswith("s") and (onward or ends)
