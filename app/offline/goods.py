@@ -16,7 +16,7 @@ _VERBS = (
     "buy|bought|order|ordered|purchase|purchased|rent|rented|borrow|borrowed|deliver|delivered|supply|supplied|ship|shipped|sell|sold|"
     "prescribe|prescribed|receive|received|return|returned|watch|watched|play|played|read|see|seen|visit|visited"
 )
-_ACTIVE = re.compile(rf"^what (?:all |else )?(did|has|have|do|does) (?!we\b|they\b|it\b|you\b|i\b)([^,;?]+?) ({_VERBS})\b", re.IGNORECASE)
+_ACTIVE = re.compile(rf"^what (?:all |else )?(did|has|have) (?!we\b|they\b|it\b|you\b|i\b)([^,;?]+?) ({_VERBS})\b", re.IGNORECASE)
 _TRADE = frozenset(["buying", "ordering", "selling"])
 
 

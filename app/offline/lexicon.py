@@ -45,7 +45,7 @@ _GROUPS: Final = """
     airline carrier | plane aircraft airplane jet | airport airfield | flight | car automobile vehicle | truck lorry vehicle | ship vessel boat
     song track tune | singer artist musician vocalist performer band | album record | movie film picture | series show | author writer | cartoon
     book title | member reader subscriber user borrower | loan lending checkout borrowing | genre category kind type | nation country citizenship nationality
-    sex gender | salary wage pay income earnings rate | price cost fee charge rate fare | revenue sale turnover income | amount total sum | quantity
+    sex gender | salary wage pay income earnings | price cost fee charge rate fare | revenue sale turnover income | amount total sum | quantity
     bill invoice | payment transaction | order purchase | product item good article merchandise | warehouse depot storehouse | shipment delivery consignment parcel package
     mark grade score result point | city town municipality | state province | postcode zip zipcode postal | street address road | phone telephone
     mail email | manager boss supervisor head | maker manufacturer producer brand make | model | build make manufacture construct produce | date day time

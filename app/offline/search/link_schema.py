@@ -201,7 +201,8 @@ def spells(words: tuple[str, ...], parts: tuple[str, ...], *, loose: bool = Fals
         head = words[:size]
         if size == 1 and _short_for(head[0], part, loose=loose) and spells(words[1:], parts[1:], loose=loose):
             return True
-        if size > 1 and _initials(head) == part and part not in EXPANDED and spells(words[size:], parts[1:], loose=loose):
+        known = EXPANDED.get(part, " ")  # nm is a name, no New Mexico
+        if size > 1 and _initials(head) == part and " " in known and spells(words[size:], parts[1:], loose=loose):
             return True
     return False
 
