@@ -7,7 +7,6 @@ import re
 from longtable.app.offline.lexicon import MONTHS
 from longtable.app.offline.rewriting import compiled, rewritten
 
-_I = re.IGNORECASE
 _MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\.?"
 _IS = "is|are|was|were"
 _TIME = r"an? (?:night|hour|day|week|month|year) (?:in|at|of|with|on) "

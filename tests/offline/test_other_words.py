@@ -1,6 +1,5 @@
 """The same question in other words: who works where, what one costs, what somebody bought, callings, states, what nobody did."""
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,9 +7,7 @@ import pytest
 
 from longtable.app.offline.phrasing import plainly
 from longtable.app.offline.value_forms import forms
-from longtable.tools.database import Database
-from longtable.tools.toolset import database_tools
-from tests.offline.conftest import Chat
+from tests.offline.conftest import Chat, sqlite_chat
 
 REPAIRS = """
 CREATE TABLE depot (depot_cd TEXT PRIMARY KEY, depot_nm TEXT, city TEXT, manager_nm TEXT,
@@ -35,12 +32,8 @@ INSERT INTO firm_partner VALUES (1,'electrical','Volt & Co'),(2,'plumbing','Drip
 
 @pytest.fixture
 def repairs(tmp_path: Path) -> Iterator[Chat]:
-    path = tmp_path / "repairs.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(REPAIRS)
-    connection.close()
-    with Database.open(f"sqlite:///{path}") as database:
-        yield Chat({tool.name: tool for tool in database_tools(database)})
+    with sqlite_chat(tmp_path, REPAIRS) as chat:
+        yield chat
 
 
 @pytest.mark.parametrize(
