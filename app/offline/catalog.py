@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from longtable.app.offline.lexicon import FROM_COLUMNS, NAME_WORDS, TO_COLUMNS
+from longtable.app.offline.names import Names
 from longtable.app.offline.text import lemma, split_name
 
 _NUMERIC = re.compile(r"INT|REAL|FLOA|DOUB|NUM|DEC|MONEY|SERIAL", re.IGNORECASE)
@@ -164,10 +165,10 @@ class Table:
                 self.columns.index(column),
             ),
         )
-        if best and not {lemma(word) for word in best[0].words} <= own | set(NAME_WORDS) | {"full", "display", "legal"}:
+        if not best or not {lemma(word) for word in best[0].words} <= own | set(NAME_WORDS) | {"full", "display", "legal"}:
             own |= {"description"}
             described = [column for column in self.columns if {"description"} < {lemma(word) for word in column.words} <= own]
-            best = described or best  # the part is called by its part_desc, not by its supp_nm
+            best = described or best  # the part is called by its part_desc, not by its supp_nm or its number
         return tuple(best[:1] or self.namesakes)
 
     @cached_property
@@ -208,6 +209,8 @@ class Catalog:
     total: int = 0
     carded: frozenset[str] = frozenset()
     """Tables, case-folded, known by the schema's card alone: without samples, comments and the exact number of rows."""
+    names: Names = field(default_factory=Names)
+    """The real names, where a question spelled them out."""
 
     def table(self, name: str) -> Table | None:
         """Return a table by name, whatever its case."""

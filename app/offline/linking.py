@@ -93,7 +93,12 @@ def _things(words: tuple[str, ...], found: list[Hit], catalog: Catalog) -> list[
 
 def _by_key(words: tuple[str, ...], found: list[Hit], catalog: Catalog) -> list[Hit]:
     """Let 'services' be the table whose key is a service code, where no table has that name."""
-    if len(words) != 1 or lemma(words[0]) in _KEY_WORDS or any(hit.is_table and hit.score >= 0.8 for hit in found):
+    if (
+        len(words) != 1
+        or lemma(words[0]) in _KEY_WORDS
+        or words[0].endswith("ed")
+        or any(hit.is_table and hit.score >= 0.8 for hit in found)
+    ):
         return []
     keys = [(hit, column) for hit in found if (column := catalog.column(hit.table, hit.column)) is not None and column.primary]
     own = [hit for hit, column in keys if set(column.words[1:]) <= _KEY_WORDS and likeness(words[0], column.words[0]) >= 0.97]
@@ -128,6 +133,8 @@ def _table_score(words: tuple[str, ...], raw: str, table: Table) -> float:
         score = 1.05
     else:
         score = max(_name_score(words, table.words, frozenset(), _compact(table.name)), _comment_score(words, raw, table.comment))
+    if len(words) == len(table.words) == 1 and words[0].endswith("ed") and table.words[0] in ALTERNATIVES:
+        return 0.0  # cmplt as a thing is a complaint: nothing is a completed
     if not score and len(words) == len(table.words) == 1 and len(words[0]) > 4 and lemma(table.words[0]).endswith(lemma(words[0])):
         score = 0.86  # works: artworks
     if 0 < score < 0.84 and len(words) == 1 and len(table.words) > 1 and lemma(words[0]) == lemma(table.words[-1]):

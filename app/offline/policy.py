@@ -21,6 +21,7 @@ from longtable.app.offline.nearby import did_you_mean
 from longtable.app.offline.recall import asked, best_match, content_words, recall
 from longtable.app.offline.second import SecondReader
 from longtable.app.offline.smalltalk import asked_place, described_name, is_rule, kind_of
+from longtable.app.offline.spelling import in_names, spelled_out
 from longtable.app.offline.text import stem
 from longtable.app.offline.understand import draft_again, other_texts, tokens_of, understand
 from longtable.app.offline.view import ToolResult, View, catalog_in, last_sql, values_in
@@ -212,7 +213,7 @@ def _described(view: View, catalog: Catalog, names: tuple[str, ...]) -> Decision
     if len(cut) >= 4:
         raise CannotRead("lost")
     size = max(1, _DESCRIBE_AT_ONCE * 2 // (3 ** len(cut)) if cut else 20)
-    return Decision((Call("describe_tables", {"names": missing[:size]}),))
+    return Decision((Call("describe_tables", {"names": [catalog.names.real_name(name) for name in missing[:size]]}),))
 
 
 def _unseen(name: str, catalog: Catalog) -> bool:
@@ -262,14 +263,16 @@ def _lookups(view: View, catalog: Catalog, values: Values) -> tuple[Call, ...]:
 
 
 def _before(view: View, catalog: Catalog) -> Query | None:
-    sql = last_sql(view)
-    return read_sql(sql, catalog.dialect) if sql else None
+    query = read_sql(sql, catalog.dialect) if (sql := last_sql(view)) else None
+    return catalog.names.out(query) if query is not None else None
 
 
 def _answer(view: View, catalog: Catalog) -> Decision:
     if (look := _search(view, catalog)) is not None:
         return look
-    values = values_in(view)
+    found = values_in(view)
+    catalog = spelled_out(tokens_of(view.now.question, catalog, found), catalog)
+    values = in_names(found, catalog)
     relevant = _relevant(view, catalog, values)
     lookups = _lookups(view, catalog, values)
     if catalog.carded and lookups:
@@ -287,11 +290,12 @@ def _answer(view: View, catalog: Catalog) -> Decision:
             more = _described(view, catalog, tuple(near[:_DESCRIBE_AT_ONCE])) if len(view.now.of("describe_tables")) < 4 else None
             if more is not None:
                 return more
-        found = _second(view, catalog, values, error)
-        if isinstance(found, Decision):
-            return found
-        query = found
-    if (unsure := _texts_as_numbers(query, view, values)) is not None:
+        second = _second(view, catalog, values, error)
+        if isinstance(second, Decision):
+            return second
+        query = second
+    query = catalog.names.back(query)
+    if (unsure := _texts_as_numbers(query, view, found)) is not None:
         return unsure
     return Decision((Call("run_sql", {"sql": render(query, catalog.dialect)}),))
 
@@ -350,7 +354,7 @@ def _again(view: View, catalog: Catalog, values: Values) -> Query:
     query = read_sql(earlier[place][1], catalog.dialect) if place is not None else None
     if query is None:
         raise CannotRead("recall")
-    return follow(query, draft_again(tokens_of(change or question, catalog, values), catalog, values), catalog)
+    return follow(catalog.names.out(query), draft_again(tokens_of(change or question, catalog, values), catalog, values), catalog)
 
 
 def _finished(view: View, language: str) -> Decision | None:
@@ -376,6 +380,8 @@ def _finished(view: View, language: str) -> Decision | None:
         raise CannotRead("lost")
     if last.data.get("withheld"):
         return Decision(text=withheld_text(last.data, language))
+    if query is not None and catalog is not None:
+        query = spelled_out(tokens_of(view.now.question, catalog), catalog).names.out(query)
     text = word_result(query, last.data, language, whole=not too_large)
     return Decision(text=f"{text}\n\n{_PEEKED[language]}" if too_large else text)
 

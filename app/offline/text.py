@@ -151,8 +151,14 @@ _INITIAL_NAMES = {"f": "first", "l": "last", "m": "middle"}  # f_nm, l_nm
 @lru_cache(maxsize=20_000)
 def split_name(name: str) -> tuple[str, ...]:
     """Split an identifier into lower-case words, and spell out what is abbreviated: perf_dt is (perf, date)."""
-    words = tuple(part for word in parts_of(name) for part in EXPANDED.get(word, word).split())
+    words = tuple(part for word in parts_of(name) for part in _expanded(word).split())
     return (_INITIAL_NAMES[words[0]], "name") if len(words) == 2 and words[1] == "name" and words[0] in _INITIAL_NAMES else words
+
+
+def _expanded(part: str) -> str:
+    if part in EXPANDED or not part.endswith("s") or len(part) < 3:
+        return EXPANDED.get(part, part)
+    return f"{EXPANDED[part[:-1]]}s" if part[:-1] in EXPANDED and part not in ALTERNATIVES else part  # dys: days
 
 
 @lru_cache(maxsize=20_000)

@@ -1,0 +1,65 @@
+"""Abbreviations that no table of them explains: the question's own words spell them out, for the whole schema."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from longtable.app.offline.spelling import misfit
+from longtable.tools.database import Database
+from longtable.tools.toolset import database_tools
+from tests.offline.conftest import Chat
+
+GREENHOUSE = """
+CREATE TABLE grwr (grwr_id INTEGER PRIMARY KEY, grwr_nm TEXT, fl_srchg REAL);
+CREATE TABLE plt_grp (grp_cd TEXT PRIMARY KEY, grp_nm TEXT);
+CREATE TABLE plt (plt_id INTEGER PRIMARY KEY, plt_nm TEXT, grp_cd TEXT REFERENCES plt_grp(grp_cd), grwr_id INTEGER REFERENCES grwr(grwr_id),
+  sale_prc REAL, ld_dys INTEGER, crdt_lmt REAL);
+CREATE TABLE PART_MSTR (PART_NO TEXT PRIMARY KEY, PART_DESC TEXT, BIN TEXT);
+INSERT INTO grwr VALUES (1,'Vale',4.5),(2,'Moss',6.0);
+INSERT INTO plt_grp VALUES ('T','Tree'),('H','Herb');
+INSERT INTO plt VALUES (1,'Rubber Plant','T',1,30,9,100),(2,'Mint','H',2,4,2,200),(3,'Sage','H',2,5,41,300);
+INSERT INTO PART_MSTR VALUES ('P1','Washer','A4'),('P2','Gasket','B1');
+"""
+
+
+@pytest.fixture
+def greenhouse(tmp_path: Path) -> Iterator[Chat]:
+    path = tmp_path / "greenhouse.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(GREENHOUSE)
+    connection.close()
+    with Database.open(f"sqlite:///{path}") as database:
+        yield Chat({tool.name: tool for tool in database_tools(database)})
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("How many different plants do we sell?", [(3,)]),
+        ("Which plant is the most expensive?", [("Rubber Plant",)]),
+        ("How many plants are there in each group?", [("Tree", 1), ("Herb", 2)]),
+        ("Which plants have lead days over 40?", [("Sage",)]),
+        ("What is the fuel surcharge of Moss?", [(6.0,)]),
+        ("What is the average credit limit?", [(200.0,)]),
+        ("Which part is in bin B1?", [("Gasket",)]),
+    ],
+)
+def test_the_words_of_a_question_spell_the_schema_out(greenhouse: Chat, question: str, rows: list[tuple[object, ...]]) -> None:
+    said = greenhouse.ask(question)
+    assert greenhouse.rows is not None, said
+    assert len(greenhouse.rows) == len(rows), said
+    assert all(any(set(row) <= set(other) for other in greenhouse.rows) for row in rows), said
+
+
+def test_an_answer_says_the_word_of_the_question(greenhouse: Chat) -> None:
+    assert "3 plants" in greenhouse.ask("How many plants are there?")
+
+
+@pytest.mark.parametrize(("word", "short", "close"), [
+    ("plant", "plt", True), ("buyer", "buyr", True), ("credit", "crdt", True), ("homework", "home", False), ("capacity", "city", False),
+    ("starting", "stat", False), ("plant", "plc", False),
+])  # fmt: skip
+def test_letters_tell_which_word_they_abbreviate(word: str, short: str, close: bool) -> None:
+    assert (misfit(word, short) <= 0.45) is close
