@@ -10,6 +10,7 @@ from dataclasses import replace
 from longtable.app.offline.catalog import Catalog, Table
 from longtable.app.offline.chunks import Values
 from longtable.app.offline.cut import chunk
+from longtable.app.offline.lexicon import FILLERS, PREPOSITIONS
 from longtable.app.offline.lexicon_abbreviations import ALTERNATIVES, EXPANDED
 from longtable.app.offline.lexicon_measures import UNIT_NAMES
 from longtable.app.offline.names import Names
@@ -83,25 +84,42 @@ def _spell(name: str, words: dict[str, str], others: set[str]) -> str:
 
 def _assigned(tokens: list[Token], catalog: Catalog) -> dict[str, str]:
     """Return the word that each abbreviation stands for: the cheapest pairs first, each word and each abbreviation once."""
-    loose = {each.place for each in chunk(tokens, catalog, {}) if each.kind == "word" and not each.name and not each.quoted}
+    loose = [each.place for each in chunk(tokens, catalog, {}) if each.kind == "word" and not each.name and not each.quoted]
     said = {lemma(token.word) for token in tokens}
-    titles = {parts for table in catalog.tables.values() if len(parts := parts_of(table.name)) == 1}
     names = {parts_of(name) for table in catalog.tables.values() for name in (table.name, *(column.name for column in table.columns))}
-    shorts = {part for name in names for part in name if part.isascii() and part.isalpha() and part not in said}
+    shorts = {part for name in names for part in name if part.isascii() and part.isalpha() and len(part) > 1 and part not in said}
+    titles = {table.words[0] for table in catalog.tables.values() if len(table.words) == 1}
+    words = _initials(tokens, shorts, {parts_of(table.name)[0] for table in catalog.tables.values()})
     found: list[tuple[float, str, str]] = []
-    for place in sorted(loose):
+    for place in loose:
         word = lemma(tokens[place].word)
         for short in shorts if word.isascii() and word.isalpha() else ():
             cost = misfit(word, short)
-            helped = (short,) in titles or _beside(tokens, place, short, names)
+            if cost > _HELPED or max(likeness(word, part) for part in split_name(short)) >= 0.86:
+                continue  # what is linked lacks something else than letters
+            helped = short in titles or _beside(tokens, place, short, names)
             known = short in UNIT_NAMES or (len(short) == 2 and (short in EXPANDED or short in ALTERNATIVES))
-            linked = max(likeness(word, part) for part in split_name(short)) >= 0.86  # then letters are not what it lacks
-            if cost <= (_HELPED if helped else _CLEAR) and not linked and not (known and not helped):
+            if helped or (cost <= _CLEAR and not known):
                 found.append((cost - (0.2 if helped else 0.0), short, word))
-    words: dict[str, str] = {}
     for _, short, word in sorted(found):
         if short not in words and word not in words.values() and not any(likeness(other, short) >= 0.86 for other in said - {word}):
             words[short] = word
+    return words
+
+
+def _initials(tokens: list[Token], shorts: set[str], titles: set[str]) -> dict[str, str]:
+    """Return the words whose first letters a name is made of: purchase orders in PO_HDR, a unit of measure in UOM."""
+    words: dict[str, str] = {}
+    for start in range(len(tokens)):
+        for end in range(start + 2, min(start + 4, len(tokens)) + 1):
+            run = [token.word for token in tokens[start:end]]
+            if not all(token.kind == "word" and token.text.islower() for token in tokens[start:end]):
+                break
+            short = "".join(word[0] for word in run)
+            ends = {run[0], run[-1]} & (FILLERS | PREPOSITIONS)
+            known = short in EXPANDED or short in UNIT_NAMES or not set(ALTERNATIVES.get(short, run)) & {*map(lemma, run)}
+            if short in shorts and not ends and not known and min(map(len, (run[0], run[-1]))) > 2 and (len(run) > 2 or short in titles):
+                words.setdefault(short, "_".join(map(lemma, run)))
     return words
 
 
@@ -109,8 +127,8 @@ def _beside(tokens: list[Token], place: int, short: str, names: set[tuple[str, .
     """Say whether the next word of the question is the next of a name too: of 'fuel surcharge' the fl in fl_srchg."""
     for name in names:
         for first, second in itertools.pairwise(name):
-            other = place + 1 if first == short else place - 1 if second == short else -1
-            if 0 <= other < len(tokens) and max(likeness(tokens[other].word, part) for part in (first, second) if part != short) >= 0.86:
+            beside = [(place + 1, second)] if first == short else [(place - 1, first)] if second == short else []
+            if any(0 <= other < len(tokens) and likeness(tokens[other].word, part) >= 0.86 for other, part in beside):
                 return True
     return False
 
