@@ -183,6 +183,18 @@ def date_column(
     return (best[1], best[2]) if best else None
 
 
+def dated_whole(catalog: Catalog, part: str) -> tuple[str, ...]:
+    """Return the one table with a date that an undated one is a part of: the sale of its lines; none where several might be."""
+    table = catalog.table(part)
+    if table is None or any(column.is_date for column in table.columns):
+        return ()
+    wholes = {link.one for link in catalog.links if link.many == table.name and link.one != table.name}
+    dated = [other for name in wholes if (other := catalog.table(name)) is not None and any(column.is_date for column in other.columns)]
+    own = {lemma(word) for word in table.words}
+    named = [other for other in dated if own & {lemma(word) for word in other.words}]
+    return tuple(other.name for other in (named or dated)) if len(named or dated) == 1 else ()
+
+
 def holds_years(column: Column) -> bool:
     """Say whether a column of numbers holds years, as far as its samples tell."""
     seen = [value for value in column.samples if value is not None]

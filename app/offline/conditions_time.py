@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from longtable.app.offline.catalog import Column
 from longtable.app.offline.chunks import OWN_YEAR, Chunk
-from longtable.app.offline.columns import CannotRead, Scope, choose, date_column, entity, holds_years
+from longtable.app.offline.columns import CannotRead, Scope, choose, date_column, dated_whole, entity, holds_years
 from longtable.app.offline.draft import Filter
 from longtable.app.offline.joins import distance
 from longtable.app.offline.lexicon import (
@@ -139,6 +139,8 @@ def _time_scalar(scope: Scope, item: Filter, unit: str, home: str = "") -> tuple
             return _scalar(own[0], unit, True, item)
     tables = (home,) if home else (*_event_beside(scope, item), *_verb_tables(scope, item.verbs), *near_tables(scope))
     found = date_column(scope, wanted, tables, item.verbs, told_by=item.verbs)
+    if found is None and (whole := dated_whole(scope.catalog, scope.base)):
+        found = date_column(scope, wanted, whole, item.verbs)
     if found is None and (beside := _beside(scope, item.verbs)):
         found = date_column(scope, wanted, (beside,), item.verbs, told_by=item.verbs)
     if found is None:

@@ -94,10 +94,11 @@ def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
                 each.arg, each.hits = AGENT, agents
         if each.kind != "filler":
             return chunks
-        for agent in AGENTS.get(stem(each.word), ()) + AGENTS.get(each.word, ()):
-            linked = tuple(hit for hit in hits((agent,), agent, catalog) if hit.score >= 0.86)
-            if linked and linked[0].is_table:
-                each.kind, each.hits = "mention", linked
+        for agent in dict.fromkeys(agent for form in (stem(each.word), each.word, lemma(each.word)) for agent in AGENTS.get(form, ())):
+            linked = tuple(hit for hit in hits((agent,), agent, catalog) if hit.score >= 0.8 and not (hit.numeric or hit.dated))
+            if linked:  # a table of them, or the column that says who: the manager of a warehouse
+                each.kind, each.hits, each.word = "mention", linked, agent
+                each.arg = AGENT if linked[0].is_table else each.arg
                 return chunks
         roots = tuple(root for root in (lemma(each.word).rstrip("e"), stem(each.word)) if len(root) > 3)
         doers = [
@@ -147,7 +148,9 @@ def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:
         found.hits += tuple(hit for hit in _measured("price", catalog) if hit.table not in homes)  # the fee of a plan is its price
     if found.kind in ("op", "value", "unit", "time") and span.end - span.start == 1 and not found.hits:
         token = tokens[span.start]
-        found.hits = tuple(hit for hit in hits((token.word,), token.text, catalog) if hit.score >= 0.9)
+        ends = found.is_op("agg") and found.arg in ("min", "max")  # the minimum is no RUN_MIN: those are minutes
+        linked = (hit for hit in hits((token.word,), token.text, catalog) if hit.score >= 0.9)
+        found.hits = tuple(hit for hit in linked if not (ends and split_name(hit.column)[-1:] == (found.arg,)))
     return found
 
 

@@ -121,7 +121,8 @@ def _verbs_of_measures(chunks: list[Chunk]) -> None:
     """'classes costing between 50 and 100': a verb that tells what is measured of the thing before it, not of another table."""
     for before, each in itertools.pairwise(chunks):
         weak = each.kind == "mention" and each.word in VERB_DIMENSIONS and each.best < 0.95
-        table = entity(before) if before.kind == "mention" else ""
+        named = before.kind == "mention" and " of " in before.text  # names of plants: the plants
+        table = (before.hits[0].table if named else entity(before)) if before.kind == "mention" else ""
         if weak and table and all(hit.table != table for hit in each.hits):
             each.kind, each.hits = "filler", ()
 

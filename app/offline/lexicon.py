@@ -255,7 +255,7 @@ AGENTS: Final[dict[str, tuple[str, ...]]] = {
     "teach": ("teacher", "instructor", "professor"), "taught": ("teacher", "instructor", "professor"), "treat": ("doctor", "physician"),
     "direct": ("director",), "drove": ("driver",), "drive": ("driver",), "bought": ("customer", "client"), "buy": ("customer", "client"),
     "order": ("customer", "client"), "borrow": ("member", "reader", "borrower"), "manag": ("manager", "employee"), "sold": ("seller", "employee", "salesperson"),
-    "play": ("player", "artist"), "perform": ("artist", "performer"), "publish": ("publisher",), "suppl": ("supplier",), "visit": ("visitor",),
+    "play": ("player", "artist"), "perform": ("artist", "performer"), "publish": ("publisher",), "supply": ("supplier", "vendor"), "visit": ("visitor",),
     "enroll": ("student",), "attend": ("student", "attendee"), "study": ("student",), "prescrib": ("doctor", "physician"), "operat": ("surgeon", "doctor"),
     "own": ("owner",), "act": ("actor",), "compos": ("composer", "artist"),
 }  # fmt: skip

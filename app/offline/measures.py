@@ -2,7 +2,7 @@
 
 from longtable.app.offline.catalog import Column, Table
 from longtable.app.offline.chunks import PRODUCT, Chunk
-from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, entity, holds_years, priced_quantity
+from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, dated_whole, entity, holds_years, priced_quantity
 from longtable.app.offline.conditions import as_col, as_number
 from longtable.app.offline.draft import Having, Sorting
 from longtable.app.offline.lexicon import PAID
@@ -270,6 +270,8 @@ class Measures(Subject):
     def time_key(self, base: str, chunk: Chunk) -> Scalar | None:
         unit = chunk.unit or _UNITS.get(lemma(chunk.word), "")
         found = date_column(self.scope, unit, tuple(dict.fromkeys((base, *self.scope.anchors))), self.draft.words)
+        if found is None and unit:
+            found = date_column(self.scope, unit, dated_whole(self.catalog, base), self.draft.words)
         if found is None:
             return None
         column, plain = found

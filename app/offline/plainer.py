@@ -35,7 +35,7 @@ _RULES = compiled(
         (rf"\b(end(?:s|ed|ing)?) in (?=(?:the )?(?:year )?(?:19|20)\d\d\b|{_MONTH}\b)", r"\1 during "),
         # courtesies
         (r"\b(?:i am|i'm|we are|we're) (?:only |just )?(?:interested in|looking for|after)\b", "show"),
-        (r"\b(most|highest|lowest|least|fewest|best|worst|biggest|largest|longest|oldest|newest)\b([^.?]*?),? overall(?=\W*$)", r"\1\2"),
+        (r"\b(most|highest|lowest|least|fewest|best|worst|biggest|largest|longest|oldest|newest)\b([^.?]*?),? overall(?=\W*$|, (?:and|with)\b)", r"\1\2"),
         (r"\b(list|show|name|give|mention) (?:me )?(each|every) ([\w ]+?) (?:only |just )?once\b", r"\1 distinct \3"),
         (r",? (?:each|every) (?:one )?(?:listed |shown |named )?(?:only |just )?once(?=\W*$)", " distinct"),
         # what is said in two words
@@ -86,6 +86,11 @@ _RULES = compiled(
         (r"\b(?:an? )?@?([\w-]+(?:\.[a-z]{2,})+) (e-?mails?(?: address(?:es)?)?|web ?sites?)\b", r'\2 containing "\1"'),
         (r"\bwhose ([a-z]+) (?:has|have|had) (?:an? )?(?=[a-z]+(?: address(?:es)?)? containing)", r"whose \1 "),
         (r",? (?:for|of|among|counting) (?:only |just )?the ([a-z]+ed|paid|sold|sent|lost) ones(?: only)?(?=\W*$)", r" that are \1"),
+        (r"\b(most|fewest)\b([^.?]*?),? and how many(?=\W*$)", r"\1\2"),
+        # none, and no more than
+        (r"\b(have|has|having|with|had) (?:nothing|none|zero) (on hand|in stock|left|on order)\b", r"\1 0 \2"),
+        (r"\b(is|are|was|were|of|equals?|at) zero\b(?! \w)", r"\1 0"),
+        (r"\b(?:that |which |who )?(?:can't|can’t|cannot|can not) (?:even )?(?:do|take|hold|print|handle|carry|seat|fit|have|run) more than (?=\d)", "with at most "),
         # order
         (r",? (?:from (?:the )?)longest[- ](?:serving|standing) to (?:the )?(?:newest|most recent|latest)(?=\W*$)", ", longest-serving first"),
         (r",? (?:from (?:the )?)(?:newest|latest|most recent) to (?:the )?longest[- ](?:serving|standing)(?=\W*$)", ", newest first"),

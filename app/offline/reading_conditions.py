@@ -4,7 +4,7 @@ from longtable.app.offline.chunks import LACKING, OWN_YEAR, Chunk
 from longtable.app.offline.draft import Draft, Filter
 from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.lexicon_events import events
-from longtable.app.offline.reading import Reading, is_participle, same_kind, year_like
+from longtable.app.offline.reading import Reading, is_participle, measurable, same_kind, year_like
 from longtable.app.offline.text import lemma
 
 _BREAKS = ("each", "by", "order", "top", "sup", "most", "frequent", "count", "dir")
@@ -23,6 +23,9 @@ class Conditions(Reading):
             each.used = True
             text = self._take(target)
             left = self.before(index, "mention")
+            if left is not None and measurable(self.cs[left]) and text.kind == "value" and text.matches[0].how != "partial":
+                text.used = False  # the weight of packages that contain medicine: what they contain is a value
+                continue
             right = self.after(target, "mention", skip=("prep", "op"))
             place = right if (right is not None and self.cs[right - 1].word in ("in", "on", "of")) or left is None else left
             if right is not None and left is not None and any(c.is_op("pron") for c in self.cs[target:right]):

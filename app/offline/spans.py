@@ -149,10 +149,27 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
                 linked = tuple(hit for hit in hits(said, " ".join(said), catalog) if hit.numeric and hit.own > 1)
             if alone and last.word in _ADVERBS and linked and linked[0].score < 0.97:
                 continue  # monthly revenue: no monthly pay
+            if alone and last.word in UNITS and linked and not linked[0].dated and linked[0].score < 0.9 and _groups(tokens, start):
+                continue  # by month: no payment method
+            if len(words) == 2 and linked and linked[0].is_table and _runs(tokens, start, end, catalog):
+                continue  # which press runs at the highest speed
             if linked and not _verb(tokens, start, end, linked[0].score, asked):
                 chunk_ = Chunk("mention", text_of(part), last.word, hits=linked, name=first.is_name and start > 0)
                 found.append(Span(start, end, _mention_weight(len(part), len(words), linked[0].score), chunk_))
     return found
+
+
+def _groups(tokens: list[Token], start: int) -> bool:
+    return start > 0 and tokens[start - 1].word in ("by", "per", "each", "every")
+
+
+def _runs(tokens: list[Token], start: int, end: int, catalog: Catalog) -> bool:
+    """Say whether the second of two words is the verb of the first, though a table has both in its name."""
+    asked = start > 0 and tokens[start - 1].word in ("which", "what") and end < len(tokens) and tokens[end].word in PREPOSITIONS
+    first = tokens[start].word
+    if not asked or tokens[end - 1].word not in _ACTS or lemma(first) != first:
+        return False
+    return any(hit.is_table and hit.score >= 0.95 for hit in hits((first,), first, catalog))
 
 
 def _names_state(tokens: list[Token], start: int, catalog: Catalog) -> bool:

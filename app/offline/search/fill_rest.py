@@ -32,6 +32,8 @@ def settle_groups(scene: Scene) -> None:
             if found is not None:
                 scene.slots.pay(max(0.0, found[2]), f"year of {found[0].name}")
                 scene.slots.shown.append(Link(place, place + 1, "column", 0, "year", found[0].table, found[0].name))
+        elif place and scene.links[place - 1].kind == "filler" and scene.links[place - 1].text.lower() == "by":
+            scene.slots.pay(costs.UNUSED, f"idle by {word}")
 
 
 def _each(scene: Scene, place: int) -> None:

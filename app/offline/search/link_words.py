@@ -100,6 +100,8 @@ def _single(tokens: list[Token], place: int, token: Token) -> list[Link]:
         found.append(link("unit", 0.0, unit=UNITS[lemma(word)]))
     if word in PREPOSITIONS or word in FUNCTION:
         found.append(link("filler", costs.GRAMMAR))
+    elif before == "by" and word in UNITS:
+        pass  # by month: never passed over
     elif word in UNIT_WORDS:
         found.append(link("filler", 0.2, unit=lemma(word)))
     elif lemma(word) in _COMPARING or word in _COMPARING:

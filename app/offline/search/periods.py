@@ -4,7 +4,7 @@ from calendar import monthrange
 from dataclasses import dataclass, replace
 
 from longtable.app.offline.catalog import Column
-from longtable.app.offline.columns import date_column
+from longtable.app.offline.columns import date_column, dated_whole
 from longtable.app.offline.lexicon_events import events, events_of
 from longtable.app.offline.logic import Between, Bucket, Col, Compare, Cond, Scalar
 from longtable.app.offline.search import costs
@@ -152,7 +152,8 @@ def date_for(scene: Scene, start: int, end: int, low: Period) -> tuple[Column, b
     later = _verbs(scene, scene.links[end - 1].end, scene.links[end - 1].end + 4)
     tables = scene.tables()
     head = scene.head()
-    order = tuple(dict.fromkeys([name for name in (scene.fact(), head, *tables) if name]))
+    whole = dated_whole(scene.catalog, scene.fact() or head)
+    order = tuple(dict.fromkeys([name for name in (scene.fact(), head, *tables, *whole) if name]))
     earlier = scene.before(start, over=("time", "cmp", "between"), most=2)
     beside = scene.links[earlier].table if earlier >= 0 and scene.links[earlier].kind == "table" else ""
     options: list[tuple[float, Column, bool]] = []
