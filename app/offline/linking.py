@@ -93,15 +93,11 @@ def _things(words: tuple[str, ...], found: list[Hit], catalog: Catalog) -> list[
 
 def _by_key(words: tuple[str, ...], found: list[Hit], catalog: Catalog) -> list[Hit]:
     """Let 'services' be the table whose key is a service code, where no table has that name."""
-    if (
-        len(words) != 1
-        or lemma(words[0]) in _KEY_WORDS
-        or words[0].endswith("ed")
-        or any(hit.is_table and hit.score >= 0.8 for hit in found)
-    ):
+    if len(words) != 1 or lemma(words[0]) in _KEY_WORDS or any(hit.is_table and hit.score >= 0.8 for hit in found):
         return []
     keys = [(hit, column) for hit in found if (column := catalog.column(hit.table, hit.column)) is not None and column.primary]
     own = [hit for hit, column in keys if set(column.words[1:]) <= _KEY_WORDS and likeness(words[0], column.words[0]) >= 0.97]
+    own = [hit for hit in own if not _happened(words, split_name(hit.column))]
     return [Hit(own[0].table, "", own[0].score, 1)] if len(own) == 1 else []
 
 
@@ -128,13 +124,18 @@ def _initials(raw: str, name: str) -> float:
 _TRUTHS = ("is", "has", "can", "was")
 
 
+def _happened(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
+    """Say whether a participle reads the abbreviation of a thing as what was done: cmplt as a thing is a complaint."""
+    return len(words) == 1 and words[0].endswith("ed") and words[0] in ALTERNATIVES.get(name[0], ())
+
+
 def _table_score(words: tuple[str, ...], raw: str, table: Table) -> float:
     if raw.casefold() == table.name.casefold():
         score = 1.05
     else:
         score = max(_name_score(words, table.words, frozenset(), _compact(table.name)), _comment_score(words, raw, table.comment))
-    if len(words) == len(table.words) == 1 and words[0].endswith("ed") and table.words[0] in ALTERNATIVES:
-        return 0.0  # cmplt as a thing is a complaint: nothing is a completed
+    if len(table.words) == 1 and _happened(words, table.words):
+        return 0.0
     if not score and len(words) == len(table.words) == 1 and len(words[0]) > 4 and lemma(table.words[0]).endswith(lemma(words[0])):
         score = 0.86  # works: artworks
     if 0 < score < 0.84 and len(words) == 1 and len(table.words) > 1 and lemma(words[0]) == lemma(table.words[-1]):

@@ -20,6 +20,7 @@ from longtable.app.offline.lexicon import (
     UNITS,
     WEEKDAYS,
 )
+from longtable.app.offline.lexicon_abbreviations import ALTERNATIVES
 from longtable.app.offline.lexicon_events import events
 from longtable.app.offline.linking import QUALIFIERS, Hit, hits
 from longtable.app.offline.states import is_state, unexplained
@@ -44,7 +45,14 @@ def all_spans(tokens: list[Token], catalog: Catalog, values: Values) -> list[Spa
     mentions = _mentions(tokens, catalog)
     things = {span.start for span in mentions if span.chunk.hits[0].is_table}
     ways = [place for place in channels(tokens) if place not in things]
-    spans = [*_ops(tokens, catalog), *mentions, *_values(tokens, values, ways), *_states(tokens, catalog, values), *_singles(tokens)]
+    spans = [
+        *_ops(tokens, catalog),
+        *mentions,
+        *_values(tokens, values, ways),
+        *_states(tokens, catalog, values),
+        *_singles(tokens),
+        *_currencies(tokens, catalog),
+    ]
     return sorted(spans, key=lambda span: (-span.weight, span.start))
 
 
@@ -377,6 +385,15 @@ def _in_longer_name(tokens: list[Token], place: int) -> bool:
 
 def _singles(tokens: list[Token]) -> list[Span]:
     return [Span(index, index + 1, *_single(token, tokens[index - 1] if index else None)) for index, token in enumerate(tokens)]
+
+
+def _currencies(tokens: list[Token], catalog: Catalog) -> list[Span]:
+    """'orders in EUR' are some of the orders where a column tells the currency of each."""
+    told = any(
+        "currency" in (*column.words, *ALTERNATIVES.get(column.words[-1], ())) for t in catalog.tables.values() for column in t.columns
+    )
+    codes = [place for place, token in enumerate(tokens) if len(token.text) == 3 and token.text.isupper() and token.word in UNIT_WORDS]
+    return [Span(each, each + 1, 1.6, Chunk("word", tokens[each].text, tokens[each].word, name=True)) for each in codes if told]
 
 
 def _single(token: Token, before: Token | None) -> tuple[float, Chunk]:
