@@ -106,12 +106,17 @@ _AREAS = frozenset(["area", "space"])
 _KEY_WORDS = frozenset(["id", "code", "no", "number", "key", "nr"])
 
 
+_JOINING = frozenset(["per", "by", "each", "every", "with", "are", "is", "was", "were", "have", "has", "had"])
+
+
 def _initials(raw: str, name: str) -> float:
     """Score a name made of first letters: lob of line of business, oa_flg of open access; two letters need a light word beside them."""
     words = raw.lower().replace("-", " ").split()
     parts = parts_of(name)
     short = "".join(word[0] for word in words)
-    if not 2 <= len(words) <= 5 or short not in parts or words[0] in PREPOSITIONS or {"or", "and"} & set(words) or "_" in raw:
+    if not 2 <= len(words) <= 5 or short not in parts or "_" in raw:
+        return 0.0
+    if {"or", "and"} & set(words) or {words[0], words[-1]} & (PREPOSITIONS | _JOINING):
         return 0.0
     known = short in UNIT_NAMES or short in EXPANDED or short in ALTERNATIVES  # dep is a department, whatever else begins so
     if known or min(map(len, (words[0], words[-1]))) < 3:

@@ -352,6 +352,8 @@ def _matches(part: list[Token], values: Values) -> tuple[Match, ...]:
     letter = len(part) == 1 and len(part[0].text) == 1 and part[0].text.isupper() and part[0].text != "I" and part[0].start > 0
     if not letter and all(token.kind == "word" and (token.word in FILLERS or token.word in PREPOSITIONS) for token in part):
         whole_text = values.get(" ".join(token.word for token in part), ()) if is_standing(part) else ()
+        if not whole_text and is_standing(part) and len(part) == 2 and part[0].word == "on":
+            whole_text = values.get(part[1].word, ())  # on hold: HOLD
         return tuple(match for match in whole_text if match.how != "partial")
     if part[0].kind == "word" and part[0].word in _SKIPPED and part[0].text.islower():
         return ()

@@ -14,6 +14,7 @@ from longtable.app.offline.lexicon import FILLERS, PREPOSITIONS
 from longtable.app.offline.lexicon_abbreviations import ALTERNATIVES, EXPANDED
 from longtable.app.offline.lexicon_measures import UNIT_NAMES
 from longtable.app.offline.names import Names
+from longtable.app.offline.solid import cuts
 from longtable.app.offline.text import Token, lemma, likeness, parts_of, skeleton, split_name
 
 _CLEAR = 0.45
@@ -25,10 +26,17 @@ _VOWELS = frozenset("aeiou")
 
 def spelled_out(tokens: list[Token], catalog: Catalog) -> Catalog:
     """Return the catalogue in the names that a question gives it: as it is where its words are explained already."""
-    words = _assigned(tokens, catalog) if _abbreviates(catalog) else {}
+    solid = cuts(tokens, catalog)
+    apart = _renamed(catalog, solid) if solid else catalog
+    words = _assigned(tokens, apart) if _abbreviates(apart) else {}
     if not words:
-        return catalog
-    names = _names(catalog, words)
+        return apart
+    spelled = {part: tuple(words.get(piece, piece) for piece in pieces) for part, pieces in solid.items()}
+    return _renamed(catalog, {short: (word,) for short, word in words.items()} | spelled)
+
+
+def _renamed(catalog: Catalog, pieces: dict[str, tuple[str, ...]]) -> Catalog:
+    names = _names(catalog, pieces)
     tables = [_table(table, names) for table in catalog.tables.values()]
     carded = frozenset(names.spell(name).casefold() for name in catalog.carded)
     return replace(catalog, tables={table.name.casefold(): table for table in tables}, carded=carded, names=names)
@@ -43,15 +51,15 @@ def in_names(values: Values, catalog: Catalog) -> Values:
     }
 
 
-def _names(catalog: Catalog, words: dict[str, str]) -> Names:
+def _names(catalog: Catalog, pieces: dict[str, tuple[str, ...]]) -> Names:
     spelled: dict[tuple[str, str], str] = {}
     real: dict[tuple[str, str], str] = {}
     for table in catalog.tables.values():
-        title = _spell(table.name, words, {other.casefold() for other in catalog.tables})
+        title = _spell(table.name, pieces, {other.casefold() for other in catalog.tables})
         spelled[table.name.casefold(), ""] = title
         real[title.casefold(), ""] = table.name
         for column in table.columns:
-            name = _spell(column.name, words, set(table.by_name))
+            name = _spell(column.name, pieces, set(table.by_name))
             spelled[table.name.casefold(), column.name.casefold()] = name
             real[title.casefold(), name.casefold()] = column.name
     return Names(spelled, real)
@@ -75,11 +83,11 @@ def _table(table: Table, names: Names) -> Table:
     return replace(table, name=names.spell(table.name), columns=columns)
 
 
-def _spell(name: str, words: dict[str, str], others: set[str]) -> str:
+def _spell(name: str, pieces: dict[str, tuple[str, ...]], others: set[str]) -> str:
     """Return a name with its abbreviations spelled out, itself where another has that name."""
     parts = parts_of(name)
-    spelled = "_".join(words.get(part, part) for part in parts)
-    return name if not set(parts) & set(words) or spelled in others else spelled
+    spelled = "_".join(piece for part in parts for piece in pieces.get(part, (part,)))
+    return name if spelled == "_".join(parts) or spelled in others else spelled
 
 
 def _assigned(tokens: list[Token], catalog: Catalog) -> dict[str, str]:
@@ -89,6 +97,7 @@ def _assigned(tokens: list[Token], catalog: Catalog) -> dict[str, str]:
     names = {parts_of(name) for table in catalog.tables.values() for name in (table.name, *(column.name for column in table.columns))}
     shorts = {part for name in names for part in name if part.isascii() and part.isalpha() and len(part) > 1 and part not in said}
     titles = {table.words[0] for table in catalog.tables.values() if len(table.words) == 1}
+    titles |= {title for table in catalog.tables.values() if (title := _own_prefix(table))}
     words = _initials(tokens, shorts, {parts_of(table.name)[0] for table in catalog.tables.values()})
     found: list[tuple[float, str, str]] = []
     for place in loose:
@@ -105,6 +114,13 @@ def _assigned(tokens: list[Token], catalog: Catalog) -> dict[str, str]:
         if short not in words and word not in words.values() and not any(likeness(other, short) >= 0.86 for other in said - {word}):
             words[short] = word
     return words
+
+
+def _own_prefix(table: Table) -> str:
+    """Return what the key of a table and some name in it begin with: vt of vt_id and vt_nm."""
+    key = parts_of(table.key[0].name) if len(table.key) == 1 else ()
+    others = [parts_of(column.name) for column in table.columns if column not in table.key and not column.references]
+    return key[0] if len(key) == 2 and any(parts[0] == key[0] and split_name(parts[-1])[-1] == "name" for parts in others) else ""
 
 
 def _abbreviates(catalog: Catalog) -> bool:

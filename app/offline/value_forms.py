@@ -82,6 +82,8 @@ def standing(tokens: list[Token], loose: list[bool]) -> Iterator[str]:
             yield f"out of {tokens[place + 2].word}"
         if following.word in _DETERMINERS or following.word in PREPOSITIONS or following.word in MONTHS or following.word in WEEKDAYS:
             continue
+        if following.word in FILLERS and place and tokens[place - 1].word in _BE:
+            yield following.word  # are on hold: HOLD
         if loose[place + 1] or (following.word in FILLERS and place and (tokens[place - 1].word in _BE or _ends(tokens, place + 2))):
             yield f"{token.word} {following.word}"
 

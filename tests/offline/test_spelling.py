@@ -1,15 +1,12 @@
 """Abbreviations that no table of them explains: the question's own words spell them out, for the whole schema."""
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from longtable.app.offline.spelling import misfit
-from longtable.tools.database import Database
-from longtable.tools.toolset import database_tools
-from tests.offline.conftest import Chat
+from tests.offline.conftest import Chat, sqlite_chat
 
 GREENHOUSE = """
 CREATE TABLE grwr (grwr_id INTEGER PRIMARY KEY, grwr_nm TEXT, fl_srchg REAL);
@@ -26,12 +23,8 @@ INSERT INTO PART_MSTR VALUES ('P1','Washer','A4'),('P2','Gasket','B1');
 
 @pytest.fixture
 def greenhouse(tmp_path: Path) -> Iterator[Chat]:
-    path = tmp_path / "greenhouse.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(GREENHOUSE)
-    connection.close()
-    with Database.open(f"sqlite:///{path}") as database:
-        yield Chat({tool.name: tool for tool in database_tools(database)})
+    with sqlite_chat(tmp_path, GREENHOUSE) as chat:
+        yield chat
 
 
 @pytest.mark.parametrize(
@@ -63,3 +56,41 @@ def test_an_answer_says_the_word_of_the_question(greenhouse: Chat) -> None:
 ])  # fmt: skip
 def test_letters_tell_which_word_they_abbreviate(word: str, short: str, close: bool) -> None:
     assert (misfit(word, short) <= 0.45) is close
+
+
+DEPOT = """
+CREATE TABLE CUSTMAST (CUSTNO INTEGER PRIMARY KEY, CUSTNAME TEXT, CUSTCITY TEXT, CREDLIM REAL);
+CREATE TABLE SLSREP (REPNO INTEGER PRIMARY KEY, REPNAME TEXT, HIREDT DATE);
+CREATE TABLE ORDHDR (ORDNO INTEGER PRIMARY KEY, CUSTNO INTEGER REFERENCES CUSTMAST(CUSTNO), REPNO INTEGER REFERENCES SLSREP(REPNO),
+  ORDDATE DATE, ORDSTAT TEXT, CURR TEXT);
+CREATE TABLE ORDDTL (ORDNO INTEGER REFERENCES ORDHDR(ORDNO), LINENO INTEGER, ORDQTY INTEGER, LINEAMT REAL, PRIMARY KEY (ORDNO, LINENO));
+INSERT INTO CUSTMAST VALUES (1,'Carr','Toledo',500),(2,'Erie','Akron',900);
+INSERT INTO SLSREP VALUES (1,'Vera','2010-01-01'),(2,'Walt','2020-01-01');
+INSERT INTO ORDHDR VALUES (7,1,1,'2023-02-01','HOLD','USD'),(8,1,1,'2023-03-01','OPEN','EUR'),(9,2,1,'2024-03-01','OPEN','EUR');
+INSERT INTO ORDDTL VALUES (7,1,3,30),(7,2,1,5),(8,1,4,40),(9,1,2,20);
+"""
+
+
+@pytest.fixture
+def depot(tmp_path: Path) -> Iterator[Chat]:
+    with sqlite_chat(tmp_path, DEPOT) as chat:
+        yield chat
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("Which customers are in Toledo?", [("Carr",)]),
+        ("Credit limit of Erie", [(900.0,)]),
+        ("Which sales rep has no orders?", [("Walt",)]),
+        ("Names of sales reps and when they were hired", [("Vera", "2010-01-01"), ("Walt", "2020-01-01")]),
+        ("How many orders are on hold?", [(1,)]),
+        ("How many orders in EUR were placed in 2023?", [(1,)]),
+        ("Total line amount by month in 2023", [("2023-02", 35.0), ("2023-03", 40.0)]),
+    ],
+)
+def test_names_written_together_are_cut_into_their_words(depot: Chat, question: str, rows: list[tuple[object, ...]]) -> None:
+    said = depot.ask(question)
+    assert depot.rows is not None, said
+    assert len(depot.rows) == len(rows), said
+    assert all(any(set(row) <= set(other) for other in depot.rows) for row in rows), said
