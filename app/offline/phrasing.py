@@ -73,7 +73,7 @@ _RULES = compiled(
         (r"\b(?:in|during) (?:the )?spring (?:of )?(\d{4})\b", r"between \1-03-01 and \1-05-31"),
         (r"\b(?:in|during|over) (?:the )?summer (?:of )?(\d{4})\b", r"between \1-06-01 and \1-08-31"),
         (r"\b(?:in|during) (?:the )?(?:autumn|fall) (?:of )?(\d{4})\b", r"between \1-09-01 and \1-11-30"),
-        (r"(,| and| with|,? plus) when (?:they|each(?: one| of them)?|it|he|she) (?:was|were|got) (\w+(?:ed|n|t))(?=\W*$)", r"\1 the date they were \2"),
+        (r"(,| and| with|,? plus) when (?:they|each(?: one| of them)?|it|he|she) (?:was|were|got) (\w+(?:ed|n|t))(?=\W*$)", r"\1 the \2 date"),
         (r"(,| and| with|,? plus) (?:the )?(\w+(?: \w+)?) (?:that )?(?:each(?: one| of them)?|they|it) (?:is|are|was|were|has|have|belongs?|comes?|works?|lives?|stands?)(?: \w+ed)?(?: (?:in|at|from|on|to|for|of|under|by))?(?=\W*$|,)", r"\1 the \2"),
         (r"\b((?:with|have|has|had|having)\b[^?,;]*?)(?: \w+(?:ed|de|nt))? (?:on|in|to|at|under|by|for|against|from) (?:it|them|him|her)(?=\W*$|,| and\b)", r"\1"),
         (r"^(?:which|what) ((?:\w+ )?\w+) (?:do|did|have) we have no ([\w ]+?) (?:for|of|on|from)(?=\W*$)", r"which \1 have no \2"),

@@ -87,6 +87,7 @@ _RULES = compiled(
         (r"\bwhose ([a-z]+) (?:has|have|had) (?:an? )?(?=[a-z]+(?: address(?:es)?)? containing)", r"whose \1 "),
         (r",? (?:for|of|among|counting) (?:only |just )?the ([a-z]+ed|paid|sold|sent|lost) ones(?: only)?(?=\W*$)", r" that are \1"),
         (r"\b(most|fewest)\b([^.?]*?),? and how many(?=\W*$)", r"\1\2"),
+        (r"\b(?-i:[A-Z][a-z]+) \(((?-i:[A-Z]{2,3}))\)", r"\1"),  # Texas (TX)
         # none, and no more than
         (r"\b(have|has|having|with|had) (?:nothing|none|zero) (on hand|in stock|left|on order)\b", r"\1 0 \2"),
         (r"\b(is|are|was|were|of|equals?|at) zero\b(?! \w)", r"\1 0"),

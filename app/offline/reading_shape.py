@@ -202,6 +202,8 @@ class Shape(Ordering):
             self.draft.money |= "amount" in each.text.lower() or "value" in each.text.lower()
             pending.append(each.arg)
             place = self.after(index, "mention", "op", "word", skip=("prep", "comma"), ops=("distinct", "pron"))
+            if place is not None and self.cs[place].arg == UNTRUE and place + 1 < len(self.cs) and self.cs[place + 1].kind == "mention":
+                place += 1  # the total of unpaid fines
             if place is not None and self.cs[place].is_op("agg", "sup") and not self._is_name(place):
                 if self.cs[place].op == "sup":
                     pending.append(self.cs[place].arg.partition(":")[0])

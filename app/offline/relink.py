@@ -17,6 +17,10 @@ def relink(chunks: list[Chunk], catalog: Catalog) -> None:
     for first, second in itertools.pairwise(chunks):
         if first.kind == second.kind == "mention" and (table := entity(second)) and not entity(first) and points_at(catalog, first, table):
             second.kind = "filler"  # 'origin airport': the key says it all
+    for kind, joiner, thing in zip(chunks, chunks[1:], chunks[2:], strict=False):
+        typed = kind.kind == thing.kind == "mention" and lemma(kind.text.lower()) in ("type", "kind", "sort") and joiner.word == "of"
+        if typed and not any(hit.is_table or hit.numeric for hit in thing.hits[:1]) and thing.best >= 0.95:
+            kind.kind = joiner.kind = "filler"  # each type of cargo, where the cargo tells it
     as_entities(chunks, catalog)
     own_keys(chunks, catalog)
     for each in chunks:

@@ -90,6 +90,11 @@ def test_a_part_is_called_by_its_description_and_not_by_its_supplier(garage: Cha
         ("cases per group, starting with the group that has the most", "cases per group descending"),
         ("Whose permit expires in 2026, and on what date?", "Whose permit expires in 2026 and the expiry date?"),
         ("clients and tell me when their contract started", "clients and their contract start date"),
+        ("bays that can't hold more than 3 cars", "bays with at most 3 cars"),
+        ("Which part has nothing on hand?", "Which part has 0 on hand?"),
+        ("bays in Texas (TX)", "bays in TX"),
+        ("reps and when they were hired", "reps and the hired date"),
+        ("Which bay has the most matters overall, and how many?", "Which bay has the most matters?"),
     ],
 )
 def test_tails_of_questions_are_put_plainly(question: str, plain: str) -> None:

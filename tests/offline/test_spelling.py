@@ -94,3 +94,8 @@ def test_names_written_together_are_cut_into_their_words(depot: Chat, question: 
     assert depot.rows is not None, said
     assert len(depot.rows) == len(rows), said
     assert all(any(set(row) <= set(other) for other in depot.rows) for row in rows), said
+
+
+def test_the_first_three_by_what_nothing_measures_are_no_answer(depot: Chat) -> None:
+    said = depot.ask("top 1 customers by miles")
+    assert depot.rows is None, said

@@ -188,7 +188,7 @@ def unit_column(scene: Scene, link: Link) -> Column | None:
     return None
 
 
-_SHORT = {"minute": "min", "hour": "hr", "kilometer": "km", "percent": "pct"}
+_SHORT = {"minute": "min", "hour": "hr", "kilometer": "km", "mile": "mi", "percent": "pct"}
 
 
 def in_unit(column: Column, unit: str) -> bool:

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 from longtable.app.offline.columns import by_dimension
 from longtable.app.offline.search import costs
-from longtable.app.offline.search.fill_measures import unit_column
+from longtable.app.offline.search.fill_measures import in_unit, unit_column
 from longtable.app.offline.search.fill_orders import is_dated, marked_measure, settle_direction, settle_order
+from longtable.app.offline.search.joining import NoReading
 from longtable.app.offline.search.model import Link, Measure, Rank
 from longtable.app.offline.search.periods import Period, date_for, holds_years
 from longtable.app.offline.search.scene import Scene
+from longtable.app.offline.text import lemma
 
 _DIRECTIONS = {"max": True, "min": False}
 _SPANS = frozenset(["age", "tenure", "experience"])
@@ -248,11 +250,32 @@ def _top(scene: Scene, place: int, link: Link) -> None:
     if limit is not None:
         scene.slots.limit = limit
         scene.use(place, number)
-        marked = marked_measure(scene)
+        marked = marked_measure(scene) or _in_unit(scene, by)
         if marked is not None:
             scene.slots.ranks.append(Rank(marked, desc, limit))
+        elif by >= 0 and scene.links[by].text.lower() != "with":
+            raise NoReading  # the top three by what nothing measures
         return
     scene.slots.pay(costs.IDLE, f"idle {link.text}")
+
+
+def _in_unit(scene: Scene, by: int) -> Measure | None:
+    """'top 3 drivers by miles': the column in that unit, of what is named or of the one table next to it."""
+    link = scene.links[by + 1] if 0 <= by < len(scene.links) - 1 else None
+    if link is None or not link.unit:
+        return None
+    head = scene.head()
+    beside = [each.many for each in scene.catalog.links if each.one == head]
+    tables = [table for name in (head, *beside) if (table := scene.table(name)) is not None]
+    found = [
+        column
+        for table in tables
+        for column in table.columns
+        if column.is_number and not column.is_id and in_unit(column, lemma(link.text.lower()))
+    ]
+    if len(found) != 1:
+        return None
+    return Measure("" if found[0].table == head else "sum", found[0].table, found[0].name, by + 1)
 
 
 def _first(scene: Scene, place: int, link: Link) -> None:
