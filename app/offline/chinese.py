@@ -1,13 +1,16 @@
 """Turn a simple Chinese question into English tokens in an order the parser reads; schema names and values stay as they are."""
 
-import itertools
 import re
 from collections.abc import Iterable
 
+from longtable.app.offline.cedict import meanings
+from longtable.app.offline.chinese_cut import segment
+from longtable.app.offline.chinese_fit import Schema, fit, fitting, is_name
 from longtable.app.offline.chinese_order import arrange
+from longtable.app.offline.chinese_unexplained import explained, unnamed
 from longtable.app.offline.lexicon_zh import LEXICON, STATE_WORDS
 from longtable.app.offline.phrasing_zh import plainly_chinese
-from longtable.app.offline.text import Token, lemma, likeness, tokenize
+from longtable.app.offline.text import Token, lemma, tokenize
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
 _CJK_RUN = re.compile(r"[\u3400-\u9fff]+")
@@ -20,7 +23,6 @@ _RANKED = re.compile(
     r"(?P<of>(?:(?![的是哪什各])[\u3400-\u9fff])+?)(?:的(?P<attr>(?:(?![的是哪什各])[\u3400-\u9fff])+?))?(?P<more>(?:及其?|和|以及|与)[\u3400-\u9fff]+?)?(?:是谁|是什么|有哪些|是哪些|分别是谁|是哪\S{1,3}|(?:分别)?是多少|叫什么(?:名字)?)?[？?。]?$"
 )
 _GLOSSED = re.compile(r"([\u3400-\u9fff·•]+)\s*[(（]\s*([^()（）\u3400-\u9fff]*[A-Za-z\d][^()（）\u3400-\u9fff]*)[)）]")
-_SMALL = frozenset(["not", "of", "on", "at", "in", "the"])
 _QUOTED = re.compile(r"""["“「《'‘]([^"”」》'’]+)["”」》'’]""")
 
 
@@ -40,18 +42,21 @@ def translate(
     question = re.sub(
         r"(平均|总)分(?!数|[类组布成红钟店公支行期摊馆部校])", r"\1分数", re.sub(r"最([高低])分(?!数)", r"分数最\1", question)
     )
-    lexicon = {chinese: _fitting(options, known, there) for chinese, options in LEXICON.items() if chinese in question}
+    lexicon = {chinese: fitting(options, known, there) for chinese, options in LEXICON.items() if chinese in question}
     for chinese in lexicon:  # 领养过: a verb, not the noun
         verb = next((option for option in LEXICON[chinese] if option.endswith("ed")), "")
         nouns = tuple(option for option in LEXICON[chinese] if not option.endswith("ed"))
         if verb and re.search(f"{chinese}[过了](?!多少|几)|谁{chinese}的", question):
             lexicon[chinese] = verb
         elif verb and nouns and re.search(f"(?:多少|几)[人次个名位场]?{chinese}(?!的)", question):
-            lexicon[chinese] = _fitting(nouns, known, there)
+            lexicon[chinese] = fitting(nouns, known, there)
     lexicon |= {chinese: "orders" for chinese, english in lexicon.items() if english == "order" and "单" in chinese}  # not how to sort
     lexicon |= _kinds(question, lexicon, known)
     lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
-    question = _GLOSSED.sub(lambda match: _gloss(match.group(1), match.group(2).strip(), lexicon), question)
+    more = explained(question, lexicon, known, there)
+    own = lexicon | {word: english for word, english in more.items() if not english.startswith("\0")}
+    question = _GLOSSED.sub(lambda match: _gloss(match.group(1), match.group(2).strip(), own, known), question)
+    lexicon |= more
     text = _ranges(_dates(_numerals(_HOME.sub("", question))))
     pieces: list[str] = []
     place = 0
@@ -79,7 +84,7 @@ def _kinds(question: str, lexicon: dict[str, str], schema: tuple[tuple[str, ...]
             options = (
                 f"{of} {kind}" for of in LEXICON[noun] for kind in LEXICON[closing] if of.isascii() and of and kind and "~" not in of + kind
             )
-            fits = [(_fit(option, schema), option) for option in options]
+            fits = [(fit(option, schema), option) for option in options]
             if fits and max(fits)[0] >= _WHOLE:
                 found[word] = max(fits)[1]
     return found
@@ -103,9 +108,9 @@ def _told_apart(words: list[str], schema: tuple[tuple[str, ...], ...]) -> list[s
         before = out[-1] if out else ""
         if word == "how many" and before == "how many":
             continue
-        if word == "quantity" and _is_name(before, schema) and not _is_name(f"{before} quantity", schema):
+        if word == "quantity" and is_name(before, schema) and not is_name(f"{before} quantity", schema):
             word = "number of ~"
-        elif before == "not" and _is_name(word, schema) and not word.endswith("ed"):
+        elif before == "not" and is_name(word, schema) and not word.endswith("ed"):
             out[-1] = "without"
         elif before == "without" and word.endswith("ed") and len(word) > 4:
             out[-1] = "not"
@@ -119,19 +124,19 @@ def _told_apart(words: list[str], schema: tuple[tuple[str, ...], ...]) -> list[s
             word = _MOST[word]
         elif word in ("highest ~", "lowest ~") and before in _SUMMED:
             place = len(out) - 1
-            while place and _is_name(out[place - 1], schema) and out[place - 1] not in _STOPS:
+            while place and is_name(out[place - 1], schema) and out[place - 1] not in _STOPS:
                 place -= 1
             out[place:] = [word.rstrip(" ~"), "average" if before.startswith("average") else "total", *out[place:-1]]
             continue
-        elif word == "of" and before in _ENDS and len(out) > 1 and _is_name(out[-2], schema) and out[-2] not in _STOPS:
+        elif word == "of" and before in _ENDS and len(out) > 1 and is_name(out[-2], schema) and out[-2] not in _STOPS:
             out[-2:] = [before, out[-2]]
-        if word.startswith("total ") and not word.endswith("~") and out and _is_name(before, schema) and before not in _STOPS:
+        if word.startswith("total ") and not word.endswith("~") and out and is_name(before, schema) and before not in _STOPS:
             out.insert(len(out) - 1, "total")
             word = word.removeprefix("total ")
         if re.fullmatch(r"\d[\d.]*", word) and before == "is":
             out.pop()
-        if word in ("id", "number", "code") and (noun := next((each for each in reversed(out) if _is_name(each, schema)), "")):
-            fits = {key: _fit(f"{noun} {key}", schema) for key in ("number", "id", "code")}  # 编号: the number people read, then the key
+        if word in ("id", "number", "code") and (noun := next((each for each in reversed(out) if is_name(each, schema)), "")):
+            fits = {key: fit(f"{noun} {key}", schema) for key in ("number", "id", "code")}  # 编号: the number people read, then the key
             word = max(fits, key=lambda key: (fits[key], key == word and word != "id"))
         if word.endswith(" order"):
             word += "s"  # an order, not how to sort
@@ -147,19 +152,15 @@ _PER = {
 
 def _rate(word: str, ways: tuple[str, ...], schema: tuple[tuple[str, ...], ...]) -> str:
     """Return the name that the schema has for 每小时 with a noun: capacity per hour, hourly rate."""
-    if not _is_name(word, schema):
+    if not is_name(word, schema):
         return ""
     named = [f"{word} {way}" if way.startswith("per ") else f"{way} {word}" for way in ways]
-    return next((name for name in named if _is_name(name.replace("per ", ""), schema)), "")
+    return next((name for name in named if is_name(name.replace("per ", ""), schema)), "")
 
 
 _MOST = {"most ~": "most ~", "fewest ~": "fewest ~", "highest ~": "most ~", "lowest ~": "fewest ~"}
 _SUMMED = frozenset(["total amount of ~", "sum of ~", "total ~", "average ~"])
 _ENDS = frozenset(["longest", "shortest", "oldest", "newest", "earliest", "latest", "largest", "smallest", "fastest", "slowest"])
-
-
-def _is_name(word: str, schema: tuple[tuple[str, ...], ...]) -> bool:
-    return bool(word) and word.isascii() and word.islower() and _fit(word, schema) >= 0.85
 
 
 _MARK = re.compile(
@@ -185,25 +186,13 @@ def _ranked(match: re.Match[str], names: tuple[str, ...], schema: tuple[tuple[st
     return tokenize(f"{end} {number} {of} by {' '.join(words)}")
 
 
-def _fitting(options: tuple[str, ...], schema: tuple[tuple[str, ...], ...], found: frozenset[str] = frozenset()) -> str:
-    """Return the option that the schema has a name for, or the data a value, the likeliest where several or none fit."""
-    if len(options) == 1:
-        return options[0]
-    fits = [(_fit(option, schema) - 0.02 * place, option) for place, option in enumerate(options)]
-    best = max(fits, key=lambda each: each[0])
-    held = next((option for option in options if option.lower() in found), "")
-    if best[0] >= (0.9 if held else 0.75):
-        return best[1]
-    return held or (options[-1] if options[-1] == "" else options[0])
-
-
 def values_meant(question: str, schema: Iterable[tuple[str, ...]]) -> list[str]:
     """Return the English values to look for that the Chinese words of a question may stand for, where no name of the schema does."""
     known = tuple(dict.fromkeys(schema))
     words = [word for word in STATE_WORDS if word in question]
     whole = [word for word in words if not any(word != other and word in other for other in words)]
     meant = [option for word in whole for option in STATE_WORDS[word][:_MOST_VALUES]]
-    return list(dict.fromkeys(option.lower() for option in meant if _fit(option, known) < 0.99))
+    return list(dict.fromkeys(option.lower() for option in meant if fit(option, known) < 0.99))
 
 
 def as_asked(question: str, word: str) -> str:
@@ -220,42 +209,33 @@ def as_asked(question: str, word: str) -> str:
 _MOST_VALUES = 4
 
 
-def _fit(option: str, schema: tuple[tuple[str, ...], ...]) -> float:
-    """Return how well one name of the schema holds all words of an option: 0 to 1, and a little more for each word after the first."""
-    words = [word for word in option.removeprefix("how many ").rstrip(" ~").split() if word not in _SMALL]
-    if not words or option in ("how many", "which", "each"):
-        return 0.0
-    best = max((_held(words, name) for name in schema if name), default=0.0)
-    return best + 0.03 * (len(words) - 1) if best else 0.0
-
-
-def _held(words: list[str], name: tuple[str, ...]) -> float:
-    """Compare the words of an option with a name: what closes the name counts for more than what only begins it."""
-    score = min(max(likeness(word, part) for part in name) for word in words)
-    if not score:
-        return 0.0
-    core = [part for part in name if lemma(part) not in _LIGHT] or list(name)
-    heads = score if len(core) == 1 else likeness(words[-1], core[-1])
-    return score - 0.02 * (len(name) - len(words)) - (0.04 if heads < 0.75 else 0.0)
-
-
-_LIGHT = frozenset(
-    ["id", "no", "number", "code", "name", "amount", "value", "date", "tbl", "master", "header", "count", "dim", "fact", "in", "on", "at"]
-)
-
-
-def _gloss(run: str, name: str, lexicon: dict[str, str]) -> str:
+def _gloss(run: str, name: str, lexicon: dict[str, str], schema: Schema) -> str:
     """Let 浊度(turbidity) be the name in the database's own words: what it explains is dropped, known nouns before it stay."""
     spelled = re.search(r"[\u3400-\u9fff]{1,5}(?:[·•][\u3400-\u9fff]+)+$", run)
     if spelled is not None:
         return f"{run[: spelled.start()]} {name} "
-    kept = run
-    known = {word: english for word, english in lexicon.items() if english}
-    for word in sorted(known, key=len, reverse=True):
-        if kept.endswith(word):
-            same = lemma(name.lower()) in {lemma(option) for option in (known[word].lower(), *LEXICON.get(word, ()))}
-            return f"{kept.removesuffix(word)} {name} " if same else f"{_without_unknown(kept, lexicon, name)} {name} "
-    return f"{_without_unknown(kept, lexicon, name)} {name} "
+    if (said := _said(run, name, lexicon, schema)) and len(said) < len(run):
+        return f"{run.removesuffix(said)} {name} "
+    return f"{_without_unknown(run, lexicon, name)} {name} " if said != run else f" {name} "
+
+
+def _said(run: str, name: str, lexicon: dict[str, str], schema: Schema) -> str:
+    """Return the end of a run that says what the name in brackets says: the same word, a denial, what the schema has no name for."""
+    plain = lemma(name.lower())
+    for start in range(max(0, len(run) - 6), len(run) - 1):
+        if plain in map(lemma, meanings(run[start:])):
+            return run[start:]
+    if (people := re.search(r"[\u3400-\u9fff]{2,4}[籍裔]$", run)) is not None:
+        word = next((run[start:] for start in range(people.start(), len(run) - 1) if run[start:-1] in lexicon), "")
+        return word or people.group(0)
+    word = max((word for word, english in lexicon.items() if english and run.endswith(word)), key=len, default="")
+    if not word or not (english := lexicon[word]).isascii():
+        return ""
+    if plain in {lemma(option.lower()) for option in (english, *LEXICON.get(word, ()))}:
+        return word
+    if english.endswith("ed") and (denied := re.search(rf"(?:还?没有?|尚?未|非){word}$", run)):
+        return denied.group(0)
+    return word if unnamed(word, lexicon, schema, ()) and len(word) > 1 else ""
 
 
 def _without_unknown(run: str, lexicon: dict[str, str], name: str) -> str:
@@ -269,41 +249,6 @@ def _without_unknown(run: str, lexicon: dict[str, str], name: str) -> str:
             kept += word
         place += max(size, 1)
     return kept
-
-
-def segment(run: str, lexicon: dict[str, str]) -> list[str]:
-    """Split a run of Chinese into the fewest words, long ones first; what is not in the lexicon stays as one unknown word."""
-    longest = max(map(len, lexicon), default=1)
-    best: list[tuple[float, int]] = [(0.0, 0)]  # cost up to each place, and where its last word begins
-    for end in range(1, len(run) + 1):
-        ways = [(best[end - 1][0] + _UNKNOWN, end - 1)]
-        for start in range(max(0, end - longest), end):
-            if (word := run[start:end]) in lexicon:
-                ways.append((best[start][0] + _cost(word), start))
-        best.append(min(ways))
-    cuts = [len(run)]
-    while cuts[-1]:
-        cuts.append(best[cuts[-1]][1])
-    words: list[str] = []
-    for start, end in itertools.pairwise(reversed(cuts)):
-        word = run[start:end]
-        if word in lexicon:
-            words += [lexicon[word]] if lexicon[word] else []
-        elif words and words[-1].startswith("\0") and run[start - 1 : start] == words[-1][-1:] and run[:start].endswith(words[-1][1:]):
-            words[-1] += word
-        else:
-            words.append(f"\0{word}")
-    return words
-
-
-_UNKNOWN = 3.0
-
-
-def _cost(word: str) -> float:
-    """Weigh a word of the lexicon: fewer and longer ones are better, and what only ends in a particle gives way."""
-    if len(word) == 1:
-        return 1.3
-    return 1.0 - 0.01 * len(word) ** 2 + (0.15 if word[-1] in "的了过" else 0.0)
 
 
 _DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"两": 2}

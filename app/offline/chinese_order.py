@@ -13,6 +13,7 @@ _TIME: Final = re.compile(
     r"(?:(?:Q[1-4]|January|February|March|April|May|June|July|August|September|October|November|December) )?(?:19|20)\d\d"
     r"|(?:19|20)\d\d-\d\d-\d\d|between (?:19|20)\d\d\S* and \S+"
 )
+_NUMBER: Final = re.compile(r"\d[\d.]*")
 _TAILS: Final = frozenset(["what is", "what", "who", "which", "where", "when", "is", "have", "how many"])
 _LISTS: Final = frozenset(["list", "show", "find", "tell"])
 _COMPARED: Final = frozenset(
@@ -136,6 +137,8 @@ def _described(head: Words, described: Words, flatten: Flatten) -> Words:
         described.pop()
     if not described:
         return head
+    if described[:1] == ["have"] and len(described) == 2 and _is_verb(described[1]):
+        return [*head, "that", *described]
     if described[:1] == ["have"]:
         described[0] = "with"
     verb = []
@@ -170,7 +173,8 @@ def _joiner(described: Words, *, noun: bool, verb: bool) -> Words:
         return [] if described[0].startswith("between") else ["in"]
     if verb:
         return ["by"]
-    return ["with"] if every & _COMPARED and not noun else ["of"]
+    measured = first.islower() and any(_NUMBER.fullmatch(word) for word in described[1:])
+    return ["with"] if (every & _COMPARED or measured) and not noun else ["of"]
 
 
 def _is_verb(word: str) -> bool:

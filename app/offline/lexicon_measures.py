@@ -20,7 +20,7 @@ _DIMENSIONS: Final = """
     height: height elevation altitude tall stature cm
     width: width breadth wide beam wingspan span
     depth: depth deep
-    thickness: thickness thick depth gauge
+    thickness: thickness thick depth gauge page
     speed: speed velocity horsepower mph kmh knot pace
     power: power horsepower hp kw mw watt output capacity thrust engine
     strength: strength abv alcohol magnitude force power proof grade dose concentration

@@ -8,8 +8,8 @@ from longtable.app.offline.lexicon_zh_business import BUSINESS, STATES
 from longtable.app.offline.lexicon_zh_daily import DAILY
 from longtable.app.offline.lexicon_zh_trades import TRADES
 
-# Longest match wins. An empty translation drops the word.
-_WORDS: Final = """
+# Longest match wins. An empty translation drops the word. These make the sentence, whatever it is about.
+_PLAIN: Final = """
 多少=how many|几=how many|有多少=how many|多少个=how many|多少条=how many|多少名=how many|多少位=how many|多少家=how many|多少首=how many|多少张=how many|多少架=how many|多少次=how many
 几个=how many|几次=how many|几种=how many distinct|几位=how many|几名=how many|多少种=how many distinct|多少不同的=how many distinct|数量=number of ~|个数=number of ~|总数=number of ~|人数=number of person ~|次数=number of ~|数目=number of ~|总共=|一共=|共有=|共=
 平均=average|平均值=average ~|均值=average ~|平均数=average ~|总和=sum of ~|总计=sum|合计=sum|总额=total amount of ~|总量=total ~|总=total|最大值=maximum ~|最小值=minimum ~|最大=highest ~|最小=lowest ~|最高=highest ~|最低=lowest ~|最多=most ~|最少=fewest ~
@@ -26,6 +26,10 @@ _WORDS: Final = """
 列出=list|显示=show|给出=show|查询=show|查找=find|找出=find|看看=show|告诉=tell|请=|请问=|我=|想=|知道=|帮=|我想知道=|帮我=|一下=|所有=all|全部=all|全体=all|名单=list
 哪个=which|哪些=which|哪位=which|哪家=which|哪一个=which|哪种=which|哪首=which|哪张=which|哪=which|谁=who|什么=what|是什么=what|什么时候=when|何时=when|哪里=where|哪儿=where|是=is|是多少=what is|为=is|有=have|有哪些=which|在=in|从=from|到=to|至=to|由=by|的=of|了=|吗=|呢=|啊=|吧=|和=and|与=and|及=and|以及=and|或=or|或者=or|还是=or|并且=and|且=and|而=and|就=|都=|也=also|还=also|又=also|只=only|仅=only|只看=only|只要=only|只有=only|仅看=only|那么=|那=|那些=those|这些=those|他们=they|它们=they|她们=they|它=it|他=he|她=she|其=their|其中=of those|这=this|该=this|上述=those|以上这些=those|其他=the others|其余=the rest|其它=the others|剩下=the rest|同样=same|一样=same|相同=same|再=|换成=what about|改成=what about|改为=what about|怎么样=|如何=|情况=|结果=|数据=data|记录=records|信息=information
 个=|条=|名=|位=|家=|首=|张=|架=|次=|件=|部=|只股=|本=|辆=|台=|份=|所=|种=|里=in|中=in|上=in|内=in|下=|当中=in|里面=in|时=|时候=|期间=in|之中=in|比=than|占比=percentage of|百分比=percentage of|比例=percentage of|占=|百分之几=percentage of|多大=how old|多长=how long|多重=how heavy|多高=how tall|多久=how long|属于=|来自=from|位于=in|住在=in|飞往=to|飞到=to|飞=fly|出发=depart|起飞=depart|出发时间=departure time|起飞时间=departure time|到达时间=arrival time|抵达时间=arrival time|离开=left|到达=arrive|抵达=arrive|前往=to|去=to|发往=to|拥有=have|购买=buy|买=buy|卖=sell|售出=sell|花费=spent|花=spent|写=write|出生=born|雇佣=hired|入职=hired|上映=released|发行=released|制造=made|生产=made|成立=founded|开业=open
+"""
+
+# And these name things and what befalls them.
+_WORDS: Final = """
 航班=flight|航空公司=airline|承运人=carrier|飞机=plane|机场=airport|天气=weather|机型=model|型号=model|制造商=manufacturer|厂商=manufacturer|延误=delay|晚点=delay|出发延误=departure delay|起飞延误=departure delay|到达延误=arrival delay|抵达延误=arrival delay|目的地=destination|始发地=origin|出发地=origin|出发机场=origin|起飞机场=origin|到达机场=destination|距离=distance|飞行距离=distance|飞行时间=air time|空中时间=air time|机尾号=tail number|尾号=tail number|座位=seat|座位数=seat|座=seat|发动机=engine|引擎=engine|速度=speed|温度=temperature|气温=temperature|湿度=humidity|风速=wind speed|降水=precipitation|能见度=visibility|气压=pressure|航班号=flight number|取消=cancelled
 客户=customer|顾客=customer|用户=user|员工=employee|雇员=employee|职员=employee|经理=manager|部门=department|供应商=supplier|产品=product|商品=product|订单=order|订单数=number of order|发票=invoice|类别=category|分类目录=category|运货商=shipper|运输公司=shipper|运费=freight|库存=stock|单价=unit price|价格=price|售价=price|成本=cost|费用=cost|金额=amount|销售额=sales|销量=sales|收入=revenue|折扣=discount|数额=amount|总价=total
 歌手=artist|艺术家=artist|艺人=artist|专辑=album|歌曲=track|曲目=track|歌=track|音轨=track|流派=genre|风格=genre|播放列表=playlist|歌单=playlist|媒体类型=media type|作曲家=composer|作曲=composer|时长=length|长度=length|大小=size|标题=title|名称=name|名字=name|姓名=name|姓=last name|电影=movie|演员=actor|导演=director|语言=language|音乐会=concert|演唱会=concert|体育场=stadium|容量=capacity|博物馆=museum|游客=visitor|门票=ticket
@@ -94,7 +98,7 @@ MEASURES: Final = tuple(
 
 
 def _lexicon() -> dict[str, tuple[str, ...]]:
-    words = _pairs(_WORDS + TRADES)
+    words = _pairs(_PLAIN + _WORDS + TRADES)
     for more in (_pairs(BUSINESS), _pairs(DAILY), STATE_WORDS):
         for chinese, english in more.items():
             words[chinese] = tuple(dict.fromkeys((*(option for option in words.get(chinese, ()) if option), *english)))
@@ -111,6 +115,9 @@ def _lexicon() -> dict[str, tuple[str, ...]]:
 
 STATE_WORDS: Final = _pairs(STATES)
 """Words that may stand for a value of the database, with the values to look for."""
+
+PLAIN: Final = frozenset(_pairs(_PLAIN))
+"""The words that make a sentence."""
 
 LEXICON: Final = _lexicon()
 """Every word with its options, first the likeliest; an empty option drops the word. Later lines replace earlier ones, trades and states add."""
