@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from longtable.app.offline.cedict import meanings
 from longtable.app.offline.chinese_cut import segment
 from longtable.app.offline.chinese_fit import Schema, fit, fitting, is_name
-from longtable.app.offline.chinese_order import arrange
-from longtable.app.offline.chinese_unexplained import explained, unnamed
-from longtable.app.offline.lexicon_zh import LEXICON, STATE_WORDS
+from longtable.app.offline.chinese_order import arrange, is_verb
+from longtable.app.offline.chinese_unexplained import explained, values_of
+from longtable.app.offline.lexicon_zh import LEXICON, MEASURES, PLAIN, STATE_WORDS
 from longtable.app.offline.phrasing_zh import plainly_chinese
-from longtable.app.offline.text import Token, lemma, tokenize
+from longtable.app.offline.text import Token, lemma, likeness, tokenize
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
 _CJK_RUN = re.compile(r"[\u3400-\u9fff]+")
@@ -42,22 +42,13 @@ def translate(
     question = re.sub(
         r"(平均|总)分(?!数|[类组布成红钟店公支行期摊馆部校])", r"\1分数", re.sub(r"最([高低])分(?!数)", r"分数最\1", question)
     )
-    lexicon = {chinese: fitting(options, known, there) for chinese, options in LEXICON.items() if chinese in question}
-    for chinese in lexicon:  # 领养过: a verb, not the noun
-        verb = next((option for option in LEXICON[chinese] if option.endswith("ed")), "")
-        nouns = tuple(option for option in LEXICON[chinese] if not option.endswith("ed"))
-        if verb and re.search(f"{chinese}[过了](?!多少|几)|谁{chinese}的", question):
-            lexicon[chinese] = verb
-        elif verb and nouns and re.search(f"(?:多少|几)[人次个名位场]?{chinese}(?!的)", question):
-            lexicon[chinese] = fitting(nouns, known, there)
-    lexicon |= {chinese: "orders" for chinese, english in lexicon.items() if english == "order" and "单" in chinese}  # not how to sort
-    lexicon |= _kinds(question, lexicon, known)
-    lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
+    question, dated = _dated_by(_whole_verbs(question, known))
+    lexicon = _own_words(question, tuple(names), known, there)
     more = explained(question, lexicon, known, there)
     own = lexicon | {word: english for word, english in more.items() if not english.startswith("\0")}
     question = _GLOSSED.sub(lambda match: _gloss(match.group(1), match.group(2).strip(), own, known), question)
     lexicon |= more
-    text = _ranges(_dates(_numerals(_HOME.sub("", question))))
+    text = _ranges(_dates(_numerals(_at_home(question, lexicon, known))))
     pieces: list[str] = []
     place = 0
     for match in re.finditer(r"""["“「《‘][^"”」》’]+["”」》’]|[\u3400-\u9fff]+""", text):
@@ -69,8 +60,82 @@ def translate(
     words = [word for piece in pieces for word in _parted(piece)]
     if as_it_stands:
         return _tokens(_reorder(words, known))
-    words = _told_apart(words, known)
-    return _tokens(arrange(words, lambda phrase: _reorder(phrase, known)))
+    words = arrange(_told_apart(words, known), lambda phrase: _reorder(phrase, known))
+    if dated:
+        words = _with_date(words, [token.word for token in translate(dated, (), known, there)])
+    return _tokens(_plural(words, known))
+
+
+def _own_words(question: str, names: tuple[str, ...], known: Schema, there: frozenset[str]) -> dict[str, str]:
+    """Return our own words of the question, each with the English that fits the schema; names and values stand for themselves."""
+    lexicon = {chinese: fitting(options, known, there) for chinese, options in LEXICON.items() if chinese in question}
+    for chinese in lexicon:  # 领养过: a verb, not the noun
+        verb = next((option for option in LEXICON[chinese] if option.endswith("ed")), "")
+        nouns = tuple(option for option in LEXICON[chinese] if not option.endswith("ed"))
+        if verb and re.search(f"(?:没有?|未|从未){chinese}|{chinese}[过了](?!多少|几)|谁{chinese}的", question):
+            lexicon[chinese] = verb
+        elif verb and nouns and re.search(f"(?:多少|几)[人次个名位场]?{chinese}(?!的)", question):
+            lexicon[chinese] = fitting(nouns, known, there)
+    lexicon |= {chinese: "orders" for chinese, english in lexicon.items() if english == "order" and "单" in chinese}  # not how to sort
+    lexicon |= _kinds(question, lexicon, known)
+    lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
+    return lexicon
+
+
+_SPLIT_VERB = re.compile(rf"([\u3400-\u9fff])[过了](多少|几)([{''.join(MEASURES)}])([\u3400-\u9fff])(?=\W*$)")
+
+
+def _whole_verbs(question: str, schema: Schema) -> str:
+    """Put the two halves of a verb together again: 停过几次电 asks for 几次停电, unless the noun is a thing of its own here."""
+
+    def whole(match: re.Match[str]) -> str:
+        verb, many, measure, noun = match.groups()
+        own = any(is_name(option, schema) for option in LEXICON.get(noun, ()))
+        return f"有{many}{measure}{verb}{noun}" if not own and (verb + noun in LEXICON or meanings(verb + noun)) else match[0]
+
+    return _SPLIT_VERB.sub(whole, question)
+
+
+_DATED = re.compile(
+    r"[(（，,]\s*(?:按照?|以|依据?|根据)\s*([\u3400-\u9fff]{1,6}(?:日期|时间|日))(?:来?计算|来?统计|计|算|为准)?\s*[)）]?(?=\W*$)"
+)
+
+
+def _dated_by(question: str) -> tuple[str, str]:
+    """Part the date that a year is meant of, (按下单日期), from a question that names a year."""
+    named = _DATED.search(question) if re.search(r"(?:19|20)\d\d", question) else None
+    return (question[: named.start()] + question[named.end() :], named[1]) if named else (question, "")
+
+
+def _with_date(words: list[str], dated: list[str]) -> list[str]:
+    """Put the date that was named before the time that is meant of it: with order date in 2024."""
+    place = next((place for place, word in enumerate(words) if word == "in" or word.startswith(("in ", "between "))), len(words))
+    return [*words[:place], "with", *dated, *words[place:]]
+
+
+_FIRM = re.compile(
+    r"^(?:我们|咱们)?(?:这个|这家|该|本)?(?![每各哪按列请谁])([\u3400-\u9fff]{0,4}?(?:公司|中心|系统|[园馆院校店司厂场库所室社行站]))(?:里面|里|中|内)?"
+    r"(?:一共|总共|共|现在|目前)*(?:有|在|养了?|雇了?|拥有|设有?)?(?=(?:多少|几))"
+)
+
+
+def _at_home(question: str, lexicon: dict[str, str], schema: Schema) -> str:
+    """Drop the firm whose data this is: in 律所一共有多少名律师 it is no table."""
+    firm = _FIRM.match(question)
+    named = firm is None or any(is_name(word, schema) for word in segment(firm[1], lexicon))
+    return _HOME.sub("", question) if firm is None or named else question[firm.end() :]
+
+
+def _plural(words: list[str], schema: Schema) -> list[str]:
+    """Put what is counted in the plural, which tells things from an attribute: the number of hires is no hire number."""
+    out = list(words)
+    for place, word in enumerate(words[:-1]):
+        noun = words[place + 1]
+        if word == "number of" and re.fullmatch(r"[a-z]+[a-rt-z]", noun) and is_name(noun, schema):
+            out[place + 1] = (
+                f"{noun[:-1]}ies" if re.search(r"[^aeiou]y$", noun) else f"{noun}{'es' if noun.endswith(('sh', 'ch', 'x')) else 's'}"
+            )
+    return out
 
 
 def _kinds(question: str, lexicon: dict[str, str], schema: tuple[tuple[str, ...], ...]) -> dict[str, str]:
@@ -112,7 +177,7 @@ def _told_apart(words: list[str], schema: tuple[tuple[str, ...], ...]) -> list[s
             word = "number of ~"
         elif before == "not" and is_name(word, schema) and not word.endswith("ed"):
             out[-1] = "without"
-        elif before == "without" and word.endswith("ed") and len(word) > 4:
+        elif before == "without" and is_verb(word):
             out[-1] = "not"
         elif before.startswith(("total ", "sum ")) and before.endswith("~") and word == "of":
             continue
@@ -192,6 +257,7 @@ def values_meant(question: str, schema: Iterable[tuple[str, ...]]) -> list[str]:
     words = [word for word in STATE_WORDS if word in question]
     whole = [word for word in words if not any(word != other and word in other for other in words)]
     meant = [option for word in whole for option in STATE_WORDS[word][:_MOST_VALUES]]
+    meant += values_of(question, _own_words(question, (), known, frozenset()), known)[:_MOST_VALUES]
     return list(dict.fromkeys(option.lower() for option in meant if fit(option, known) < 0.99))
 
 
@@ -235,7 +301,10 @@ def _said(run: str, name: str, lexicon: dict[str, str], schema: Schema) -> str:
         return word
     if english.endswith("ed") and (denied := re.search(rf"(?:还?没有?|尚?未|非){word}$", run)):
         return denied.group(0)
-    return word if unnamed(word, lexicon, schema, ()) and len(word) > 1 else ""
+    return word if len(word) > 1 and word not in PLAIN and not is_verb(english) and fit(english, schema) < _SURE else ""
+
+
+_SURE = 0.75
 
 
 def _without_unknown(run: str, lexicon: dict[str, str], name: str) -> str:
@@ -345,7 +414,7 @@ def _joins_noun(out: list[str], place: int, schema: tuple[tuple[str, ...], ...])
     if before in _STOPS or not before.isascii() or not before.islower():
         return False
     words = {lemma(word) for word in (*before.split(), *out[place].split())}
-    return any(words <= {lemma(part) for part in name} for name in schema)
+    return any(all(any(likeness(word, part) > 0.9 for part in name) for word in words) for name in schema)
 
 
 def _before_than(out: list[str]) -> list[str]:

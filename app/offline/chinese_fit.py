@@ -1,5 +1,6 @@
 """Choose among the English words that a Chinese one may stand for: the one that the schema has a name for."""
 
+from longtable.app.offline.lexicon_measures import UNIT_NAMES
 from longtable.app.offline.text import lemma, likeness
 
 Schema = tuple[tuple[str, ...], ...]
@@ -39,7 +40,7 @@ def _held(words: list[str], name: tuple[str, ...]) -> float:
     return score - 0.02 * (len(name) - len(words)) - (0.04 if heads < 0.75 else 0.0)
 
 
-_LIGHT = frozenset(
+_LIGHT = UNIT_NAMES | frozenset(
     ["id", "no", "number", "code", "name", "amount", "value", "date", "tbl", "master", "header", "count", "dim", "fact", "in", "on", "at"]
 )
 

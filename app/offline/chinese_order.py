@@ -56,7 +56,7 @@ def _clause(words: Words, flatten: Flatten) -> Words:
     words = list(words)
     if any(word in ("order", "descending", "ascending", "sort by") for word in words):
         return _timed(words, flatten)
-    if "of" not in words and not any(map(_is_verb, words)) and not any(_asks(word) for word in words[1:]):
+    if "of" not in words and not any(map(is_verb, words)) and not any(_asks(word) for word in words[1:]):
         return _timed(words, flatten)
     front: Words = []
     while words and words[0] in _LISTS:
@@ -94,7 +94,7 @@ def _asking(words: Words, asked: int, flatten: Flatten) -> Words:
     if rest and rest[-1] == "of":
         rest.pop()
     if before and not all(_TIME.fullmatch(word) or word == "in" for word in before):
-        if rest and _is_verb(rest[-1]) and not _is_verb(before[-1]):
+        if rest and is_verb(rest[-1]) and not is_verb(before[-1]):
             return [*flatten(rest), *_noun(before, flatten)]
         return _described(flatten(rest), before, flatten)
     if "of" in rest:  # 哪些客户的账户余额: which customers have an account balance ...
@@ -131,20 +131,20 @@ def _noun(words: Words, flatten: Flatten) -> Words:
 def _described(head: Words, described: Words, flatten: Flatten) -> Words:
     """Put a description behind its noun, the verb that closes it first: 向X的计划提交的申请 are applications submitted to plans of X."""
     described = list(described)
-    if len(described) == 1 and _is_verb(described[0]) and head:
+    if len(described) == 1 and is_verb(described[0]) and head:
         return [*described, *head] if len(head) == 1 else [*head, *described]
     while described and described[-1] in ("of", "have", "is", "and"):
         described.pop()
     if not described:
         return head
-    if described[:1] == ["have"] and len(described) == 2 and _is_verb(described[1]):
+    if described[:1] == ["have"] and len(described) == 2 and is_verb(described[1]):
         return [*head, "that", *described]
     if described[:1] == ["have"]:
         described[0] = "with"
     verb = []
     if described[0] == "with" or _ADVERBS & set(described):
         pass
-    elif len(described) > 1 and _is_verb(described[-1]) and not _is_verb(described[0]):
+    elif len(described) > 1 and is_verb(described[-1]) and not is_verb(described[0]):
         verb = [described.pop()]
         if described[0] == "by":
             described.pop(0)
@@ -165,7 +165,7 @@ def _joiner(described: Words, *, noun: bool, verb: bool) -> Words:
     """Return the word that ties a description to the noun before it."""
     first = described[0].split()[0] if described and described[0].split() else ""
     every = {part for word in described for part in word.split()}
-    if first in _LEADING or (_is_verb(described[0]) and not noun):
+    if first in _LEADING or (is_verb(described[0]) and not noun):
         return []
     if first == "each":
         return ["for"]
@@ -177,7 +177,7 @@ def _joiner(described: Words, *, noun: bool, verb: bool) -> Words:
     return ["with"] if (every & _COMPARED or measured) and not noun else ["of"]
 
 
-def _is_verb(word: str) -> bool:
+def is_verb(word: str) -> bool:
     """Say whether a translated word is a participle or a verb that only joins."""
     return (word.endswith("ed") and len(word) > 4 and " " not in word) or word in _VERBS
 

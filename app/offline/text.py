@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from longtable.app.offline.lexicon import ABBREVIATIONS, IRREGULAR, SYNONYMS_OF
 from longtable.app.offline.lexicon_abbreviations import ALTERNATIVES, EXPANDED, SQUARED
+from longtable.app.offline.lexicon_zh import ENGLISH
 
 _TOKEN = re.compile(
     r"""
@@ -244,7 +245,7 @@ def _begun(word: str, short: str) -> bool:
 
 def _is_word(start: str) -> bool:
     # "carrier" does not abbreviate to "car", nor "format" to "for": only prefixes that are no word of their own
-    return start in {
+    return (start in ENGLISH and start not in EXPANDED) or start in {
         "car",
         "for",
         "cat",
@@ -268,6 +269,8 @@ def _is_word(start: str) -> bool:
 def _one_typo(first: str, second: str) -> bool:
     if min(len(first), len(second)) < 5 or abs(len(first) - len(second)) > 1 or not (first.isalpha() and second.isalpha()):
         return False
+    if first in ENGLISH and second in ENGLISH:
+        return False  # a store is no slip of the pen for a score
     allowed = 1 if min(len(first), len(second)) < 9 else 2
     return _distance(first, second, allowed) <= allowed and first[0] == second[0]
 
