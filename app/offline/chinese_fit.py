@@ -1,7 +1,9 @@
 """Choose among the English words that a Chinese one may stand for: the one that the schema has a name for."""
 
+from longtable.app.offline.lexicon_abbreviations import EXPANDED
 from longtable.app.offline.lexicon_measures import UNIT_NAMES
-from longtable.app.offline.text import lemma, likeness
+from longtable.app.offline.lexicon_zh import ENGLISH
+from longtable.app.offline.text import lemma, likeness, stem
 
 Schema = tuple[tuple[str, ...], ...]
 """The words of each table's and column's name."""
@@ -32,12 +34,18 @@ def fit(option: str, schema: Schema) -> float:
 
 def _held(words: list[str], name: tuple[str, ...]) -> float:
     """Compare the words of an option with a name: what closes the name counts for more than what only begins it."""
-    score = min(max(likeness(word, part) for part in name) for word in words)
+    score = min(max(_like(word, part) for part in name) for word in words)
     if not score:
         return 0.0
     core = [part for part in name if lemma(part) not in _LIGHT] or list(name)
-    heads = score if len(core) == 1 else likeness(words[-1], core[-1])
+    heads = score if len(core) == 1 else _like(words[-1], core[-1])
     return score - 0.02 * (len(name) - len(words)) - (0.04 if heads < 0.75 else 0.0)
+
+
+def _like(word: str, part: str) -> float:
+    """Compare two words; the home of homework is another word, not a short one of it, as delay is of delayed."""
+    begun = word.startswith(part) and part in ENGLISH and part not in EXPANDED and stem(word) != stem(part)
+    return 0.0 if begun and word != part else likeness(word, part)
 
 
 _LIGHT = UNIT_NAMES | frozenset(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Container, Iterator
+from functools import lru_cache
 from typing import Final
 
 from longtable.app.offline.cedict import kindred, meanings, words_in
@@ -45,6 +46,7 @@ def values_of(question: str, lexicon: dict[str, str], schema: Schema) -> list[st
     return [gloss for word in words for gloss in meanings(word)[:_MOST]]
 
 
+@lru_cache(maxsize=4_096)
 def linked(word: str, schema: Schema) -> str:
     """Return the gloss of a word that a name of the schema holds; a gloss of a near word where none of its own does."""
     own = [(fit(gloss, schema) - 0.01 * place, gloss) for place, gloss in enumerate(meanings(word))]

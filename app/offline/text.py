@@ -245,7 +245,7 @@ def _begun(word: str, short: str) -> bool:
 
 def _is_word(start: str) -> bool:
     # "carrier" does not abbreviate to "car", nor "format" to "for": only prefixes that are no word of their own
-    return (start in ENGLISH and start not in EXPANDED) or start in {
+    return start in {
         "car",
         "for",
         "cat",
