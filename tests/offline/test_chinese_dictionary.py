@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from longtable.app.offline import cedict
+from longtable.app.offline.chinese_unexplained import linked
 from tests.offline.conftest import Chat, sqlite_chat
 
 STUDIO = """
-CREATE TABLE studio (studio_id INTEGER PRIMARY KEY, studio_name TEXT, district TEXT, floor_area REAL);
+CREATE TABLE studio (studio_id INTEGER PRIMARY KEY, studio_name TEXT, side TEXT, floor_area REAL);
 CREATE TABLE tutor (tutor_id INTEGER PRIMARY KEY, full_name TEXT, studio_id INTEGER REFERENCES studio(studio_id), profession TEXT,
   hired_on DATE, email TEXT, pay_per_hour REAL);
 CREATE TABLE tool (tool_id INTEGER PRIMARY KEY, tool_name TEXT, tool_status TEXT, stock_qty INTEGER, daily_price REAL);
@@ -57,7 +58,7 @@ def test_without_the_dictionary_its_words_are_declined_and_others_read(studio: C
     def nowhere(_: str) -> None:
         raise ModuleNotFoundError
 
-    caches = (cedict.entries, cedict.meanings, cedict.kindred)
+    caches = (cedict.entries, cedict.meanings, cedict.kindred, linked)
     monkeypatch.setattr(cedict, "files", nowhere)
     for cache in caches:
         cache.cache_clear()
