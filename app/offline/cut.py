@@ -92,6 +92,11 @@ def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
             agents = tuple(hit for hit in each.hits if hit.is_table and lemma(split_name(hit.table)[-1]).endswith(_DOERS))
             if len(agents) == 1:  # who adopted Luna: adopters, no adoptions
                 each.arg, each.hits = AGENT, agents
+        plain = each.kind in ("word", "filler", "mention") and " " not in each.text and each.arg != AGENT
+        doers = _doers(each.word, catalog) if plain else ()
+        if len(doers) == 1:  # who manages the Star: the manager's name of that cinema
+            each.kind, each.arg, each.hits = "mention", AGENT, doers
+            return chunks
         if each.kind != "filler":
             return chunks
         for agent in dict.fromkeys(agent for form in (stem(each.word), each.word, lemma(each.word)) for agent in AGENTS.get(form, ())):
@@ -110,6 +115,18 @@ def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
             each.kind, each.arg, each.hits = "mention", AGENT, (Hit(doers[0], "", 0.9),)
             return chunks
     return chunks
+
+
+def _doers(verb: str, catalog: Catalog) -> tuple[Hit, ...]:
+    """Return the columns called after who does a thing: manager_name for 'manages', coordinator_id for 'coordinates'."""
+    root = lemma(verb).rstrip("e")
+    columns = [column for table in catalog.tables.values() if table.kind == "table" for column in table.columns]
+    told = [c for c in columns if len(root) > 3 and any(w.startswith(root) and w.endswith(("er", "or")) for w in map(lemma, c.words))]
+    return tuple(
+        Hit(column.table, column.name, 0.95)
+        for column in told
+        if not column.primary and (not column.is_number or column.is_id) and column.references.partition(".")[0] != column.table
+    )
 
 
 def _with_links(span: Span, tokens: list[Token], catalog: Catalog) -> Chunk:

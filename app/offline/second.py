@@ -1,6 +1,7 @@
 """Ask the reader that searches: where the first reader declines a question that stands alone, and as a second opinion on its answers."""
 
 import itertools
+from dataclasses import replace
 
 from longtable.app.offline.audit import audit
 from longtable.app.offline.catalog import Catalog
@@ -9,7 +10,7 @@ from longtable.app.offline.columns import CannotRead
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import hints_of
 from longtable.app.offline.lexicon_measures import SUPERLATIVES
-from longtable.app.offline.logic import Agg, Null, Query
+from longtable.app.offline.logic import Agg, Compare, Null, Query
 from longtable.app.offline.lookups import value_texts
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.link_values import more_texts
@@ -64,7 +65,8 @@ class SecondReader:
         best = found[0]
         if _leaves_out(query, best.query):
             return query
-        if any(_means(other.query) == _means(query) for other in found if other.cost - best.cost < costs.NEAR):
+        known = any(_means(other.query) == _means(query) for other in found if other.cost - best.cost < costs.NEAR)
+        if known and not _drops_a_state(query, best.query):
             return query
         if says_less(best.query, query):
             return query
@@ -101,6 +103,12 @@ def _leaves_out(query: Query, other: Query) -> bool:
     counts = bool(other.aggregates) and all(item == Agg("count") for item in other.aggregates) and not other.group
     summed = any(isinstance(item, Agg) and item.func == "sum" for item in query.aggregates)
     return counts and (summed or bool(query.group and query.having))
+
+
+def _drops_a_state(query: Query, other: Query) -> bool:
+    """Say whether the other query is the same with one condition more: machines that are down."""
+    more = [cond for cond in other.where if cond not in query.where]
+    return len(more) == 1 and isinstance(more[0], Compare) and isinstance(more[0].value, str) and replace(other, where=query.where) == query
 
 
 def _means(query: Query) -> tuple[object, ...]:

@@ -70,6 +70,8 @@ class Subject:
     def base(self) -> str:
         """Return the table whose rows are counted, measured or listed."""
         draft = self.draft
+        if role := self.role_asked():
+            return role
         if (
             {"who", "whom"} & set(draft.words)
             and not draft.computes
@@ -128,6 +130,15 @@ class Subject:
             if table and others and not any(self.fans(table, name) for name in others):
                 return table
         return ""
+
+    def role_asked(self) -> str:
+        """'who is the manager of the Elm shop': the people whose job is that value."""
+        first = [value for item in self.draft.filters for value in item.values if value.order <= 3]
+        if self.draft.words[:1] != ("who",) or self.draft.words[1:2] not in (("is",), ("are",), ("was",)) or not first:
+            return ""
+        homes = {match.table for match in first[0].matches if is_people(self.catalog.table(match.table))}
+        named = any(is_people(self.catalog.table(name)) for name in self.scope.anchors)
+        return homes.pop() if len(homes) == 1 and not named and not first[0].name else ""
 
     def valued(self, item: Filter) -> str:
         """Return the table that a lone value stands for: its own, or where it only labels ('how many suites'), the one it labels."""

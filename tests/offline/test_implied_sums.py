@@ -8,7 +8,7 @@ import pytest
 from tests.offline.conftest import Chat, sqlite_chat
 
 TOURS = """
-CREATE TABLE branch (branch_id INTEGER PRIMARY KEY, branch_nm TEXT, rent_mth REAL);
+CREATE TABLE branch (branch_id INTEGER PRIMARY KEY, branch_nm TEXT, manager_name TEXT, rent_mth REAL);
 CREATE TABLE guide (guide_id INTEGER PRIMARY KEY, full_name TEXT, languages TEXT, hired_on DATE, hrly_fee REAL, email TEXT);
 CREATE TABLE client (client_id INTEGER PRIMARY KEY, client_name TEXT, kind TEXT, joined_on DATE, credit_limit REAL);
 CREATE TABLE trip (trip_id INTEGER PRIMARY KEY, guide_id INTEGER REFERENCES guide(guide_id),
@@ -20,7 +20,7 @@ CREATE TABLE bill (bill_id INTEGER PRIMARY KEY, client_id INTEGER REFERENCES cli
   paid_on DATE, amount REAL, method TEXT);
 CREATE TABLE gear (gear_id INTEGER PRIMARY KEY, gear_name TEXT, category TEXT, buy_dt DATE, buy_amt REAL, unit_price REAL,
   assigned_to INTEGER REFERENCES guide(guide_id));
-INSERT INTO branch VALUES (1,'Harbour',900),(2,'Hill',700);
+INSERT INTO branch VALUES (1,'Harbour','Di Rae',900),(2,'Hill','Ed Orr',700);
 INSERT INTO guide VALUES (1,'Ana Lund','English, Italian','2019-05-05',50,'ana@post.example'),
   (2,'Bo Falk','English','2020-01-01',40,'bo@mail.example'),
   (3,'Cy Moe','English, French','2021-03-01',60,NULL);
@@ -93,6 +93,7 @@ def test_a_time_beside_money_names_the_rate_and_no_group(tours: Chat, question: 
         ("list gear in the rope or boot category with its unit price", {"Long rope", 9, "Boots", 30}),
         ("Names of gear that contain the word rope, with the unit price", {"Long rope", 9}),
         ("Which gear has the highest purchase price?", {"Boots", 90}),
+        ("Who manages the Hill branch?", {"Ed Orr"}),
     ],
 )
 def test_who_what_and_which_are_found(tours: Chat, question: str, values: set[object]) -> None:
