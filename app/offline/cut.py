@@ -93,9 +93,9 @@ def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
             if len(agents) == 1:  # who adopted Luna: adopters, no adoptions
                 each.arg, each.hits = AGENT, agents
         plain = each.kind in ("word", "filler", "mention") and " " not in each.text and each.arg != AGENT
-        doers = _doers(each.word, catalog) if plain else ()
-        if len(doers) == 1:  # who manages the Star: the manager's name of that cinema
-            each.kind, each.arg, each.hits = "mention", AGENT, doers
+        named = _doers(each.word, catalog) if plain else ()
+        if len(named) == 1:  # who manages the Star: the manager's name of that cinema
+            each.kind, each.arg, each.hits = "mention", AGENT, named
             return chunks
         if each.kind != "filler":
             return chunks
