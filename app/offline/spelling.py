@@ -140,8 +140,8 @@ def _initials(tokens: list[Token], shorts: set[str], titles: set[str]) -> dict[s
             if not all(token.kind == "word" and token.text.islower() for token in tokens[start:end]):
                 break
             short = "".join(word[0] for word in run)
-            read = set(ALTERNATIVES.get(short, ())) & {*map(lemma, run)}
-            other = short in EXPANDED or short in UNIT_NAMES or (short in ALTERNATIVES and not read)
+            read = {*ALTERNATIVES.get(short, ()), EXPANDED.get(short, "")} & {*map(lemma, run)}
+            other = short in UNIT_NAMES or ((short in EXPANDED or short in ALTERNATIVES) and not read)
             idle = not read and {run[0], run[-1]} & (FILLERS | PREPOSITIONS)
             if short in shorts and not idle and not other and min(map(len, (run[0], run[-1]))) > 2 and (len(run) > 2 or short in titles):
                 words.setdefault(short, "_".join(map(lemma, run)))
