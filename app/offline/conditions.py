@@ -7,7 +7,7 @@ from longtable.app.offline.chunks import Chunk, Match
 from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, entity
 from longtable.app.offline.conditions_time import near_tables, time_filter
 from longtable.app.offline.draft import Filter
-from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, MEASURE_UNITS, TO_COLUMNS, TO_WORDS
+from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, MEASURE_UNITS, PEOPLE, TO_COLUMNS, TO_WORDS
 from longtable.app.offline.lexicon_measures import UNIT_DIMENSIONS, UNIT_NAMES, VERB_DIMENSIONS
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
@@ -98,7 +98,8 @@ def _text_column(scope: Scope) -> Column | None:
 
 def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
     label = ", ".join(f"{number:g}" if isinstance(number, float) else str(number) for number in item.numbers)
-    test = (lambda column: column.is_number) if item.op != "=" or item.kind == "between" else None
+    ranged = item.op != "=" or item.kind == "between"
+    test = (lambda column: column.is_number and not (column.is_id and _no_key(item))) if ranged else None
     column = _column(scope, item, test)
     if column is None and item.mention is not None and (table := entity(item.mention)):
         home = scope.catalog.table(table)
@@ -131,10 +132,19 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
     return column.table, Compare(col, item.op, numbers[0])
 
 
+def _no_key(item: Filter) -> bool:
+    """'sales above 10000' are of some amount, 'order numbers above 10000' of a key."""
+    said = set(item.mention.text.lower().replace("_", " ").split()) if item.mention is not None else set()
+    return not said & {"id", "ids", "number", "numbers", "no", "code", "codes", "nr"}
+
+
 def _lone_amount(scope: Scope) -> Column | None:
     """Return the one amount of the base: 'transactions over 1000'."""
     table = scope.catalog.table(scope.base) if scope.base else None
     found = [c for c in (table.columns if table else ()) if c.is_number and not c.is_id and _AMOUNTS & set(map(lemma, c.words))]
+    ages = [c for c in (table.columns if table else ()) if c.is_number and "age" in c.words]
+    if len(ages) == 1 and table is not None and PEOPLE & set(map(lemma, table.words)):
+        return ages[0]  # drivers over fifty
     plain = [c for c in found if not _NO_AMOUNTS & set(map(lemma, c.words))]
     return plain[0] if len(plain) == 1 else None
 
@@ -143,6 +153,7 @@ _AMOUNTS = frozenset("amount total price value cost fee fare rent tuition salary
 _NO_AMOUNTS = frozenset("vat tax discount percent percentage interest hour minute day night month count quantity weight".split())  # noqa: SIM905
 
 
+_KILOS = {"kg": 1.0, "kilo": 1.0, "kilogram": 1.0, "g": 0.001, "gram": 0.001, "ton": 1000.0, "tonne": 1000.0}
 _SCALES = {
     "m": 1_000_000,
     "mn": 1_000_000,
@@ -180,6 +191,10 @@ def converted(number: float | int | str, unit: str, column: Column) -> float | i
     scale = next((_SCALES[word] for word in column.words[-1:] if word in _SCALES), 1)
     if scale > 1 and number >= scale:
         number = number / scale if number % scale else number // scale  # 10 million in a column of millions
+    heavy = next((_KILOS[lemma(word)] for word in column.words if lemma(word) in _KILOS), None)
+    if heavy is not None and lemma(unit) in _KILOS and heavy != _KILOS[lemma(unit)]:
+        weight = number * _KILOS[lemma(unit)] / heavy
+        return int(weight) if weight == int(weight) else weight  # 18 tons in a column of kilograms
     own = next((MEASURE_UNITS[lemma(word)] for word in column.words if lemma(word) in MEASURE_UNITS), None)
     asked = MEASURE_UNITS.get(lemma(unit)) if unit else None
     if asked is not None and own is None and lemma(unit) not in ("minute", "min", "day"):

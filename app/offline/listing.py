@@ -98,6 +98,11 @@ class Listing(Measures):
         """Return what tells where something is: its own place, or the shop, depot or branch it belongs to."""
         own = _places(table)
         if own and not {"work", "works", "worked", "working"} & set(self.draft.words):
+            keys = [link for link in self.catalog.links if link.many == table.name and link.many_columns == (own[0].name,)]
+            home = self.catalog.table(keys[0].one) if len(own) == len(keys) == 1 else None
+            if home is not None and home.names:  # a city code: the city
+                self.need(home.name)
+                return [*map(as_col, own), *map(as_col, home.names)]
             return list(map(as_col, own))
         homes = [other for link in self.catalog.links if link.many == table.name and (other := self.catalog.table(link.one)) is not None]
         homes = [

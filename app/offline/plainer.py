@@ -51,6 +51,7 @@ _RULES = compiled(
         (r"\b(?:sent|came|come|brought|handed|given|gave) back\b", "returned"),
         (r"\bturn(ed)? down\b", lambda m: "rejected" if m[1] else "reject"),
         (r"\bwork(?:s|ing)? from home\b", "are remote"),
+        (r"\b(work(?:s|ing|ed)?|operat(?:es?|ing)|based) out of\b", r"\1 at"),
         (r"\ba?round the clock\b|\b24/7\b|\b24 hours a day\b|\bday and night\b", "24h"),
         (r"\b(?:starts?|starting|begins?|beginning|ends?|ending) with the word\b", lambda m: m[0].rsplit(" ", 2)[0]),
         (r"\b(?:an|1) (hour|day|week|month|year) and a half\b", r"1.5 \1s"),

@@ -265,7 +265,9 @@ class Settler(Subqueries):
             self.within(query.base, name, ()) for name in mere if not any(isinstance(c, Within) and name in c.query.tables for c in conds)
         ]
         conds += [cond for item in self.draft.havings for cond in [self.having(query, item, inner_tables)]]
+        needed = tuple(self.join_only)
         conds += [cond for inner in self.draft.absent for cond in self.negated(query, inner)]
+        wanted += [name for name in self.join_only if name not in (query.base, *needed, *wanted)]  # what is denied may stand elsewhere
         planned = plan(self.catalog, query.base, wanted, self.hints, tuple(join for join in joins if join.table not in wanted))
         if planned is None:
             raise CannotRead("join", query.base, *wanted)
