@@ -7,7 +7,7 @@ from longtable.app.offline.chunks import Chunk, Match
 from longtable.app.offline.columns import CannotRead, Scope, by_dimension, choose, entity
 from longtable.app.offline.conditions_time import near_tables, time_filter
 from longtable.app.offline.draft import Filter
-from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, MEASURE_UNITS, PEOPLE, TO_COLUMNS, TO_WORDS
+from longtable.app.offline.lexicon import FROM_COLUMNS, FROM_WORDS, MEASURE_UNITS, MONEY_VERBS, PEOPLE, TO_COLUMNS, TO_WORDS
 from longtable.app.offline.lexicon_measures import UNIT_DIMENSIONS, UNIT_NAMES, VERB_DIMENSIONS
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
@@ -109,7 +109,7 @@ def _number(scope: Scope, item: Filter) -> tuple[str, Cond]:
         if column is None and (measured := by_dimension(scope, UNIT_DIMENSIONS.get(lemma(item.unit), ""), near_tables(scope))):
             column = measured[0]
     if column is None and item.mention is None and not item.dimension and not item.unit and (item.op != "=" or item.kind == "between"):
-        column = _lone_amount(scope)
+        column = _age(scope, item) or _lone_amount(scope)
     if column is None:
         raise CannotRead("number", item.mention.text if item.mention else "", label)
     best = item.mention is not None and any(
@@ -138,13 +138,19 @@ def _no_key(item: Filter) -> bool:
     return not said & {"id", "ids", "number", "numbers", "no", "code", "codes", "nr"}
 
 
+def _age(scope: Scope, item: Filter) -> Column | None:
+    """Return the age of people: 'drivers over fifty'."""
+    table = scope.catalog.table(scope.base) if scope.base else None
+    ages = [column for column in (table.columns if table is not None else ()) if column.is_number and "age" in column.words]
+    people = table is not None and bool(PEOPLE & set(map(lemma, table.words)))
+    old = all(isinstance(number, int) and 10 <= number < 100 for number in item.numbers) and not MONEY_VERBS & set(item.verbs)
+    return ages[0] if people and old and len(ages) == 1 else None
+
+
 def _lone_amount(scope: Scope) -> Column | None:
     """Return the one amount of the base: 'transactions over 1000'."""
     table = scope.catalog.table(scope.base) if scope.base else None
     found = [c for c in (table.columns if table else ()) if c.is_number and not c.is_id and _AMOUNTS & set(map(lemma, c.words))]
-    ages = [c for c in (table.columns if table else ()) if c.is_number and "age" in c.words]
-    if len(ages) == 1 and table is not None and PEOPLE & set(map(lemma, table.words)):
-        return ages[0]  # drivers over fifty
     plain = [c for c in found if not _NO_AMOUNTS & set(map(lemma, c.words))]
     return plain[0] if len(plain) == 1 else None
 
