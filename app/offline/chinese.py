@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from longtable.app.offline.cedict import meanings
+from longtable.app.offline.cedict import kindred, meanings, words_in
 from longtable.app.offline.chinese_cut import segment
 from longtable.app.offline.chinese_fit import Schema, fit, fitting, is_name
 from longtable.app.offline.chinese_order import arrange, is_verb
@@ -269,6 +269,8 @@ def as_asked(question: str, word: str) -> str:
     sources = [
         chinese for chinese, options in LEXICON.items() if chinese in question and any(plain == lemma(o.rstrip(" ~")) for o in options)
     ]
+    looked_up = (question[start:end] for start, end in words_in(question))
+    sources += [chinese for chinese in looked_up if plain in map(lemma, (*meanings(chinese), *kindred(chinese)))] if not sources else []
     return max(sources, key=len, default=word)
 
 
