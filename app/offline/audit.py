@@ -347,8 +347,11 @@ def _says_all(query: Query, draft: Draft) -> None:
         ordered = func in ("min", "max") and any(each.limit is not None for each in (query, *inner))
         if func != "spread" and not ordered and not any(isinstance(item, Agg) and item.func == func for item in aggregates):
             raise CannotRead("words", chunk.text if chunk is not None else {"avg": "average", "sum": "total"}.get(func, func))
-    if draft.counts and not any(
-        (isinstance(item, Agg) and item.func in ("count", "sum")) or isinstance(item, Share) for item in aggregates
+    averaged = ("avg", None) in draft.aggs  # how many days is it down on average
+    if (
+        draft.counts
+        and not averaged
+        and not any((isinstance(item, Agg) and item.func in ("count", "sum")) or isinstance(item, Share) for item in aggregates)
     ):
         raise CannotRead("count", *(chunk.text for chunk in draft.counts if chunk is not None))
     several = any(isinstance(cond, Among | Between | Like) for cond in conditions(query)) or any(

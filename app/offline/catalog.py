@@ -75,8 +75,8 @@ class Column:
     def truth(self) -> str | int | None:
         """Return what stands for yes in a column of flags (1, 'yes', 'T', true), None when it is none."""
         seen = {value if isinstance(value, bool) else str(value).strip() for value in self.samples if value is not None}
-        if not seen or self.is_id or (_AMOUNTS & set(self.words) and seen <= {"0", "1"}):
-            return None
+        if not seen or self.is_id or {"sex", "gender"} & set(self.words) or (_AMOUNTS & set(self.words) and seen <= {"0", "1"}):
+            return None  # an F alone among the samples is no 'false', a 1 no 'true'
         if seen <= {True, False} and (self.type.upper().startswith("BOOL") or all(isinstance(value, bool) for value in seen)):
             return True
         for yes, no in (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.joins import distance
-from longtable.app.offline.lexicon import PARTICIPLES
+from longtable.app.offline.lexicon import PARTICIPLES, UNITS
 from longtable.app.offline.lexicon_events import LIGHT_VERBS, events, events_of
 from longtable.app.offline.lexicon_measures import DIMENSIONS
 from longtable.app.offline.text import lemma, likeness, split_name, stem
@@ -120,6 +120,22 @@ def by_dimension(scope: Scope, dimension: str, tables: tuple[str, ...]) -> tuple
     return None
 
 
+_MONEYED = frozenset(["price", "value", "sale", "revenue", "turnover", "profit", "money", "pay"])
+_HEADS = frozenset(
+    "hour minute second day week month year count number quantity point percent percentage kg kilogram mile kilometer".split()  # noqa: SIM905
+)
+
+
+def is_time_or_count(column: Column) -> bool:
+    """Say whether a column's name ends in what is no money, though it may begin with a word of money: total_hours, payment_days."""
+    return lemma(column.words[-1]) in _HEADS and "per" not in column.words if column.words else False
+
+
+def is_for(column: Column, unit: str) -> bool:
+    """Say whether a column's name tells for what time it holds: rent_mth is the rent for a month, annual_fee that for a year."""
+    return any(likeness(unit, word) >= 0.93 or UNITS.get(word) == unit for word in column.words)
+
+
 def _distance(scope: Scope, source: str, target: str) -> int | None:
     table = scope.catalog.tables[target]
     return distance(scope.catalog, source, table.name) if table.described and table.kind == "table" else None
@@ -131,7 +147,10 @@ def _measures(table: Table, word: str, dimension: str, turned: bool) -> list[Col
     for column in table.columns:
         if column.is_id and not column.is_date:
             continue
-        names = [lemma(each) for each in column.words]
+        if dimension in _MONEYED and is_time_or_count(column):
+            continue
+        bounds = len(column.words) > 1 and column.words[0] in ("min", "max", "minimum", "maximum")
+        names = [lemma(each) for each in column.words[bounds:]]  # min_players holds no minutes
         hit = any(each == word or likeness(word, each) >= 0.93 for each in names) or (len(word) > 3 and column.name.lower().endswith(word))
         dated = column.is_date or (holds_years(column) if dimension == "tenure" else column.is_number)
         if hit and (dated if wants_date else column.is_number):

@@ -4,7 +4,7 @@ import itertools
 
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import AGENT, PRODUCT, STATE, Chunk, Values
-from longtable.app.offline.columns import entity, priced_quantity
+from longtable.app.offline.columns import entity, is_time_or_count, priced_quantity
 from longtable.app.offline.joins import distance
 from longtable.app.offline.lexicon import AGENTS, PAID, REVENUE
 from longtable.app.offline.lexicon_abbreviations import ALTERNATIVES
@@ -214,6 +214,8 @@ def _measured(dimension: str, catalog: Catalog) -> tuple[Hit, ...]:
     for table in catalog.tables.values():
         for column in table.columns:
             places = [names.index(word) for word in map(lemma, column.words) if word in names]
+            if dimension in ("revenue", "money") and is_time_or_count(column):
+                continue
             if places and column.is_number and not column.is_id and table.kind == "table":
                 found.append(Hit(table.name, column.name, 0.8 - 0.01 * min(places), numeric=True))
     if dimension == "money" and (paid := [hit for hit in found if PAID & _meant(hit.table)]):

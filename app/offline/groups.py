@@ -129,6 +129,11 @@ class Groups(Listing):
         measured = [chunk for chunk in self.draft.targets if not entity(chunk) and chunk.hits and chunk.hits[0].numeric]
         if measured and aggregates == [Agg("count")] and not self.draft.counts and not self.draft.sups and not self.draft.havings:
             raise CannotRead("measure_of", *(chunk.text for chunk in measured))
+        beside = [
+            chunk for chunk in measured if base not in own and (column := choose(self.scope, chunk)) is not None and column.table == base
+        ]
+        if beside and all(isinstance(item, Agg) and item.func == "sum" for item in aggregates):
+            raise CannotRead("measure_of", *(chunk.text for chunk in beside))  # no amount is a group of another's sum
         if not order and self.draft.limit is not None:
             order = (Order(aggregates[0], self.draft.limit_desc is not False),)
         if not order and any(isinstance(key, Bucket) or self.is_time(key) for key in keys):

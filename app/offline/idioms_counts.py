@@ -7,7 +7,7 @@ import itertools
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.chunks import AGENT, LACKING, PRODUCT, Chunk
 from longtable.app.offline.columns import entity
-from longtable.app.offline.lexicon import AGENTS, PARTICIPLES, PEOPLE
+from longtable.app.offline.lexicon import AGENTS, PARTICIPLES, PEOPLE, SINGLE, UNIT_WORDS
 from longtable.app.offline.lexicon_events import events, events_of
 from longtable.app.offline.lexicon_measures import UNITS_OF
 from longtable.app.offline.linking import Hit, hits
@@ -33,6 +33,7 @@ _SHUT = frozenset(["closing", "finishing", "returning", "leaving"])
 def settle_counts(chunks: list[Chunk], catalog: Catalog) -> None:
     """Run these rules over the chunks of a question."""
     _units_of_things(chunks, catalog)
+    _units_given(chunks, catalog)
     _columns_counted(chunks)
     _pieces(chunks, catalog)
     _pieces_of_things(chunks)
@@ -80,6 +81,25 @@ def _units_of_things(chunks: list[Chunk], catalog: Catalog) -> None:
         if len(found) == 1:
             each.kind, each.hits, each.unit = "mention", (_measure_hit(found[0]),), ""
             chunks[place + 1].kind = "filler"
+
+
+def _units_given(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'kilos delivered by depot', 'miles run per make': the one amount in that unit; where several are, the word is not passed over."""
+    told = [each for each in chunks if not (each.is_op("agg") and each.arg == "sum")]
+    if len(told) < 3 or told[0].kind != "filler" or told[0].word not in UNIT_WORDS or not any(c.is_op("each", "by") for c in told[1:4]):
+        return
+    unit = lemma(told[0].word)
+    found = [
+        column
+        for table in catalog.tables.values()
+        if table.kind == "table"
+        for column in table.columns
+        if column.is_number
+        and not column.is_id
+        and any(likeness(unit, word) >= 0.93 for word in column.words)
+        and not SINGLE & set(column.words)
+    ]
+    told[0].kind, told[0].hits = ("mention", (_measure_hit(found[0]),)) if len(found) == 1 else ("word", ())
 
 
 def _columns_counted(chunks: list[Chunk]) -> None:

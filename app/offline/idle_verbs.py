@@ -41,8 +41,9 @@ _OWN = frozenset(
         "ride",
     ]
 )
+_PARTICLES = frozenset("in up with through out over round around on for".split())
 _IRREGULAR_PASTS = frozenset(
-    "heard ran led taught drove flew wrote sang sold bought made gave held had won rode swam caught shot built brought spoke".split()
+    "dealt shown spent kept found lost fed sent paid met heard ran led taught drove flew wrote sang sold bought made gave held had won rode swam caught shot built brought spoke".split()
 )
 _TURNED = frozenset("dislike avoid lack miss hate skip refuse lose lost missed avoided reject rejected cancel cancelled".split())
 _BE = frozenset(["were", "was", "are", "is", "have", "has", "had", "been"])
@@ -67,13 +68,17 @@ def _verbs_of_rankings(chunks: list[Chunk]) -> None:
     """'which exhibition drew the most visits', 'which clerk handled more than 5 cases': to have them is all it says."""
     for place, each in enumerate(chunks):
         past = (each.word.endswith("ed") and len(each.word) > 4 and each.word not in _TURNED) or each.word in _IRREGULAR_PASTS
+        particle = chunks[place + 1] if place + 1 < len(chunks) else None
+        if each.kind == "filler" and (past or each.word in PARTICIPLES) and particle is not None and particle.kind == "word":
+            particle.kind = "filler" if particle.word in _PARTICLES else "word"  # shown round
         if each.kind != "word" or not (each.word in _GOT or (past and each.text.islower())) or place == 0:
             continue
         rest = [c for c in chunks[place + 1 :] if c.kind != "filler"]
-        if rest and rest[0].kind == "prep" and rest[0].word in ("in", "up"):
-            rest[0].kind = "filler" if rest[1:] and rest[1].is_op("most", "sup") else rest[0].kind
+        if rest and rest[0].kind in ("prep", "word") and rest[0].word in _PARTICLES:
+            rest[0].kind = "filler" if rest[1:] and rest[1].is_op("most", "sup", "cmp") else rest[0].kind
             rest = rest[1:]
-        if rest and rest[0].is_op("most", "sup", "cmp", "frequent"):
+        several = len(rest) > 1 and rest[0].kind == "number" and rest[1].is_op("post")
+        if rest and (several or rest[0].is_op("most", "sup", "cmp", "frequent")):
             each.kind = "filler"
 
 

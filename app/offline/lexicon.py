@@ -74,7 +74,7 @@ SYNONYMS_OF["payment"] |= {"paid"}  # payment date: paid_dt, but what was paid i
 _PHRASES: Final = """
     count || how many, number of, count of, count, total number of, total count of, the number of, how many different records of, how many times, numbers of, tally of, quantity of
     howmuch || how much
-    agg | avg | average, mean, avg, on average, average of, average number of, mean of, averaged
+    agg | avg | average, mean, avg, typical, typically, on average, average of, average number of, mean of, averaged
     agg | sum | total, sum, sum of, total of, total amount of, total value of, combined value of, sum total of the, overall, altogether, combined, in total, summed, cumulative, sum total of, total sum of
     agg | min | minimum, min, minimum of, minimal
     agg | max | maximum, max, maximum of, maximal
@@ -147,7 +147,7 @@ def _phrases() -> dict[tuple[str, ...], tuple[str, str]]:
         for participle, dimension in MEASURED_BY.items():
             table[(word, participle)] = table[(f"{word}-{participle}",)] = ("sup", f"{sign}:{dimension}")
     for word in ASKED:
-        table[("how", word)] = ("howold", ADJECTIVES[word][0])
+        table[("how", word)] = ("howold", "delay" if word == "late" else ADJECTIVES[word][0])
     for word in ("top", "best"):
         table[(word,)] = ("top", "max")
     for word in ("bottom", "worst"):
@@ -283,8 +283,14 @@ PAID: Final = frozenset(
     "payment sale donation fee fine expense deposit refund contribution salary bonus".split()
 )  # tables of money by their name
 ADDITIVE: Final = frozenset(
-    "amount total volume quantity cost hour minute kg ton tonne liter catch yield output production donation spending expense revenue turnover profit unit".split()
+    """amount total volume quantity cost hour minute kg ton tonne liter catch yield output production donation spending expense revenue turnover profit unit
+    rent freight consumption attendance budget tonnage acreage footage spend bill payroll""".split()
 )
+SINGLE: Final = frozenset(
+    """price rate wage salary pay tariff premium percent percentage pct share ratio score rating grade mark star rank level index idx age year temperature speed
+    height width depth length duration size weight limit minimum maximum average mean median unit list latitude longitude altitude elevation version floor
+    strength power alcohol abv ph margin hourly number code position priority target capacity""".split()
+)  # words of columns that say something of each row, and mean nothing added up
 MONEY_VERBS: Final = frozenset(
     "paid pay billed bill charged charge claimed claim donated donate spent spend refunded refund invoiced invoice raised raise earned earn collected awarded".split()
 )

@@ -183,8 +183,8 @@ def _compact(name: str) -> str:
 
 @lru_cache(maxsize=500_000)
 def _name_score(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[str], compact: str) -> float:
-    if not name:
-        return 0.0
+    if not name or (len(words) == 1 and len(name) > 1 and lemma(words[0]) == "unit" != lemma(name[-1])):
+        return 0.0  # units are no unit price
     joined = "".join(words).replace("-", "")
     if len(words) > 1 and lemma(words[-1]) == "number" and tuple(map(lemma, words[:-1])) == tuple(map(lemma, name)):
         return 0.97  # phone number: phone

@@ -1,12 +1,24 @@
 """Make what is computed, grouped and sorted by out of a draft."""
 
+from itertools import pairwise
+
 from longtable.app.offline.catalog import Column, Table
 from longtable.app.offline.chunks import PRODUCT, Chunk
-from longtable.app.offline.columns import CannotRead, by_dimension, choose, date_column, dated_whole, entity, holds_years, priced_quantity
+from longtable.app.offline.columns import (
+    CannotRead,
+    by_dimension,
+    choose,
+    date_column,
+    dated_whole,
+    entity,
+    holds_years,
+    is_time_or_count,
+    priced_quantity,
+)
 from longtable.app.offline.conditions import as_col, as_number
 from longtable.app.offline.draft import Having, Sorting
-from longtable.app.offline.lexicon import PAID
-from longtable.app.offline.lexicon_measures import VERB_DIMENSIONS
+from longtable.app.offline.lexicon import ADDITIVE, PAID, REVENUE, SINGLE, UNIT_WORDS
+from longtable.app.offline.lexicon_measures import DIMENSIONS, VERB_DIMENSIONS
 from longtable.app.offline.lexicon_places import LABELS
 from longtable.app.offline.logic import (
     Agg,
@@ -42,6 +54,7 @@ AMOUNTS = frozenset(["amount", "total", "value", "price", "cost", "paid", "payme
 BILLS = frozenset(["bill", "invoice", "claim", "grant", "loan", "pledge"])
 _PARTS = frozenset(["paid", "tax", "vat", "discount", "tip", "deposit", "refund", "outstanding", "balance", "unpaid", "approved"])
 _MEASURING = frozenset("cost costs weigh weighs last lasts lasted earn earns earned scored rated".split())  # noqa: SIM905
+_REACHED = frozenset(["phone", "telephone", "mobile", "fax", "house", "street", "account", "tax", "vat", "sequence", "line", "cell"])
 _ADDED = ("sum", "avg", "spread")
 _TRADED = frozenset(["sold", "bought", "ordered", "purchased", "shipped", "delivered", "done", "used", "fitted", "served", "installed"])
 
@@ -52,6 +65,7 @@ _MONEY = frozenset(["amount", "total", "cost", "paid", "payment", "price", "spen
 def amounts_of(table: Table) -> list[Column]:
     """Return the columns of money of a table that can be added up."""
     found = [column for column in table.columns if column.is_number and not column.is_id and _MONEY & set(map(lemma, column.words))]
+    found = [column for column in found if not is_time_or_count(column)]
     return [column for column in found if not {"vat", "tax", "discount", "tip"} & set(column.words)] or found
 
 
@@ -62,6 +76,10 @@ class Measures(Subject):
         draft = self.draft
         found: list[Scalar] = []
         counts = [chunk for chunk in draft.counts if chunk is not None] or draft.counts[:1]
+        if draft.aggs == [("avg", None)] and len(counts) == 1 and counts[0] is not None:
+            measured = choose(self.scope, counts[0], lambda column: column.is_number and not column.is_id)
+            if measured is not None and measured.table == base:
+                return [Agg("avg", as_number(measured))]  # how many days is it down on average
         for chunk in counts if not draft.percent else []:
             found.append(self.count(base, chunk))
         pending: Column | None = None
@@ -69,6 +87,15 @@ class Measures(Subject):
             arg = self.measure(chunk, func) if chunk is not None else None
             if arg is None and pending is not None:
                 arg = as_number(pending)
+            if (
+                arg is None
+                and draft.asks
+                and (asked := by_dimension(self.scope, draft.asks[0], (base, *self.scope.anchors))) is not None
+                and asked[0].is_number
+            ):
+                draft.asks = draft.asks[1:]  # how long does it take on average
+                self.need(asked[0].table)
+                arg = as_number(asked[0])
             if arg is None:
                 arg = (self.lone_amount(base) if func == "sum" and draft.money else None) or self.lone_measure(base, func)
             if func == "spread":
@@ -93,7 +120,8 @@ class Measures(Subject):
         if (units := self.units(base, chunk)) is not None:
             return units
         if chunk is None:
-            return Agg("count")
+            crowd = by_dimension(self.scope, "crowd", (base,)) if ("how", "people") in pairwise(self.draft.words) else None
+            return Agg("sum", as_number(crowd[0])) if crowd is not None and crowd[0].table == base else Agg("count")
         table = entity(chunk)
         first = self.catalog.column(chunk.hits[0].table, chunk.hits[0].column) if chunk.hits and chunk.hits[0].column else None
         if table == base and first is not None and self.draft.distinct and first.is_name and first.table == base:
@@ -159,6 +187,11 @@ class Measures(Subject):
             column = choose(
                 self.scope, chunk, lambda column: (column.is_number or column.is_date) and not (entity(chunk) and func in _ADDED)
             )
+        if column is None and (table := entity(chunk)) and lemma(chunk.word) in DIMENSIONS["quality"]:
+            rated = by_dimension(self.scope, "quality", (table,))
+            if rated is not None and rated[0].table == table:
+                self.need(table)
+                return as_number(rated[0])  # the average rating, of a table of reviews
         if column is None and (table := entity(chunk)):
             lone = self.lone_measure(table, func)
             if not AMOUNTS & set(split_name(lone.name)):
@@ -222,7 +255,8 @@ class Measures(Subject):
             return (list(map(as_col, identity(home))) if home else []), ()
         if whole := self.whole_day(base, chunk):
             return list(map(as_col, whole)), ()
-        if chunk.kind == "unit" or chunk.unit or lemma(chunk.word) in _UNITS:
+        named = any(hit.score >= 1.0 and hit.table == base and not hit.dated for hit in chunk.hits)
+        if (chunk.kind == "unit" or chunk.unit or lemma(chunk.word) in _UNITS) and not named:
             scalar = self.time_key(base, chunk)
             if scalar is not None:
                 return [scalar], ()
@@ -354,11 +388,28 @@ def identity(table: Table) -> tuple[Column, ...]:
     found = tuple(dict.fromkeys((*(table.key if len(table.key) == 1 else ()), *table.names)))
     if found and table.names:
         return found
-    labels = tuple(column for column in table.columns if LABELS & set(column.words) and not column.references and not column.primary)[:2]
+    labels = tuple(column for column in table.columns if _labels(column) and not column.references and not column.primary)[:2]
     texts = tuple(column for column in table.columns if not column.is_binary)[:MANY_COLUMNS]
     if len(texts) > 8 and labels:
         return (*found, *labels)
     return found if found and len(texts) > 8 else texts
+
+
+def _labels(column: Column) -> bool:
+    """Say whether people know a thing by a column: its plate or label, its fleet number."""
+    numbered = column.words[-1:] in (("no",), ("number",), ("nr",)) and not _REACHED & set(column.words)
+    return numbered or bool(LABELS & set(column.words))
+
+
+def adds_up(text: str, column: Column) -> bool:
+    """Say whether a column named so is added up for groups though nobody says 'total': fees, passengers, hours; but no prices or ages."""
+    named = {lemma(word) for word in column.words}
+    told = text.lower().split()
+    if (ADDITIVE | REVENUE | {"money"}) & set(map(lemma, told)) and not {"unit", "hourly"} & named:
+        return True
+    if lemma(told[-1]) == told[-1]:
+        return False
+    return not SINGLE & {*named, lemma(told[-1])} or (told[-1] in UNIT_WORDS and not {"rate", "price", "unit", "level"} & named)
 
 
 def _is_amount(column: Column) -> bool:

@@ -58,7 +58,7 @@ class Reader(Shape):
         for each, following in zip(self.cs, self.cs[1:], strict=False):
             if each.is_op("first") and each.word == "last" and following.is_op("cmp"):
                 each.kind = "filler"  # courses that last less than an hour
-            elif each.kind == "mention" and following.kind == "word" and lemma(following.word) in _TAILS and not each.hits[0].is_table:
+            elif each.kind == "mention" and following.kind == "word" and self.closes(each, following):
                 following.kind = "filler"  # the email address, the freight amount
             elif each.kind == "mention" and entity(each) and following.kind == "word" and following.word in ("value", "amount"):
                 following.kind = "filler"  # the total deal value
@@ -74,6 +74,11 @@ class Reader(Shape):
             named = before is not None and (before.is_op("agg", "sup") or (before.kind == "mention" and before.hits[0].is_table))
             if named or then is None or then.is_op("cmp", "between", "post") or then.kind in ("comma", "number", "time"):
                 each.kind = "mention"
+
+    def closes(self, each: Chunk, tail: Chunk) -> bool:
+        """Say whether a word only closes a noun that names a column; a bill or what was spent is money, and so must be the column."""
+        money = lemma(tail.word) in ("bill", "spend")
+        return lemma(tail.word) in _TAILS and not each.hits[0].is_table and (each.hits[0].numeric or not money)
 
     def is_tail(self, first: Chunk, second: Chunk) -> bool:
         """Say whether a weak mention only closes the noun that a column of numbers began."""

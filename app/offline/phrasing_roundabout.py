@@ -5,6 +5,7 @@
 import re
 
 from longtable.app.offline.labels import plural
+from longtable.app.offline.lexicon import PEOPLE
 from longtable.app.offline.rewriting import compiled
 from longtable.app.offline.text import lemma
 
@@ -43,13 +44,20 @@ RULES = compiled(
         (r"\bhow many ([\w ]+?) did (?:we|they) ([a-z]+) (?=because\b)", lambda m: f"how many {m[1]} were {_participle(m[2].lower())} "),
         (r"\bbecause of (?:the |an? )?([a-z][a-z -]+?)(?=\W*$)", r'with reason "\1"'),
         (r"\b(?:in|during) (\d{4}),? (?:going|judging|counting|counted|based) (?:by|on|from) (?:the |their |its )?([a-z]+ date)(?=\W*$)", r"with \2 in \1"),
+        (r"\b(\w+) times or (more|fewer|less)\b|\b(twice) or (more|fewer|less)\b", lambda m: f"at {'least' if (m[2] or m[4]).lower() == 'more' else 'most'} {m[1] + ' times' if m[1] else m[3]}"),
+        (r"^what (?=(?:do|does|did|have|has) (?:the |our |all )?[\w ]*?\b(?:costs?|collect(?:ed)?|spend|spent|pay|paid|earn(?:ed)?|take in|taken in|bring in|brought in|charged?|make|made|raised?|bill(?:ed)?)(?: us)? (?:in total |altogether |overall )?(?:per|by|for each|for every|on each|in each|each|every)\b)", "how much "),
+        (r"\b(?:(two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?:biggest|largest|greatest|best|strongest|heaviest) ([a-z]+(?: [a-z]+)?) by (?=(?:the )?(?:total |overall )?(?:number|count|amount|sum|quantity|revenue)\b)", lambda m: f"top {m[1] or 1} {m[2]} by "),
+        (r"(?<=\w),? (?:with )?(?:the )?(best|top|worst)(?: ones?)? first(?=\W*$)", lambda m: f", {'lowest' if m[1].lower() == 'worst' else 'highest'} first"),
+        (r"^(?:the |our )?([a-z]+) (?:numbers|headcounts?) (?=(?:by|per|for each|across|in each|in every)\b)", lambda m: f"number of {plural(lemma(m[1].lower()))} " if lemma(m[1].lower()) in PEOPLE else m[0]),
+        (r"\bsquare footage\b", "sqft"),
+        (r"^(?:what (?:is|was) )?(?:the |our )?(?:total )?payroll (?:by|per|for each|of each) ", "total salary per "),
         (r"^(?:what (?:is|was|are|were) )?(?:the |our )?(?!(?:total|average|mean|number|how)\b)((?:[a-z]+ ){0,2}(?:costs?|spend|spending|expenses|revenue|takings|turnover)) (?:by |for each |per (?!hour|day|night|week|month|year|unit|item|piece|person|head|guest|mile|km|kg|ton|sq|m2|litre|gallon))(?=[a-z])", r"total \1 per "),
         (r"^new (?=[a-z]+ (?:that |who )?(?:registered|joined|signed|added|acquired|hired|enrolled)\b)", ""),
         (r",(?: with)? ((?:[a-z]+ )?[a-z]+ [a-z]+) (?:left out|excluded|not counted|not included)(?=\W*$)", r" excluding \1"),
         (r"\bbecause (?:they|it|he|she) (?:was|were|is|are) ([a-z]+)(?=\W*$)", r'with reason "\1"'),
         (r"\b(?:have|has|had|with|having) an? ([a-z]+(?: [a-z]+)?) (?:other than|different from|that is not) (?=\w)", r"whose \1 is not "),
         (r"\b((?:total|average|overall) (?:[a-z]+ )?(?:quantity|quantities|amount|amounts|units|weight|volume|value)) ordered by (?=[a-z])", r"\1 ordered per "),
-        (rf"({_MORE} (?:\d+|\w+) times)(?:,? and how (?:often|many times)|,? and the number of times)(?=\W*$)", r"\1"),
+        (rf"({_MORE} (?:\d+|\w+) times)(?:,? and how (?:often|many times)|,? and the number of times)(?=\W*$)", r"\1, and how many"),
         (r"\b((?:per|by|each|every) (?:year|month|quarter|week)),? (?:going|judging|counting|counted|based|according|measured) (?:by|on|to|from) (?=(?:the |their |its )?\w)", r"\1 by "),
     )
 )  # fmt: skip
@@ -58,6 +66,14 @@ _TOTAL_QUANTITY = re.compile(
 )
 
 
+_SOLD_BEST = re.compile(
+    r"^(which|what) ([\w ]+?) (?:(?:has |have )?(?:sold|sells?) (?:the )?(?:best|most)|(?:do|did|have) we (?:sell|sold) (?:the )?most(?: of)?)(?=\W*$| (?:in|on|at|during|since)\b)",
+    _I,
+)
+_BY_PIECES = re.compile(r"\bby (?:the )?(?:number of )?(?:units|pieces|items|copies)(?: sold| ordered)?(?=\W*$)", _I)
+
+
 def summed_quantity(question: str) -> str:
-    """Let the total quantity of something be the sum of the column of that name, in a schema that has one, and no number of rows."""
+    """Let what sold best, and the total quantity, be the sum of the column of that name, in a schema that has one, and no number of rows."""
+    question = _BY_PIECES.sub("by total quantity", _SOLD_BEST.sub(r"\1 \2 has the highest total quantity", question))
     return _TOTAL_QUANTITY.sub("total quantity for ", question)

@@ -8,6 +8,7 @@ from longtable.app.offline.lexicon import UNIT_WORDS
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.reading import is_column, measurable, names_key, of_dimension, year_like
 from longtable.app.offline.reading_conditions import Conditions
+from longtable.app.offline.relink import TIMES
 from longtable.app.offline.text import lemma, likeness, split_name
 
 _HAVING = frozenset(
@@ -259,7 +260,7 @@ class Numbers(Conditions):
             self.draft.havings.append(Having(op, number, mention))
         elif mention is None and index and self.cs[index - 1].is_op("count"):
             self.draft.havings.append(Having(op, number, None))
-        elif mention is None and self.cs[place].word in ("once", "twice", "thrice"):
+        elif mention is None and self.cs[place].word in TIMES:
             self.draft.havings.append(Having(op, number, None, verbs=self.verbs(index)))
         else:
             self.draft.filters.append(condition)

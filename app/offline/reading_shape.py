@@ -1,10 +1,10 @@
 """Read groups, counts, aggregates and percentages off the chunks."""
 
 from longtable.app.offline.chunks import UNTRUE, Chunk
-from longtable.app.offline.lexicon import PARTICIPLES
-from longtable.app.offline.reading import measurable
+from longtable.app.offline.lexicon import PARTICIPLES, PEOPLE
+from longtable.app.offline.reading import is_column, measurable
 from longtable.app.offline.reading_order import Ordering
-from longtable.app.offline.text import lemma
+from longtable.app.offline.text import lemma, split_name
 
 _TRAILERS = frozenset(["in total", "altogether", "overall", "combined", "on average"])
 
@@ -92,6 +92,12 @@ class Shape(Ordering):
             return True  # 'never checked by a vet'
         if before is not None and before.kind == "mention" and (self.cs[place].kind != "mention" or not self.cs[place].hits[0].is_table):
             return False
+        named = self.cs[place]
+        ends = following is None or following.is_op("dir", "order") or following.kind == "comma"
+        if ends and named.kind == "mention" and is_column(named) and named.best >= 0.9 and not self.draft.listing:
+            doer = {lemma(word) for word in (*named.text.lower().split(), *split_name(named.hits[0].column))} & PEOPLE
+            if not doer and self.cs[0].kind == "mention" and self.cs[0] is not named:
+                return False  # handsets sold by brand: a brand does nothing
         return (
             before is not None
             and before.kind in ("filler", "word", "mention")
@@ -118,6 +124,9 @@ class Shape(Ordering):
     def _by_measure(self, place: int) -> bool:
         """'the longest flight by distance', 'top 5 products by price': what follows orders."""
         listed = self.draft.desc is not None and not any(each.is_op("count", "agg") for each in self.cs)
+        amounts = any(each.kind == "mention" and measurable(each) and not each.hits[0].is_table for each in self.cs[:place])
+        key = self.cs[place]
+        listed &= not amounts or (bool(key.hits) and (measurable(key) or key.hits[0].dated))  # kilos by variety, high to low: by the kilos
         ranked = self.draft.limit_desc is not None or bool(self.draft.sups) or listed
         return ranked and self.cs[place].kind == "mention" and not self.cs[place].hits[0].is_table and not self.draft.computes
 

@@ -11,6 +11,9 @@ from longtable.app.offline.lexicon_measures import ADJECTIVES
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.text import lemma, stem
 
+TIMES = frozenset(["once", "twice", "thrice", "times"])
+"""Words of a number that says how often."""
+
 
 def relink(chunks: list[Chunk], catalog: Catalog) -> None:
     """Let chunks that stand together settle what each of them means."""
@@ -21,6 +24,12 @@ def relink(chunks: list[Chunk], catalog: Catalog) -> None:
         typed = kind.kind == thing.kind == "mention" and lemma(kind.text.lower()) in ("type", "kind", "sort") and joiner.word == "of"
         if typed and not any(hit.is_table or hit.numeric for hit in thing.hits[:1]) and thing.best >= 0.95:
             kind.kind = joiner.kind = "filler"  # each type of cargo, where the cargo tells it
+    for first, second in itertools.pairwise(chunks):
+        if first.word == "ordered" and first.is_op("order") and (second.is_op("cmp") or second.kind == "number"):
+            first.kind, first.op, first.hits = "filler", "", ()  # customers who ordered more than once: nothing is sorted
+        if first.kind == "number" and second.kind == "mention" and second.text.lower() == "times":
+            second.kind, second.hits, second.unit = "filler", (), ""
+            first.word = first.word if first.word in TIMES else "times"  # more than four times: how often, no time of day
     as_entities(chunks, catalog)
     own_keys(chunks, catalog)
     for each in chunks:

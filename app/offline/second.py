@@ -1,6 +1,5 @@
 """Ask the reader that searches: where the first reader declines a question that stands alone, and as a second opinion on its answers."""
 
-import itertools
 from dataclasses import replace
 
 from longtable.app.offline.audit import audit
@@ -9,14 +8,14 @@ from longtable.app.offline.chunks import Values
 from longtable.app.offline.columns import CannotRead
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.joins import hints_of
-from longtable.app.offline.lexicon_measures import SUPERLATIVES
+from longtable.app.offline.lexicon_measures import MUCH, SUPERLATIVES
 from longtable.app.offline.logic import Agg, Compare, Null, Query
 from longtable.app.offline.lookups import value_texts
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.link_values import more_texts
 from longtable.app.offline.search.model import Reading
 from longtable.app.offline.search.reader import readings, search
-from longtable.app.offline.text import is_chinese, tokenize
+from longtable.app.offline.text import Token, is_chinese, tokenize
 from longtable.app.offline.understand import draft_again, leans, tokens_of
 from longtable.app.offline.weaker import says_less
 
@@ -51,8 +50,7 @@ class SecondReader:
         found = self._best_of(search(self.tokens, self.catalog, self.values))
         if found is None or (later and found.cost > costs.GOOD_LATER):
             return None
-        ends = {b for a, b in itertools.pairwise(token.word for token in self.tokens) if a in SUPERLATIVES}  # highest first: an order
-        late = _LATE & {token.word for token in self.tokens} - ends
+        late = _LATE & set(_apart_from_orders(self.tokens))
         if late and not is_chinese(self.question) and not _ranks_by_column(found.query):
             return None
         return found.query if self._stands(found.query) else None
@@ -90,6 +88,13 @@ class SecondReader:
 
     def _draft(self) -> Draft:
         return draft_again(self.tokens, self.catalog, self.values)
+
+
+def _apart_from_orders(tokens: list[Token]) -> list[str]:
+    """Return the words but the 'first' of an order: highest first, most expensive first."""
+    words = [token.word for token in tokens]
+    degrees = {*SUPERLATIVES, *MUCH, "biggest", "highest", "lowest"}
+    return [word for place, word in enumerate(words) if not (word == "first" and degrees & set(words[max(0, place - 2) : place]))]
 
 
 def _ranks_by_column(query: Query) -> bool:

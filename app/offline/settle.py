@@ -1,18 +1,17 @@
 """Settle a draft on the catalogue: choose base, columns and joins, and make it one query."""
 
-# ruff: noqa: SIM905 - word lists read best as long lines of plain words
-
 from dataclasses import replace
+from itertools import pairwise
 
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import PRODUCT, Chunk
-from longtable.app.offline.columns import CannotRead, choose, entity, priced_quantity
+from longtable.app.offline.columns import CannotRead, choose, entity, is_for, priced_quantity
 from longtable.app.offline.conditions import as_col
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.havings import settle_havings
 from longtable.app.offline.joins import plan
 from longtable.app.offline.kin import kin
-from longtable.app.offline.lexicon import ADDITIVE, MONEY_VERBS, PAID, REVENUE, VERB_TABLES
+from longtable.app.offline.lexicon import MONEY_VERBS, PAID, REVENUE, UNITS, VERB_TABLES
 from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
     Agg,
@@ -26,7 +25,7 @@ from longtable.app.offline.logic import (
     Share,
     Within,
 )
-from longtable.app.offline.measures import amounts_of, tables_of_scalar
+from longtable.app.offline.measures import adds_up, amounts_of, tables_of_scalar
 from longtable.app.offline.subqueries import Subqueries
 from longtable.app.offline.text import lemma, split_name, stem
 
@@ -50,27 +49,22 @@ def unused(draft: Draft, catalog: Catalog) -> list[str]:
     return [word for word in draft.leftover if not (word.endswith("ly") and stem(word) in keys)]
 
 
-_MEASURED_ONCE = frozenset(
-    """price rate salary wage age score rating rank grade level percent percentage limit capacity
-    size length height width depth speed year""".split()
-)
-
-
 def _root(word: str) -> str:
     return stem({"paid": "pay", "spent": "spend", "sold": "sell"}.get(word, word))
 
 
-def is_additive(chunk: Chunk, *, alone: bool) -> bool:
-    """Say whether a measure is added up when grouped: volume per beer, hours by project; `alone`, also tickets sold by genre."""
-    words = chunk.text.lower().split()
-    many = alone and any(lemma(word) != word for word in words) and not _MEASURED_ONCE & set(map(lemma, words))
-    return many or bool(ADDITIVE & set(map(lemma, words)))
+def is_additive(chunk: Chunk, catalog: Catalog) -> bool:
+    """Say whether a mention names an amount that is added up when grouped: volume per beer, hours by project."""
+    hit = chunk.hits[0]
+    column = catalog.column(hit.table, hit.column) if hit.numeric else None
+    return column is not None and adds_up(chunk.text, column)
 
 
 class Settler(Subqueries):
     """Settle one draft; `start` may hold an earlier query whose rows it goes on from."""
 
     def query(self) -> Query:
+        self.times_done()
         settle_havings(self.draft, self.catalog)
         self.draft.targets = [chunk for chunk in self.draft.targets if not self.leads_to_value(chunk)]
         self.revenue()
@@ -102,6 +96,15 @@ class Settler(Subqueries):
         ways = [link for link in self.catalog.links if column is not None and link.many_columns == (column.name,)]
         return any(link.many == column.table and link.one in homes for link in ways if column is not None)
 
+    def times_done(self) -> None:
+        """'customers who ordered more than four times': what is counted is the table that the verb speaks of."""
+        subject = next((chunk for chunk in self.draft.targets if entity(chunk)), None)
+        for item in self.draft.havings:
+            if item.counted is None and item.verbs and subject is not None:
+                done = self.child_by_verb(entity(subject), item.verbs, done=True)
+                self.draft.targets = [chunk for chunk in self.draft.targets if chunk is subject or chunk.word not in item.verbs]
+                item.counted = Chunk("mention", done, done.lower(), subject.place + 1, hits=(Hit(done, "", 1.0),), order=subject.order + 1)
+
     def revenue(self) -> None:
         """'revenue per brand': revenue is a sum unless another number is asked for."""
         found = [chunk for chunk in self.draft.targets if lemma(chunk.word) in REVENUE and chunk.hits and chunk.hits[0].numeric]
@@ -109,12 +112,24 @@ class Settler(Subqueries):
         if not self.draft.groups and shown:
             found = []  # the clients and their income: shown, not added up
         found += [chunk for chunk in self.draft.targets if chunk not in found and self.is_total(chunk)]
-        if self.draft.groups and not found:
-            measured = [chunk for chunk in self.draft.targets if not entity(chunk) and chunk.hits and chunk.hits[0].numeric]
-            found = [chunk for chunk in measured if is_additive(chunk, alone=len(measured) == 1)]
+        found = found[:1]
+        if (self.draft.groups or "together" in self.draft.words) and not found:
+            found = self.amounts()
         if found and not self.draft.computes and not self.draft.sups:
-            self.draft.aggs.append(("sum", found[0]))
-            self.draft.targets = [chunk for chunk in self.draft.targets if chunk is not found[0]]
+            self.draft.aggs += [("sum", chunk) for chunk in found]
+            self.draft.targets = [chunk for chunk in self.draft.targets if chunk not in found]
+            self.draft.groups = [chunk for chunk in self.draft.groups if not self.is_own_span(chunk, found[0])]
+
+    def amounts(self) -> list[Chunk]:
+        """'fees per client', 'hours and costs by project': amounts that are added up, where no other number stands beside them."""
+        found = [chunk for chunk in self.draft.targets if not entity(chunk) and chunk.hits and chunk.hits[0].numeric]
+        joined = all({"and", ","} & set(self.draft.words[first.order : second.order]) for first, second in pairwise(found))
+        return found if joined and all(is_additive(chunk, self.catalog) for chunk in found) else []
+
+    def is_own_span(self, group: Chunk, amount: Chunk) -> bool:
+        """'what do we pay in rent per month', of a monthly rent: no group, but what the amount is for."""
+        column = self.catalog.column(amount.hits[0].table, amount.hits[0].column)
+        return column is not None and lemma(group.text.lower()) in UNITS and is_for(column, lemma(group.text.lower()))
 
     def is_total(self, chunk: Chunk) -> bool:
         """'the total payments of each student', 'total order amount by method': a sum, unless what has it is listed."""
@@ -138,7 +153,11 @@ class Settler(Subqueries):
         ):
             self.draft.aggs = [("sum", Chunk("mention", found_[0].name, hits=(Hit(table.name, found_[0].name, 1.0, numeric=True),)))]
             return
-        if self.draft.aggs or self.draft.sups or any(not entity(chunk) for chunk in self.draft.targets):
+        shown = [chunk for chunk in self.draft.targets if not entity(chunk)]
+        if len(shown) == 1 and not (self.draft.aggs or self.draft.sups) and self.is_turnover(shown[0]):
+            self.draft.aggs = [("sum", shown[0])]
+            self.draft.targets = [chunk for chunk in self.draft.targets if chunk is not shown[0]]
+        if self.draft.aggs or self.draft.sups or shown:
             return
         for name in (*self.spent_on(), *self.scope.anchors, *self.paid_into()):
             table = self.catalog.table(name)
@@ -160,9 +179,21 @@ class Settler(Subqueries):
         found = [name for name in homes & children if (table := self.catalog.table(name)) is not None and len(amounts_of(table)) == 1]
         return found if len(found) == 1 else []
 
+    def is_turnover(self, chunk: Chunk) -> bool:
+        """'how much did we bring in on freight in March': what we did is told of many rows, and its amounts are added up."""
+        done = {("did", "we"), ("have", "we"), ("do", "we"), ("has", "been"), ("was", "it")} & set(pairwise(self.draft.words))
+        column = self.catalog.column(chunk.hits[0].table, chunk.hits[0].column) if chunk.hits and chunk.hits[0].numeric else None
+        table = self.catalog.table(column.table) if column is not None else None
+        return bool(done) and table is not None and column is not None and (adds_up(chunk.text, column) or column in amounts_of(table))
+
     def paid_column(self) -> Chunk | None:
         """Return the one amount that the verb names: 'how much have we paid on claims' of an amount paid."""
         verbs = {_root(word) for word in self.draft.words if word in MONEY_VERBS}
+        named = [(name, each) for name in self.scope.anchors if (table := self.catalog.table(name)) for each in amounts_of(table)]
+        others = [(table.name, each) for table in self.catalog.tables.values() if table.kind == "table" for each in amounts_of(table)]
+        told = [(name, each) for name, each in others if verbs & set(map(_root, each.words))]
+        if self.draft.groups and not any(verbs & set(map(_root, each.words)) for _, each in named) and len(told) == 1:
+            return Chunk("mention", told[0][1].name, hits=(Hit(told[0][0], told[0][1].name, 1.0, numeric=True),))
         for name in self.scope.anchors:
             table = self.catalog.table(name)
             sums = amounts_of(table) if table is not None else []
@@ -182,6 +213,7 @@ class Settler(Subqueries):
         if named:
             return named
         homes = {match.table for item in self.draft.filters for value in item.values for match in value.matches}
+        homes = homes or {entity(chunk) for chunk in self.draft.groups} - {""}  # how much have we paid every supplier
         if len(homes) == 1 and (table := self.catalog.table(next(iter(homes)))) is not None and len(amounts_of(table)) == 1:
             return [table.name]  # how much did we spend on brakes: the jobs of that kind have a cost
         children = {link.many for link in self.catalog.links if link.one in homes}

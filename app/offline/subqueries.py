@@ -213,10 +213,20 @@ class Subqueries(Superlatives):
     def child_by_verb(self, base: str, verbs: tuple[str, ...], *, done: bool = False) -> str:
         """Return the table that records what 'never used', 'never prescribed' speaks of: named by the verb, or the only one."""
         children = list(dict.fromkeys(link.many for link in self.catalog.links if link.one == base))
+        own = self.catalog.table(base)
+        verbs = tuple(verb for verb in verbs if own is None or stem(verb) not in set(map(stem, own.words)))
         stems = {stem(verb) for verb in verbs} | {stem(VERB_TABLES[verb]) for verb in verbs if verb in VERB_TABLES}
+        dated = [
+            name
+            for name in children
+            if (table := self.catalog.table(name))
+            and any(same_event(verb, each.words) for verb in verbs[:1] for each in table.columns if each.is_date)
+        ]
         named = [name for name in children if (table := self.catalog.table(name)) and stems & {stem(word) for word in table.words}]
         if len(named) == 1:
             return named[0]
+        if not named and len(dated) == 1 and done:
+            return dated[0]  # applied more than four times: of the applications, which have a date of it
         if len(children) == 1 and (done or self.draft.never or set(verbs) & _USES):
             return children[0]
         raise CannotRead("negation")

@@ -1,22 +1,24 @@
 """Make the queries for the most and the least: of a column, of a count, of a sum."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from longtable.app.offline.catalog import Column
+from longtable.app.offline.catalog import Column, Table
 from longtable.app.offline.chunks import PRODUCT, Chunk
 from longtable.app.offline.columns import CannotRead, by_dimension, choose, entity, holds_years, priced_quantity
 from longtable.app.offline.conditions import as_col, as_number, settle_filter
 from longtable.app.offline.draft import Superlative
 from longtable.app.offline.groups import Groups
 from longtable.app.offline.joins import distance, path
-from longtable.app.offline.lexicon import EARNING, PAID, VERB_TABLES
+from longtable.app.offline.lexicon import EARNING, PAID, PARTICIPLES, PEOPLE, VERB_TABLES
+from longtable.app.offline.linking import Hit
 from longtable.app.offline.logic import (
     Agg,
     Order,
     Query,
     Scalar,
 )
-from longtable.app.offline.measures import AMOUNTS, BILLS, amounts_of, identity
+from longtable.app.offline.measures import AMOUNTS, BILLS, adds_up, amounts_of, identity
 from longtable.app.offline.text import lemma, split_name, stem
 
 _APPEARS = frozenset(
@@ -61,10 +63,11 @@ class Superlatives(Groups):
         self.need(column.table)
         col = as_number(column) if column.is_number else as_col(column)
         subjects = [chunk for chunk in self.draft.targets if self.subject(chunk, column)]
+        added = column.is_number and adds_up(sup.chunk.text if sup.chunk is not None else "money", column)
+        if self.draft.groups and self.is_asked(self.draft.groups[0]):
+            added |= sup.kind == "most" and column.is_number  # in which month did we take the most money
+            return self.ranked_groups(column.table, Agg("sum", col) if added else Agg("max" if desc else "min", col), desc)
         if self.draft.groups:
-            asked = {"which", "what"} & set(self.draft.words[max(0, self.draft.groups[0].order - 1) : self.draft.groups[0].order])
-            if asked and sup.kind == "most" and column.is_number:  # in which month did we take the most money
-                return self.ranked_groups(base, Agg("sum", col), desc)
             return self.grouped(base, [Agg("max" if desc else "min", col)])
         if (
             not subjects
@@ -83,8 +86,12 @@ class Superlatives(Groups):
             return self.ranked_groups(column.table, Agg("sum", self.product(column) if self.multiplied else col), desc)
         if sup.kind == "most" and subjects and (rolled := self.rolled(column, subjects[0], desc)) is not None:
             return rolled
-        if not subjects and base != column.table and self.draft.which and {"who", "whom", "whose"} & set(self.draft.words):
-            return self.person(base, column, desc)
+        if not subjects and self.draft.which and {"who", "whom", "whose"} & set(self.draft.words):
+            if sup.kind == "most" and added and (people := self.people_of(base, column)) is not None:
+                self.draft.groups = [people]
+                return self.ranked_groups(column.table, Agg("sum", self.product(column) if self.multiplied else col), desc)
+            if base != column.table:
+                return self.person(base, column, desc)
         if len(subjects) in (1, 2) and self.draft.which and (owner := self.owner(subjects, column)):
             self.draft.targets = [chunk for chunk in self.draft.targets if chunk not in subjects]
             return self.person(owner, column, desc)
@@ -93,6 +100,21 @@ class Superlatives(Groups):
         listing = self.listing(base if self.fixed else self.subject_table(subjects, column), everything=False)
         items = listing.select if col in listing.select else (*listing.select, col)
         return replace(listing, select=items, order=(Order(col, desc),), limit=self.draft.limit or 1)
+
+    def is_asked(self, chunk: Chunk) -> bool:
+        """Say whether a cut of time is what the question asks for: 'which month had the highest sales'."""
+        return chunk.kind == "unit" and self.draft.words[max(0, chunk.order - 1)] in ("which", "what")
+
+    def people_of(self, base: str, column: Column) -> Chunk | None:
+        """'who has put in the most hours', 'who gave the most money': the people, or the column of names, that many rows belong to."""
+        table = self.catalog.table(column.table)
+        if base != column.table:
+            steps = path(self.catalog, (column.table,), base, self.hints, no_fan_out=True)
+            return Chunk("mention", base, base.lower(), hits=(Hit(base, "", 1.0),)) if steps and len(steps) <= 2 else None
+        if table is None or PEOPLE & set(map(lemma, table.words)):
+            return None
+        named = [each for each in table.columns if "name" in each.words and PEOPLE & set(map(lemma, each.words))]
+        return Chunk("mention", named[0].name, "name", hits=(Hit(table.name, named[0].name, 1.0),)) if len(named) == 1 else None
 
     def counted_value(self) -> str:
         """'the most houses': return the table of a value that stands where what is counted does, empty when none does."""
@@ -230,6 +252,7 @@ class Superlatives(Groups):
         if table is None or not (PAID | BILLS) & {lemma(word) for word in table.words}:
             return None
         found = [each for each in table.columns if each.is_number and not each.is_id and AMOUNTS & {lemma(word) for word in each.words}]
+        found = [each for each in found if "unit" not in each.words] or found
         return found[0] if len(found) == 1 else None
 
     def frequent(self, base: str, sup: Superlative) -> Query:
@@ -261,6 +284,12 @@ class Superlatives(Groups):
     def child_of(self, table: str, chunk: Chunk) -> str:
         children = [link.many for link in self.catalog.links if link.one == table]
         if len(set(children)) != 1:
+            verbs = {stem(word) for word in self.draft.words if word.endswith("ed") or word in PARTICIPLES}
+            homes = [home for name in dict.fromkeys(children) if (home := self.catalog.table(name)) is not None]
+            told = [home.name for home in homes if verbs & {stem(word) for words in _names(home) for word in words}]
+            if len(told) == 1:  # watched most often: of the viewings, with their minutes watched
+                self.draft.targets = [each for each in self.draft.targets if stem(each.word) not in verbs]
+                return told[0]
             raise CannotRead("popular", chunk.text, *sorted(set(children)))
         return children[0]
 
@@ -280,3 +309,9 @@ class Superlatives(Groups):
         self.scope = replace(self.scope, base=column.table)
         self.draft.groups, self.draft.targets = [subject], [chunk for chunk in self.draft.targets if chunk is not subject]
         return self.ranked_groups(column.table, Agg("sum", self.product(column) if self.multiplied else as_number(column)), desc)
+
+
+def _names(table: Table) -> Iterator[tuple[str, ...]]:
+    """Yield the words of a table's name and of its columns' names."""
+    yield table.words
+    yield from (column.words for column in table.columns)

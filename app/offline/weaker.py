@@ -83,9 +83,10 @@ def _lists_the_groups(found: Query, first: Query) -> bool:
 
 
 def _ranks_rows_of_groups(found: Query, first: Query) -> bool:
-    """It ranks single rows where the first ranks groups by a count."""
-    ranked = any(isinstance(each.by, Agg) and each.by.func == "count" for each in first.order) and first.limit is not None
-    return ranked and not found.group
+    """It ranks single rows where the first ranks groups by a count or a sum, or lists rows that the first adds up."""
+    ranked = any(isinstance(each.by, Agg) and each.by.func in ("count", "sum") for each in first.order) and first.limit is not None
+    lists = bool(first.group and first.aggregates) and not (found.aggregates or found.limit or _told(found))
+    return (ranked and not found.group) or lists
 
 
 def _only_lists(found: Query, first: Query) -> bool:

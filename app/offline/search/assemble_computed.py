@@ -1,10 +1,12 @@
 """Make the query of what is computed: aggregates, what they are given for, and what they are ranked by."""
 
+from dataclasses import replace
+
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.conditions import as_col, as_number
 from longtable.app.offline.joins import Hints
 from longtable.app.offline.logic import Agg, Between, Bucket, Col, Compare, Cond, Null, Order, Query, Scalar, Within
-from longtable.app.offline.measures import identity
+from longtable.app.offline.measures import adds_up, identity
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.joining import (
     Draft,
@@ -20,6 +22,7 @@ from longtable.app.offline.search.joining import (
 )
 from longtable.app.offline.search.model import Having, Key, Measure, Rank
 from longtable.app.offline.search.scene import Scene
+from longtable.app.offline.text import lemma
 
 
 def computed(scene: Scene, hints: Hints) -> Query:
@@ -42,7 +45,7 @@ def computed(scene: Scene, hints: Hints) -> Query:
         base = added.table
     if not measures:
         if not any(key.unit for key in keys):
-            slots.pay(costs.ODD, "counted, though nobody said so")
+            slots.pay(costs.IMPLIED_SUM if _given_for_each(scene) else costs.ODD, "counted, though nobody said so")
         if {"revenue", "turnover", "income", "takings"} & set(scene.words):
             raise NoReading("money is not counted")
         measures = [Measure("count", base)]
@@ -75,7 +78,7 @@ def computed(scene: Scene, hints: Hints) -> Query:
         ):
             continue  # each group holds many of these
         if not any(link.table == key.table for key in keys):
-            slots.pay(0.3, f"shown beside groups {link.column}")
+            slots.pay(costs.ODD if scene.measures(link) else 0.3, f"shown beside groups {link.column}")
         draft.join(link.table)
         group.append(as_col(column))
     if extra and not keys:
@@ -95,6 +98,13 @@ def computed(scene: Scene, hints: Hints) -> Query:
         order = tuple(Order(each) for each in group[:1])
     select = (*dict.fromkeys(group), *dict.fromkeys(aggregates))
     return Query(base, tuple(draft.joins), select, tuple(where), tuple(dict.fromkeys(group)), having, order, limit, skip or None)
+
+
+def _given_for_each(scene: Scene) -> bool:
+    """'bookings for each channel': a question that begins with the plural of what is counted."""
+    first = next((link for link in scene.links if link.kind != "filler"), None)
+    keyed = {key.table for key in scene.slots.keys if not key.column}
+    return first is not None and first.kind == "table" and lemma(first.word) != first.word and first.table not in keyed
 
 
 def _counts_those(scene: Scene, measures: list[Measure]) -> bool:
@@ -140,8 +150,14 @@ def _added(scene: Scene) -> Measure | None:
         return None
     column = scene.column(shown[0])
     slots.shown = [link for link in slots.shown if link is not shown[0]]
-    slots.pay(costs.IMPLIED_SUM if column is not None and _ADDITIVE & set(column.words) else costs.ODD, f"added up {shown[0].column}")
-    return Measure("sum", shown[0].table, shown[0].column, shown[0].start)
+    additive = column is not None and (adds_up(shown[0].text, column) or bool(_ADDITIVE & set(column.words)))
+    slots.pay(costs.IMPLIED_SUM if additive else costs.ODD, f"added up {shown[0].column}")
+    added = Measure("sum", shown[0].table, shown[0].column, shown[0].start)
+    slots.ranks = [
+        replace(rank, measure=added) if (rank.measure.table, rank.measure.column) == (added.table, added.column) else rank
+        for rank in slots.ranks
+    ]
+    return added
 
 
 def _implied_keys(scene: Scene, base: str, measures: list[Measure], *, needs_key: bool) -> list[Key]:

@@ -14,6 +14,8 @@ VALUE_FORM: Final = 0.25
 """A word that is a value in another form: plural, inflected, hyphenated."""
 VALUE_PART: Final = 0.7
 """A name that is only part of a value."""
+ONE_OF_MANY: Final = 0.5
+"""Added where it is part of other values too: which of them is meant nobody said."""
 VALUE_KIN: Final = 0.45
 """A word of the family of a value (failed: fail)."""
 FLAG: Final = 0.25

@@ -3,6 +3,7 @@
 import itertools
 
 from longtable.app.offline.catalog import Column
+from longtable.app.offline.columns import by_dimension
 from longtable.app.offline.lexicon_measures import DIMENSIONS, UNITS_OF, VERB_DIMENSIONS
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.model import Link, Measure
@@ -25,7 +26,7 @@ def settle_functions(scene: Scene) -> None:
     _listed_extremes(scene)
     for place in range(len(scene.links) - 1, -1, -1):
         link = scene.links[place]
-        if link.is_op("agg"):
+        if link.is_op("agg") and place not in scene.used:
             _aggregate(scene, place, link.arg)
         elif link.is_op("count"):
             _count(scene, place)
@@ -71,6 +72,11 @@ def _aggregate(scene: Scene, place: int, func: str) -> None:
     if func == "sum" and any(link.is_op("count") for link in scene.links):
         scene.use(place)  # how many in total
         return
+    for other, link in scene.open("op"):
+        if link.is_op("howold") and (known := by_dimension(scene.scope(), link.arg, tuple(filter(None, (scene.head(),))))) is not None:
+            scene.use(place, other)
+            scene.slots.measures.append(Measure(func, known[0].table, known[0].name, place))
+            return  # how long does it take on average
     if (found := implied(scene, place, func)) is not None:
         scene.use(place)
         scene.slots.measures.append(found)
@@ -133,9 +139,10 @@ def _count(scene: Scene, place: int) -> None:
     link = scene.links[target] if target >= 0 else None
     beside = scene.links[place + 1] if place + 1 < len(scene.links) else None
     if beside is not None and beside.unit and beside.kind in ("unit", "filler") and (column := unit_column(scene, beside)) is not None:
-        scene.use(place, place + 1)
-        scene.slots.measures.append(Measure("sum", column.table, column.name, place))
-        return  # how many metres of pipe
+        averaged = [other for other, each in scene.open("op") if each.is_op("agg") and each.arg == "avg"]
+        scene.use(place, place + 1, *averaged)
+        scene.slots.measures.append(Measure("avg" if averaged else "sum", column.table, column.name, place))
+        return  # how many metres of pipe; how many days on average
     if link is not None and link.kind == "unit":
         scene.slots.pay(costs.ODD, f"counted {link.text}")
     following = scene.after(target, most=3) if link is not None and link.kind == "column" else -1
@@ -161,7 +168,12 @@ def _count(scene: Scene, place: int) -> None:
             _mark(scene, place, following, "count")
             return
     scene.use(place)
-    scene.slots.measures.append(Measure("count", _counted(scene, place), "", place))
+    counted = _counted(scene, place)
+    crowd = by_dimension(scene.scope(), "crowd", (counted,)) if beside is not None and beside.word == "people" else None
+    if crowd is not None and crowd[0].table == counted:
+        scene.slots.measures.append(Measure("sum", counted, crowd[0].name, place))
+        return  # how many people came to our tours: those who attended them
+    scene.slots.measures.append(Measure("count", counted, "", place))
 
 
 def _counted(scene: Scene, place: int) -> str:

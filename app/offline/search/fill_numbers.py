@@ -133,6 +133,10 @@ def _compare(scene: Scene, start: int, place: int, op: str, number: Link, high: 
     if before is not None and before.kind == "table" and "count" in before.op:
         scene.slots.havings.append(Having(Measure("count", before.table, "", column_at), op, value, top))
         return
+    counted = [other for other, link in scene.open("table") if link.op == "count"]
+    if len(counted) == 1 and any(link.is_op("each", "by") for link in scene.links) and dimension == "":
+        scene.slots.havings.append(Having(Measure("count", scene.links[counted[0]].table, "", counted[0]), op, value, top))
+        return  # staff per site, only sites with more than five
     scene.slots.pay(costs.UNUSED_NAME, f"no column for {number.text}")
 
 

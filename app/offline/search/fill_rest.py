@@ -1,6 +1,7 @@
 """Read groups, and give every table and column that is left its part: shown, grouped by, or only spoken of."""
 
-from longtable.app.offline.lexicon import PARTICIPLES, UNITS
+from longtable.app.offline.columns import is_for
+from longtable.app.offline.lexicon import PARTICIPLES, PEOPLE, UNITS
 from longtable.app.offline.logic import Col, Null
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.model import Key, Link, Where
@@ -13,6 +14,10 @@ _BUCKETS = ("year", "month", "day", "quarter", "hour", "weekday", "decade")
 
 def settle_groups(scene: Scene) -> None:
     """Turn 'per', 'each' and 'by' into keys."""
+    head = scene.links[0] if len(scene.links) > 2 else None
+    amount = head is not None and head.kind in ("filler", "unit") and head.unit and lemma(head.word) != head.word
+    if amount and any(each.is_op("each", "by") or each.word == "by" for each in scene.links[1:4]):
+        scene.slots.pay(costs.UNUSED, "no amount in a unit")  # miles run per make
     for place, link in list(scene.open("op")):
         if link.is_op("each"):
             _each(scene, place)
@@ -74,26 +79,34 @@ def _by(scene: Scene, place: int) -> None:
         link = scene.links[following]
     if link.kind == "column" and link.op:
         return
-    if link.kind == "table" and _done(scene, place):
+    if _done(scene, place, link):
         return  # paid by visitors
     if link.kind == "unit" or (
         link.kind in ("table", "column")
-        and (scene.slots.measures or any(each.op for each in scene.links if each.kind in ("table", "column")) or _is_agg_ahead(scene))
+        and (
+            scene.slots.measures
+            or any(each.op for each in scene.links if each.kind in ("table", "column"))
+            or _is_agg_ahead(scene)
+            or _leads(scene, place)
+        )
     ):
         scene.use(place)
         _key(scene, following, link)
         _and_more(scene, following)
 
 
-def _done(scene: Scene, place: int) -> bool:
-    """Say whether 'by' follows a participle, and so names who did it."""
+def _leads(scene: Scene, place: int) -> bool:
+    """'charges by country', 'units sold by brand': a question that begins with what is given for each."""
+    before = [each for each in scene.links[:place] if each.kind != "filler"]
+    spoken = all(each.kind in ("table", "column", "value", "time") for each in before)
+    return spoken and bool(before) and before[0].kind in ("table", "column")
+
+
+def _done(scene: Scene, place: int, link: Link) -> bool:
+    """Say whether 'by' follows a participle, and so names who did it: people, or the one whose column it is."""
     before = scene.tokens[scene.links[place].start - 1].word if scene.links[place].start else ""
-    return before.endswith("ed") or before in PARTICIPLES
-
-
-def _names_doer(scene: Scene, place: int, following: int) -> bool:
-    """Say whether 'by' leads to who did it: written by authors, though tickets sold by genre."""
-    return scene.links[following].kind == "table" and _done(scene, place)
+    doer = link.kind == "table" or scene.is_people(link.table) or {lemma(word) for word in link.text.lower().split()} & PEOPLE
+    return bool(doer) and (before.endswith("ed") or before in PARTICIPLES)
 
 
 def _is_agg_ahead(scene: Scene) -> bool:
@@ -132,6 +145,9 @@ def _key(scene: Scene, place: int, link: Link) -> None:
 
 def _bucket(scene: Scene, place: int, link: Link) -> None:
     unit = link.unit or UNITS.get(lemma(link.text.lower()), "")
+    amounts = [column for each in scene.links if scene.measures(each) and (column := scene.column(each)) is not None]
+    if len(amounts) == 1 and is_for(amounts[0], unit):
+        return  # the rent per month, of a monthly rent
     dated = [each for each in scene.slots.where if each.op in ("=", "<", ">", ">=", "<=") and _is_date(scene, each.table, each.column)]
     if dated:
         scene.slots.keys.append(Key(dated[0].table, dated[0].column, unit, place))
@@ -177,8 +193,14 @@ def settle_rest(scene: Scene) -> None:
     for place, link in enumerate(scene.links):
         if link.kind == "filler" and link.word == "by" and not (scene.slots.measures or scene.slots.ranks or scene.slots.keys):
             following = scene.after(place, most=2)
-            if following >= 0 and scene.links[following].kind in ("column", "table", "unit") and not _names_doer(scene, place, following):
+            if (
+                following >= 0
+                and scene.links[following].kind in ("column", "unit", "table")
+                and not _done(scene, place, scene.links[following])
+            ):
                 scene.slots.pay(costs.ODD, "by without a number")
+        elif link.kind == "filler" and link.word in ("each", "every", "per") and _names_column(scene, place):
+            scene.slots.pay(costs.ODD, f"{link.word} passed over")
     for place, link in list(scene.open("op")):
         if link.is_op("distinct"):
             scene.slots.distinct = True
@@ -192,9 +214,15 @@ def settle_rest(scene: Scene) -> None:
             scene.slots.pay(costs.ODD, "by without a number")
         elif link.is_op("wh") and link.word == "when" and not any(_is_date(scene, each.table, each.column) for each in scene.slots.shown):
             _when(scene, place)
-        elif link.is_op("time", "post", "between") or link.is_op("top", "most", "sup", "frequent", "like"):
+        elif _is_idle(scene, link):
             scene.slots.pay(costs.IDLE, f"idle {link.text}")
         scene.use(place)
+
+
+def _is_idle(scene: Scene, link: Link) -> bool:
+    """Say whether an operation that nothing used would have changed the answer."""
+    averages = link.is_op("agg") and link.arg == "avg" and not any(each.func == "avg" for each in scene.slots.measures)
+    return averages or link.is_op("time", "post", "between", "top", "most", "sup", "frequent", "like")
 
 
 def _names_column(scene: Scene, place: int) -> bool:

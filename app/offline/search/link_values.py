@@ -88,13 +88,15 @@ def index_of(catalog: Catalog, values: Values) -> Index:
                 if len(sample) <= _SAMPLE_CHARS:
                     _add(index, (table.name, column.name, sample), 0.0)
     for text, matches in values.items():
+        partly = [(match.table, match.column) for match in matches if match.how == "partial"]
         for match in matches:
             known = catalog.column(match.table, match.column)
             if known is None or (known.truth is not None and not str(match.value).isalpha()):
                 continue
             place = (match.table, match.column, match.value)
             if match.how == "partial":
-                index.setdefault(text, []).append((costs.VALUE_PART - costs.VALUE, place))
+                several = partly.count((match.table, match.column)) > 1
+                index.setdefault(text, []).append((costs.VALUE_PART - costs.VALUE + (costs.ONE_OF_MANY if several else 0.0), place))
             else:
                 _add(index, place, 0.0)
                 index.setdefault(text, []).append((0.0, place))
