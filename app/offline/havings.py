@@ -25,6 +25,7 @@ _GATHERED = (
 def settle_havings(draft: Draft, catalog: Catalog) -> None:
     """Turn a draft so that its counts and sums of groups are conditions on the groups."""
     _gathered(draft, catalog)
+    _on_counts(draft)
     _summed(draft)
     _totals(draft, catalog)
     _and_how_many(draft, catalog)
@@ -81,6 +82,17 @@ def _gathered_column(item: Filter, draft: Draft, catalog: Catalog) -> Column | N
     table = catalog.table(named[0]) if len(named) == 1 else None
     found = amounts_of(table) if table is not None else []
     return found[0] if len(found) == 1 else None
+
+
+def _on_counts(draft: Draft) -> None:
+    """'staff per site, only sites with more than five': a bare number after the count of groups is compared with it."""
+    if len(draft.counts) != 1 or draft.counts[0] is None or not draft.groups or draft.aggs:
+        return
+    for item in list(draft.filters):
+        bare = item.kind == "compare" and item.mention is None and not (item.dimension or item.unit) and len(item.numbers) == 1
+        if bare and {"with", "have", "has", "having"} & set(item.verbs):
+            draft.filters.remove(item)
+            draft.havings.append(Having(item.op, item.numbers[0], None))  # type: ignore[arg-type]  # numbers of a comparison
 
 
 def _summed(draft: Draft) -> None:

@@ -404,10 +404,10 @@ def _labels(column: Column) -> bool:
 def adds_up(text: str, column: Column) -> bool:
     """Say whether a column named so is added up for groups though nobody says 'total': fees, passengers, hours; but no prices or ages."""
     named = {lemma(word) for word in column.words}
-    told = text.lower().split()
+    told = text.lower().replace("_", " ").split()
     if (ADDITIVE | REVENUE | {"money"}) & set(map(lemma, told)) and not {"unit", "hourly"} & named:
         return True
-    if lemma(told[-1]) == told[-1]:
+    if all(lemma(word) == word for word in told):
         return False
     return not SINGLE & {*named, lemma(told[-1])} or (told[-1] in UNIT_WORDS and not {"rate", "price", "unit", "level"} & named)
 

@@ -94,9 +94,10 @@ class Shape(Ordering):
             return False
         named = self.cs[place]
         ends = following is None or following.is_op("dir", "order") or following.kind == "comma"
-        if ends and named.kind == "mention" and is_column(named) and named.best >= 0.9 and not self.draft.listing:
+        if ends and named.kind == "mention" and (is_column(named) or lemma(named.word) == named.word) and not self.draft.listing:
             doer = {lemma(word) for word in (*named.text.lower().split(), *split_name(named.hits[0].column))} & PEOPLE
-            if not doer and self.cs[0].kind == "mention" and self.cs[0] is not named:
+            bare = lemma(named.word) == named.word and named.order == self.cs[index].order + 1  # by doctor, not by a doctor nor by doctors
+            if (bare or not doer) and self.cs[0].kind == "mention" and self.cs[0] is not named:
                 return False  # handsets sold by brand: a brand does nothing
         return (
             before is not None
