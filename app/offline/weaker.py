@@ -65,10 +65,10 @@ def _is_key(column: Col) -> bool:
 
 
 def _moves_a_value(found: Query, first: Query) -> bool:
-    """The same value is given to another column of the same table."""
+    """The same number is given to another column."""
     ours = {(cond.op, cond.value): cond.left for cond in _told(first) if isinstance(cond, Compare) and isinstance(cond.left, Col)}
     theirs = {(cond.op, cond.value): cond.left for cond in _told(found) if isinstance(cond, Compare) and isinstance(cond.left, Col)}
-    return any(theirs[key] != left and key[0] == "=" and isinstance(key[1], int) for key, left in ours.items() if key in theirs)
+    return any(theirs[key] != left and isinstance(key[1], int) for key, left in ours.items() if key in theirs)
 
 
 def _counts_the_list(found: Query, first: Query) -> bool:

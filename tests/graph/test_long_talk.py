@@ -1,6 +1,7 @@
 """The proof on real input: sixty turns over the flights data, many folds, a restart, and questions about what was folded long ago."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,10 +12,11 @@ from typing import Any
 import duckdb
 import pytest
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.app.demo import ensure_demo
 from longtable.app.offline.model import BuiltInAnalyst
-from longtable.graph import Conversation, build_graph, open_persistence
+from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
 from longtable.memory.merging import merged_count
 from tests.memory.test_rounds import assert_paired
 from tests.support.flights_talk import TALK, answers, figures
@@ -117,3 +119,15 @@ def test_the_transcript_is_complete_and_the_view_is_not(events: list[dict[str, A
 
 def test_no_figure_of_the_talk_is_taken_for_an_invented_one(events: list[dict[str, Any]]) -> None:
     assert [event for event in events if event["type"] == "unsupported_numbers"] == []
+
+
+def test_the_first_questions_of_the_readme_are_answered_right(flights: Path) -> None:
+    """A thread's first question is also read by the second reader: it has to agree on the month."""
+    questions = re.findall(r"printf '(.*)' \| make chat", (ROOT / "README.md").read_text())[0].split("\\n")
+    with Database.open(f"duckdb:///{flights}") as database:
+        app = build_graph(model=BuiltInAnalyst(), database=database).compile(checkpointer=InMemorySaver())
+        conversation = Conversation(app, "new", context=Context(model_limit=LIMIT))
+        for question, month in zip(filter(None, questions), (3, 4), strict=True):
+            answer = conversation.ask(question)
+            [left] = gold(flights, f"SELECT count(*) FROM flights WHERE origin = 'JFK' AND month = {month}")
+            assert figures(answer.text) >= {float(str(left[0]))}, answer.text

@@ -145,7 +145,6 @@ url = sys.argv[1]
 for n in range(12):
     ask(url, "t", f"q{n} " + "w " * 160, "a " * 160)
 from longtable.graph import open_persistence, build_graph, Conversation
-from tests.support.forked import SERVER
 from tests.support.models import script
 with open_persistence(url) as kept:
     conversation = Conversation(build_graph(model=script("x")).compile(checkpointer=kept.checkpointer), "t")

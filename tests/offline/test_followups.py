@@ -1,5 +1,6 @@
 """Follow-ups: edits of the query before, seen in the tool calls of the view."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from longtable.memory.ledger import LedgerLine
 from longtable.memory.ledger_view import render_ledger
 from longtable.memory.summary import Finding
-from tests.offline.conftest import Chat
+from tests.offline.conftest import Chat, sqlite_chat
 
 Rows = list[tuple[Any, ...]]
 
@@ -125,3 +126,27 @@ def test_a_memory_in_a_human_message_is_no_question(shop: Chat) -> None:
     block = str(folded(RENTALS).content).split("\n", 1)[1]
     shop.messages.append(HumanMessage(block))
     assert "3 rentals" in shop.ask("Remind me about the rentals in 2021")
+
+
+VOYAGES = """
+CREATE TABLE voyage (year INTEGER, month INTEGER, origin TEXT, distance INTEGER, left_at TIMESTAMP);
+INSERT INTO voyage VALUES (2013,3,'JFK',2400,'2013-03-02 08:00:00'),(2013,3,'LGA',700,'2013-03-05 08:00:00'),
+  (2013,4,'JFK',2500,'2013-04-01 08:00:00'),(2013,4,'JFK',300,'2013-04-09 08:00:00');
+"""
+
+
+@pytest.mark.parametrize(
+    ("questions", "expected"),
+    [
+        (["How many voyages left JFK in March?"], [(1,)]),
+        (["How many voyages left JFK in March?", "and in April?"], [(2,)]),
+        (["How many voyages were there in March 2013?", "and in April?"], [(2,)]),
+        (["How many voyages were there between March and April?"], [(4,)]),
+        (["How many voyages were longer than 2000 miles?"], [(2,)]),
+    ],
+)
+def test_a_month_in_a_column_of_its_own_beside_a_date_is_one_month(tmp_path: Path, questions: list[str], expected: Rows) -> None:
+    with sqlite_chat(tmp_path, VOYAGES) as chat:
+        for question in questions:
+            answer = chat.ask(question)
+    assert chat.rows == expected, answer

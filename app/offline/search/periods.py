@@ -160,7 +160,7 @@ def date_for(scene: Scene, start: int, end: int, low: Period) -> tuple[Column, b
     for rank, name in enumerate(order):
         table = scene.table(name)
         for column in table.columns if table is not None else ():
-            plain = holds_years(column) and not (low.month or low.day)
+            plain = (holds_years(column) and not (low.month or low.day)) or _holds_months(column, low)
             if not (column.is_date or plain):
                 continue
             cost = 0.12 * rank + 0.01 * len(options) - (0.3 if name == beside else 0.0)
@@ -195,12 +195,17 @@ def holds_years(column: Column) -> bool:
     return years and not column.is_id and not column.is_date
 
 
+def _holds_months(column: Column, period: Period) -> bool:
+    """Say whether a period is a month alone, and a column of numbers is called by that very word."""
+    return period == Period(month=period.month) and column.words == ("month",) and column.has_number_type and not column.is_id
+
+
 def conditions(column: Column, plain: bool, op: str, low: Period, high: Period | None) -> list[Cond]:
     """Return the conditions that put a column into a period."""
     col = Col(column.table, column.name)
     if high is not None:
         if plain:
-            return [Between(_number(column), low.year or low.decade, high.year)]
+            return [Between(_number(column), low.year or low.decade or low.month, high.year or high.month)]
         if low.year and high.year and not (low.month or high.month):
             return [Between(Bucket(col, "year"), low.year, high.year)]
         if low.month and high.month and not high.year:
