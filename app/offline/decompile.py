@@ -42,7 +42,7 @@ def read_sql(sql: str, dialect: str) -> Query | None:
     try:
         statement = sqlglot.parse_one(sql, dialect=dialect)
         return _Reader().query(statement) if isinstance(statement, exp.Select) else None
-    except (SqlglotError, NotReadable):
+    except (SqlglotError, NotReadable, RecursionError):
         return None
 
 

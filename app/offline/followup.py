@@ -8,6 +8,7 @@ from longtable.app.offline.conditions import as_col, settle_filter
 from longtable.app.offline.decompile import NotReadable, negate
 from longtable.app.offline.draft import Draft, Filter
 from longtable.app.offline.joins import path, plan
+from longtable.app.offline.lexicon import PARTICIPLES
 from longtable.app.offline.logic import (
     Agg,
     Among,
@@ -22,10 +23,14 @@ from longtable.app.offline.logic import (
     Query,
     Scalar,
     Spread,
+    Unit,
     Within,
 )
 from longtable.app.offline.reshape import Reshape
 from longtable.app.offline.settle import Settler, unused
+from longtable.app.offline.text import split_name
+
+_PARTS: dict[str, Unit] = {"year": "year", "quarter": "quarter", "month": "month_of_year"}
 
 
 def follow(previous: Query, draft: Draft, catalog: Catalog) -> Query:
@@ -33,6 +38,14 @@ def follow(previous: Query, draft: Draft, catalog: Catalog) -> Query:
     if left := unused(draft, catalog):
         raise CannotRead("words", *left)
     return _Editor(previous, draft, catalog).edit()
+
+
+def asks_an_end(previous: Query, draft: Draft, catalog: Catalog) -> bool:
+    """'which country has the most?' after customers per country: the group at one end."""
+    settler = Settler(draft, catalog, previous.base)
+    named = [as_col(column) for chunk in draft.targets if not entity(chunk) for column in settler.expanded(chunk)]
+    bare = bool(draft.sups) and not any(sup.chunk or sup.dimension for sup in draft.sups) and not (draft.groups or draft.computes)
+    return bare and bool(previous.group and previous.aggregates) and bool(named) and set(named) <= set(previous.group)
 
 
 class _Editor(Reshape):
@@ -45,6 +58,8 @@ class _Editor(Reshape):
             return self.moved()
         self.settler.flags(self.previous.base)
         query = self.previous
+        if asks_an_end(query, draft, self.catalog):
+            return self.joined(self.ranked(self.filtered(query)))
         touched = False
         if draft.filters or draft.absent or draft.havings or self.settler.extra:
             query, touched = self.filtered(query), True
@@ -52,6 +67,7 @@ class _Editor(Reshape):
             query, touched = self.retargeted(query), True
         if draft.groups:
             query, touched = self.regrouped(query), True
+            query = self.ranked(query) if draft.sups and not draft.computes else query
         elif draft.computes:
             query, touched = self.remeasured(query), True
         elif draft.sups:
@@ -88,6 +104,8 @@ class _Editor(Reshape):
     def moved(self) -> Query:
         """Answer the new question among the rows of the query before."""
         draft = self.draft
+        if draft.words[0] in ("only", "just") and not draft.counts:
+            return self.narrowed()
         counts = [entity(chunk) for chunk in draft.counts if chunk is not None and entity(chunk)]
         targets = [entity(chunk) for chunk in draft.targets if entity(chunk)]
         own = self.previous.base
@@ -115,6 +133,16 @@ class _Editor(Reshape):
         more = plan(self.catalog, base, missing, settler.hints, planned[0])
         return replace(query, joins=more[0] if more else planned[0], where=_merged(conds, query.where))
 
+    def narrowed(self) -> Query:
+        """'only those with shipped orders': the same rows, where another table has some of theirs."""
+        other, own = entity(self.draft.targets[0]), self.previous.base
+        links = [link for link in self.catalog.links if (link.many, link.one) == (other, own) and len(link.many_columns) == 1]
+        if len(links) != 1 or len(self.draft.targets) != 1:
+            raise CannotRead("join", own, other)
+        [key], [of] = links[0].one_columns, links[0].many_columns
+        keys = replace(Settler(self.draft, self.catalog, other).query(), select=(Col(other, of),), distinct=False, order=())
+        return self.joined(replace(self.previous, where=(*self.previous.where, Within(Col(own, key), keys))))
+
     def keys_of(self, key: Col) -> Query:
         """Return the earlier query reduced to the keys of its rows."""
         if self.previous.group and key not in self.previous.group:
@@ -125,7 +153,7 @@ class _Editor(Reshape):
         conds: list[Cond] = list(self.settler.extra)
         for item in self.draft.filters:
             preferred = self.preferred(item)
-            conds += preferred if preferred is not None else settle_filter(self.settler.scope, item)[1]
+            conds += preferred if preferred is not None else self.dated(item, settle_filter(self.settler.scope, item)[1])
         conds += [cond for inner in self.draft.absent for cond in self.settler.negated(query, inner)]
         conds += [self.settler.having(query, item, {}) for item in self.draft.havings if item.counted is not None or item.verbs]
         for having in self.draft.havings:
@@ -160,6 +188,14 @@ class _Editor(Reshape):
                 return [Compare(cond.left, item.op, item.numbers[0])]
         return None
 
+    def dated(self, item: Filter, conds: tuple[Cond, ...]) -> list[Cond]:
+        """'and in April?': a time that names no date of its own bears on the date of before, not on a second column beside it."""
+        dates = [each for each in (*map(_left, self.previous.where), *self.previous.group) if isinstance(each, Bucket)]
+        named = item.mention is not None or any(verb in PARTICIPLES or verb.endswith("ed") for verb in item.verbs)
+        if item.kind != "time" or named or not dates:
+            return list(conds)
+        return [_of_date(cond, dates[0].col) for cond in conds]
+
     # -- joins ------------------------------------------------------------------------------------------------------
 
     def joined(self, query: Query) -> Query:
@@ -172,7 +208,24 @@ class _Editor(Reshape):
         joined = replace(query, joins=planned[0])
         if not wanted and not query.joins:
             return joined
-        return self.settler.without_repeats(joined, planned[1] or self.fans(joined))
+        return self.weighed_once(self.settler.without_repeats(joined, planned[1] or self.fans(joined)))
+
+    def weighed_once(self, query: Query) -> Query:
+        """Average or add up each row once where joins repeat it: the age of customers, not one age for each of their orders."""
+        folded = [item for item in query.select if isinstance(item, Agg) and item.func in ("avg", "sum")]
+        homes = {item.arg.table for item in folded if isinstance(item.arg, Col)}
+        home = homes.pop() if len(homes) == 1 else ""
+        table = self.catalog.table(home)
+        repeated = any(link.one == home and link.many in query.tables and link.many != home for link in self.catalog.links)
+        alone = len(folded) == len(query.aggregates) and query.limit is None and not query.having
+        if table is None or not repeated or not alone or len(table.key) != 1:
+            return query
+        if {home} >= {*_tables_of(query.where), *map(_table, query.group)} and (query.where or query.group or query.base == home):
+            return replace(query, base=home, joins=()) if all(item.func == "avg" for item in folded) or query.base == home else query
+        if query.group or not (query.base == home or self.draft.pron):
+            return query
+        key = as_col(table.key[0])
+        return Query(home, select=query.select, where=(Within(key, replace(query, select=(key,), order=())),))
 
     def fans(self, query: Query) -> bool:
         """Say whether the joins repeat rows of the base: some join meets many rows."""
@@ -211,6 +264,19 @@ def _tables_of(conds: tuple[Cond, ...]) -> list[str]:
     return found
 
 
+def _of_date(cond: Cond, date: Col) -> Cond:
+    """Return a condition on a part of a date as one on the same part of `date`."""
+    if not isinstance(cond, Compare | Among | Between):
+        return cond
+    left = cond.left
+    if isinstance(left, Bucket):
+        return replace(cond, left=replace(left, col=date))
+    unit = next((_PARTS[word] for word in split_name(left.name) if word in _PARTS), None) if isinstance(left, Col) else None
+    if unit is None or isinstance(getattr(cond, "value", None), str):
+        return cond
+    return replace(cond, left=Bucket(date, unit))
+
+
 def _left(cond: Cond) -> object:
     if isinstance(cond, Compare | Among | Between | Like | Null | Beats):
         return replace(cond.left, cast=False) if isinstance(cond.left, Col) else cond.left
@@ -233,4 +299,4 @@ def _joined(old: tuple, new: tuple) -> tuple:  # type: ignore[type-arg]  # both 
     return (*old, *(join for join in new if join.table not in {each.table for each in old}))
 
 
-__all__ = ["choose", "follow"]
+__all__ = ["asks_an_end", "choose", "follow"]

@@ -24,12 +24,13 @@ from longtable.app.offline.smalltalk import asked_place, described_name, is_rule
 from longtable.app.offline.spelling import in_names, spelled_out
 from longtable.app.offline.text import stem
 from longtable.app.offline.understand import draft_again, other_texts, tokens_of, understand
-from longtable.app.offline.view import ToolResult, View, catalog_in, last_sql, values_in
+from longtable.app.offline.view import ToolResult, View, catalog_in, is_too_long, last_sql, values_in
 from longtable.app.offline.withheld import withheld_text
 from longtable.app.offline.wording import word_result
 
 MOST_CALLS = 9
 """Rounds of tool calls in one turn before giving up; the graph allows 12 model calls."""
+_MOST_WORDS = 12  # that a decline names
 _PEEK = 100
 _PEEKED = {
     "en": f"The whole result is too large to fetch: these are only {_PEEK} of its rows. Filter or count to see all.",
@@ -64,12 +65,15 @@ def decide(view: View) -> Decision:
     """Return the next step; a pure function of the view."""
     question = view.now.question
     language = talk.language_of(question)
+    if is_too_long(question):
+        return Decision(text=talk.with_intro(talk.decline(CannotRead("long"), catalog_in(view), language), view, language))
     wish = wish_of(question)
     try:
         decision = _decide(view, language) if wish is None else _charted(view, wish, language)
     except CannotRead as error:
         near = did_you_mean(view, error, language)
-        said = CannotRead(error.reason, *(as_asked(question, word) for word in error.words)) if language == "zh" else error
+        words = tuple(dict.fromkeys(error.words))[:_MOST_WORDS]
+        said = CannotRead(error.reason, *(as_asked(question, word) if language == "zh" else word for word in words))
         decision = Decision(text="\n".join([talk.decline(said, catalog_in(view), language), *([near] if near else [])]))
     if decision.calls and view.now.calls >= MOST_CALLS:
         decision = Decision(text=talk.decline(CannotRead("lost"), catalog_in(view), language))
@@ -337,6 +341,8 @@ def _query(view: View, catalog: Catalog, values: Values) -> Query:
 def _declined(view: View) -> bool:
     """Say whether the last question about the data got no answer: what leans on it has nothing to lean on."""
     for turn in reversed(view.turns[:-1]):
+        if (wish := wish_of(turn.question)) is not None and not wish.question:
+            continue  # 'draw it' asks for no data
         if kind_of(turn.question) in ("", "recall") and turn.answer:
             return not any(not result.error for result in turn.of("run_sql")) and kind_of(turn.question) == ""
     return False

@@ -89,7 +89,7 @@ class Shape(Ordering):
         ):
             return False  # (total) hours worked by attorney
         if before is None and index == 0 and self.cs[place].kind == "mention" and not self.cs[place].hits[0].is_table:
-            return True  # 'never checked by a vet'
+            return self.cs[0].order > 0  # 'never checked by a vet'; but 'by status?' groups what was asked before
         if before is not None and before.kind == "mention" and (self.cs[place].kind != "mention" or not self.cs[place].hits[0].is_table):
             return False
         named = self.cs[place]

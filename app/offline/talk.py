@@ -6,7 +6,7 @@ from longtable.app.offline.catalog import Catalog, Table
 from longtable.app.offline.columns import CannotRead
 from longtable.app.offline.labels import plural_of
 from longtable.app.offline.text import is_chinese
-from longtable.app.offline.view import View
+from longtable.app.offline.view import MOST_CHARACTERS, View
 
 NAME = "built-in analyst"
 _TABLES_SHOWN = 20
@@ -164,6 +164,10 @@ _REASONS = {
         "我不能把规则带到后面的问题：请在每个问题中写明条件",
     ),
     "which": ("I could not tell which one is meant: there are many {words}", "不知道指的是哪一个：{words}有很多"),
+    "long": (
+        f"The question is longer than the {MOST_CHARACTERS} characters that I read: ask for one thing at a time",
+        f"问题超过了我能读的 {MOST_CHARACTERS // 2} 个字符，请一次只问一件事",
+    ),
     "recall": ("I find nothing about this in the conversation so far", "在目前的会话中没有找到相关内容"),
     "unknown_table": ("There is no table {words}", "没有这个表：{words}"),
 }

@@ -14,7 +14,7 @@ _TOKEN = re.compile(
   | 「(?P<q5>[^」]+)」 | 《(?P<q6>[^》]+)》
   | (?P<date>\d{4}-\d{1,2}-\d{1,2})
   | (?P<season>(?:19|20)\d\d/\d{2}(?:\d\d)?(?![\d/]))
-  | (?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+|\d+)(?P<suffix>st|nd|rd|th|k|m|%|s)?(?![A-Za-z\d])
+  | (?P<number>(?:(?<![^\s<>=于过到是为])-(?!\d{4}-\d))?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+|\d+))(?P<suffix>st|nd|rd|th|k|m|%|s)?(?![A-Za-z\d])
   | (?P<code>\d+[A-Za-z][\w\-]*)
   | (?P<symbol><=|>=|!=|<>|<|>|=|≥|≤)
   | (?P<title>(?:Dr|Mr|Mrs|Ms|Prof|St|[A-Z])\.(?=\s[^\W\d_a-z]))

@@ -11,7 +11,7 @@ from longtable.app.offline.cut import chunk
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.echoes import echoes
 from longtable.app.offline.far_values import far_values
-from longtable.app.offline.followup import follow
+from longtable.app.offline.followup import asks_an_end, follow
 from longtable.app.offline.goods import what_for
 from longtable.app.offline.idioms import stand_aside
 from longtable.app.offline.joins import hints_of
@@ -102,7 +102,9 @@ def understand(question: str, catalog: Catalog, values: Values, previous: Query 
             audit(query, asked, catalog, hints_of(draft))
             return alone(query, asked, catalog)
         except CannotRead as error:
-            if previous is None or lost or error.reason not in ("nothing", "group", "which"):
+            if previous is None or lost or error.reason not in ("nothing", "group", "which", "measure"):
+                raise
+            if error.reason == "measure" and not asks_an_end(previous, draft_again(tokens, catalog, values), catalog):
                 raise
     if draft.back and speaks_of_many(draft, previous, catalog):
         raise CannotRead("which", *(chunk.text for chunk in draft.targets))

@@ -1,6 +1,7 @@
 """Read the messages of one model call: turns, tool results, earlier findings. Nothing is remembered between calls."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,11 +11,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from longtable.app.offline.card import card_in
 from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.chunks import Match
+from longtable.app.offline.text import is_chinese
 from longtable.memory.ledger import LedgerLine
 from longtable.memory.ledger_view import ledger_in
 from longtable.memory.summary import Finding, findings_in
 
 _MEMORY = "<memory>"
+MOST_CHARACTERS = 600
+"""Of a question, a Chinese one half as many: rules over text take long over long texts, and nobody asks for one thing in so many words."""
+_RUN = re.compile(r"([^\w\s])\1{3,}|(\s)\s{3,}")
 _LOOSE = ("plural", "typo")
 """Matches that are a guess at what was meant: rules do not lean on them."""
 
@@ -94,7 +99,7 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
         if isinstance(message, SystemMessage) or text.lstrip().startswith(_MEMORY):
             memory.append(text)
         elif isinstance(message, HumanMessage):
-            turns.append(_Open(text.strip()))
+            turns.append(_Open(_bounded(text)))
         elif isinstance(message, AIMessage) and turns:
             if message.tool_calls:
                 turns[-1].calls += 1
@@ -106,6 +111,16 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
     folded = _MEMORY in joined
     card = card_in(joined.partition(_MEMORY)[0]) if folded else None
     return View(closed, findings=tuple(findings_in(joined)), queries=tuple(ledger_in(joined)), folded=folded, card=card)
+
+
+def is_too_long(question: str) -> bool:
+    """Say whether a question has more characters than are read."""
+    return len(question) > MOST_CHARACTERS // (2 if is_chinese(question) else 1)
+
+
+def _bounded(question: str) -> str:
+    """Return a question with long runs of one mark or of blanks cut short, and one character over the most that is read."""
+    return _RUN.sub(lambda run: run[1] * 3 if run[1] else run[2], question.strip())[: MOST_CHARACTERS + 1]
 
 
 def _result(name: str, args: dict[str, Any], answer: ToolMessage | None) -> ToolResult:
