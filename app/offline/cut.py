@@ -62,6 +62,8 @@ def _of_named(value: Chunk, chunks: list[Chunk], catalog: Catalog) -> None:
     """Keep a verb as a value only where the question names its table; near such a table it stays unused, else it is a mere verb."""
     named = {entity(each) for each in chunks if each.kind == "mention"}
     named |= {hit.table for each in chunks for hit in each.hits if hit.score >= max(0.72, each.best - 0.06)}
+    if not named and len(chunks) <= 4:
+        return  # 'only shipped ones': whatever was asked before
     homes = [{match.table for match in each.matches} for each in chunks if each.kind == "value" and each.arg != STATE]
     named |= {table for home in homes if len(home) == 1 or not named - {""} for table in home}
     if not {match.table for match in value.matches} & named and _is_dated(value, named, catalog):

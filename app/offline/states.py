@@ -70,7 +70,11 @@ def is_state(tokens: list[Token], place: int, catalog: Catalog) -> bool:
         return follows not in _AGENTS and not (follows.endswith("ly") and len(follows) > 5)
     if right is not None and right.text == "的":
         return True
-    if left in ("only", "just", "and", "about", "the") and len(tokens) <= 6 and (right is None or right.kind == "stop" or right.word == "ones"):
+    if (
+        left in ("only", "just", "and", "about", "the")
+        and len(tokens) <= 6
+        and (right is None or right.kind == "stop" or right.word == "ones")
+    ):
         return True  # 'only shipped ones', 'and the cancelled?': of the rows before
     noun = right is not None and right.kind in ("word", "quoted") and right.word not in FILLERS and right.word not in PREPOSITIONS
     if not noun and right is not None and right.kind == "word" and place + 2 < len(tokens):

@@ -16,8 +16,8 @@ CREATE TABLE buyers (id INTEGER PRIMARY KEY, name TEXT, country TEXT, age INTEGE
 CREATE TABLE orders (
   id INTEGER PRIMARY KEY, buyer_id INTEGER REFERENCES buyers(id), month INTEGER, sent_at TIMESTAMP, quantity INTEGER, status TEXT);
 INSERT INTO buyers VALUES (1,'Ana','Chile',20),(2,'Bo','Chile',40),(3,'Cy','Peru',60);
-INSERT INTO orders VALUES (1,1,3,'2014-03-05 10:00:00',2,'open'),(2,1,3,'2014-03-09 10:00:00',-4,'open'),(3,1,4,'2014-04-01 09:00:00',7,'shipped'),
-  (4,2,4,'2015-04-02 09:00:00',1,'lost'),(5,3,4,'2015-04-03 09:00:00',3,'open');
+INSERT INTO orders VALUES (1,1,3,'2014-03-05 10:00:00',2,'open'),(2,1,3,'2014-03-09 10:00:00',-4,'open'),
+  (3,1,4,'2014-04-01 09:00:00',7,'shipped'),(4,2,4,'2015-04-02 09:00:00',1,'lost'),(5,3,4,'2015-04-03 09:00:00',3,'open');
 """
 
 
@@ -39,6 +39,7 @@ def workshop(tmp_path: Path) -> Iterator[Chat]:
         (["How many orders per country?", "and the average age?"], [("Chile", 30.0), ("Peru", 60.0)]),
         (["What is the average age of the buyers?", "only those with open orders"], [(40.0,)]),
         (["How many orders are there?", "draw it", "and the average quantity?"], [(1.8,)]),
+        (["How many orders are there?", "only shipped ones"], [(1,)]),
         (["How many orders have a quantity over -5?"], [(5,)]),
         (["有多少orders的quantity大于-3？"], [(4,)]),
     ],
@@ -50,7 +51,9 @@ def test_a_follow_up_means_what_it_says(workshop: Chat, questions: list[str], ex
     assert workshop.rows == expected, answer
 
 
-@pytest.mark.parametrize("piece", ["一", "中国人民", "客户的订单的", "每个", "not ", "word ", "Anna Smith ", "customers with more than ", "?!", "1 "])
+@pytest.mark.parametrize(
+    "piece", ["一", "中国人民", "客户的订单的", "每个", "not ", "word ", "Anna Smith ", "customers with more than ", "?!", "1 "]
+)
 def test_a_question_of_one_piece_again_and_again_is_done_with_soon(workshop: Chat, piece: str) -> None:
     most = MOST_CHARACTERS // (2 if piece > "\u3400" else 1)
     began = time.process_time()
