@@ -9,6 +9,7 @@ from longtable.app.offline.joins import distance
 from longtable.app.offline.lexicon import PARTICIPLES, UNITS
 from longtable.app.offline.lexicon_events import LIGHT_VERBS, events, events_of
 from longtable.app.offline.lexicon_measures import DIMENSIONS
+from longtable.app.offline.linking import Hit
 from longtable.app.offline.text import lemma, likeness, split_name, stem
 
 Test = Callable[[Column], bool]
@@ -69,6 +70,8 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
         column = scope.catalog.column(hit.table, hit.column) if not hit.is_table else None
         if column is None or (test is not None and not test(column)):
             continue
+        if hit.score < 0.97 and _told_by(scope.catalog, hit, chunk.hits):
+            continue  # the batch number is that of the batch, though the test has a batch_id
         table = scope.catalog.table(hit.table)
         score = (
             hit.score
@@ -99,6 +102,12 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
         if best is None or score > best[0] + 1e-9:
             best = (score, column)
     return best[1] if best else None
+
+
+def _told_by(catalog: Catalog, key: Hit, hits: tuple[Hit, ...]) -> bool:
+    """Say whether a column of the table that a key points at has the whole name, where the key is only like it."""
+    homes = {link.one for link in catalog.links if link.many == key.table and link.many_columns == (key.column,)}
+    return any(hit.table in homes - {key.table} and hit.column and hit.score >= 0.97 and hit.own == hit.words for hit in hits)
 
 
 def by_dimension(scope: Scope, dimension: str, tables: tuple[str, ...]) -> tuple[Column, bool] | None:

@@ -6,14 +6,13 @@ from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.chunks import AGENT, PRODUCT, STATE, Chunk, Values
 from longtable.app.offline.columns import entity, is_time_or_count, priced_quantity
 from longtable.app.offline.joins import distance
-from longtable.app.offline.lexicon import AGENTS, PAID, REVENUE
+from longtable.app.offline.lexicon import AGENTS, DOERS, PAID, REVENUE
 from longtable.app.offline.lexicon_abbreviations import ALTERNATIVES
 from longtable.app.offline.lexicon_measures import DIMENSIONS
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.spans import Span, all_spans, text_of
 from longtable.app.offline.text import Token, lemma, split_name, stem
 
-_DOERS = ("er", "or", "ist", "ant", "ian")
 _AMOUNTS = frozenset(["amount", "total", "value", "sum", "paid"])
 _PIECES = frozenset(["unit", "piece", "copy"])
 _TURNOVER = frozenset(["revenue", "sale", "turnover", "total", "amount", "income"])
@@ -91,7 +90,7 @@ def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
         return chunks
     for each in chunks[who + 1 : who + 4]:
         if each.kind == "mention" and each.word.endswith("ed") and each.best < 0.95:
-            agents = tuple(hit for hit in each.hits if hit.is_table and lemma(split_name(hit.table)[-1]).endswith(_DOERS))
+            agents = tuple(hit for hit in each.hits if hit.is_table and lemma(split_name(hit.table)[-1]).endswith(DOERS))
             if len(agents) == 1:  # who adopted Luna: adopters, no adoptions
                 each.arg, each.hits = AGENT, agents
         plain = each.kind in ("word", "filler", "mention") and " " not in each.text and each.arg != AGENT
@@ -111,7 +110,7 @@ def _with_agent(chunks: list[Chunk], catalog: Catalog) -> list[Chunk]:
         doers = [
             table.name
             for table in catalog.tables.values()
-            if roots and any(word.startswith(roots) and word.endswith(_DOERS) for word in map(lemma, table.words))
+            if roots and any(word.startswith(roots) and word.endswith(DOERS) for word in map(lemma, table.words))
         ]
         if len(doers) == 1:
             each.kind, each.arg, each.hits = "mention", AGENT, (Hit(doers[0], "", 0.9),)

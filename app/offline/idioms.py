@@ -12,7 +12,7 @@ from longtable.app.offline.idle_verbs import idle_verbs
 from longtable.app.offline.lacking import lacking
 from longtable.app.offline.lexicon import MEASURE_UNITS, PEOPLE, UNIT_WORDS, UNITS
 from longtable.app.offline.lexicon_events import events, same_event
-from longtable.app.offline.lexicon_measures import VERB_DIMENSIONS
+from longtable.app.offline.lexicon_measures import DIMENSIONS, VERB_DIMENSIONS
 from longtable.app.offline.linking import Hit, hits
 from longtable.app.offline.subject import is_people
 from longtable.app.offline.text import lemma, likeness, split_name, stem
@@ -88,6 +88,7 @@ def stand_aside(chunks: list[Chunk], catalog: Catalog) -> None:
     _general_homes(chunks)
     _members_of_staff(chunks)
     _rates(chunks, catalog)
+    _per_measures(chunks)
     for before, each in itertools.pairwise(chunks):
         if before.kind == "mention" and entity(before) and each.kind == "word" and not each.name and lemma(each.word) in _CASES:
             each.kind = "filler"  # maintenance jobs
@@ -222,6 +223,20 @@ def _rates(chunks: list[Chunk], catalog: Catalog) -> None:
         ):
             joiner.kind, joiner.op = "filler", ""
             unit.kind, unit.unit, unit.hits = "filler", "", ()
+
+
+def _per_measures(chunks: list[Chunk]) -> None:
+    """'the price per kg', 'the cheapest per portion': what the name of a column of numbers holds is no group."""
+    for before, each, unit in zip(chunks, chunks[1:], chunks[2:], strict=False):
+        best = [hit for hit in unit.hits if hit.score >= unit.best - 0.05]
+        if not each.is_op("each") or each.word != "per" or unit.kind != "mention" or not all(hit.numeric for hit in best):
+            continue
+        own = {(hit.table, hit.column) for hit in best}
+        ranked = frozenset(DIMENSIONS.get(before.arg.partition(":")[2], ())) if before.is_op("sup") else frozenset()
+        both = tuple(hit for hit in before.hits if (hit.table, hit.column) in own) if before.kind == "mention" else ()
+        if both or any(ranked & set(map(lemma, split_name(hit.column))) for hit in best):
+            before.hits = both or before.hits
+            each.kind, each.op, unit.kind, unit.hits = "filler", "", "filler", ()
 
 
 def _units_of_time(chunks: list[Chunk]) -> None:

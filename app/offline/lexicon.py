@@ -229,6 +229,7 @@ GENDERS: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 GENERIC_NAMES: Final = frozenset("name title label".split())
+DOERS: Final = ("er", "or", "ist", "ant", "ian")
 NAME_WORDS: Final = ("name", "title", "fullname", "label", "名称", "姓名", "名字", "标题", "名")
 MEASURE_UNITS: Final[dict[str, float]] = {
     "millisecond": 0.001,

@@ -126,6 +126,15 @@ def _initials(raw: str, name: str) -> float:
     return 0.93 if light and (len(short) > 2 or rest) else 0.0
 
 
+_SPANS = frozenset(["hours", "days", "weeks", "months", "nights", "minutes"])
+_PAID = frozenset(["rate", "wage", "price", "cost", "pay", "fee", "rent", "charge", "salary"])
+
+
+def is_rate(name: tuple[str, ...]) -> bool:
+    """Say whether a name tells what is paid for a time, and no time: an hourly rate."""
+    return any(likeness(word, name[-1]) >= 0.95 for word in _PAID)
+
+
 _TRUTHS = ("is", "has", "can", "was")
 
 
@@ -185,6 +194,8 @@ def _compact(name: str) -> str:
 def _name_score(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[str], compact: str) -> float:
     if not name or (len(words) == 1 and len(name) > 1 and lemma(words[0]) == "unit" != lemma(name[-1])):
         return 0.0  # units are no unit price
+    if len(words) == 1 < len(name) and words[0] in _SPANS and is_rate(name):
+        return 0.0  # hours are no hourly rate
     joined = "".join(words).replace("-", "")
     if len(words) > 1 and lemma(words[-1]) == "number" and tuple(map(lemma, words[:-1])) == tuple(map(lemma, name)):
         return 0.97  # phone number: phone

@@ -134,6 +134,8 @@ class Listing(Measures):
         before = self.draft.words[max(0, chunk.order - 2) : chunk.order]
         if before == ("with", "the") and lemma(chunk.word) == chunk.word:
             return True  # jobs with the unit
+        if before[-1:] == (",",) and self.draft.words[chunk.order + 1 : chunk.order + 2] in ((",",), ("and",)):
+            return True  # booking number, advertiser and net amount
         return bool({"and", "their", "its", "corresponding", "respective"} & set(before))
 
     def shown_with(self, chunk: Chunk, base: str) -> bool:

@@ -5,6 +5,7 @@ import itertools
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.channels import channels
 from longtable.app.offline.cut import chunk
+from longtable.app.offline.far_columns import far_mentions
 from longtable.app.offline.lexicon import FILLERS, GENDERS, PREPOSITIONS, UNIT_WORDS
 from longtable.app.offline.states import is_state
 from longtable.app.offline.text import Token, lemma
@@ -30,9 +31,11 @@ def value_texts(tokens: list[Token], catalog: Catalog) -> list[str]:
     chunks = chunk(tokens, catalog, {})
     loose: list[bool] = [False] * len(tokens)
     ends = [each.place for each in chunks[1:]] + [len(tokens)]
+    far = [each for each, _ in far_mentions(chunks) if not each.hits[0].numeric and not each.hits[0].dated]
     for each, end in zip(chunks, ends, strict=True):
         strong = (
             each.kind == "mention"
+            and each not in far
             and (each.best >= _STRONG or (not each.name and each.best >= 0.75))
             and not (each.name and each.text.isupper() and len(each.text) <= 5)
         )

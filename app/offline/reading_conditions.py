@@ -64,7 +64,7 @@ class Conditions(Reading):
             each = self.cs[place]
             if each.is_op("by") and self._is_agent(place):
                 continue
-            if each.kind == "comma" or each.is_op(*_BREAKS) or (each.is_op("neg") and place > index + 1):
+            if (each.kind == "comma" and not self._lists(place)) or each.is_op(*_BREAKS) or (each.is_op("neg") and place > index + 1):
                 return place
             if place > index + 1 and each.text == "的":
                 return place
@@ -77,6 +77,12 @@ class Conditions(Reading):
                 if before.kind == "prep" and before.word == "and":
                     return place
         return len(self.cs)
+
+    def _lists(self, place: int) -> bool:
+        """'outside Portugal, Spain and France': a comma between values of one column, of which 'and' or 'or' brings the last."""
+        columns = [{(match.table, match.column) for match in each.matches} for each in self.cs[place - 1 : place + 2 : 2]]
+        tail = [each for each in self.cs[place:] if each.kind not in ("value", "comma")][:1]
+        return len(columns) == 2 and bool(columns[0] & columns[1]) and bool(tail) and tail[0].word in ("and", "or")
 
     def _is_relative(self, place: int) -> bool:
         """'plans without ads that cost less than 10': a clause after a column that is denied is of the thing itself."""

@@ -1,7 +1,8 @@
 """Read groups, counts, aggregates and percentages off the chunks."""
 
 from longtable.app.offline.chunks import UNTRUE, Chunk
-from longtable.app.offline.lexicon import PARTICIPLES, PEOPLE
+from longtable.app.offline.lexicon import DOERS, PARTICIPLES, PEOPLE
+from longtable.app.offline.linking import Hit
 from longtable.app.offline.reading import is_column, measurable
 from longtable.app.offline.reading_order import Ordering
 from longtable.app.offline.text import lemma, split_name
@@ -31,6 +32,10 @@ class Shape(Ordering):
             if each.used or not each.is_op("each", "by"):
                 continue
             start = each.op
+            if start == "each" and (doer := self._doer_after(index)) is not None:
+                each.used = True
+                self.draft.groups.append(doer)
+                continue
             place = self.after(index, "mention", "unit", "op", skip=("prep",) if start == "each" else (), ops=("each", "pron"))
             if place is None or (self.cs[place].kind == "op" and not (self.cs[place].hits or self.cs[place].is_op("count", "agg"))):
                 each.used = start == "by"
@@ -71,6 +76,14 @@ class Shape(Ordering):
                     c.used = True
                 self.draft.groups.append(self._take(following))
                 place = following
+
+    def _doer_after(self, index: int) -> Chunk | None:
+        """'done by each lab technician': of people of one kind, each; the kind stays a condition."""
+        value = self.cs[index + 1] if index + 1 < len(self.cs) else None
+        if value is None or value.kind != "value" or value.name or not (value.word in PEOPLE or value.word.endswith(DOERS)):
+            return None
+        homes = {match.table for match in value.matches}
+        return Chunk("mention", value.text, value.word, value.place, hits=(Hit(*homes, "", 1.0),), order=value.order) if len(homes) == 1 else None
 
     def _passive(self, index: int, place: int) -> bool:
         """'treated by doctor Lopez', 'written by authors': an agent, not a group."""

@@ -10,6 +10,7 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.cut import chunk
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.echoes import echoes
+from longtable.app.offline.far_columns import far_columns
 from longtable.app.offline.far_values import far_values
 from longtable.app.offline.followup import asks_an_end, follow
 from longtable.app.offline.goods import what_for
@@ -119,6 +120,7 @@ def draft_again(tokens: list[Token], catalog: Catalog, values: Values) -> Draft:
     """Return a fresh draft: settling one uses it up."""
     chunks = chunk(tokens, catalog, with_demonyms(tokens, values))
     far_values(chunks, catalog)
+    far_columns(chunks, catalog, values)
     relink(chunks, catalog)
     stand_aside(chunks, catalog)
     echoes(chunks, catalog)

@@ -5,6 +5,7 @@ import itertools
 from longtable.app.offline.catalog import Column
 from longtable.app.offline.columns import by_dimension
 from longtable.app.offline.lexicon_measures import DIMENSIONS, UNITS_OF, VERB_DIMENSIONS
+from longtable.app.offline.linking import is_rate
 from longtable.app.offline.search import costs
 from longtable.app.offline.search.model import Link, Measure
 from longtable.app.offline.search.scene import Scene
@@ -194,7 +195,7 @@ def unit_column(scene: Scene, link: Link) -> Column | None:
     for table in dict.fromkeys(filter(None, (scene.head(), *scene.tables()))):
         home = scene.table(table)
         fits = [column for column in (home.columns if home is not None else ()) if column.is_number and not column.is_id]
-        fits = [column for column in fits if in_unit(column, name)]
+        fits = [column for column in fits if in_unit(column, name) and not is_rate(column.words)]
         if fits:
             return fits[0] if len(fits) == 1 else None
     return None

@@ -1,0 +1,70 @@
+"""Bring home a word that a column of a table nobody named met by chance, where the tables that are named have what it means."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from longtable.app.offline.catalog import Catalog
+from longtable.app.offline.chunks import Chunk, Match, Values
+from longtable.app.offline.columns import Scope, date_column, entity
+from longtable.app.offline.lexicon import UNITS
+from longtable.app.offline.linking import Hit
+from longtable.app.offline.text import lemma
+
+
+def far_columns(chunks: list[Chunk], catalog: Catalog, values: Values) -> None:
+    """Let things, values and dates of the named tables go before a column of a far one; a participle is no such column."""
+    for each, near in far_mentions(chunks):
+        before = chunks[each.order - 1] if each.order else Chunk("comma", "")
+        told = before.is_op("each", "by", "count", "agg", "sup", "most", "cmp", "order")
+        things = [hit for hit in each.hits if hit.is_table and hit.table in near]
+        lone, unit = " " not in each.text, UNITS.get(lemma(each.text.lower()), "")
+        if things and not told and lemma(each.word) != each.word:
+            each.hits = (replace(things[0], score=each.best), *(hit for hit in each.hits if hit is not things[0]))  # the Helios panels: no number of panels
+        elif any(hit.table in near for hit in each.hits):
+            continue
+        elif not told and (found := _values_of(each, near, values)):
+            each.kind, each.hits, each.matches = "value", (), found
+        elif lone and each.word.endswith("ed") and each.best < 0.95:
+            each.kind, each.hits = "filler", ()
+        elif each.text.lower() in ("date", "dates"):
+            _date(chunks, each, catalog, near)
+        elif unit and each.best < 0.8 and any(hit.dated and hit.table in near for hit in before.hits):
+            before.kind, before.hits = "filler", ()  # per install year
+            each.kind, each.unit, each.hits = "unit", unit, ()
+
+
+def far_mentions(chunks: list[Chunk]) -> Iterator[tuple[Chunk, set[str]]]:
+    """Yield the mentions that are columns only of tables nothing else speaks of, with the tables that the others are of."""
+    for each in chunks:
+        if each.kind == "mention" and not each.hits[0].is_table:
+            near = _named([other for other in chunks if other is not each])
+            if near and not {hit.table for hit in each.hits if not hit.is_table} & near:
+                yield each, near
+
+
+def _named(chunks: list[Chunk]) -> set[str]:
+    """Return the tables of things, columns and values that could be of no other."""
+    homes = [{match.table for match in each.matches} for each in chunks if each.kind == "value"]
+    for each in chunks:
+        if each.kind == "mention" and each.best >= 0.72:
+            homes.append({entity(each)} if entity(each) else {hit.table for hit in each.hits if hit.score >= each.best - 0.05})
+    return {table for home in homes if len(home) == 1 for table in home}
+
+
+def _values_of(each: Chunk, near: set[str], values: Values) -> tuple[Match, ...]:
+    """Return the values of a named table that the word is: staff who are not optometrists."""
+    text = each.text.lower()
+    forms = dict.fromkeys((text, " ".join((*text.split()[:-1], lemma(each.word)))))
+    return tuple(match for form in forms for match in values.get(form, ()) if match.table in near and match.how != "partial")
+
+
+def _date(chunks: list[Chunk], each: Chunk, catalog: Catalog, near: set[str]) -> None:
+    """'the date we received them', 'date of birth': the date of the thing, which a verb or a noun after it tells."""
+    rest = chunks[each.order + 1 :]
+    if len(rest) > 1 and rest[0].word == "of" and any(hit.dated and hit.table in near for hit in rest[1].hits):
+        each.kind = rest[0].kind = "filler"
+        return
+    end = next((place for place, other in enumerate(rest) if other.kind == "comma" or other.word == "and"), len(rest))
+    verbs = tuple(other.word for other in rest[:end])
+    if len(near) == 1 and (found := date_column(Scope(catalog), "day", tuple(near), verbs)):
+        each.hits = (Hit(found[0].table, found[0].name, 1.0, dated=True),)
