@@ -87,11 +87,10 @@ class Groups(Listing):
         )
 
     def attribute_groups(self) -> bool:
-        """'the number of staff in each museum': a column of the very thing that each row is."""
-        targets = [chunk for chunk in self.draft.targets if not entity(chunk)]
-        return bool(targets) and all(
-            entity(group) and self.column(chunk).table == entity(group) for group in self.draft.groups for chunk in targets
-        )
+        """'the batch number and date for each test': columns of the very thing that each row is, or of what it has one of."""
+        homes = [self.column(chunk).table for chunk in self.draft.targets if not entity(chunk)]
+        things = list(map(entity, self.draft.groups))
+        return all(thing in homes and not any(home != thing and self.fans(thing, home) for home in homes) for thing in things)
 
     def grouped(self, base: str, aggregates: list[Scalar]) -> Query:
         keys: list[Scalar] = []

@@ -245,7 +245,7 @@ class Subject:
                 self.need(column.table)
                 continue
             asked = chunk.arg == UNTRUE or self.is_adjective(chunk) or self.asked_which(chunk)
-            if column is None or yes is None or not self.scope.anchors or not asked:
+            if column is None or yes is None or not (self.scope.anchors or self.before_value(chunk)) or not asked:
                 continue
             self.draft.targets = [each for each in self.draft.targets if each is not chunk]
             self.extra.append(Compare(as_col(column), "<>" if chunk.arg == UNTRUE else "=", yes))
@@ -286,6 +286,9 @@ class Subject:
         between = set(self.draft.words[things[0].order + 1 : chunk.order]) if things else set()
         return self.draft.which and bool(things) and not {"and", "with", "whether", "if", ","} & between
 
+    def before_value(self, chunk: Chunk) -> bool:
+        return any(value.order == chunk.order + 1 for item in self.draft.filters for value in item.values)
+
     def is_adjective(self, chunk: Chunk) -> bool:
         words = self.draft.words
         if (
@@ -300,8 +303,7 @@ class Subject:
         if before[-1:] in (("a",), ("an",)):
             before = words[max(0, chunk.order - 3) : chunk.order]  # which are at an airport
         following = [c for c in self.draft.mentions if c.order == chunk.order + 1]
-        valued = any(value.order == chunk.order + 1 for item in self.draft.filters for value in item.values)
-        if valued and chunk.hits and chunk.order and self.draft.words[chunk.order - 1] not in ("and", ","):
+        if self.before_value(chunk) and chunk.hits and self.draft.words[max(0, chunk.order - 1)] not in ("and", ","):
             return True  # list part-time associates
         return bool({"are", "is", "was", "were", "be", "have", "has", "with", "had"} & set(before)) or any(entity(c) for c in following)
 

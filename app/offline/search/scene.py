@@ -120,7 +120,9 @@ class Scene:
         """Return the table that the question is about: counted, asked for with which and who, or named first."""
         if self.words[:1] in (("who",), ("whom",)):
             people = [link.table for link in self.links if link.kind == "table" and self.is_people(link.table)]
-            if not people and not any(self.is_people(table) for table in self.path.tables) and (agent := self.agent()):
+            asked = self.after(0, most=5)
+            named = asked >= 0 and self.links[asked].kind == "table"  # who are the leads
+            if not people and not named and not any(self.is_people(table) for table in self.path.tables) and (agent := self.agent()):
                 return agent
         asked = -1
         for place, link in enumerate(self.links):
