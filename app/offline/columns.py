@@ -70,7 +70,7 @@ def choose(scope: Scope, chunk: Chunk, test: Test | None = None) -> Column | Non
         column = scope.catalog.column(hit.table, hit.column) if not hit.is_table else None
         if column is None or (test is not None and not test(column)):
             continue
-        if hit.score < 0.97 and _told_by(scope.catalog, hit, chunk.hits):
+        if hit.words > 1 and hit.score < 0.97 and _told_by(scope.catalog, hit, chunk.hits):
             continue  # the batch number is that of the batch, though the test has a batch_id
         table = scope.catalog.table(hit.table)
         score = (

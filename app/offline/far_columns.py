@@ -22,7 +22,7 @@ def far_columns(chunks: list[Chunk], catalog: Catalog, values: Values) -> None:
             each.hits = (replace(things[0], score=each.best), *(hit for hit in each.hits if hit is not things[0]))  # the Helios panels: no number of panels
         elif any(hit.table in near for hit in each.hits):
             continue
-        elif not told and (found := _values_of(each, near, values)):
+        elif not (told or each.hits[0].numeric) and (found := _values_of(each, near, values)):
             each.kind, each.hits, each.matches = "value", (), found
         elif lone and each.word.endswith("ed") and each.best < 0.95:
             each.kind, each.hits = "filler", ()
@@ -31,12 +31,15 @@ def far_columns(chunks: list[Chunk], catalog: Catalog, values: Values) -> None:
         elif unit and each.best < 0.8 and any(hit.dated and hit.table in near for hit in before.hits):
             before.kind, before.hits = "filler", ()  # per install year
             each.kind, each.unit, each.hits = "unit", unit, ()
+        elif lone and not told and not each.hits[0].numeric and len({hit.table for hit in each.hits if hit.score >= each.best - 0.1}) > 1:
+            each.kind, each.hits = "word", ()  # a type, of two tables that nobody named: either may be meant, or neither
 
 
 def far_mentions(chunks: list[Chunk]) -> Iterator[tuple[Chunk, set[str]]]:
     """Yield the mentions that are columns only of tables nothing else speaks of, with the tables that the others are of."""
-    for each in chunks:
-        if each.kind == "mention" and not each.hits[0].is_table:
+    for each, then in zip(chunks, [*chunks[1:], Chunk("comma", "")], strict=False):
+        compared = then.is_op("cmp", "between") or then.kind == "number"
+        if each.kind == "mention" and not each.hits[0].is_table and not compared:
             near = _named([other for other in chunks if other is not each])
             if near and not {hit.table for hit in each.hits if not hit.is_table} & near:
                 yield each, near

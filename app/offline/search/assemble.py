@@ -82,7 +82,7 @@ def listed(scene: Scene, hints: Hints) -> Query:
 
 def _who(scene: Scene, base: str, draft: Draft) -> None:
     """'who' asks for people, and not for the very one who is named."""
-    told = scene.slots.shown or scene.slots.heads or scene.slots.ranks
+    told = scene.slots.shown or scene.slots.ranks or (scene.slots.heads and scene.named_first())  # who are our suppliers
     meant = any(link.kind == "value" and scene.is_people(link.table) for link in scene.links)  # who is the manager of the shop
     if (not told or meant) and not any(scene.is_people(name) for name in draft.tables):
         scene.slots.pay(costs.ODD, "who of no people")

@@ -95,6 +95,11 @@ class Scene:
             return ""
         return far[0][1]
 
+    def named_first(self) -> bool:
+        """Say whether a table is named right after the first word: who are the leads."""
+        asked = self.after(0, most=5)
+        return asked >= 0 and self.links[asked].kind == "table"
+
     def owned(self, place: int) -> int:
         """Return the last of tables that stand side by side: of 'the shop's subscriptions' the subscriptions."""
         while place + 1 < len(self.links) and self.links[place + 1].kind == "table":
@@ -120,9 +125,7 @@ class Scene:
         """Return the table that the question is about: counted, asked for with which and who, or named first."""
         if self.words[:1] in (("who",), ("whom",)):
             people = [link.table for link in self.links if link.kind == "table" and self.is_people(link.table)]
-            asked = self.after(0, most=5)
-            named = asked >= 0 and self.links[asked].kind == "table"  # who are the leads
-            if not people and not named and not any(self.is_people(table) for table in self.path.tables) and (agent := self.agent()):
+            if not people and not self.named_first() and not any(self.is_people(table) for table in self.path.tables) and (agent := self.agent()):
                 return agent
         asked = -1
         for place, link in enumerate(self.links):
