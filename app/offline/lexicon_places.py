@@ -13,7 +13,8 @@ SITES: Final = frozenset(
 )
 # Columns that people know a thing by when it has no name.
 LABELS: Final = frozenset(
-    "plate address registration serial tag label subject headline reference sku isbn callsign hull tailnum tail vin imei barcode model".split()  # noqa: SIM905
+    """model plate address registration serial tag label subject headline reference sku isbn callsign hull tailnum tail vin imei
+    barcode""".split()  # noqa: SIM905
 )
 # Ways in which people come, order and pay, that a column may hold as values though another column has that name: by phone, by post.
 CHANNELS: Final = frozenset(

@@ -5,7 +5,7 @@ import itertools
 from longtable.app.offline.catalog import Catalog
 from longtable.app.offline.channels import channels
 from longtable.app.offline.cut import chunk
-from longtable.app.offline.far_columns import far_mentions
+from longtable.app.offline.far_values import far_mentions
 from longtable.app.offline.lexicon import FILLERS, GENDERS, PREPOSITIONS, UNIT_WORDS
 from longtable.app.offline.states import is_state
 from longtable.app.offline.text import Token, lemma

@@ -83,7 +83,11 @@ class Shape(Ordering):
         if value is None or value.kind != "value" or value.name or not (value.word in PEOPLE or value.word.endswith(DOERS)):
             return None
         homes = {match.table for match in value.matches}
-        return Chunk("mention", value.text, value.word, value.place, hits=(Hit(*homes, "", 1.0),), order=value.order) if len(homes) == 1 else None
+        return (
+            Chunk("mention", value.text, value.word, value.place, hits=(Hit(homes.pop(), "", 1.0),), order=value.order)
+            if len(homes) == 1
+            else None
+        )
 
     def _passive(self, index: int, place: int) -> bool:
         """'treated by doctor Lopez', 'written by authors': an agent, not a group."""

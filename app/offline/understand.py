@@ -10,8 +10,7 @@ from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.cut import chunk
 from longtable.app.offline.draft import Draft
 from longtable.app.offline.echoes import echoes
-from longtable.app.offline.far_columns import far_columns
-from longtable.app.offline.far_values import far_values
+from longtable.app.offline.far_values import far_columns, far_values
 from longtable.app.offline.followup import asks_an_end, follow
 from longtable.app.offline.goods import what_for
 from longtable.app.offline.idioms import stand_aside

@@ -21,6 +21,7 @@ from longtable.app.offline.search.joining import (
 )
 from longtable.app.offline.search.model import Slots
 from longtable.app.offline.search.scene import Scene
+from longtable.app.offline.text import lemma
 
 
 def assemble(scene: Scene, hints: Hints) -> Query:
@@ -42,7 +43,7 @@ def listed(scene: Scene, hints: Hints) -> Query:
     items: list[Scalar] = []
     asked = asked_table(scene)
     table = table_of(catalog, base)
-    if asked == base or not slots.shown:
+    if asked == base or not slots.shown or _kind_with(scene, base):
         items += map(as_col, identity(table) if slots.shown or slots.ranks or asked != base else _whole(table))
     for link in slots.shown:
         draft.join(link.table)
@@ -78,6 +79,13 @@ def listed(scene: Scene, hints: Hints) -> Query:
         base, tuple(draft.joins), tuple(dict.fromkeys(items)), (*where, *dict.fromkeys(nulls)), order=tuple(order), limit=limit,
         offset=skip or None, distinct=distinct,
     )  # fmt: skip
+
+
+def _kind_with(scene: Scene, base: str) -> bool:
+    """'all lab technicians with their wage': those whom a value in the plural calls are shown beside what they have."""
+    called = [each for each in scene.links if each.kind in ("table", "column", "value", "flag")][:1]
+    named = bool(called) and called[0].kind == "value" and called[0].table == base and lemma(called[0].word) != called[0].word
+    return named and bool({"with", "and", "their", "its"} & set(scene.words[called[0].end : called[0].end + 3]))
 
 
 def _who(scene: Scene, base: str, draft: Draft) -> None:
