@@ -83,11 +83,8 @@ class Shape(Ordering):
         if value is None or value.kind != "value" or value.name or not (value.word in PEOPLE or value.word.endswith(DOERS)):
             return None
         homes = {match.table for match in value.matches}
-        return (
-            Chunk("mention", value.text, value.word, value.place, hits=(Hit(homes.pop(), "", 1.0),), order=value.order)
-            if len(homes) == 1
-            else None
-        )
+        hits = tuple(Hit(home, "", 1.0) for home in homes if len(homes) == 1)
+        return Chunk("mention", value.text, value.word, value.place, hits=hits, order=value.order) if hits else None
 
     def _passive(self, index: int, place: int) -> bool:
         """'treated by doctor Lopez', 'written by authors': an agent, not a group."""
