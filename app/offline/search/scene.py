@@ -125,12 +125,8 @@ class Scene:
         """Return the table that the question is about: counted, asked for with which and who, or named first."""
         if self.words[:1] in (("who",), ("whom",)):
             people = [link.table for link in self.links if link.kind == "table" and self.is_people(link.table)]
-            if (
-                not people
-                and not self.named_first()
-                and not any(self.is_people(table) for table in self.path.tables)
-                and (agent := self.agent())
-            ):
+            spoken = people or self.named_first() or any(self.is_people(table) for table in self.path.tables)
+            if not spoken and (agent := self.agent()):
                 return agent
         asked = -1
         for place, link in enumerate(self.links):
