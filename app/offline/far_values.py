@@ -57,8 +57,9 @@ def far_columns(chunks: list[Chunk], catalog: Catalog, values: Values) -> None:
         elif unit and each.best < 0.8 and any(hit.dated and hit.table in near for hit in before.hits):
             before.kind, before.hits = "filler", ()  # per install year
             each.kind, each.unit, each.hits = "unit", unit, ()
-        elif lone and not (told or any(hit.numeric or hit.is_table for hit in each.hits)) and len({hit.table for hit in each.hits}) > 1:
-            each.kind, each.hits = "word", ()  # a type, of two tables that nobody named: either may be meant, or neither
+        elif lone and each.best < 1.0 and not (told or any(hit.numeric or hit.is_table for hit in each.hits)):
+            if len({hit.table for hit in each.hits}) > 1:
+                each.kind, each.hits = "word", ()  # a type, of two tables that nobody named: either may be meant, or neither
 
 
 def far_mentions(chunks: list[Chunk]) -> Iterator[tuple[Chunk, set[str]]]:
