@@ -43,6 +43,7 @@ def far_columns(chunks: list[Chunk], catalog: Catalog, values: Values) -> None:
         before = chunks[each.order - 1] if each.order else _STOP
         told = before.is_op("each", "by", "count", "agg", "sup", "most", "cmp", "order")
         things = [hit for hit in each.hits if hit.is_table and hit.table in near]
+        homes = {hit.table for hit in each.hits}
         lone, unit = " " not in each.text, UNITS.get(lemma(each.text.lower()), "")
         if things and not told and lemma(each.word) != each.word:
             each.hits = (replace(things[0], score=each.best), *each.hits)  # the Helios panels: no number of panels
@@ -57,9 +58,8 @@ def far_columns(chunks: list[Chunk], catalog: Catalog, values: Values) -> None:
         elif unit and each.best < 0.8 and any(hit.dated and hit.table in near for hit in before.hits):
             before.kind, before.hits = "filler", ()  # per install year
             each.kind, each.unit, each.hits = "unit", unit, ()
-        elif lone and each.best < 1.0 and not (told or any(hit.numeric or hit.is_table for hit in each.hits)):
-            if len({hit.table for hit in each.hits}) > 1:
-                each.kind, each.hits = "word", ()  # a type, of two tables that nobody named: either may be meant, or neither
+        elif lone and each.best < 1.0 and not told and len(homes) > 1 and not any(hit.numeric or hit.is_table for hit in each.hits):
+            each.kind, each.hits = "word", ()  # a type, of two tables that nobody named: either may be meant, or neither
 
 
 def far_mentions(chunks: list[Chunk]) -> Iterator[tuple[Chunk, set[str]]]:
