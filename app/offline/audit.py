@@ -27,6 +27,7 @@ from longtable.app.offline.logic import (
     Within,
 )
 from longtable.app.offline.text import stem
+from longtable.app.offline.time_spans import no_span_is_a_part
 
 _DIGITS = re.compile(r"\d[\d\s.+-]*")
 
@@ -56,6 +57,7 @@ def audit(query: Query, draft: Draft, catalog: Catalog, hints: Hints, before: Qu
     _no_row_meets_itself(query, catalog)
     _says_all(query, draft)
     _values_are_near(query, draft, catalog)
+    no_span_is_a_part(conditions(query), draft.words, catalog)
 
 
 def _values_are_near(query: Query, draft: Draft, catalog: Catalog) -> None:

@@ -1,5 +1,6 @@
 """Settle one filter of a draft: find its column, turn it into a condition."""
 
+import re
 from dataclasses import replace
 
 from longtable.app.offline.catalog import Column
@@ -201,7 +202,8 @@ def converted(number: float | int | str, unit: str, column: Column) -> float | i
     if heavy is not None and lemma(unit) in _KILOS and heavy != _KILOS[lemma(unit)]:
         weight = number * _KILOS[lemma(unit)] / heavy
         return int(weight) if weight == int(weight) else weight  # 18 tons in a column of kilograms
-    own = next((MEASURE_UNITS[lemma(word)] for word in column.words if lemma(word) in MEASURE_UNITS), None)
+    said = re.findall(r"\bin (\w+)", column.comment.lower())
+    own = next((MEASURE_UNITS[lemma(word)] for word in (*column.words, *said) if lemma(word) in MEASURE_UNITS), None)
     asked = MEASURE_UNITS.get(lemma(unit)) if unit else None
     if asked is not None and own is None and lemma(unit) not in ("minute", "min", "day"):
         raise CannotRead("unit", unit)  # a column that does not tell its unit is taken to be in minutes or days at most

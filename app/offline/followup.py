@@ -286,13 +286,7 @@ def _left(cond: Cond) -> object:
 def _merged(old: tuple[Cond, ...], new: tuple[Cond, ...]) -> tuple[Cond, ...]:
     """Replace conditions on the same column, add the others."""
     lefts = [left for cond in new if (left := _left(cond)) is not None]
-    lefts += [left for cond in old if isinstance(left := _left(cond), Bucket) and _part(left) in lefts]
     return (*(cond for cond in old if _left(cond) not in lefts and cond not in new), *new)
-
-
-def _part(bucket: Bucket) -> Col:
-    """Return the column that holds a part of a date by itself, where a table has one: month, beside the month of its date."""
-    return Col(bucket.col.table, bucket.unit.removesuffix("_of_year"))
 
 
 def _joined(old: tuple, new: tuple) -> tuple:  # type: ignore[type-arg]  # both are tuples of Join

@@ -62,6 +62,7 @@ _RULES = compiled(
         (r"\bput in(?= (?:more|less|fewer|at least|at most|over|under|the most|the fewest|\d+)\b|\W*$| (?:in|during|on|since|for|last|this)\b)", "worked"),
         (r"\bhow long (do|does|did) ((?:[a-z]+ ){1,4}?)last\b(?! (?:week|month|year|quarter|summer|winter|night)\b)", r"how long \1 \2take"),
         (r"(,| and|, and) for how (?:many (days|hours|minutes|weeks|months|years)|long)(?=\W*$)", lambda m: f"{m[1]} the {m[2] or 'duration'}"),
+        (r"\b(older|newer|younger) than (?=(?:1[6-9]|20)\d\d\b)", lambda m: "from before " if m[1] == "older" else "from after "),
         # what one of them costs
         (r"^(?:what|how much) do (?:we|you|they) (?:charge|ask|take|want) for (?=\w)", "what is the price of "),
         (rf"^how much (?:{_IS}) (?=(?:an?|one) \w)", "what is the price of "),

@@ -150,3 +150,24 @@ def test_a_month_in_a_column_of_its_own_beside_a_date_is_one_month(tmp_path: Pat
         for question in questions:
             answer = chat.ask(question)
     assert chat.rows == expected, answer
+
+
+DELAYS = """
+CREATE TABLE voyage (id INTEGER PRIMARY KEY, hour INTEGER, left_at TIMESTAMP, delay_minutes INTEGER, built INTEGER);
+INSERT INTO voyage VALUES (1,8,'2013-03-02 08:00:00',150,1978),(2,9,'2013-03-05 09:00:00',30,1990),(3,1,'2013-03-06 01:00:00',5,2012);
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("How many voyages were delayed by more than 2 hours?", [(1,)]),
+        ("How many voyages took longer than 5 hours?", [(0,)]),  # not those that left after five
+        ("How many voyages have an hour over 8?", [(1,)]),
+        ("How many voyages are older than 1980?", [(1,)]),
+    ],
+)
+def test_a_span_of_hours_is_no_hour_of_the_day(tmp_path: Path, question: str, expected: Rows) -> None:
+    with sqlite_chat(tmp_path, DELAYS) as chat:
+        answer = chat.ask(question)
+    assert chat.rows == expected, answer
