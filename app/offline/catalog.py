@@ -76,7 +76,9 @@ class Column:
         """Return what stands for yes in a column of flags (1, 'yes', 'T', true), None when it is none."""
         seen = {value if isinstance(value, bool) else str(value).strip() for value in self.samples if value is not None}
         if not seen or self.is_id or {"sex", "gender"} & set(self.words) or (_AMOUNTS & set(self.words) and seen <= {"0", "1"}):
-            return None  # an F alone among the samples is no 'false', a 1 no 'true'
+            return None
+        if seen == {"1"} and len(self.words) == 1 and lemma(self.words[0]) != self.words[0]:
+            return None  # one copy in each sample; an F alone among the samples is no 'false', a 1 no 'true'
         if seen <= {True, False} and (self.type.upper().startswith("BOOL") or all(isinstance(value, bool) for value in seen)):
             return True
         for yes, no in (
@@ -197,6 +199,8 @@ class Link:
     one: str
     one_columns: tuple[str, ...]
     sure: bool = True
+    by_role: bool = False
+    """Guessed by what it says: HANDLED_BY of a complaint is someone of the staff."""
 
 
 @dataclass(frozen=True)
@@ -317,12 +321,23 @@ def _inferred(many: Table, one: Table) -> list[Link]:
             continue
         if len(key) == 1 and words[-1:] == ["id"] and words[:-1] and words[:-1] == own[-len(words[:-1]) :] and key[0].words[-1:] == ("id",):
             return [Link(many.name, (column.name,), one.name, (key[0].name,), sure=False)]
+        if words[-1:] == ["by"] and len(words) > 1 and _WORKERS & set(own) and len(key) == 1 and _among(column, one):
+            return [Link(many.name, (column.name,), one.name, (key[0].name,), sure=False, by_role=True)]
         twin = one.by_name.get(column.name.casefold())
         if twin is None or column.name.casefold() in _COMMON:
             continue
         if key == (twin,) or (not key and twin == one.columns[0] and _distinct(twin) and _smaller(one, many)):
             return [Link(many.name, (column.name,), one.name, (twin.name,), sure=False)]
     return []
+
+
+_WORKERS = frozenset(["staff", "employee", "personnel", "worker"])
+
+
+def _among(column: Column, one: Table) -> bool:
+    """Say whether numbers lie among those of a key: HANDLED_BY of a complaint holds the number of someone of the staff."""
+    seen, keys = ([value for value in each.samples if isinstance(value, int)] for each in (column, one.key[0]))
+    return bool(seen and keys) and min(keys) <= min(seen) and max(seen) <= min(keys) + 1.2 * (one.rows or 0)
 
 
 def _distinct(column: Column) -> bool:

@@ -24,6 +24,7 @@ _KEPT = frozenset("stock stk hand inventory reorder minimum safety available".sp
 _QUANTITY = frozenset(["quantity", "qty", "count", "pieces", "units"])
 _LENGTHS = {"metre": "m", "metres": "m", "kilometre": "km", "kilometres": "km", "litre": "l", "litres": "l"}
 _MONEY_NOUNS = frozenset(["money", "revenue", "income", "sales", "takings", "earnings", "turnover"])
+_BROUGHT = frozenset(["brought", "bring", "brings", "made", "makes", "spent", "paid", "earns", "took", "takes"])
 _AMOUNTS = frozenset(["amount", "total", "paid", "price", "cost", "fee", "revenue"])
 _OPEN = frozenset(["open", "ongoing", "unresolved", "unfinished", "running", "outstanding", "uncompleted", "unclosed", "out"])
 _LATER = frozenset(["paying", "finishing", "closing", "returning", "cancelling", "approving"])
@@ -41,6 +42,7 @@ def settle_counts(chunks: list[Chunk], catalog: Catalog) -> None:
     _amounts_of_events(chunks, catalog)
     _money_of(chunks, catalog)
     _money_from(chunks, catalog)
+    _money_of_rows(chunks, catalog)
     _numbers_of(chunks, catalog)
     _still_open(chunks, catalog)
     _done_things(chunks, catalog)
@@ -217,6 +219,22 @@ def _money_from(chunks: list[Chunk], catalog: Catalog) -> None:
         found = [c for c in table.columns if c.is_number and not c.is_id and _AMOUNTS & set(c.words)] if table is not None else []
         if len(found) == 1:
             each.kind, each.hits, each.arg = "mention", (_measure_hit(found[0], 1.0),), ""
+
+
+def _money_of_rows(chunks: list[Chunk], catalog: Catalog) -> None:
+    """'which extra brought in the most money': what the rows that point to it hold, and not the price of it."""
+    for place, each in enumerate(chunks[1:], 1):
+        thing = next((c for c in chunks[:place] if c.kind == "mention" and entity(c)), None)
+        verbs = [c.word for c in chunks[chunks.index(thing) + 1 : place] if c.word != "has"] if thing is not None else []
+        if each.word != "money" or each.kind != "mention" or not chunks[place - 1].is_op("most") or thing is None:
+            continue
+        if not any(word.endswith("ed") or word in PARTICIPLES or word in _BROUGHT for word in verbs):
+            continue
+        rows = {link.many for link in catalog.links if link.one == entity(thing)}
+        told = {name for name in rows if any(name.casefold().startswith(stem(word)) for word in verbs if len(stem(word)) > 2)}
+        found = tuple(hit for hit in each.hits if hit.table in (told or rows))
+        if len({hit.table for hit in found}) == 1:
+            each.hits = found
 
 
 def _numbers_of(chunks: list[Chunk], catalog: Catalog) -> None:

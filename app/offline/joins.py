@@ -96,6 +96,8 @@ def path(catalog: Catalog, sources: Iterable[str], target: str, hints: Hints, *,
             continue
         done.add(here)
         for step in steps_from(catalog, here):
+            if step.link.by_role and (steps or step.there != target):
+                continue  # who handled a complaint is no bridge between clients and sales
             if step.there not in done and step.there != here and len(steps) < 6 and not (no_fan_out and step.fans_out):
                 counter += 1
                 heapq.heappush(

@@ -10,7 +10,7 @@ IRREGULAR: Final[dict[str, str]] = {
     "people": "person", "persons": "person", "children": "child", "men": "man", "women": "woman", "staffs": "staff", "indices": "index",
     "lives": "life", "movies": "movie", "series": "series", "species": "species", "data": "data", "news": "news", "status": "status",
     "bus": "bus", "buses": "bus", "gas": "gas", "has": "has", "was": "was", "does": "does", "is": "is", "this": "this", "its": "its",
-    "analyses": "analysis", "diagnoses": "diagnosis", "taxes": "tax", "sizes": "size", "prizes": "prize", "houses": "house", "cases": "case",
+    "lenses": "lens", "analyses": "analysis", "diagnoses": "diagnosis", "taxes": "tax", "sizes": "size", "prizes": "prize", "houses": "house", "cases": "case",
     "expenses": "expense", "warehouses": "warehouse", "purchases": "purchase", "courses": "course", "nurses": "nurse", "databases": "database",
     "ids": "id", "id's": "id", "leaves": "leave", "feet": "foot", "criteria": "criterion", "shoes": "shoe", "tries": "try", "ties": "tie", "dies": "die", "less": "less",
     "kilometre": "kilometer", "kilometres": "kilometer", "metre": "meter", "metres": "meter", "litre": "liter", "litres": "liter", "centimetres": "centimeter",

@@ -31,7 +31,7 @@ _RULES = compiled(
         (rf",? ?(?:with )?(?:the )?(?:most (?:common|frequent|popular|numerous|used|visited|booked|ordered|sold|active)|commonest|busiest)(?: \w+)? {_TOP}", " descending"),
         (rf",? ?(?:with )?(?:the )?(?:least (?:common|frequent|popular)|rarest)(?: \w+)? {_TOP}", " ascending"),
         (rf",? ?(?:with )?the (highest|lowest|biggest|largest|smallest|most|fewest|newest|oldest|latest|cheapest|most expensive|longest|shortest)(?: ones?)? {_TOP}", r", \1 first"),
-        (r",? (?:starting|beginning) (?:with|from) (?:the )?(highest|lowest|biggest|largest|smallest|newest|oldest|latest|earliest|cheapest|most expensive|longest|shortest|youngest|most recent)(?: ones?| first)?\b", r", \1 first"),
+        (r"[,.;?]? (?:please )?(?:start|begin)(?:ing)? (?:with|from) (?:the )?(highest|lowest|biggest|largest|smallest|newest|oldest|latest|earliest|cheapest|most expensive|longest|shortest|youngest|most recent)(?: ones?| first)?\b", r", \1 first"),
         (r",? (?:from )?(?:most|high(?:est)?|big(?:gest)?|larg(?:e|est)) to (?:least|fewest|low(?:est)?|small(?:est)?)(?: first)?$", " descending"),
         (r",? (?:from )?(?:least|fewest|low(?:est)?|small(?:est)?) to (?:most|high(?:est)?|big(?:gest)?|larg(?:e|est))(?: first)?$", " ascending"),
         (r"\b(?:on|in) average\b", "on average"),

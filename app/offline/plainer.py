@@ -67,6 +67,11 @@ _RULES = compiled(
         (r"^(?:what|how much) do (?:we|you|they) (?:charge|ask|take|want) for (?=\w)", "what is the price of "),
         (rf"^how much (?:{_IS}) (?=(?:an?|one) \w)", "what is the price of "),
         (rf"^(?:how much|what) (?:does|do|did|would|will) (?:{_TIME})?(?!it\b|they\b|we\b|you\b|each\b|every\b|all\b|the most\b)([^,?]+?) costs?(?=\W*$)", r"what is the price of \1"),
+        (r"^(?:what|how much) (did|do|have|has) (we|they|the [a-z]+) (spend|spent|pay|paid) ((?:on|for) [^,?]+?)(?: in total| altogether| overall| in all)?(?=\W*$)", r"how much \1 \2 \3 \4"),
+        (r"(,| and|, and) what (?:do|does|did) (?:each|every|the|their) (totals?|sums?|amounts?|counts?|figures?) (?:come|amount|add up|run) to(?=\W*$)", r"\1 the \2"),
+        (r"\b(?:have|has|had|with|having) ([a-z]+(?: [a-z]+)?) (?:which |that )?(?:adding up to|add up to|added up to|amounting to|amount to|summing up to|sum up to|coming to|come to|totalling|totaling|that total) ((?:more than|less than|over|under|at least|at most|above|below) [$€£]?[\d,.]*\d)(?=\W*$|,)", r"brought in \2 in \1"),
+        (r"\b(?:that |who |which )?(?:became|become|becoming) (?:an? |our |the )?members?\b", "joined"),
+        (r"(\bby (?:the |their )?total\b[^.?]*?),? (?:with|and|plus|showing) (?:the|their|those|each) totals?(?=\W*$)", r"\1"),
         # one of each
         (rf"({_NEGATED}[^,.?]*?) (?:even )?(?:a|one) single\b", r"\1 any"),
         (rf"({_NEGATED}[^,.?]*?) (?:so much as|even) (?:a|an|one)\b", r"\1 any"),
@@ -75,9 +80,10 @@ _RULES = compiled(
         (r",? (?:counted |broken down |split |grouped )?\b(month|year|day|week|quarter) (?:by|for|after) \1\b", r" per \1"),
         # what it comes to
         (r"^what (?:do|does|did) (?:all )?(?:of )?(?:the |our )?(.+?) (?:bring|brought) in(?: in total| altogether| together| overall)?(?=\W*$)", r"what is the total revenue of the \1"),
-        (r"\bthe most(?: money)? (?:in total|altogether|all told|in all)(?=\W*$|,)", "the most"),
+        (r"\bthe most( money)? (?:in total|altogether|all told|in all)(?=\W*$|,)", r"the most\1"),
         (r"^(?:what|how much) (?:do|does|did) (?:we|they|the [a-z]+) (?:pay|spend|take|earn|make|collect) (?:in|as) (?=[a-z])(?!.*\bin total\b)", "what is the total "),
         (r"\b(?:leaving out|leave out|ignoring|ignore|disregarding|disregard|not counting|not including|omitting|skipping|without counting)\b", "excluding"),
+        (r"\b((?:each|every|per|by) )([a-z]+(?: [a-z]+)?)(?:[,.;?]| -)? (?:please )?excluding (?:the |those |any |all )?(?:ones |[a-z]+s )?(?:(?:who|that|which) (?:do not|don't|have|has)|with|without)(?: have)? (?:none|any|one|it|such)(?=\W*$)", r"\1\2 whose \2 is not missing"),
         (r"\bexcluding (?:the |those |any |all )?(?:\w+ )?(?:with no|without(?: an?y?)?|that have no|with missing) (\w+)", r"whose \1 is not missing"),
         (r"\b(?:with|have|has|having|containing|contain) the word ([\"'“‘]?)(\w+)\1[\"'”’]? in (?:the|its|their) (\w+)", r'with \3 containing "\2"'),
         (r"\b(?:for |of )?(more than|less than|fewer than|over|under|at least|at most) ([\d,.]+) (\w+) (?:in all|altogether|in total|all told|overall|combined|across all (?:of )?(?:the|their|its|his|her) \w+)(?=\W*$|,)", r"a total of \1 \2 \3"),

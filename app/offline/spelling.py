@@ -160,6 +160,8 @@ def _beside(tokens: list[Token], place: int, short: str, names: set[tuple[str, .
 
 def misfit(word: str, short: str) -> float:
     """Return how badly letters abbreviate a word: 0 for its consonants, 1 where they do not; after the shared start all are consonants."""
+    if word[0] == "e" and word[1:2] == short[:1] == "x" and len(short) > 2:
+        return misfit(word[1:], short) if word[1:] != short else 0.0  # xtra of extra
     if short[0] != word[0] or not 2 <= len(short) < len(word) or (word.endswith(("ed", "ing")) and short[-1] != word[-1]):
         return 1.0
     if skeleton(word) == short:

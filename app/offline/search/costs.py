@@ -40,6 +40,8 @@ DROPPED_TABLE: Final = 1.2
 """Passing over a plural noun that is a table's own name."""
 KIN: Final = 1.0
 """A key from a table to itself: who is whose boss is beyond this reader."""
+MODIFIER: Final = 0.8
+"""A noun in no vocabulary that only tells more of the column after it: the parking spots of a zone."""
 UNKNOWN_VERB: Final = 0.55
 """A verb in no vocabulary that stands where it can only carry the sentence."""
 ODD: Final = 0.8

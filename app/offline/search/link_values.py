@@ -68,11 +68,16 @@ def forms_of(part: list[Token]) -> Iterable[tuple[str, float]]:
     if len(words) > 1:
         yield "-".join(words), costs.VALUE_FORM
         yield "".join(words), costs.VALUE_FORM
+        yield _unordered(whole.split()), costs.VALUE_FORM  # a 30 l keg: keg 30 l
     if len(words) == 1 and words[0].isalpha() and len(words[0]) > 3:
         yield f"~{stem(words[0])}", costs.VALUE_KIN
     if len(words) == 1 and lemma(words[0]) in GENDERS:
         for other in GENDERS[lemma(words[0])]:
             yield f"sex:{other}", costs.VALUE
+
+
+def _unordered(words: list[str]) -> str:
+    return f"any:{' '.join(sorted(words))}"
 
 
 def index_of(catalog: Catalog, values: Values) -> Index:
@@ -97,6 +102,8 @@ def index_of(catalog: Catalog, values: Values) -> Index:
             if match.how == "partial":
                 several = partly.count((match.table, match.column)) > 1
                 index.setdefault(text, []).append((costs.VALUE_PART - costs.VALUE + (costs.ONE_OF_MANY if several else 0.0), place))
+                if len(str(match.value)) <= _SAMPLE_CHARS:
+                    _add(index, place, 0.0)  # looked up by a part, asked for whole: nut-free kitchen
             else:
                 _add(index, place, 0.0)
                 index.setdefault(text, []).append((0.0, place))
@@ -109,6 +116,8 @@ def _add(index: Index, place: Place, extra: float) -> None:
         index.setdefault(form, []).append((extra, place))
     if plain.isalpha() and len(plain) > 3:
         index.setdefault(f"~{stem(plain)}", []).append((extra, place))
+    if " " in plain:
+        index.setdefault(_unordered(plain.split()), []).append((extra, place))
     words = place[1].lower()
     if any(word in words for word in ("sex", "gender", "gndr")):
         index.setdefault(f"sex:{plain}", []).append((extra, place))

@@ -32,7 +32,7 @@ def word_links(tokens: list[Token], catalog: Catalog) -> list[Link]:
         singles = _single(tokens, place, token)
         if unexplained(tokens, place, catalog):
             singles = [replace(link, cost=costs.UNUSED) if link.kind == "filler" else link for link in singles]
-        elif is_state(tokens, place, catalog):
+        elif is_state(tokens, place, catalog) and not _never(tokens, place):
             singles = [replace(link, cost=link.cost + costs.STATE) if link.kind == "filler" else link for link in singles]
         found += singles
     return found
@@ -64,6 +64,12 @@ def _ops(tokens: list[Token]) -> list[Link]:
         if token.kind == "symbol":
             found.append(Link(start, start + 1, "op", costs.LINK, token.text, op="cmp", arg=_SYMBOLS.get(token.text, token.text)))
     return found
+
+
+def _never(tokens: list[Token], place: int) -> bool:
+    """Say whether a verb only carries a denial on: never booked on any rental."""
+    follows = [token.word for token in tokens[place + 1 : place + 3]]
+    return place > 0 and tokens[place - 1].word == "never" and len(follows) == 2 and follows[0] in PREPOSITIONS and follows[1] in _OBJECT
 
 
 def _single(tokens: list[Token], place: int, token: Token) -> list[Link]:

@@ -142,7 +142,8 @@ def date_for(scene: Scene, start: int, end: int, low: Period) -> tuple[Column, b
         link = scene.links[place] if place >= 0 else None
         column = scene.column(link) if link is not None and link.kind == "column" else None
         if column is not None and column.is_date:
-            scene.become(place, arg="dated")
+            listed = place and scene.links[place - 1].text in (",", "and") and scene.links[place].start < scene.links[start].start
+            scene.become(place, arg="" if listed else "dated")
             return column, False, 0.0
         if column is not None and low.year and not low.month and (holds_years(column)):
             scene.become(place, arg="dated")

@@ -36,7 +36,7 @@ def readings(tokens: list[Token], catalog: Catalog, values: Values) -> list[Read
         *word_links(tokens, catalog),
         *state_links(tokens, catalog),
     ]
-    links = _without_idle_tables(links)
+    links = _with_company(_without_idle_tables(links), tokens, catalog)
     distances = Distances(catalog)
     stems = frozenset(stem(token.word) for token in tokens if len(token.word) > 2)
     found: list[Reading] = []
@@ -58,6 +58,33 @@ def _without_idle_tables(links: list[Link]) -> list[Link]:
     return [
         replace(link, cost=max(link.cost, costs.DROPPED_TABLE)) if link.kind == "filler" and link.start in exact else link for link in links
     ]
+
+
+_ADJECTIVES = ("al", "ic", "ive", "ous", "ful", "less", "ble", "ed", "ary", "ern", "ish", "est", "ly", "ent", "ant")
+
+
+def _with_company(links: list[Link], tokens: list[Token], catalog: Catalog) -> list[Link]:
+    """Let an unknown word pass that only goes with the column beside it: *parking* spots, crates *picked*."""
+    said = {place for link in links if link.kind not in ("unused", "filler") for place in range(link.start, link.end)}
+    nouns = {link.start for link in links if link.kind == "column" and link.end == link.start + 1 and link.cost <= 0.12}
+    numbers = [catalog.column(link.table, link.column) for link in links if link.kind == "column"]
+    measures = {
+        link.end
+        for link, column in zip([link for link in links if link.kind == "column"], numbers, strict=True)
+        if column is not None and column.is_number
+    }
+    summed = {"total", "most", "fewest", "top", "many", "sum"} & {token.word for token in tokens}
+
+    def passing(link: Link) -> float:
+        word, after = link.word, tokens[link.end] if link.end < len(tokens) else None
+        if link.kind != "unused" or link.start in said or tokens[link.start].is_name or tokens[link.start].kind != "word":
+            return 0.0
+        if link.end in nouns and after is not None and lemma(after.word) != after.word and len(word) > 5 and not word.endswith(_ADJECTIVES):
+            return costs.MODIFIER
+        closes = after is None or after.kind in ("comma", "stop") or after.word in ("by", "with", "per", "and", "in")
+        return costs.VERB if word.endswith("ed") and link.start in measures and closes and summed else 0.0
+
+    return [replace(link, kind="filler", cost=cost) if (cost := passing(link)) else link for link in links]
 
 
 def _read(path: Path, tokens: list[Token], catalog: Catalog, distances: Distances, hints: Hints) -> Reading | None:

@@ -11,6 +11,9 @@ from longtable.app.offline.search.model import Link, Path, Slots
 from longtable.app.offline.text import Token, lemma
 
 
+_REACHED = frozenset(["phone", "telephone", "email", "mobile", "birth", "born", "gender"])
+
+
 @dataclass
 class Scene:
     """The links of one path in order, those used up, and the slots filled so far."""
@@ -91,7 +94,13 @@ class Scene:
         far = sorted(
             (near, name) for name in people for table in self.path.tables if (near := self.distances.between(table, name)) is not None
         )
-        if not far or far[0][0] > 2 or (len(far) > 1 and far[1][0] == far[0][0]):
+        if not far:
+            named = {link.one for link in self.catalog.links if link.many in self.path.tables}
+            reached = [
+                name for name in named if (table := self.table(name)) and _REACHED & {word for c in table.columns for word in c.words}
+            ]
+            return reached[0] if len(reached) == 1 else ""  # who has more than 5 plots: those of the plots who can be called
+        if far[0][0] > 2 or (len(far) > 1 and far[1][0] == far[0][0]):
             return ""
         return far[0][1]
 
