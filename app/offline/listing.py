@@ -8,6 +8,7 @@ from longtable.app.offline.lexicon import PEOPLE
 from longtable.app.offline.lexicon_places import PLACES, SITES
 from longtable.app.offline.logic import (
     Col,
+    Null,
     Query,
     Scalar,
 )
@@ -79,7 +80,10 @@ class Listing(Measures):
         distinct = self.draft.distinct or (
             self.draft.which and bool(columns) and not self.draft.sups and not order and not any(self.identifies(item) for item in unique)
         )
-        return Query(base, select=tuple(unique), order=order, limit=limit, distinct=distinct)
+        told = [each for each in unique if isinstance(each, Col) and each.table == base] if distinct and len(unique) == 1 else []
+        empty = [each for each in told if (seen := self.catalog.column(base, each.name)) and None in seen.samples]
+        where = tuple(Null(each, negated=True) for each in empty)  # which coatings there are: none is no coating
+        return Query(base, select=tuple(unique), where=where, order=order, limit=limit, distinct=distinct)
 
     def is_role(self, chunk: Chunk) -> bool:
         """Say whether a column names someone by what they do: the manager of a depot."""

@@ -67,12 +67,8 @@ def _with_company(links: list[Link], tokens: list[Token], catalog: Catalog) -> l
     """Let an unknown word pass that only goes with the column beside it: *parking* spots, crates *picked*."""
     said = {place for link in links if link.kind not in ("unused", "filler") for place in range(link.start, link.end)}
     nouns = {link.start for link in links if link.kind == "column" and link.end == link.start + 1 and link.cost <= 0.12}
-    numbers = [catalog.column(link.table, link.column) for link in links if link.kind == "column"]
-    measures = {
-        link.end
-        for link, column in zip([link for link in links if link.kind == "column"], numbers, strict=True)
-        if column is not None and column.is_number
-    }
+    ends = [(link.end, catalog.column(link.table, link.column)) for link in links if link.kind == "column"]
+    measures = {end for end, column in ends if column is not None and column.is_number}
     summed = {"total", "most", "fewest", "top", "many", "sum"} & {token.word for token in tokens}
 
     def passing(link: Link) -> float:

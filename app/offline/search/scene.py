@@ -10,8 +10,7 @@ from longtable.app.offline.search.lattice import Distances
 from longtable.app.offline.search.model import Link, Path, Slots
 from longtable.app.offline.text import Token, lemma
 
-
-_REACHED = frozenset(["phone", "telephone", "email", "mobile", "birth", "born", "gender"])
+_REACHED = frozenset(["phone", "tel", "telephone", "email", "mobile", "birth", "born", "gender"])
 
 
 @dataclass
