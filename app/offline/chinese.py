@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 from longtable.app.offline.cedict import kindred, meanings, words_in
+from longtable.app.offline.chinese_compound import compounds
 from longtable.app.offline.chinese_cut import segment
 from longtable.app.offline.chinese_fit import Schema, fit, fitting, is_name
 from longtable.app.offline.chinese_order import arrange, is_verb
@@ -27,18 +28,24 @@ _QUOTED = re.compile(r"""["“「《'‘]([^"”」》'’]+)["”」》'’]"""
 
 
 def translate(
-    question: str, names: Iterable[str], schema: Iterable[tuple[str, ...]] = (), found: Iterable[str] = (), *, as_it_stands: bool = False
+    question: str,
+    names: Iterable[str],
+    schema: Iterable[tuple[str, ...]] = (),
+    found: Iterable[str] = (),
+    things: Iterable[tuple[str, ...]] = (),
+    *,
+    as_it_stands: bool = False,
 ) -> list[Token]:
     """Return English tokens for a Chinese question.
 
     `names` are schema names and values in Chinese, kept whole; `schema` the words of each table's and column's name, which choose
-    among the English words that a Chinese one may stand for, and so do the values that were `found`.
+    among the English words that a Chinese one may stand for, and so do the values that were `found`; `things` the words of the tables' names.
     """
-    known = tuple(dict.fromkeys(schema))
+    known, tables = tuple(dict.fromkeys(schema)), tuple(dict.fromkeys(things))
     there = frozenset(found)
     question = plainly_chinese(question)
     if (ranked := _RANKED.match(question)) is not None and ranked["of"].strip():
-        return _ranked(ranked, tuple(names), known, there)
+        return _ranked(ranked, tuple(names), known, there, tables)
     question = re.sub(
         r"(平均|总)分(?!数|[类组布成红钟店公支行期摊馆部校])", r"\1分数", re.sub(r"最([高低])分(?!数)", r"分数最\1", question)
     )
@@ -48,6 +55,7 @@ def translate(
     own = lexicon | {word: english for word, english in more.items() if not english.startswith("\0")}
     question = _GLOSSED.sub(lambda match: _gloss(match.group(1), match.group(2).strip(), own, known), question)
     lexicon |= more
+    lexicon |= compounds(question, lexicon, known, there, tables)
     text = _ranges(_dates(_numerals(_at_home(question, lexicon, known))))
     pieces: list[str] = []
     place = 0
@@ -62,7 +70,7 @@ def translate(
         return _tokens(_reorder(words, known))
     words = arrange(_told_apart(words, known), lambda phrase: _reorder(phrase, known))
     if dated:
-        words = _with_date(words, [token.word for token in translate(dated, (), known, there)])
+        words = _with_date(words, [token.word for token in translate(dated, (), known, there, tables)])
     return _tokens(_plural(words, known))
 
 
@@ -234,10 +242,10 @@ _MARK = re.compile(
 )
 
 
-def _ranked(match: re.Match[str], names: tuple[str, ...], schema: tuple[tuple[str, ...], ...], found: frozenset[str]) -> list[Token]:
+def _ranked(match: re.Match[str], names: tuple[str, ...], schema: Schema, found: frozenset[str], things: Schema) -> list[Token]:
     """Put 账单总金额最高的前五位客户 as 'top 5 customers by total amount of bills'."""
-    of = " ".join(token.text for token in translate(match["of"], names, schema, found))
-    measure = translate(match["by"], names, schema, found, as_it_stands=True)
+    of = " ".join(token.text for token in translate(match["of"], names, schema, found, things))
+    measure = translate(match["by"], names, schema, found, things, as_it_stands=True)
     words = [token.text for token in measure if token.text not in ("的", "of")]
     if "total" in words and words.index("total"):
         place = words.index("total")
@@ -246,7 +254,7 @@ def _ranked(match: re.Match[str], names: tuple[str, ...], schema: tuple[tuple[st
     end = "top" if match["end"] in "高大" else "bottom"
     if match["attr"]:
         asked = f"{match['of']}的{match['attr']}{match['more'] or ''}"
-        of = " ".join(token.word for token in translate(asked, names, schema, found)).replace(f"of {of}", f"of {end} {number} {of}")
+        of = " ".join(token.word for token in translate(asked, names, schema, found, things)).replace(f"of {of}", f"of {end} {number} {of}")
         return tokenize(f"{of} by {' '.join(words)}")
     return tokenize(f"{end} {number} {of} by {' '.join(words)}")
 

@@ -22,6 +22,7 @@ _CLEAR = 0.45
 _HELPED = 0.75
 """The cost up to which they do where the name is that of a table, or its next word is the question's next word."""
 _VOWELS = frozenset("aeiou")
+_COMPARED = frozenset(["than", "more", "less", "most", "least", "fewer"])  # AMT is no amount more than
 
 
 def spelled_out(tokens: list[Token], catalog: Catalog) -> Catalog:
@@ -142,7 +143,7 @@ def _initials(tokens: list[Token], shorts: set[str], titles: set[str]) -> dict[s
             short = "".join(word[0] for word in run)
             read = {*ALTERNATIVES.get(short, ()), EXPANDED.get(short, "")} & {*map(lemma, run)}
             other = short in UNIT_NAMES or ((short in EXPANDED or short in ALTERNATIVES) and not read)
-            idle = not read and {run[0], run[-1]} & (FILLERS | PREPOSITIONS)
+            idle = (not read and {run[0], run[-1]} & (FILLERS | PREPOSITIONS)) or _COMPARED & {*run}
             if short in shorts and not idle and not other and min(map(len, (run[0], run[-1]))) > 2 and (len(run) > 2 or short in titles):
                 words.setdefault(short, "_".join(map(lemma, run)))
     return words

@@ -41,7 +41,8 @@ def tokens_of(question: str, catalog: Catalog | None = None, values: Values | No
     if catalog is None:
         return translate(question, ())
     found = [text for text, matches in (values or {}).items() if any(match.how != "partial" for match in matches)]
-    return translate(question, chinese_names(catalog, values or {}), _schema(catalog), found)
+    things = (table.words for table in catalog.tables.values())
+    return translate(question, chinese_names(catalog, values or {}), _schema(catalog), found, things)
 
 
 def _schema(catalog: Catalog) -> Iterator[tuple[str, ...]]:
