@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from longtable.app.offline.cedict import kindred, meanings, words_in
 from longtable.app.offline.chinese_compound import compounds
 from longtable.app.offline.chinese_cut import segment
+from longtable.app.offline.chinese_deeds import deeds
 from longtable.app.offline.chinese_fit import Schema, fit, fitting, is_name
 from longtable.app.offline.chinese_order import arrange, is_verb
 from longtable.app.offline.chinese_unexplained import explained, values_of
@@ -39,7 +40,7 @@ def translate(
     """Return English tokens for a Chinese question.
 
     `names` are schema names and values in Chinese, kept whole; `schema` the words of each table's and column's name, which choose
-    among the English words that a Chinese one may stand for, and so do the values that were `found`; `things` the words of the tables' names.
+    among the English words that a Chinese one may stand for, and so do the values that were `found`; `things` are the tables' names.
     """
     known, tables = tuple(dict.fromkeys(schema)), tuple(dict.fromkeys(things))
     there = frozenset(found)
@@ -56,6 +57,7 @@ def translate(
     question = _GLOSSED.sub(lambda match: _gloss(match.group(1), match.group(2).strip(), own, known), question)
     lexicon |= more
     lexicon |= compounds(question, lexicon, known, there, tables)
+    lexicon |= deeds(question, lexicon, tables)
     text = _ranges(_dates(_numerals(_at_home(question, lexicon, known))))
     pieces: list[str] = []
     place = 0
@@ -174,7 +176,7 @@ def _parted(piece: str) -> list[str]:
     return [part.strip() for part in _MARK.split(piece) if part and part.strip()]
 
 
-def _told_apart(words: list[str], schema: tuple[tuple[str, ...], ...]) -> list[str]:
+def _told_apart(words: list[str], schema: Schema) -> list[str]:
     """Tell a number of rows from a quantity, and what is missing from what is denied, by the words around."""
     out: list[str] = []
     for word in words:
@@ -183,6 +185,8 @@ def _told_apart(words: list[str], schema: tuple[tuple[str, ...], ...]) -> list[s
             continue
         if word == "quantity" and is_name(before, schema) and not is_name(f"{before} quantity", schema):
             word = "number of ~"
+        elif word in _LONG and before.rpartition(" ")[2] in ("range", "mileage", "reach"):
+            word = _LONG[word]  # distances that no English word for length measures
         elif before == "not" and is_name(word, schema) and not word.endswith("ed"):
             out[-1] = "without"
         elif before == "without" and is_verb(word):
@@ -231,6 +235,7 @@ def _rate(word: str, ways: tuple[str, ...], schema: tuple[tuple[str, ...], ...])
     return next((name for name in named if is_name(name.replace("per ", ""), schema)), "")
 
 
+_LONG = {"longest": "highest ~", "shortest": "lowest ~"}
 _MOST = {"most ~": "most ~", "fewest ~": "fewest ~", "highest ~": "most ~", "lowest ~": "fewest ~"}
 _SUMMED = frozenset(["total amount of ~", "sum of ~", "total ~", "average ~"])
 _ENDS = frozenset(["longest", "shortest", "oldest", "newest", "earliest", "latest", "largest", "smallest", "fastest", "slowest"])

@@ -25,7 +25,7 @@ _LEADING: Final = frozenset(
     with at on as""".split()  # noqa: SIM905 - a word list reads best as plain words
 )
 _VERBS: Final = frozenset(
-    ["made", "held", "live", "work", "left", "sold", "bought", "born", "wrote", "written", "won", "lost", "paid", "spent", "sent", "cast"]
+    "made held live work left sold bought born wrote written won lost paid spent sent cast unpaid".split()  # noqa: SIM905 - a word list reads best as plain words
 )
 _JOINERS: Final = frozenset(["and", "or", "、", ","])
 
@@ -56,6 +56,10 @@ def _clause(words: Words, flatten: Flatten) -> Words:
     words = list(words)
     if any(word in ("order", "descending", "ascending", "sort by") for word in words):
         return _timed(words, flatten)
+    if words[-1] == "how many" and "each" not in words and len(words) > 1 and not _TIME.fullmatch(words[0]):
+        words = [words[-1], *words[:-1]]
+        while words[-1] in ("have", "is", "in"):
+            words.pop()
     if "of" not in words and not any(map(is_verb, words)) and not any(_asks(word) for word in words[1:]):
         return _timed(words, flatten)
     front: Words = []

@@ -86,9 +86,10 @@ _WORDS: Final = """
 """
 
 
-def _pairs(lines: str) -> dict[str, tuple[str, ...]]:
-    pairs = (pair.partition("=") for line in lines.split("\n") if line for pair in line.split("|"))
-    return {chinese: tuple(english.split("/")) for chinese, _, english in pairs}
+def pairs(lines: str) -> dict[str, tuple[str, ...]]:
+    """Return each word of such a list with its options."""
+    found = (pair.partition("=") for line in lines.split("\n") if line for pair in line.split("|"))
+    return {chinese: tuple(english.split("/")) for chinese, _, english in found}
 
 
 MEASURES: Final = tuple(
@@ -98,8 +99,8 @@ MEASURES: Final = tuple(
 
 
 def _lexicon() -> dict[str, tuple[str, ...]]:
-    words = _pairs(_PLAIN + _WORDS + TRADES)
-    for more in (_pairs(BUSINESS), _pairs(DAILY), STATE_WORDS):
+    words = pairs(_PLAIN + _WORDS + TRADES)
+    for more in (pairs(BUSINESS), pairs(DAILY), STATE_WORDS):
         for chinese, english in more.items():
             words[chinese] = tuple(dict.fromkeys((*(option for option in words.get(chinese, ()) if option), *english)))
     for measure in MEASURES:
@@ -113,10 +114,10 @@ def _lexicon() -> dict[str, tuple[str, ...]]:
     return words
 
 
-STATE_WORDS: Final = _pairs(STATES)
+STATE_WORDS: Final = pairs(STATES)
 """Words that may stand for a value of the database, with the values to look for."""
 
-PLAIN: Final = frozenset(_pairs(_PLAIN))
+PLAIN: Final = frozenset(pairs(_PLAIN))
 """The words that make a sentence."""
 
 LEXICON: Final = _lexicon()

@@ -49,6 +49,40 @@ def test_a_dictionary_explains_what_the_lists_lack(studio: Chat, question: str, 
     assert expected <= _values(studio), answer
 
 
+ORCHARD = """
+CREATE TABLE grwr (grwr_id INTEGER PRIMARY KEY, grwr_nm TEXT, vlg TEXT, wkly_pay REAL);
+CREATE TABLE pckr (pckr_id INTEGER PRIMARY KEY, pckr_nm TEXT, home_ctry TEXT, prch_amt REAL, invrtr_brnd TEXT);
+CREATE TABLE rntl (rntl_id INTEGER PRIMARY KEY, pckr_id INTEGER REFERENCES pckr(pckr_id), tot_amt REAL);
+INSERT INTO grwr VALUES (1,'Ada','Elm',300),(2,'Per','Elm',250),(3,'Noor','Oak',400);
+INSERT INTO pckr VALUES (1,'Ion','Romania',60,'Vox'),(2,'Eva','Poland',20,'Vox'),(3,'Kim','Poland',90,'Zed');
+INSERT INTO rntl VALUES (1,1,40),(2,1,70);
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("每个村有多少名种植户？", {"Elm", 2, "Oak", 1}),  # whoever grows
+        ("来自 Romania 的采摘工有哪些？", {"Ion"}),  # whoever picks
+        ("周薪最低的种植户是谁？", {"Per", 250}),  # the pay of a week
+        ("按逆变器品牌统计采摘工数量", {"Vox", 2, "Zed", 1}),  # the only brand, whatever comes before
+        ("购置价高于 50 的采摘工有哪些？", {"Ion", "Kim"}),  # purchase price, amount more than
+        ("没有租过东西的采摘工有几名？", {2}),  # without a rental
+    ],
+)
+def test_compounds_and_deeds_are_read_by_their_parts(tmp_path: Path, question: str, expected: set[object]) -> None:
+    with sqlite_chat(tmp_path, ORCHARD) as chat:
+        answer = chat.ask(question)
+        assert expected <= _values(chat), answer
+
+
+def test_an_amount_more_than_a_number_is_no_abbreviation(tmp_path: Path) -> None:
+    with sqlite_chat(tmp_path, ORCHARD) as chat:
+        chat.ask("rentals with total amount more than 40")
+        assert 70 in _values(chat)
+        assert 40 not in _values(chat)
+
+
 def test_what_the_schema_has_no_name_for_stays_unknown(studio: Chat) -> None:
     assert "火车站" in studio.ask("每个火车站有多少位老师？")
     assert studio.rows is None
