@@ -1,11 +1,11 @@
 """Turn a simple Chinese question into English tokens in an order the parser reads; schema names and values stay as they are."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from longtable.app.offline.cedict import kindred, meanings, words_in
 from longtable.app.offline.chinese_compound import compounds
-from longtable.app.offline.chinese_cut import segment
+from longtable.app.offline.chinese_cut import cuts, segment
 from longtable.app.offline.chinese_deeds import deeds
 from longtable.app.offline.chinese_fit import Schema, fit, fitting, is_name
 from longtable.app.offline.chinese_order import arrange, is_verb
@@ -88,8 +88,17 @@ def _own_words(question: str, names: tuple[str, ...], known: Schema, there: froz
             lexicon[chinese] = fitting(nouns, known, there)
     lexicon |= {chinese: "orders" for chinese, english in lexicon.items() if english == "order" and "单" in chinese}  # not how to sort
     lexicon |= _kinds(question, lexicon, known)
-    lexicon |= {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
-    return lexicon
+    own = {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
+    return {word: english for word, english in lexicon.items() if not _holds_a_name(word, own)} | own
+
+
+def _holds_a_name(word: str, names: Container[str]) -> bool:
+    """Say whether an own word is a name of the schema, or a value of the data, with a particle after it or a total before it."""
+    return (
+        (word[:-1] in names and word[-1] in "的了过")
+        or (word[1:] in names and word[0] == "总")
+        or (word[:2] == "平均" and word[2:] in names)
+    )
 
 
 _SPLIT_VERB = re.compile(rf"([\u3400-\u9fff])[过了](多少|几)([{''.join(MEASURES)}])([\u3400-\u9fff])(?=\W*$)")
@@ -272,6 +281,24 @@ def values_meant(question: str, schema: Iterable[tuple[str, ...]]) -> list[str]:
     meant = [option for word in whole for option in STATE_WORDS[word][:_MOST_VALUES]]
     meant += values_of(question, _own_words(question, (), known, frozenset()), known)[:_MOST_VALUES]
     return list(dict.fromkeys(option.lower() for option in meant if fit(option, known) < 0.99))
+
+
+def own_texts(question: str, names: Iterable[str]) -> list[str]:
+    """Return what is left of a Chinese question between the names of the schema and plain words: maybe values, as they were typed."""
+    plain = {*names, *PLAIN}
+    longest = max(map(len, (*plain, *LEXICON)))
+    texts: list[str] = []
+    for run in _CJK_RUN.findall(question):
+        text = ""
+        for start, end in cuts(run, LEXICON.keys() | plain, longest):
+            word = run[start:end]
+            if word not in plain and LEXICON.get(word, ("?",))[0] not in ("", "how many", "which", "each"):
+                text += word
+            else:
+                texts, text = [*texts, text], ""
+        texts.append(text)
+    texts = [text.rstrip("的了过") for text in texts]
+    return list(dict.fromkeys(text for text in texts if 2 <= len(text) <= 12))[:_MOST_VALUES]
 
 
 def as_asked(question: str, word: str) -> str:

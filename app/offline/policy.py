@@ -22,7 +22,7 @@ from longtable.app.offline.recall import asked, best_match, content_words, recal
 from longtable.app.offline.second import SecondReader
 from longtable.app.offline.smalltalk import asked_place, described_name, is_rule, kind_of
 from longtable.app.offline.spelling import in_names, spelled_out
-from longtable.app.offline.text import stem
+from longtable.app.offline.text import lemma, stem
 from longtable.app.offline.understand import draft_again, other_texts, tokens_of, understand
 from longtable.app.offline.view import ToolResult, View, catalog_in, is_too_long, last_sql, values_in
 from longtable.app.offline.withheld import withheld_text
@@ -41,6 +41,7 @@ _REJECTED = {
     "zh": "您没有批准这个查询，因此没有执行，也没有答案。",
 }
 _NO_NUMBER = "null"  # what exports of text write for a number that is missing
+_MOST_MATCHES = 20  # that find_values tells
 _DESCRIBE_ALL = 12
 _DESCRIBE_AT_ONCE = 10
 
@@ -160,13 +161,18 @@ def _search(view: View, catalog: Catalog) -> Decision | None:
     return Decision(tuple(Call("list_tables", {"search": word}) for word in words)) if words else None
 
 
+_PARTS = frozenset(
+    ["item", "record", "entry", "event", "line", "detail", "result", "group"]
+)  # idle words, but the ends of many tables' names
+
+
 def _search_words(question: str) -> list[str]:
     words = [
         word
         for token in tokens_of(question)
         if token.kind == "word"
         for word in [token.word]
-        if len(word) > 3 and word in content_words(token.word)
+        if len(word) > 3 and (word in content_words(token.word) or lemma(word) in _PARTS)
     ]
     return [stem(word) if word.isascii() and len(stem(word)) >= 4 else word for word in words][:6]
 
@@ -260,6 +266,10 @@ def _lookups(view: View, catalog: Catalog, values: Values) -> tuple[Call, ...]:
     for text in dict.fromkeys([*value_texts(tokens, catalog), *other_texts(view.now.question, catalog)]):
         if text not in values and asked.get(text, 0) < 2:
             calls.append(Call("find_values", {"text": text}))
+        elif len(found := values.get(text, ())) >= _MOST_MATCHES and (named := _relevant(view, catalog, {})[:1]):
+            again = {"text": text, "table": named[0]}  # so many tables hold it that the list ended before the one asked for
+            if not any(match.table in named for match in found) and not any(result.args == again for result in view.results):
+                calls.append(Call("find_values", again))
     return tuple(calls)
 
 

@@ -144,13 +144,14 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
                 break
             if last.text == "的":
                 break  # in Chinese what follows 的 is another noun
-            if last.word in _SKIPPED:
+            whole = last.word in _SKIPPED and not alone and _is_a_name(part, catalog)
+            if last.word in _SKIPPED and not whole:
                 continue
             if first.word == "no" and not alone and first.text.islower():
                 break  # no meter is none, not its number
             if start and not alone and first.is_name and first.word in QUALIFIERS:
                 break  # Home products: a name, no home
-            words = tuple(token.word for token in part if token.word not in _SKIPPED)
+            words = tuple(token.word for token in part if whole or token.word not in _SKIPPED)
             linked = tuple(hit for hit in hits(words, text_of(part), catalog) if _fits(hit, part, words, catalog))
             if not linked and len(words) > 1 and lemma(words[-1]) in ("piece", "unit", "item"):
                 said = (*words[:-1], "quantity")  # good pieces: the good quantity
@@ -165,6 +166,12 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
                 chunk_ = Chunk("mention", text_of(part), last.word, hits=linked, name=first.is_name and start > 0)
                 found.append(Span(start, end, _mention_weight(len(part), len(words), linked[0].score), chunk_))
     return found
+
+
+def _is_a_name(part: list[Token], catalog: Catalog) -> bool:
+    """Say whether words are the whole name of a table that ends in a word mostly passed over: shipment items, sales data."""
+    words = [lemma(token.word) for token in part]
+    return any(words == [lemma(word) for word in table.words] for table in catalog.tables.values())
 
 
 def _groups(tokens: list[Token], start: int) -> bool:

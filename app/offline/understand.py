@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from longtable.app.offline.audit import audit
 from longtable.app.offline.catalog import Catalog
-from longtable.app.offline.chinese import translate, values_meant
+from longtable.app.offline.chinese import own_texts, translate, values_meant
 from longtable.app.offline.chunks import Match, Values
 from longtable.app.offline.columns import CannotRead, entity
 from longtable.app.offline.cut import chunk
@@ -50,8 +50,13 @@ def _schema(catalog: Catalog) -> Iterator[tuple[str, ...]]:
 
 
 def other_texts(question: str, catalog: Catalog) -> list[str]:
-    """Return what else to look for in the data: the English values that Chinese words may stand for."""
-    return values_meant(question, _schema(catalog)) if is_chinese(question) else []
+    """Return what else to look for in the data: values in Chinese where it has such, and English ones that Chinese words may stand for."""
+    if not is_chinese(question):
+        return []
+    names = chinese_names(catalog, {})
+    samples = (value for table in catalog.tables.values() for column in table.columns for value in column.samples)
+    chinese = bool(names) or any(isinstance(value, str) and is_chinese(value) for value in samples)
+    return [*(own_texts(question, names) if chinese else []), *values_meant(question, _schema(catalog))]
 
 
 def _has(catalog: Catalog | None, *names: str) -> bool:

@@ -70,3 +70,56 @@ def test_a_question_longer_than_is_read_is_declined_and_blanks_do_not_count(work
 
 def test_sql_nested_deeper_than_python_is_outside_the_logical_form() -> None:
     assert read_sql(f"SELECT a FROM t WHERE {'(' * 3_000}a = 1{')' * 3_000}", "sqlite") is None
+
+
+CHINESE = """
+CREATE TABLE 客户 (客户编号 INTEGER PRIMARY KEY, 姓名 TEXT, 城市 TEXT, 年龄 INTEGER);
+CREATE TABLE 订单 (订单编号 INTEGER PRIMARY KEY, 客户编号 INTEGER REFERENCES 客户(客户编号), 状态 TEXT, 类别 TEXT, 金额 REAL);
+INSERT INTO 客户 VALUES (1,'王伟','北京',20),(2,'李娜','上海',40),(3,'陈强','上海',60);
+INSERT INTO 订单 VALUES (1,1,'已取消','办公',10),(2,1,'待付款','办公',20),(3,2,'待付款','运动',40),(4,3,'已发货','运动',80);
+"""
+LATIN = """
+CREATE TABLE clients (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
+INSERT INTO clients VALUES (1,'王伟','北京'),(2,'李娜','上海'),(3,'陈强','上海');
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "questions", "expected"),
+    [
+        (CHINESE, ["北京的客户有多少？", "上海呢？", "他们的平均年龄是多少？"], [(50.0,)]),
+        (CHINESE, ["已取消的订单有多少？"], [(1,)]),
+        (CHINESE, ["王伟有多少订单？"], [(2,)]),
+        (CHINESE, ["状态是待付款的订单总金额是多少？"], [(60.0,)]),
+        (CHINESE, ["每个类别的总金额是多少？", "最高的是哪个？"], [("运动", 120.0)]),
+        (CHINESE, ["不在北京的客户有多少？"], [(2,)]),
+        (LATIN, ["上海的客户有多少？", "北京呢？"], [(1,)]),
+    ],
+)
+def test_values_in_chinese_are_looked_up_as_typed(
+    tmp_path: Path, script: str, questions: list[str], expected: list[tuple[Any, ...]]
+) -> None:
+    answer = ""
+    with sqlite_chat(tmp_path, script) as chat:
+        for question in questions:
+            answer = chat.ask(question)
+        assert chat.rows == expected, answer
+
+
+MANY = "".join(
+    f"CREATE TABLE {thing}_{part} (id INTEGER PRIMARY KEY, amount REAL, status TEXT);"
+    f"INSERT INTO {thing}_{part} VALUES (1,{place}1,'open'),(2,{place}2,'closed');"
+    for place, thing in enumerate(["asset", "budget", "claim", "lease", "order", "shipment", "ticket", "vendor"])
+    for part in ["header", "line", "item", "log", "note", "plan", "rate"]
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [("total amount of shipment items", [(103.0,)]), ("how many ticket logs are open?", [(1,)])],
+)
+def test_of_many_tables_alike_the_named_one_is_asked(tmp_path: Path, question: str, expected: list[tuple[Any, ...]]) -> None:
+    with sqlite_chat(tmp_path, MANY) as chat:
+        chat.ask("How many asset headers are there?")
+        answer = chat.ask(question)
+        assert chat.rows == expected, answer
