@@ -144,14 +144,15 @@ def _mentions(tokens: list[Token], catalog: Catalog) -> list[Span]:
                 break
             if last.text == "的":
                 break  # in Chinese what follows 的 is another noun
-            whole = last.word in _SKIPPED and not alone and _is_a_name(part, catalog)
-            if last.word in _SKIPPED and not whole:
+            if last.word in _SKIPPED:
                 continue
+            if not alone and end < len(tokens) and tokens[end].word in FILLERS and _is_a_name([last, tokens[end]], catalog):
+                continue  # the amount of shipment items: no shipment's amount
             if first.word == "no" and not alone and first.text.islower():
                 break  # no meter is none, not its number
             if start and not alone and first.is_name and first.word in QUALIFIERS:
                 break  # Home products: a name, no home
-            words = tuple(token.word for token in part if whole or token.word not in _SKIPPED)
+            words = tuple(token.word for token in part if token.word not in _SKIPPED)
             linked = tuple(hit for hit in hits(words, text_of(part), catalog) if _fits(hit, part, words, catalog))
             if not linked and len(words) > 1 and lemma(words[-1]) in ("piece", "unit", "item"):
                 said = (*words[:-1], "quantity")  # good pieces: the good quantity
