@@ -1,5 +1,6 @@
 """Edit the query before: a follow-up adds or swaps a filter, group, measure, order or limit."""
 
+import itertools
 from dataclasses import replace
 
 from longtable.app.offline.catalog import Catalog
@@ -37,6 +38,8 @@ def follow(previous: Query, draft: Draft, catalog: Catalog) -> Query:
     """Return `previous` as the draft of the follow-up edits it; `CannotRead` when some word of it has no place."""
     if left := unused(draft, catalog):
         raise CannotRead("words", *left)
+    if None in draft.counts and ("how", "orders") in itertools.pairwise(draft.words):
+        raise CannotRead("words", "orders")  # things that this schema has not, and not how to sort
     return _Editor(previous, draft, catalog).edit()
 
 

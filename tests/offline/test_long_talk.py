@@ -106,6 +106,13 @@ def test_values_in_chinese_are_looked_up_as_typed(
         assert chat.rows == expected, answer
 
 
+def test_things_that_no_table_holds_are_not_passed_over_as_an_order(tmp_path: Path) -> None:
+    with sqlite_chat(tmp_path, LATIN) as chat:
+        chat.ask("How many clients per city?")
+        assert "orders" in chat.ask("how many orders are there?")
+        assert chat.rows is None
+
+
 MANY = "".join(
     f"CREATE TABLE {thing}_{part} (id INTEGER PRIMARY KEY, amount REAL, status TEXT);"
     f"INSERT INTO {thing}_{part} VALUES (1,{place}1,'open'),(2,{place}2,'closed');"
