@@ -147,9 +147,8 @@ INSERT INTO voyage VALUES (2013,3,'JFK',2400,'2013-03-02 08:00:00'),(2013,3,'LGA
 )
 def test_a_month_in_a_column_of_its_own_beside_a_date_is_one_month(tmp_path: Path, questions: list[str], expected: Rows) -> None:
     with sqlite_chat(tmp_path, VOYAGES) as chat:
-        for question in questions:
-            answer = chat.ask(question)
-    assert chat.rows == expected, answer
+        answers = [chat.ask(question) for question in questions]
+    assert chat.rows == expected, answers
 
 
 DELAYS = """
