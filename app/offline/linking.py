@@ -7,7 +7,7 @@ from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.lexicon import PREPOSITIONS, SYNONYMS_OF
 from longtable.app.offline.lexicon_abbreviations import ALTERNATIVES, EXPANDED
 from longtable.app.offline.lexicon_measures import UNIT_NAMES, UNITS_OF
-from longtable.app.offline.text import abbreviates, lemma, likeness, parts_of, skeleton, split_name
+from longtable.app.offline.text import abbreviates, lemma, likeness, parts_of, skeleton, split_name, stem
 
 LEAST = 0.69  # below this a name is not meant
 _LIGHT = {
@@ -150,6 +150,8 @@ def _table_score(words: tuple[str, ...], raw: str, table: Table) -> float:
         score = max(_name_score(words, table.words, frozenset(), _compact(table.name)), _comment_score(words, raw, table.comment))
     if len(table.words) == 1 and _happened(words, table.words):
         return 0.0
+    if len(words) > 1 and lemma(words[-1]) == "number" and any(column.words == (*table.words, "no") for column in table.columns):
+        score = min(score, 0.8)  # the receipt number is a column of the receipts, where there is one
     if not score and len(words) == len(table.words) == 1 and len(words[0]) > 4 and lemma(table.words[0]).endswith(lemma(words[0])):
         score = 0.86  # works: artworks
     if 0 < score < 0.84 and len(words) == 1 and len(table.words) > 1 and lemma(words[0]) == lemma(table.words[-1]):
@@ -199,6 +201,8 @@ def _name_score(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[s
     joined = "".join(words).replace("-", "")
     if len(words) > 1 and lemma(words[-1]) == "number" and tuple(map(lemma, words[:-1])) == tuple(map(lemma, name)):
         return 0.97  # phone number: phone
+    if len(words) > 1 and words[-1] == "date" and tuple(map(stem, words[:-1])) == tuple(map(stem, name[-len(words) + 1 :])):
+        return 0.97 if len(name) < len(words) else 0.9  # end date: ended, contract_end
     if len(words) == 1 < len(name) and len(joined) > 5 and (joined == "".join(name) or skeleton(lemma(joined)) == compact):
         return 0.98  # headcount: hd_cnt
     if joined == compact or "".join(map(lemma, words)) == compact or "".join(words[:-1]) + lemma(words[-1]) == lemma(compact):

@@ -152,10 +152,10 @@ def _add_run(texts: dict[str, float], run: list[Token]) -> None:
         if last != words[-1].word:
             texts.setdefault(" ".join([*(token.word for token in words[:-1]), last]), 2.0 + name)
     for token in words:
-        weak = (
+        weak = token.kind != "quoted" and (
             (token.word in FILLERS and not (len(token.text) == 1 and token.text.isupper() and token.text != "I"))
             or token.word in PREPOSITIONS
-            or (len(token.word) < 2 and token.kind != "quoted" and not token.text.isupper())
+            or (len(token.word) < 2 and not token.text.isupper())
         )
         if not weak:
             texts.setdefault(token.word, 2.0 + name + (0.5 if len(words) == 1 else 0))

@@ -384,8 +384,10 @@ class Measures(Subject):
 
 
 def identity(table: Table) -> tuple[Column, ...]:
-    """Return the columns that tell a row: its key and its name."""
-    found = tuple(dict.fromkeys((*(table.key if len(table.key) == 1 else ()), *table.names)))
+    """Return the columns that tell a row: its key, its number (shipment_no of a shipment) and its name."""
+    own = tuple(map(lemma, table.words))
+    numbers = (column for column in table.columns if _numbered(column) and tuple(map(lemma, column.words[:-1])) == own)
+    found = tuple(dict.fromkeys((*(table.key if len(table.key) == 1 else ()), *numbers, *table.names)))
     if found and table.names:
         return found
     labels = tuple(column for column in table.columns if _labels(column) and not column.references and not column.primary)[:2]
@@ -397,8 +399,11 @@ def identity(table: Table) -> tuple[Column, ...]:
 
 def _labels(column: Column) -> bool:
     """Say whether people know a thing by a column: its plate or label, its fleet number."""
-    numbered = column.words[-1:] in (("no",), ("number",), ("nr",)) and not _REACHED & set(column.words)
-    return numbered or bool(LABELS & set(column.words))
+    return (_numbered(column) and not _REACHED & set(column.words)) or bool(LABELS & set(column.words))
+
+
+def _numbered(column: Column) -> bool:
+    return column.words[-1:] in (("no",), ("number",), ("nr",))
 
 
 def adds_up(text: str, column: Column) -> bool:

@@ -19,6 +19,7 @@ _TOKEN = re.compile(
   | (?P<code>\d+[A-Za-z][\w\-]*)
   | (?P<symbol><=|>=|!=|<>|<|>|=|≥|≤)
   | (?P<title>(?:Dr|Mr|Mrs|Ms|Prof|St|[A-Z])\.(?=\s[^\W\d_a-z]))
+  | (?P<firm>[A-Z][\w]*(?:\s&\s[A-Z][\w]*)+)
   | (?P<word>[^\W\d_][\w]*(?:[.&\-/][^\W_][\w]*)*(?:['’](?!s\b)[^\W\d_]+)?|_\w+)
   | (?P<clitic>['’]s\b)
   | (?P<comma>[,;，；、])
@@ -66,6 +67,8 @@ def _token(match: re.Match[str]) -> list[Token]:
         return [_number(number, match.group("suffix") or "", match)]
     if (title := match.group("title")) is not None:
         return [Token(title, title.lower(), "word", match.start())]
+    if (firm := match.group("firm")) is not None:  # Finch & Alder
+        return [Token(firm, firm.lower(), "word", match.start())]
     if (season := match.group("season")) is not None:
         return [Token(season, season, "code", match.start())]
     for kind in ("date", "code", "symbol", "word", "comma", "stop"):

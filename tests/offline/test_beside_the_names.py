@@ -64,3 +64,28 @@ def test_names_are_found_by_what_stands_beside_them(rentals: Chat, question: str
 def test_rows_are_found_by_what_stands_beside_the_names(rentals: Chat, question: str, rows: set[tuple[object, ...]]) -> None:
     said = rentals.ask(question)
     assert {tuple(row) for row in rentals.rows or []} == rows, said
+
+
+RECEIPTS = """
+CREATE TABLE Receipt (ReceiptID INTEGER PRIMARY KEY, ReceiptNo TEXT, CarrierName TEXT, Cost REAL, Began DATE, Ended DATE, Status TEXT);
+INSERT INTO Receipt VALUES (1,'R-10','Sable & Finch',5,'2019-01-01','2020-01-01','open'),
+  (2,'R-20','Sable Lines',9,'2019-06-01',NULL,'closed'),(3,'R-30','Sable Lines',7,'2018-06-01','2021-01-01','closed'),
+  (4,'R-40','Finch Rail',1,'2018-07-01',NULL,'closed');
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "values"),
+    [
+        ("List the receipt numbers of Sable & Finch", {"R-10"}),
+        ("Which receipt had the highest cost?", {"R-20"}),
+        ("Receipt number of every receipt without an end date", {"R-20", "R-40"}),
+        ("Receipt numbers of the receipts that have an end date", {"R-10", "R-30"}),
+        ("状态为 open 的收据有哪些？", {"R-10"}),
+        ("哪些收据是在 2019 年 1 月 1 日或之后开始的？", {"R-10", "R-20"}),
+    ],
+)
+def test_a_number_beside_a_key_a_firm_of_two_names_and_an_end_date(tmp_path: Path, question: str, values: set[str]) -> None:
+    with sqlite_chat(tmp_path, RECEIPTS) as chat:
+        said = chat.ask(question)
+        assert {cell for row in chat.rows or [] for cell in row if str(cell).startswith("R-")} == values, said

@@ -203,8 +203,7 @@ def _key_items(catalog: Catalog, key: Key) -> list[Scalar]:
 
 
 def _label(table: Table) -> tuple[Column, ...]:
-    key = table.key if len(table.key) == 1 else ()
-    found = tuple(dict.fromkeys((*key, *table.names))) if table.names else identity(table)[:8]
+    found = identity(table)[:8]
     if not found:
         raise NoReading(f"no name of {table.name}")
     return found

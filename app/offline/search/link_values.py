@@ -12,6 +12,7 @@ from longtable.app.offline.text import Token, lemma, stem
 
 LONGEST = 7
 _SAMPLE_CHARS = 40
+_ASKING = frozenset(["how", "many", "much"])
 MOST = 8
 Place = tuple[str, str, str | int | float]
 Index = dict[str, list[tuple[float, Place]]]
@@ -138,7 +139,7 @@ def more_texts(tokens: list[Token], known: Iterable[str]) -> list[str]:
                 found.append(f"{token.word} {follows.word}")
             if place + 2 < len(tokens) and tokens[place + 1].word in ("of", "the"):
                 found.append(f"{token.word} {follows.word} {tokens[place + 2].word}")
-        if token.word in FUNCTION or token.word in PREPOSITIONS or len(token.word) < 3:
+        if token.word in FUNCTION | _ASKING or token.word in PREPOSITIONS or len(token.word) < 3:
             continue
         if "-" in token.word:
             found.append(token.word.replace("-", " "))
