@@ -83,6 +83,7 @@ INSERT INTO Receipt VALUES (1,'R-10','Sable & Finch',5,'2019-01-01','2020-01-01'
         ("Receipt numbers of the receipts that have an end date", {"R-10", "R-30"}),
         ("状态为 open 的收据有哪些？", {"R-10"}),
         ("哪些收据是在 2019 年 1 月 1 日或之后开始的？", {"R-10", "R-20"}),
+        ("哪些收据是2019年以后（含2019年）开始的？", {"R-10", "R-20"}),
     ],
 )
 def test_a_number_beside_a_key_a_firm_of_two_names_and_an_end_date(tmp_path: Path, question: str, values: set[str]) -> None:
