@@ -172,9 +172,12 @@ def _column_score(words: tuple[str, ...], raw: str, name: str, comment: str, tab
         return 0.97  # 5G: is_5g
     if (score := _initials(raw, name)) > 0:
         return score
-    score = max(_name_score(words, split_name(name), free, _compact(name)), _comment_score(words, raw, comment))
-    if score < 0.9 and len(words) > 1 and lemma(words[-1]) in ("number", "no") and split_name(name)[-1] == "id":
-        as_key = _name_score((*words[:-1], "id"), split_name(name), free, _compact(name))
+    parts = split_name(name)
+    if len(words) > 1 and words[-1] == "date" and tuple(map(stem, words[:-1])) == tuple(map(stem, parts[-len(words) + 1 :])):
+        return 0.97 if len(parts) < len(words) else 0.9  # end date: ended, contract_end
+    score = max(_name_score(words, parts, free, _compact(name)), _comment_score(words, raw, comment))
+    if score < 0.9 and len(words) > 1 and lemma(words[-1]) in ("number", "no") and parts[-1] == "id":
+        as_key = _name_score((*words[:-1], "id"), parts, free, _compact(name))
         return max(score, 0.9 if as_key >= 0.97 else 0.0)  # the order number is order_id where nothing else is
     return score
 
@@ -201,8 +204,6 @@ def _name_score(words: tuple[str, ...], name: tuple[str, ...], free: frozenset[s
     joined = "".join(words).replace("-", "")
     if len(words) > 1 and lemma(words[-1]) == "number" and tuple(map(lemma, words[:-1])) == tuple(map(lemma, name)):
         return 0.97  # phone number: phone
-    if len(words) > 1 and words[-1] == "date" and tuple(map(stem, words[:-1])) == tuple(map(stem, name[-len(words) + 1 :])):
-        return 0.97 if len(name) < len(words) else 0.9  # end date: ended, contract_end
     if len(words) == 1 < len(name) and len(joined) > 5 and (joined == "".join(name) or skeleton(lemma(joined)) == compact):
         return 0.98  # headcount: hd_cnt
     if joined == compact or "".join(map(lemma, words)) == compact or "".join(words[:-1]) + lemma(words[-1]) == lemma(compact):
