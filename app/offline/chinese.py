@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable
 
 from longtable.app.offline.cedict import kindred, meanings, words_in
 from longtable.app.offline.chinese_compound import compounds
-from longtable.app.offline.chinese_cut import cuts, segment
+from longtable.app.offline.chinese_cut import RUN, cuts, segment
 from longtable.app.offline.chinese_deeds import deeds
 from longtable.app.offline.chinese_fit import Schema, fit, fitting, is_name
 from longtable.app.offline.chinese_order import arrange, is_verb
@@ -15,7 +15,6 @@ from longtable.app.offline.phrasing_zh import plainly_chinese
 from longtable.app.offline.text import Token, lemma, likeness, tokenize
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
-_CJK_RUN = re.compile(r"[\u3400-\u9fff]+")
 _HOME = re.compile(
     r"^(我们)?(这个|这家|该)?[\u3400-\u9fff]{1,3}(园|馆|院|校|店|司|厂|场|库|系统|农场)(里|中|内|里面)(?=(一共|总共|共)?有(多少|几))"
 )
@@ -88,7 +87,7 @@ def _own_words(question: str, names: tuple[str, ...], known: Schema, there: froz
             lexicon[chinese] = fitting(nouns, known, there)
     lexicon |= {chinese: "orders" for chinese, english in lexicon.items() if english == "order" and "单" in chinese}  # not how to sort
     lexicon |= _kinds(question, lexicon, known)
-    own = {name: f"\0{name}" for name in names if _CJK_RUN.search(name)}
+    own = {name: f"\0{name}" for name in names if RUN.search(name)}
     return {word: english for word, english in lexicon.items() if not _holds_a_name(word, own)} | own
 
 
@@ -288,7 +287,7 @@ def own_texts(question: str, names: Iterable[str]) -> list[str]:
     plain = {*names, *PLAIN}
     longest = max(map(len, (*plain, *LEXICON)))
     texts: list[str] = []
-    for run in _CJK_RUN.findall(question):
+    for run in RUN.findall(question):
         text = ""
         for start, end in cuts(run, LEXICON.keys() | plain, longest):
             word = run[start:end]

@@ -1,21 +1,20 @@
 """Explain a Chinese compound that no list has by its parts: its close names a column or a person, what stands before says which."""
 
-import re
 from collections.abc import Container, Iterator
 from functools import lru_cache
 from typing import Final
 
 from longtable.app.offline.cedict import meanings
-from longtable.app.offline.chinese_cut import cuts
+from longtable.app.offline.chinese_cut import RUN, cuts
 from longtable.app.offline.chinese_fit import Schema, fit
 from longtable.app.offline.chinese_unexplained import unnamed
 from longtable.app.offline.lexicon import PEOPLE
 from longtable.app.offline.lexicon_zh import LEXICON, PLAIN, pairs
 from longtable.app.offline.text import lemma, likeness, stem
 
-_RUN: Final = re.compile(r"[\u3400-\u9fff]+")
 _LONGEST: Final = 7
 _MOST_SIGNS: Final = 120  # of a question; what is longer is no question
+_UNKNOWN, _UNNAMED = 2, 1  # how open a word is
 _SURE: Final = 0.85
 _SAME: Final = 0.95
 _KEYS: Final = frozenset(["id", "no", "number", "code", "name"])
@@ -51,7 +50,7 @@ def compounds(question: str, lexicon: dict[str, str], schema: Schema, found: Con
     """Return what unknown words of a question with the words beside them name."""
     more: dict[str, str] = {}
     longest = max(map(len, lexicon), default=1)
-    for match in _RUN.finditer(question if len(question) <= _MOST_SIGNS else ""):
+    for match in RUN.finditer(question if len(question) <= _MOST_SIGNS else ""):
         run = match.group(0)
         pieces = [(start, end, _openness(run[start:end], lexicon, schema, found)) for start, end in cuts(run, lexicon, longest)]
         taken: set[int] = set()
@@ -60,9 +59,6 @@ def compounds(question: str, lexicon: dict[str, str], schema: Schema, found: Con
                 more[run[start:end]] = english
                 taken |= set(range(start, end))
     return more
-
-
-_UNKNOWN, _UNNAMED = 2, 1
 
 
 def _openness(word: str, lexicon: dict[str, str], schema: Schema, found: Container[str]) -> int:

@@ -1,7 +1,12 @@
 """Cut a run of Chinese into words by least cost."""
 
 import itertools
+import re
 from collections.abc import Container
+from typing import Final
+
+RUN: Final = re.compile(r"[\u3400-\u9fff]+")
+"""A run of Chinese signs."""
 
 
 def cuts(run: str, lexicon: Container[str], longest: int) -> list[tuple[int, int]]:

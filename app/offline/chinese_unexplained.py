@@ -1,19 +1,17 @@
 """Let a dictionary explain what our own Chinese words leave open: kept is only what the schema has a name for, or the data a value."""
 
-import re
 from collections.abc import Container, Iterator
 from functools import lru_cache
 from typing import Final
 
 from longtable.app.offline.cedict import kindred, meanings, words_in
-from longtable.app.offline.chinese_cut import cuts
+from longtable.app.offline.chinese_cut import RUN, cuts
 from longtable.app.offline.chinese_fit import Schema, fit
 from longtable.app.offline.lexicon import GENDERS, REVENUE, UNIT_WORDS
 from longtable.app.offline.lexicon_measures import DIMENSIONS
 from longtable.app.offline.lexicon_zh import LEXICON, PLAIN, STATE_WORDS
 from longtable.app.offline.text import lemma
 
-_RUN: Final = re.compile(r"[\u3400-\u9fff]+")
 _NAMED: Final = 0.82  # a synonym of a name of two words; nearer by spelling alone is not enough
 _NEAR: Final = 0.94
 _SURE: Final = 0.75
@@ -61,7 +59,7 @@ def linked(word: str, schema: Schema) -> str:
 def _open_words(question: str, lexicon: dict[str, str], schema: Schema, found: Container[str]) -> Iterator[tuple[str, bool]]:
     """Yield the dictionary's words over what no own word explains, longest first, and whether they keep to the bounds of own words."""
     longest = max(map(len, lexicon), default=1)
-    for match in _RUN.finditer(question):
+    for match in RUN.finditer(question):
         run = match.group(0)
         places = cuts(run, lexicon, longest)
         unknown = {start for start, end in places if run[start:end] not in lexicon}

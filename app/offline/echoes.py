@@ -8,7 +8,7 @@ from longtable.app.offline.chunks import Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.lexicon import VERB_TABLES
 from longtable.app.offline.lexicon_events import events, same_event
-from longtable.app.offline.linking import Hit
+from longtable.app.offline.linking import date_hit
 from longtable.app.offline.text import lemma, likeness, stem
 
 
@@ -70,7 +70,7 @@ def _whens(chunks: list[Chunk], catalog: Catalog) -> None:
             continue
         found = [c for c in dates if same_event(verb.word, c.words) and any(likeness(each.word, word) >= 0.9 for word in c.words)]
         if len(found) == 1:
-            each.kind, each.hits = "mention", (Hit(found[0].table, found[0].name, 1.0, dated=True),)
+            each.kind, each.hits = "mention", (date_hit(found[0]),)
             verb.kind = "filler"
 
 

@@ -8,7 +8,7 @@ from longtable.app.offline.chunks import Chunk, Match, Values
 from longtable.app.offline.columns import Scope, date_column, entity
 from longtable.app.offline.joins import distance
 from longtable.app.offline.lexicon import UNITS
-from longtable.app.offline.linking import Hit
+from longtable.app.offline.linking import date_hit
 from longtable.app.offline.text import lemma
 
 _PART, _WHOLE = 1, 2  # how many joins away a value may be that a lower-case word is part of, or is
@@ -97,4 +97,4 @@ def _date(chunks: list[Chunk], each: Chunk, catalog: Catalog, near: set[str]) ->
     end = next((place for place, other in enumerate(rest) if other.kind == "comma" or other.word == "and"), len(rest))
     verbs = tuple(other.word for other in rest[:end])
     if len(near) == 1 and (found := date_column(Scope(catalog), "day", tuple(near), verbs)):
-        each.hits = (Hit(found[0].table, found[0].name, 1.0, dated=True),)
+        each.hits = (date_hit(found[0]),)

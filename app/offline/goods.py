@@ -32,18 +32,21 @@ def what_for(question: str, catalog: Catalog) -> str:
     return f"which {goods} {aux} {asked[2]} {verb}{question[asked.end() :]}"
 
 
+def _recording(verb: str, catalog: Catalog) -> list[Table]:
+    """Return the tables whose rows are what the verb tells."""
+    return [table for table in catalog.tables.values() if table.kind == "table" and _records(table, verb)]
+
+
 def _column(verb: str, catalog: Catalog) -> str:
     """Return the one column of goods that such records themselves hold."""
-    told = [table for table in catalog.tables.values() if table.kind == "table" and _records(table, verb)]
-    columns = [column for table in told for column in table.columns if not column.is_number and not column.is_id]
+    columns = [column for table in _recording(verb, catalog) for column in table.columns if not column.is_number and not column.is_id]
     found = [column.name for column in columns if _GOODS & set(map(lemma, column.words)) and not {"name", "type"} & set(column.words)]
     return found[0] if len(found) == 1 else ""
 
 
 def _goods(verb: str, catalog: Catalog) -> str:
     """Return the one table of things that the records of the verb point at, or the lines of these records."""
-    told = [table for table in catalog.tables.values() if table.kind == "table" and _records(table, verb)]
-    names = {table.name for table in told}
+    names = {table.name for table in _recording(verb, catalog)}
     lines = {link.many for link in catalog.links if link.one in names}
     found = {link.one for link in catalog.links if link.many in names | lines and link.one not in names}
     nameless = {name for name in found if (table := catalog.table(name)) is not None and not table.names}

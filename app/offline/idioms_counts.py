@@ -10,7 +10,7 @@ from longtable.app.offline.columns import entity
 from longtable.app.offline.lexicon import AGENTS, PARTICIPLES, PEOPLE, SINGLE, UNIT_WORDS
 from longtable.app.offline.lexicon_events import events, events_of
 from longtable.app.offline.lexicon_measures import UNITS_OF
-from longtable.app.offline.linking import Hit, hits
+from longtable.app.offline.linking import Hit, date_hit, hits
 from longtable.app.offline.text import lemma, likeness, split_name, stem
 
 _PIECES = frozenset(
@@ -265,7 +265,7 @@ def _still_open(chunks: list[Chunk], catalog: Catalog) -> None:
         found = [column for column in found if not {"opening", "ordering", "reporting"} & events_of(column.words)] or found
         if len(found) == 1:
             each.kind, each.op, each.arg = "op", "missing", LACKING
-            each.hits = (Hit(found[0].table, found[0].name, 1.0, dated=True),)
+            each.hits = (date_hit(found[0]),)
 
 
 def _done_things(chunks: list[Chunk], catalog: Catalog) -> None:
@@ -284,7 +284,7 @@ def _done_things(chunks: list[Chunk], catalog: Catalog) -> None:
         found = [column for column in table.columns if column.is_date and stem(each.word) in map(stem, column.words)]
         if len(found) == 1:
             each.kind, each.op, each.arg = "op", "present", LACKING
-            each.hits = (Hit(found[0].table, found[0].name, 1.0, dated=True),)
+            each.hits = (date_hit(found[0]),)
 
 
 def _late(chunks: list[Chunk], catalog: Catalog) -> None:
@@ -295,9 +295,7 @@ def _late(chunks: list[Chunk], catalog: Catalog) -> None:
         if each.word != "late" or not past or len(due) != 1:
             continue
         each.kind, each.op, each.arg, each.hits = "op", "time", ">", ()
-        chunks.insert(
-            place + 1, Chunk("mention", due[0].name, "date", each.place + 1, hits=(Hit(due[0].table, due[0].name, 1.0, dated=True),))
-        )
+        chunks.insert(place + 1, Chunk("mention", due[0].name, "date", each.place + 1, hits=(date_hit(due[0]),)))
         for order, other in enumerate(chunks):
             other.order = order
         return
@@ -332,7 +330,7 @@ def _events_compared(chunks: list[Chunk], catalog: Catalog) -> None:
         ]
         exact = [column for column in found if stem(verb.word) in map(stem, column.words)] or found
         if len(exact) == 1:
-            verb.kind, verb.hits, verb.matches = "mention", (Hit(exact[0].table, exact[0].name, 1.0, dated=True),), ()
+            verb.kind, verb.hits, verb.matches = "mention", (date_hit(exact[0]),), ()
             for pronoun in chunks[place + 1 : other.order]:
                 if pronoun.is_op("pron"):
                     pronoun.kind, pronoun.op = "filler", ""  # their due date

@@ -4,7 +4,7 @@ from longtable.app.offline.catalog import Catalog, Column, Table
 from longtable.app.offline.chunks import LACKING, Chunk
 from longtable.app.offline.columns import entity
 from longtable.app.offline.lexicon_events import ENDS, events, events_of
-from longtable.app.offline.linking import Hit
+from longtable.app.offline.linking import date_hit
 
 _THERE = frozenset(["current", "active", "existing", "serving", "present", "remaining"])
 _EMPLOYED = frozenset(["employ", "employed", "work", "working", "serve", "serving"])
@@ -28,7 +28,7 @@ def lacking(chunks: list[Chunk], catalog: Catalog) -> None:
             found = [column for table in named for column in _dated(table, events(verb))]
         if len(found) == 1:
             each.kind, each.op, each.arg = "op", "missing", LACKING
-            each.hits = (Hit(found[0].table, found[0].name, 1.0, dated=True),)
+            each.hits = (date_hit(found[0]),)
 
 
 def _undone(word: str) -> str:

@@ -37,6 +37,11 @@ class Hit:
         return not self.column
 
 
+def date_hit(column: Column) -> Hit:
+    """Return the certain hit of a date column that a rule found."""
+    return Hit(column.table, column.name, 1.0, dated=True)
+
+
 def hits(words: tuple[str, ...], raw: str, catalog: Catalog) -> tuple[Hit, ...]:
     """Return what the span may mean, best first. `words` are content words, `raw` the text as typed."""
     if any("-" in word for word in words) and (parted := tuple(part for word in words for part in word.split("-") if part)):
