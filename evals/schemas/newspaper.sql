@@ -147,7 +147,7 @@ INSERT INTO CUST VALUES (1000,'Harry Lowe','private','89 Elm Avenue','Port Allen
 (1066,'Tina Carver','private','72 Priory Lane','Harrowby',NULL,'2017-01-13'),
 (1067,'Peter Parry','private','90 Kingsway','Saltney','peter.parry@inbox.net','2017-01-24'),
 (1068,'Steven Carver','private','102 Station Road','Westmoor','steven.carver@allenmail.org','2017-04-18'),
-(1069,'Westmoor Library','business','37 Priory Lane','Port Allen','westmoor.library@postmail.com','2017-04-22'),
+(1069,'Westmoor Library','business','37 Priory Lane','Port Allen','westmoorlibrary@postmail.com','2017-04-22'),
 (1070,'John Fowler','private','112 Priory Lane','Westmoor','john.fowler@inbox.net','2017-05-29'),
 (1071,'William Mercer','private','15 Elm Avenue','Harrowby','william.mercer@postmail.com','2017-06-04'),
 (1072,'Tina Parry','private','41 High Street','Westmoor','tina.parry@allenmail.org','2017-06-20'),

@@ -126,7 +126,7 @@ INSERT INTO CUSTOMER VALUES (1001,'Maple Lane School','EDU','Bristol',NULL,'2020
 (1014,'Redfern Insurance','BUS','Dundee','redfern.insurance@mail.example','2019-03-22',500),
 (1015,'Hollis Dental','BUS','Cardiff','hollis.dental@mail.example','2017-10-07',5000),
 (1016,'Omar Farouk','PRIV','Norwich','omar.farouk@mail.example','2023-12-01',NULL),
-(1017,'Pinewood Library','GOV','Bristol','pinewood.library@mail.example','2021-08-23',250),
+(1017,'Pinewood Library','GOV','Bristol','pinewoodlibrary@mail.example','2021-08-23',250),
 (1018,'Castlegate Estates','BUS','Leeds','castlegate.estates@mail.example','2024-05-02',2000),
 (1019,'Juno Design','BUS','York','juno.design@mail.example','2019-04-12',5000),
 (1020,'Tom Whitlock','PRIV','York','tom.whitlock@mail.example','2017-12-16',NULL),
