@@ -3,9 +3,25 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from langchain_core.messages import AnyMessage, BaseMessage, BaseMessageChunk, RemoveMessage, convert_to_messages, message_chunk_to_message
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    BaseMessage,
+    BaseMessageChunk,
+    HumanMessage,
+    HumanMessageChunk,
+    RemoveMessage,
+    SystemMessage,
+    SystemMessageChunk,
+    ToolMessage,
+    ToolMessageChunk,
+    convert_to_messages,
+    message_chunk_to_message,
+)
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from longtable.graph.context import Context
@@ -20,6 +36,10 @@ from longtable.memory.tokens import fingerprint
 from longtable.memory.view import Layout, build_view
 
 ROLES = {"user", "human", "assistant", "ai", "system", "tool"}
+_MESSAGES: tuple[type[BaseMessage], ...] = (HumanMessage, AIMessage, SystemMessage, ToolMessage, RemoveMessage)
+_CHUNKS: tuple[type[BaseMessage], ...] = (HumanMessageChunk, AIMessageChunk, SystemMessageChunk, ToolMessageChunk)
+_CLASSES = {kind.model_fields["type"].default: kind for kind in (*_MESSAGES, *_CHUNKS)}
+"""Message classes by the `type` that their dicts hold."""
 SELDOM = ("compactions", "edits", "archive", "learned", "brief")
 """Channels that most turns do not write."""
 RECORD_WRITES = 8
@@ -38,9 +58,9 @@ def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[Base
     field. `RemoveMessage` takes a message out, with `REMOVE_ALL_MESSAGES` all before it; an unknown id is no error, for
     the removal may be replayed.
     """
-    merged: list[BaseMessage | None] = list(convert_to_messages(state))
+    merged: list[BaseMessage | None] = [_message(item) for item in state]
     places = {message.id: i for i, message in enumerate(merged) if message is not None}
-    for message in convert_to_messages([item for write in writes for item in _items(write)]):
+    for message in (_message(item) for write in writes for item in _items(write)):
         if isinstance(message, BaseMessageChunk):
             message = message_chunk_to_message(message)
         if isinstance(message, RemoveMessage):
@@ -61,6 +81,26 @@ def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[Base
             places[message.id] = len(merged)
             merged.append(message)
     return [message for message in merged if message is not None]
+
+
+def _message(item: Any) -> BaseMessage:
+    """Return a message, also from its dict: a server stores its messages as dicts.
+
+    `convert_to_messages` knows some fields only and puts the others (`usage_metadata`, `invalid_tool_calls`) into
+    `additional_kwargs`. Here only keys that are no field go there: what stands there counts towards a request's size.
+    """
+    if isinstance(item, BaseMessage):
+        return item
+    kind = _CLASSES.get(str(item.get("type"))) if isinstance(item, dict) and "content" in item and "role" not in item else None
+    if kind is None:
+        return convert_to_messages([item])[0]
+    fields = {name: value for name, value in item.items() if name in kind.model_fields}
+    others = {name: value for name, value in item.items() if name not in fields}
+    try:
+        extra = {**others, **(item.get("additional_kwargs") or {})}
+        return kind(**{**fields, "content": "" if item["content"] is None else item["content"], "additional_kwargs": extra})
+    except (ValidationError, TypeError):  # a client's, in another shape: tool calls as OpenAI has them
+        return convert_to_messages([item])[0]
 
 
 def _made_id(message: BaseMessage, taken: Mapping[str | None, int]) -> str:
