@@ -3,6 +3,8 @@
 import asyncio
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -161,6 +163,32 @@ def test_what_another_program_writes_is_seen_by_the_next_query(tmp_path: Path) -
         assert database.run("SELECT count(*) FROM t").rows == [(2,)]
 
 
+def test_a_link_to_a_wal_database_shows_what_a_writer_has_not_yet_moved_into_it(tmp_path: Path) -> None:
+    path = make_file(tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links" / "link.db"
+    link.symlink_to(path)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("INSERT INTO t VALUES (2)")
+    with open_at(link) as database:
+        assert database.run("SELECT x FROM t").rows == [(1,), (2,)]
+    writer.close()
+    assert sorted(tmp_path.rglob("*.db*")) == sorted([path, link])
+
+
+def test_a_change_of_the_journal_mode_is_noticed(tmp_path: Path) -> None:
+    path = make_file(tmp_path, "sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    with open_at(path) as database:
+        for mode, rows in (("WAL", 2), ("DELETE", 3), ("WAL", 4)):
+            assert database.run("SELECT count(*) FROM t").rows == [(rows - 1,)]
+            writer = sqlite3.connect(path, isolation_level=None)
+            writer.execute(f"PRAGMA journal_mode={mode}")
+            writer.execute("INSERT INTO t VALUES (1)")
+            writer.close()
+            assert database.run("SELECT count(*) FROM t").rows == [(rows,)]
+            assert sorted(tmp_path.iterdir()) == [path]
+
+
 def test_a_locked_sqlite_file_is_unavailable_and_usable_again_after(tmp_path: Path) -> None:
     path = make_file(tmp_path, "sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1);")
     other = sqlite3.connect(path, isolation_level=None)
@@ -205,6 +233,76 @@ def test_limits_out_of_range_are_config_errors(wrong: dict[str, float]) -> None:
 def test_a_policy_given_as_one_word_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="denied"):
         TablePolicy(denied="vault")  # type: ignore[arg-type]  # wrong on purpose
+
+
+# -- what a caller's own connection holds ---------------------------------------------------------------------------
+
+WRITE_ELSEWHERE = {
+    "sqlite": """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], timeout=0.1)
+connection.executemany("INSERT INTO t VALUES (?)", [(x,) for x in range(700)])
+connection.commit()
+connection.close()
+""",
+    "duckdb": """
+import duckdb, sys
+with duckdb.connect(sys.argv[1]) as connection:
+    connection.execute("INSERT INTO t SELECT * FROM range(700)")
+""",
+}
+
+
+def write_elsewhere(path: Path, dialect: str) -> str:
+    """Have another process write 700 rows; return why it could not, nothing when it could."""
+    command = [sys.executable, "-c", WRITE_ELSEWHERE[dialect], str(path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stderr
+
+
+def read_in_every_way(database: Database) -> None:
+    for _ in range(10):
+        database.run("SELECT count(*) FROM t")
+    database.refresh()
+    for tool in database_tools(database):
+        arguments: dict[str, dict[str, object]] = {
+            "list_tables": {},
+            "describe_tables": {"names": ["t"]},
+            "run_sql": {"sql": "SELECT x FROM t"},
+        }
+        tool.invoke(arguments.get(tool.name, {"text": "1"}))
+
+
+def test_a_callers_transaction_in_sqlite_keeps_its_lock_and_loses_nothing(tmp_path: Path) -> None:
+    path = make_file(tmp_path, "sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    caller = sqlite3.connect(path, isolation_level=None)
+    caller.execute("BEGIN IMMEDIATE")
+    caller.execute("INSERT INTO t VALUES (2)")
+    with open_at(path) as database:
+        read_in_every_way(database)
+        assert "locked" in write_elsewhere(path, "sqlite")
+    with pytest.raises(DatabaseUnavailableError, match="it is a sqlite database"):
+        Database.open(f"duckdb:///{path}")
+    assert "locked" in write_elsewhere(path, "sqlite")
+    caller.execute("COMMIT")
+    assert write_elsewhere(path, "sqlite") == ""
+    assert caller.execute("SELECT count(*) FROM t").fetchall() == [(702,)]
+    caller.close()
+
+
+def test_a_callers_lock_on_a_duckdb_file_stays(tmp_path: Path) -> None:
+    path = make_file(tmp_path, "duckdb", "CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (1);")
+    with duckdb.connect(str(path)) as caller:
+        for _ in range(10):
+            with pytest.raises(DatabaseUnavailableError, match="already attached"):  # DuckDB has a file open for writing or reading
+                Database.open(url(path))
+            with pytest.raises(DatabaseUnavailableError, match="it is a duckdb database"):
+                Database.open(f"sqlite:///{path}")
+        assert "Conflicting lock" in write_elsewhere(path, "duckdb")
+        caller.execute("INSERT INTO t VALUES (2)")
+    with duckdb.connect(str(path), read_only=True), open_at(path) as database:
+        read_in_every_way(database)
+        assert "Conflicting lock" in write_elsewhere(path, "duckdb")
+        assert database.run("SELECT x FROM t").rows == [(1,), (2,)]
 
 
 # -- limits and cancelling ------------------------------------------------------------------------------------------

@@ -1,12 +1,16 @@
 """What every engine offers, and the loop that fetches rows under the limits."""
 
+import errno
+import os
+import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from sys import getsizeof
 from typing import Protocol
+from urllib.parse import quote
 
 from longtable.graph.errors import DatabaseUnavailableError, Problem, QueryFailedError, ResultTooLargeError, TooManyRowsError
 from longtable.tools.catalog import Catalog, Reflected
@@ -16,6 +20,7 @@ from longtable.tools.settings import QueryLimits
 
 BATCH_ROWS = 64
 CELL_BYTES = 8
+HEAD_BYTES = 32
 
 Row = tuple[object, ...]
 
@@ -122,13 +127,44 @@ def check_file(path: Path, *, dialect: str) -> None:
             raise DatabaseUnavailableError(f"there is no database file {str(path)!r}: check the path in the URL")
         if not path.is_file():
             raise DatabaseUnavailableError(f"{str(path)!r} is not a file: the URL must name a database file")
-        with path.open("rb") as file:
-            head = file.read(32)
-    except OSError as error:
-        raise DatabaseUnavailableError(f"the database file {str(path)!r} cannot be read: {error.strerror}") from error
-    if not head:
-        raise DatabaseUnavailableError(f"{str(path)!r} is empty, not a {dialect} database")
+        if not path.stat().st_size:
+            raise DatabaseUnavailableError(f"{str(path)!r} is empty, not a {dialect} database")
+        if not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        head = _head(path)
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DatabaseUnavailableError(f"the database file {str(path)!r} cannot be read: {reason}") from error
     kinds = [kind for kind, (offset, magic) in SIGNATURES.items() if head[offset:].startswith(magic)]
-    if dialect not in kinds:
+    if head and dialect not in kinds:
         hint = f"it is a {kinds[0]} database, open it as {kinds[0]}:///..." if kinds else "check the path in the URL"
         raise DatabaseUnavailableError(f"{str(path)!r} is not a {dialect} database: {hint}")
+
+
+def file_uri(path: Path, options: str) -> str:
+    """Return the URI by which SQLite opens a file for reading, with further options: `&immutable=1`."""
+    return f"file:{quote(str(path.absolute()))}?mode=ro{options}"
+
+
+def _head(path: Path) -> bytes:
+    """Return a file's first bytes without opening it; nothing where the system does not list a process's descriptors.
+
+    The first close of any descriptor drops every POSIX lock that the process holds on the file, a caller's own too. So they are
+    read through a descriptor that is open already: whoever holds a lock has one. With none open there is no lock to lose, and
+    SQLite opens one; of all libraries it alone keeps the locks of its other connections when it closes.
+    """
+    if head := _head_of_open(path):
+        return head
+    with closing(sqlite3.connect(file_uri(path, ""), uri=True)):
+        return _head_of_open(path)
+
+
+def _head_of_open(path: Path) -> bytes:
+    wanted = path.stat()
+    with suppress(OSError):
+        for entry in Path("/dev/fd").iterdir():
+            descriptor = int(entry.name)
+            with suppress(OSError):  # closed meanwhile, or open for writing only
+                if os.path.samestat(os.fstat(descriptor), wanted):
+                    return os.pread(descriptor, HEAD_BYTES, 0)
+    return b""

@@ -4,11 +4,10 @@ import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from longtable.graph.errors import (
     DatabaseError,
@@ -20,7 +19,7 @@ from longtable.graph.errors import (
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted
 from longtable.tools.cost import Plan
-from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, Row, check_file, collect
+from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, Row, check_file, collect, file_uri
 from longtable.tools.engines.sqlite_catalog import reflect, shadow_tables, virtual_tables
 from longtable.tools.engines.sqlite_plan import aliases, read_plan, table_rows
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
@@ -72,6 +71,8 @@ class SqliteEngine:
         self._authorizer: Authorizer | None = None
         self._touch: tuple[str, ...] = ()
         self._walls = 0
+        # Inode, time and size of the file when it was last asked whether it is a WAL database, and the answer.
+        self._wal_seen: tuple[tuple[int, int, int] | None, bool] = (None, False)
         self._view_sql: Mapping[str, str] = {}
         self._closed = False
         with self._session(walled=False) as session, _translated(self._value_bytes):
@@ -166,22 +167,36 @@ class SqliteEngine:
             entry[0].close()
 
     def _version(self) -> _Version:
-        """Say how the file must be opened now.
+        """Return how the file must be opened now.
 
         A WAL database that nobody has open would get its -wal and -shm files made by a reader, and left there:
         `immutable` keeps the folder as it is. A connection opened so is not used again once the file has changed.
         """
         try:
-            with self._path.open("rb") as file:
-                head = file.read(20)
             stat = self._path.stat()
         except OSError as error:
             raise DatabaseUnavailableError(f"the database file {str(self._path)!r} cannot be read: {error.strerror}") from error
-        immutable = head[18:20] == b"\x02\x02" and not self._path.with_name(self._path.name + "-wal").exists()
+        written = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        if written != self._wal_seen[0]:
+            self._wal_seen = written, self._uses_wal()
+        # SQLite puts the -wal file beside the database itself, not beside a link to it.
+        immutable = self._wal_seen[1] and not Path(f"{self._path.resolve()}-wal").exists()
         return _Version(immutable, stat.st_ino, stat.st_mtime_ns if immutable else 0)
 
+    def _uses_wal(self) -> bool:
+        """Return whether this is a WAL database: without locks SQLite cannot open one, and says so before it makes a file.
+
+        The file's head tells it, too, but to open and close the file here would drop the locks of a caller's own connection.
+        """
+        with _translated(self._value_bytes), closing(sqlite3.connect(file_uri(self._path, "&nolock=1"), uri=True)) as connection:
+            try:
+                connection.execute("PRAGMA schema_version").fetchone()
+            except sqlite3.Error as error:
+                return error.sqlite_errorcode == sqlite3.SQLITE_CANTOPEN
+        return False
+
     def _connect(self, walled: bool, version: _Version) -> sqlite3.Connection:
-        uri = f"file:{quote(str(self._path.absolute()))}?mode=ro{'&immutable=1' if version.immutable else ''}"
+        uri = file_uri(self._path, "&immutable=1" if version.immutable else "")
         with _translated(self._value_bytes):
             connection = sqlite3.connect(uri, uri=True, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
             try:
