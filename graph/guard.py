@@ -138,8 +138,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         if self.loop is not None:
             self._in_loop(self.adelete_thread(thread_id))
             return
-        self.inner.delete_thread(thread_id)
-        self.heads.forget(thread_id)
+        self.heads.delete(thread_id)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what these runs wrote."""
@@ -238,11 +237,10 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
-        await self.inner.adelete_thread(thread_id)
         if self.async_heads is None:
-            self.heads.forget(thread_id)
+            self.heads.delete(thread_id)
         else:
-            await self.async_heads.forget(thread_id)
+            await self.async_heads.delete(thread_id)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what these runs wrote."""

@@ -7,23 +7,18 @@ runs that loaded the same checkpoint differ in nothing else until one of them st
 import asyncio
 import sqlite3
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-if TYPE_CHECKING:
-    import aiosqlite
-
 Saver = BaseCheckpointSaver[Any]
-BEGIN_SECONDS = 9.0
-"""How long a write is tried to begin anew; one that waited for another process has waited that long already."""
 Claimed = TypeVar("Claimed")
 Key = tuple[str, str]
 """Thread id and checkpoint namespace."""
@@ -63,8 +58,8 @@ class Heads(Protocol):
         """Hold the thread's head still until the block ends; what the block wrote is kept whole, or not at all when it raises."""
         ...
 
-    def forget(self, thread_id: str) -> None:
-        """Drop what is known of a thread that was deleted."""
+    def delete(self, thread_id: str) -> None:
+        """Delete a thread, and who wrote to it."""
         ...
 
 
@@ -83,8 +78,8 @@ class AsyncHeads(Protocol):
         """Hold the thread's head still until the block ends."""
         ...
 
-    async def forget(self, thread_id: str) -> None:
-        """Drop what is known of a thread that was deleted."""
+    async def delete(self, thread_id: str) -> None:
+        """Delete a thread, and who wrote to it."""
         ...
 
 
@@ -114,7 +109,8 @@ class ProcessHeads:
                     self.writers.pop(key, None)
                 raise
 
-    def forget(self, thread_id: str) -> None:
+    def delete(self, thread_id: str) -> None:
+        self.saver.delete_thread(thread_id)
         self.writers = {key: writer for key, writer in self.writers.items() if key[0] != thread_id}
 
     def _newest(self, key: Key) -> str | None:
@@ -157,16 +153,31 @@ class AsyncProcessHeads:
                     self.writers.pop(key, None)
                 raise
 
-    async def forget(self, thread_id: str) -> None:
+    async def delete(self, thread_id: str) -> None:
+        await self.saver.adelete_thread(thread_id)
         self.writers = {key: writer for key, writer in self.writers.items() if key[0] != thread_id}
 
 
+class _WithinTransaction(SqliteSaver):
+    """A saver whose writes belong to a transaction that its caller has begun and will end."""
+
+    @contextmanager
+    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002  # whoever began it commits
+        """Return a cursor that neither locks nor commits."""
+        with closing(self.conn.cursor()) as cursor:
+            yield cursor
+
+
 class SqliteHeads:
-    """A SQLite file: the saver's own connection, whose transaction is opened here and committed by the saver's write."""
+    """A SQLite file: transactions on the saver's own connection.
+
+    They hold the saver's own lock. With a second lock the transaction began while other threads read on the same
+    connection, which SQLite refuses ("database is locked") or mixes up ("another row available").
+    """
 
     def __init__(self, saver: SqliteSaver) -> None:
         self.saver = saver
-        self.lock = threading.Lock()
+        self.within = _WithinTransaction(saver.conn, serde=saver.serde)
         self.is_setup = False
 
     def setup(self) -> None:
@@ -183,35 +194,27 @@ class SqliteHeads:
 
     @contextmanager
     def writing(self, key: Key) -> Iterator[Head[object]]:
+        with self._transaction() as connection:
+            newest, writer = connection.execute(HEAD, (*key, *key)).fetchone()
+            yield Head(newest, writer, self.within, lambda name: connection.execute(CLAIM, (*key, name)))
+
+    def delete(self, thread_id: str) -> None:
+        with self._transaction() as connection:
+            self.within.delete_thread(thread_id)
+            connection.execute(FORGET, (thread_id,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         self.setup()
         connection = self.saver.conn
-        with self.lock:
+        with self.saver.lock:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                newest, writer = connection.execute(HEAD, (*key, *key)).fetchone()
-                yield Head(newest, writer, self.saver, lambda name: connection.execute(CLAIM, (*key, name)))
+                yield connection
                 connection.commit()
             except BaseException:
                 connection.rollback()
                 raise
-
-    def forget(self, thread_id: str) -> None:
-        self.setup()
-        with self.saver.cursor() as cursor:
-            cursor.execute(FORGET, (thread_id,))
-
-
-async def _begun(connection: "aiosqlite.Connection") -> None:
-    """Begin to write. Refused at once, whatever the timeout, while another task reads on the same connection from before a write."""
-    end = time.monotonic() + BEGIN_SECONDS
-    while True:
-        try:
-            await connection.execute("BEGIN IMMEDIATE")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > end:
-                raise
-        await asyncio.sleep(0.005)
 
 
 class AsyncSqliteHeads:
@@ -219,41 +222,48 @@ class AsyncSqliteHeads:
 
     def __init__(self, saver: AsyncSqliteSaver) -> None:
         self.saver = saver
-        self.lock = asyncio.Lock()
         self.is_setup = False
 
     async def setup(self) -> None:
         if not self.is_setup:
             await self.saver.setup()
-            await self.saver.conn.execute(TABLE)
-            await self.saver.conn.commit()
+            async with self.saver.lock:
+                await self.saver.conn.execute(TABLE)
+                await self.saver.conn.commit()
             self.is_setup = True
 
     async def writer(self, key: Key) -> str | None:
         await self.setup()
-        async with self.saver.conn.execute(WRITER, key) as cursor:
+        async with self.saver.lock, self.saver.conn.execute(WRITER, key) as cursor:
             row = await cursor.fetchone()
         return row[0] if row else None
 
     @asynccontextmanager
     async def writing(self, key: Key) -> AsyncIterator[Head[Awaitable[object]]]:
+        async with self._transaction() as within:
+            connection = within.conn
+            async with connection.execute(HEAD, (*key, *key)) as cursor:
+                row = await cursor.fetchone()
+            newest, writer = row if row else (None, None)
+            yield Head(newest, writer, within, lambda name: connection.execute(CLAIM, (*key, name)))
+
+    async def delete(self, thread_id: str) -> None:
+        async with self._transaction() as within:
+            await within.conn.execute(FORGET, (thread_id,))
+            await within.adelete_thread(thread_id)
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[AsyncSqliteSaver]:
+        """Yield the saver as it is to be used within: the lock that its methods ask for is held here."""
         await self.setup()
-        connection = self.saver.conn
-        async with self.lock:
+        async with self.saver.lock:
+            within = copy(self.saver)
+            within.lock = cast("asyncio.Lock", nullcontext())
             try:
                 # Within the `try`: a task cancelled here has its BEGIN run all the same, in the connection's thread.
-                await _begun(connection)
-                async with connection.execute(HEAD, (*key, *key)) as cursor:
-                    row = await cursor.fetchone()
-                newest, writer = row if row else (None, None)
-                yield Head(newest, writer, self.saver, lambda name: connection.execute(CLAIM, (*key, name)))
-                await connection.commit()
+                await within.conn.execute("BEGIN IMMEDIATE")
+                yield within
+                await within.conn.commit()
             except BaseException:
-                await connection.rollback()
+                await within.conn.rollback()
                 raise
-
-    async def forget(self, thread_id: str) -> None:
-        await self.setup()
-        async with self.lock:
-            await self.saver.conn.execute(FORGET, (thread_id,))
-            await self.saver.conn.commit()

@@ -37,8 +37,9 @@ from longtable.tools.url import parse_url
 
 BUSY_TIMEOUT_MS = 10_000
 POSTGRES = "postgresql://"
+OPEN_FILES = {errno.EMFILE, errno.ENFILE}
+DISK_AND_FILES = {*OPEN_FILES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
 # With WAL, NORMAL loses no committed turn to a killed process, and saves an fsync at each superstep (44 to 15 ms a turn).
-DISK_AND_FILES = {errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
 PRAGMAS = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
 
 
@@ -115,11 +116,11 @@ class _Writing(sqlite3.Connection):
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         """See `sqlite3.Connection`."""
+        if sql in ("COMMIT", "ROLLBACK"):
+            with self._ending():
+                return super().execute(sql)
         if self.begun or not sql.startswith("BEGIN"):
-            done = super().execute(sql, parameters)
-            if sql in ("COMMIT", "ROLLBACK"):
-                self._end()
-            return done
+            return super().execute(sql, parameters)
         self.line.acquire()
         self.begun = True
         try:
@@ -130,18 +131,29 @@ class _Writing(sqlite3.Connection):
 
     def commit(self) -> None:
         """See `sqlite3.Connection`."""
-        super().commit()
-        self._end()
+        with self._ending():
+            super().commit()
 
     def rollback(self) -> None:
         """See `sqlite3.Connection`."""
-        super().rollback()
-        self._end()
+        with self._ending():
+            super().rollback()
 
     def close(self) -> None:
         """See `sqlite3.Connection`."""
         super().close()
         self._end()
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """End the transaction in any case: one that a full disk kept from being committed would hold up all who write."""
+        try:
+            yield
+        except BaseException:
+            super().rollback()
+            raise
+        finally:
+            self._end()
 
     def _end(self) -> None:
         if self.begun:
@@ -295,28 +307,46 @@ def storage_errors() -> Iterator[None]:
     """Turn the exceptions of SQLite and PostgreSQL into `PersistenceError`s that say what to do."""
     try:
         yield
-    except sqlite3.OperationalError as error:
-        raise PersistenceError(f"the conversation store {_advice(str(error))} ({error})") from error
-    except sqlite3.DatabaseError as error:
-        raise PersistenceError(f"the conversation store is not a SQLite database, or it is damaged ({error}): give another file") from error
+    except sqlite3.Error as error:
+        raise PersistenceError(f"the conversation store {_advice(error)} ({error})") from error
     except asyncio.InvalidStateError as error:  # what LangGraph's stores raise where they would block their own event loop
         raise ConfigError(AWAITED) from error
     except OSError as error:
         if error.errno not in DISK_AND_FILES:
             raise
-        raise PersistenceError(f"the conversation store {_advice(str(error))} ({error.strerror})") from error
+        raise PersistenceError(
+            f"the conversation store {_UNOPENED if error.errno in OPEN_FILES else _UNWRITTEN} ({error.strerror})"
+        ) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in {"psycopg", "psycopg_pool"}:
             raise
         raise PersistenceError(f"the conversation store in PostgreSQL failed ({error}): check that the server runs, and the URL") from error
 
 
-def _advice(error: str) -> str:
-    """Return what is wrong with a SQLite file and what to do, by SQLite's words."""
-    if "locked" in error:
-        return "is locked by another program: close it or wait"
-    if "full" in error or "disk I/O" in error or "No space" in error:
-        return "cannot be written: make room on its disk, or look whether the disk is sound"
-    if "unable to open" in error or "Too many open files" in error:
-        return "cannot be opened: check that its folder can be written, and that this process may open more files (ulimit -n)"
-    return "cannot be used: check that it can be written"
+_UNOPENED = "cannot be opened: check that its folder can be written, and that this process may open more files (ulimit -n)"
+_UNWRITTEN = "cannot be written: make room on its disk, or look whether the disk is sound"
+_LOCKED = "is locked by another program: close it or wait"
+_DAMAGED = "is not a SQLite database, or it is damaged: give another file"
+_SHARED = (
+    "was used by two threads at once over one sqlite3 connection: give the checkpointer and the store a connection each, "
+    "as open_persistence does"
+)
+_ADVICE = {
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_FULL: _UNWRITTEN,
+    sqlite3.SQLITE_IOERR: _UNWRITTEN,
+    sqlite3.SQLITE_CANTOPEN: _UNOPENED,
+    sqlite3.SQLITE_READONLY: "cannot be used: check that it can be written",
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_NOTADB: _DAMAGED,
+    sqlite3.SQLITE_MISUSE: _SHARED,
+    sqlite3.SQLITE_ROW: _SHARED,
+    sqlite3.SQLITE_DONE: _SHARED,
+}
+
+
+def _advice(error: sqlite3.Error) -> str:
+    """Return what is wrong with a SQLite file and what to do, by SQLite's primary result code."""
+    code = getattr(error, "sqlite_errorcode", None)  # none where Python's module itself objects: to a closed connection
+    return "cannot be used: was it closed?" if code is None else _ADVICE.get(code & 0xFF, "cannot be used: look at its file")

@@ -5,7 +5,7 @@ import copy
 import selectors
 import threading
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,6 @@ class PostgresHeads:
 
     def __init__(self, saver: PostgresSaver) -> None:
         self.saver = saver
-        self.lock = nullcontext() if isinstance(saver.conn, ConnectionPool) else threading.Lock()
 
     def setup(self) -> None:
         with self._connection() as connection:
@@ -67,7 +66,7 @@ class PostgresHeads:
 
     @contextmanager
     def writing(self, key: Key) -> Iterator[Head[object]]:
-        with self.lock, self._connection() as connection, connection.transaction():
+        with self._connection() as connection, connection.transaction():
             with connection.cursor(row_factory=tuple_row) as cursor:
                 cursor.execute(STILL, (_lock_name(key),))
                 row = cursor.execute(HEAD, (*key, *key)).fetchone()
@@ -76,7 +75,8 @@ class PostgresHeads:
             bound.conn, bound.lock = connection, threading.Lock()
             yield Head(newest, writer, bound, lambda name: connection.execute(CLAIM, (*key, name)))
 
-    def forget(self, thread_id: str) -> None:
+    def delete(self, thread_id: str) -> None:
+        self.saver.delete_thread(thread_id)
         with self._connection() as connection:
             connection.execute(FORGET, (thread_id,))
 
@@ -86,7 +86,8 @@ class PostgresHeads:
             with self.saver.conn.connection() as connection:
                 yield connection
         else:
-            yield self.saver.conn
+            with self.saver.lock:  # one connection: nothing of the saver's may run within a transaction of another thread
+                yield self.saver.conn
 
 
 class AsyncPostgresHeads:
@@ -94,7 +95,6 @@ class AsyncPostgresHeads:
 
     def __init__(self, saver: AsyncPostgresSaver) -> None:
         self.saver = saver
-        self.lock = nullcontext() if isinstance(saver.conn, AsyncConnectionPool) else asyncio.Lock()
 
     async def setup(self) -> None:
         async with self._connection() as connection:
@@ -108,7 +108,7 @@ class AsyncPostgresHeads:
 
     @asynccontextmanager
     async def writing(self, key: Key) -> AsyncIterator[Head[Awaitable[object]]]:
-        async with self.lock, self._connection() as connection, connection.transaction():
+        async with self._connection() as connection, connection.transaction():
             async with connection.cursor(row_factory=tuple_row) as cursor:
                 await cursor.execute(STILL, (_lock_name(key),))
                 await cursor.execute(HEAD, (*key, *key))
@@ -118,7 +118,8 @@ class AsyncPostgresHeads:
             bound.conn, bound.lock = connection, asyncio.Lock()
             yield Head(newest, writer, bound, lambda name: connection.execute(CLAIM, (*key, name)))
 
-    async def forget(self, thread_id: str) -> None:
+    async def delete(self, thread_id: str) -> None:
+        await self.saver.adelete_thread(thread_id)
         async with self._connection() as connection:
             await connection.execute(FORGET, (thread_id,))
 
@@ -128,7 +129,8 @@ class AsyncPostgresHeads:
             async with self.saver.conn.connection() as connection:
                 yield connection
         else:
-            yield self.saver.conn
+            async with self.saver.lock:
+                yield self.saver.conn
 
 
 class AdvisoryLease:

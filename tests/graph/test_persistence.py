@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -12,8 +13,9 @@ import pytest
 
 from longtable.graph import Context, Conversation, build_graph, list_threads, open_persistence, persistence
 from longtable.graph.errors import ConfigError, PersistenceError, ThreadNotFoundError
+from longtable.graph.persistence import storage_errors
 from longtable.graph.threads import alist_threads
-from tests.support.forked import SERVER
+from tests.support.forked import SERVER, run
 from tests.support.models import script
 
 SMALL = Context(model_limit=4_000)
@@ -121,6 +123,34 @@ def test_a_locked_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         pass
     holder.close()
     assert ask(f"sqlite:///{path}", "t", "two") == 2
+
+
+def test_one_connection_in_two_threads_is_not_told_as_damage() -> None:
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    failure = sqlite3.InterfaceError("bad parameter or other API misuse")
+    failure.sqlite_errorcode = sqlite3.SQLITE_MISUSE
+    with pytest.raises(PersistenceError, match="two threads at once"), storage_errors():
+        raise failure
+    connection.close()
+    with pytest.raises(PersistenceError, match="was it closed"), storage_errors():
+        connection.execute("SELECT 1")
+
+
+def _fill_the_disk(folder: Path) -> None:
+    with open_persistence(f"sqlite:///{folder}/chat.db") as kept:
+        kept.store.put(("a",), "k", {"v": 1})
+        # SQLite cannot tell a file that may not grow any more from a full disk.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max(file.stat().st_size for file in folder.iterdir()), resource.RLIM_INFINITY))
+        with pytest.raises(sqlite3.OperationalError):
+            kept.store.put(("a",), "k", {"v": "long " * 5_000})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        graph = build_graph(model=script("fine")).compile(checkpointer=kept.checkpointer, store=kept.store)
+        assert Conversation(graph, "t", context=SMALL).ask("one").turn == 1
+
+
+def test_a_disk_that_was_full_for_a_moment_stops_nobody_afterwards(tmp_path: Path) -> None:
+    done = run(_fill_the_disk, tmp_path, timeout=30)
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def test_an_unknown_thread_is_not_found_and_not_made() -> None:
