@@ -53,7 +53,7 @@ def test_eight_threads_with_a_conversation_each_lose_no_turn(tmp_path: Path) -> 
 
         def talk(name: str) -> list[str]:
             conversation = Conversation(app, name, context=small)
-            asked = [f"{name} turn {turn} " + "w " * 20 for turn in range(TURNS_OF_EIGHT)]
+            asked = [f"{name} turn {turn} " + "w " * 40 for turn in range(TURNS_OF_EIGHT)]
             for text in asked:
                 assert conversation.ask(text).text == f"answer to {text}"
             return asked
