@@ -36,6 +36,8 @@ def serve(settings: Settings, progress: Progress) -> None:
 
     if settings.private:
         raise ConfigError("an MCP client is a model and is shown what it asks for: leave out --private, or LONGTABLE_PRIVATE")
+    if settings.approve_sql == "always":
+        raise ConfigError("an MCP client cannot ask a person before each query: leave out --approve-sql, or LONGTABLE_APPROVE_SQL")
 
     async def run() -> None:
         async with open_session(settings, progress) as session:
@@ -80,8 +82,9 @@ def server_of(session: Session) -> MCPServer[Any]:
 
     @server.tool(annotations=READS, description=tools["run_sql"].description)
     async def run_sql(sql: str) -> str:
-        async with told():
-            await cancellable(refuse_costly, database=database, sql=sql)
+        if session.conversation.context.approve_sql != "never":
+            async with told():
+                await cancellable(refuse_costly, database=database, sql=sql)
         return await called("run_sql", sql=sql)
 
     return server

@@ -48,18 +48,11 @@ class Session:
 async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[Session]:
     """Open all parts, what fails cheaply first; raises the typed errors of `longtable.graph.errors`."""
     from longtable.graph.build import build_graph
-    from longtable.graph.context import Context
     from longtable.graph.errors import ConfigError
     from longtable.graph.persistence import open_persistence
     from longtable.graph.threads import Conversation
 
-    context = Context(
-        model_limit=settings.model_limit,
-        privacy="types" if settings.private else "off",
-        approve_sql=settings.approve_sql or "costly",
-        channel="cli",
-        project=settings.project or None,
-    )
+    context = settings.context().replace(channel="cli")
     model = open_model(settings.model, base_url=settings.base_url)
     store = store_url(settings.store)
     opening = open_persistence(store, key=key_for("LONGTABLE_STORE_KEY"))

@@ -1,15 +1,20 @@
-"""What the command line was given, checked, and where a user's files live."""
+"""What a command line or a server's environment says, checked, and where a user's files live."""
 
 import hashlib
 import os
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit
 
+from longtable.graph.context import Context
 from longtable.graph.errors import ConfigError, InputError
 
 MOST_THREAD_ID = 128
+_FLAGS = {**dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True), **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False)}
+"""What the command line takes for yes and no."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +40,42 @@ class Settings:
             check_thread_id(self.thread)
         if self.base_url is not None:
             check_base_url(self.base_url)
+
+    def context(self) -> Context:
+        """Return these settings as those of a run. Raises `ConfigError`."""
+        values: dict[str, Any] = {"model_limit": self.model_limit, "project": self.project, "privacy": "types" if self.private else ""}
+        return Context(**values, approve_sql=cast("Any", self.approve_sql or ""))
+
+
+def server_settings(environment: Mapping[str, str]) -> Settings:
+    """Return what a server's environment says, "" being unset. Raises `ConfigError` for what is wrong or has no effect there."""
+
+    def flag(name: str) -> bool:
+        value = environment.get(name) or "0"
+        if value.lower() not in _FLAGS:
+            raise ConfigError(f"{name} must be 1 or 0, found {value[:20]!r}")
+        return _FLAGS[value.lower()]
+
+    if environment.get("LONGTABLE_STORE"):
+        raise ConfigError("LONGTABLE_STORE has no effect here: a server keeps its threads itself. Unset it for the server")
+    if (archive := flag("LONGTABLE_ARCHIVE_ON_COMPACT")) and not environment.get("LONGTABLE_ARCHIVE"):
+        raise ConfigError("LONGTABLE_ARCHIVE_ON_COMPACT needs a folder on a server: name it in LONGTABLE_ARCHIVE")
+    limit = environment.get("LONGTABLE_MODEL_LIMIT") or None
+    if limit and not (limit.isascii() and limit.isdigit() and len(limit) <= 12 and int(limit)):
+        raise ConfigError(f"LONGTABLE_MODEL_LIMIT must be a whole number of tokens, at least 1, found {limit[:20]!r}")
+    settings = Settings(
+        database=environment.get("LONGTABLE_DATABASE") or None,
+        model=environment.get("LONGTABLE_MODEL") or None,
+        base_url=environment.get("LONGTABLE_BASE_URL") or None,
+        policy=environment.get("LONGTABLE_POLICY") or None,
+        model_limit=int(limit) if limit else None,
+        approve_sql=environment.get("LONGTABLE_APPROVE_SQL") or None,
+        private=flag("LONGTABLE_PRIVATE"),
+        project=environment.get("LONGTABLE_PROJECT") or None,
+        archive_on_compact=archive,
+    )
+    settings.context()
+    return settings
 
 
 def check_thread_id(thread: str) -> None:

@@ -1,8 +1,8 @@
 """The graph for LangGraph Studio and Agent Server: `langgraph.json` points here.
 
-Built once when the server loads it, from LONGTABLE_DATABASE, LONGTABLE_MODEL, LONGTABLE_BASE_URL (see `.env.example`);
-without them: the demo database and the built-in analyst. LONGTABLE_POLICY names a policy file, if any.
-The limit is a field of the form (`Context.model_limit`).
+Built once when the server loads it, as the environment says (see `.env.example`); without a database and a model: the demo
+database and the built-in analyst. What it says of privacy, approval, limit and project holds for every run, whatever context a
+client sends: the client may be stricter (`Context.within`).
 Compiled without a checkpointer: the server brings its own. Whole results are kept in LONGTABLE_RESULTS, and what is folded in
 LONGTABLE_ARCHIVE if that is set, for `app/web.py`.
 """
@@ -11,24 +11,26 @@ import os
 from pathlib import Path
 
 from longtable.app.demo import ensure_demo
+from longtable.app.logs import start_log
 from longtable.app.models import open_model
-from longtable.app.settings import cache_folder
+from longtable.app.settings import cache_folder, server_settings
 from longtable.app.web_results import server_archive, server_results
 from longtable.graph.build import build_graph
 from longtable.graph.state import Output
 from longtable.tools.database import Database
 
-_url = os.environ.get("LONGTABLE_DATABASE") or f"duckdb:///{ensure_demo(cache_folder())}"
-_model = open_model(os.environ.get("LONGTABLE_MODEL") or None, base_url=os.environ.get("LONGTABLE_BASE_URL") or None)
-
-_policy = Path(os.environ["LONGTABLE_POLICY"]) if os.environ.get("LONGTABLE_POLICY") else None
+_settings = server_settings(os.environ)
+start_log()
 
 _built = build_graph(
-    model=_model,
-    database=Database.open(_url, policy=_policy),
+    model=open_model(_settings.model, base_url=_settings.base_url),
+    database=Database.open(
+        _settings.database or f"duckdb:///{ensure_demo(cache_folder())}", policy=Path(_settings.policy) if _settings.policy else None
+    ),
     results=server_results(),
     archive_on_compact=server_archive(),
     output_schema=Output,
+    operator=_settings.context(),
 )
 
 graph = _built.compile(name="longtable")

@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from longtable.app import web_threads
 from longtable.app.result_files import csv_cells
 from longtable.app.web_results import arrow_bytes, server_archive, server_results
-from longtable.graph.context import is_owner
+from longtable.graph.context import is_owner, requester
 from longtable.graph.errors import (
     ConfigError,
     DatabaseError,
@@ -168,9 +168,8 @@ async def archive_file(request: Request) -> Response:
 
 
 def owner_of(request: Request) -> str | None:
-    """Return who asks: the server's authentication knows, else the header says."""
-    user = request.scope.get("user")
-    owner = getattr(user, "identity", None) if getattr(user, "is_authenticated", False) else request.headers.get(OWNER_HEADER)
+    """Return who asks: as the server's authentication found; the header says where the server has none."""
+    owner = requester(request.scope.get("user"), request.headers.get(OWNER_HEADER))
     if owner is not None and not is_owner(owner):
         raise ConfigError(f"{OWNER_HEADER} must be 1 to 200 printable characters without blanks at its ends")
     return owner

@@ -13,7 +13,7 @@ from langgraph.runtime import Runtime, get_runtime
 
 from longtable.graph.archive_files import checked_archive
 from longtable.graph.briefing import briefing, model_name
-from longtable.graph.context import Context
+from longtable.graph.context import Context, requester
 from longtable.graph.errors import ConfigError
 from longtable.graph.state import Input, Output, State, turn_of
 from longtable.memory.fold import Strategy
@@ -78,6 +78,7 @@ def build_graph(
     rate_limit: RateLimit | None = None,
     summary_seconds: float = 120.0,
     cost: CostThresholds | None = None,
+    operator: Context | None = None,
     clock: Callable[[], datetime] = _now,
     output_schema: type[State] | type[Output] = State,
 ) -> ConversationGraph:
@@ -88,6 +89,7 @@ def build_graph(
     writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
     `results` keeps every whole result under a handle that the model is told, for `fetch_result` and `Conversation.result`;
     with the extra `charts` also for `show_chart`. `cost` says which queries are costly, for `Context.approve_sql`.
+    `operator`: settings that no run's context loosens (`Context.within`), for servers whose clients send the context.
     `archive_on_compact`: a folder, or `ArchiveFiles`, to which what is folded is written before each compaction.
     `fallbacks` answer in their order where the model before them fails before its answer begins. `context_providers` give
     material that goes with the calls of one turn and is not kept. `rate_limit` bounds the turns of an owner.
@@ -130,6 +132,7 @@ def build_graph(
 
     return _wired(
         output_schema,
+        operator or Context(),
         ingest=(Ingest(brief, clock, rate_limit), None),
         estimate=(Estimate(clock), None),
         compact=(compact, compact.acall),
@@ -141,10 +144,10 @@ def build_graph(
     )
 
 
-def _wired(output_schema: type[State] | type[Output], **nodes: Node) -> ConversationGraph:
+def _wired(output_schema: type[State] | type[Output], operator: Context, **nodes: Node) -> ConversationGraph:
     graph: ConversationGraph = StateGraph(State, context_schema=Context, input_schema=Input, output_schema=cast("Any", output_schema))
     for name, (call, acall) in nodes.items():
-        graph.add_node(name, _traced(name, call, acall))
+        graph.add_node(name, _traced(name, call, acall, operator))
     graph.add_edge(START, "ingest")
     graph.add_conditional_edges("ingest", after_ingest)
     graph.add_conditional_edges("estimate", after_estimate)
@@ -157,11 +160,13 @@ def _wired(output_schema: type[State] | type[Output], **nodes: Node) -> Conversa
     return graph
 
 
-def _traced(name: str, call: Callable[..., Update], acall: Callable[..., Awaitable[Update]] | None) -> RunnableLambda[State, Update]:
+def _traced(
+    name: str, call: Callable[..., Update], acall: Callable[..., Awaitable[Update]] | None, operator: Context
+) -> RunnableLambda[State, Update]:
     """Return one node that serves both `invoke` and `ainvoke`, as a span; without `acall` in a worker thread."""
 
     def sync(state: State) -> Update:
-        runtime = _runtime()
+        runtime = _runtime(operator)
         with span("node", name, run_fields(turn_of(state), thread_id_of(runtime))):
             return call(state, runtime=runtime)
 
@@ -169,20 +174,21 @@ def _traced(name: str, call: Callable[..., Update], acall: Callable[..., Awaitab
         return RunnableLambda(sync)
 
     async def asynchronous(state: State) -> Update:
-        runtime = _runtime()
+        runtime = _runtime(operator)
         with span("node", name, run_fields(turn_of(state), thread_id_of(runtime))):
             return await acall(state, runtime=runtime)
 
     return RunnableLambda(sync, asynchronous)
 
 
-def _runtime() -> Runtime[Context]:
-    """Return the run's runtime; its owner the one whom the server's authentication found, if it has any, whatever the context says."""
+def _runtime(operator: Context) -> Runtime[Context]:
+    """Return the run's runtime with the settings that hold: the run's own, within the operator's, of the owner that a server found."""
     runtime = get_runtime(Context)
+    context = (runtime.context or Context()).within(operator)
     user = runtime.server_info.user if runtime.server_info else None
-    if user is None or not user.is_authenticated or not user.identity:  # nobody: what our own routes start comes without a name
-        return runtime
-    return runtime.override(context=(runtime.context or Context()).replace(owner=user.identity))
+    if user is not None and user.is_authenticated and not user.identity:  # a scheduled run's, of a server without authentication
+        user = None
+    return runtime.override(context=context.replace(owner=requester(user, context.owner)))
 
 
 def _prepared(model: BaseChatModel) -> BaseChatModel:

@@ -1,8 +1,8 @@
-"""Settings of one run. Studio draws its form from the fields' metadata."""
+"""Settings of one run, and what an operator sets for all runs. Studio draws its form from the fields' types and metadata."""
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from longtable.graph.errors import ConfigError
 
@@ -27,8 +27,15 @@ BOUNDS: dict[str, tuple[int, int]] = {
 }
 """Least and most of each whole number. The most is far beyond use: a checkpoint takes no integer past 64 bits, LangGraph 10,007 steps."""
 
-APPROVE_SQL = ("never", "costly", "always")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+STRICTER: dict[str, tuple[str, ...]] = {
+    "approve_sql": ("never", "costly", "always"),
+    "check_numbers": ("off", "flag", "mend"),
+    "privacy": ("off", "types"),
+}
+"""Choices of which one is stricter than another, the strictest last."""
+LIMITS = {*BOUNDS, "schema_share", "thinking_budget", "request_timeout"}
+"""Numbers of which an operator sets the most."""
 MOST_SCHEMA_SHARE = 0.5
 MOST_OWNER = 200
 OWNER_RULE = f"1 to {MOST_OWNER} printable characters without blanks at the ends"
@@ -36,7 +43,10 @@ OWNER_RULE = f"1 to {MOST_OWNER} printable characters without blanks at the ends
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """Per-run settings, checked when built; a wrong value raises `ConfigError` naming field, value and what is allowed."""
+    """Per-run settings, checked when built; a wrong value raises `ConfigError` naming field, value and what is allowed.
+
+    "" stands for a field that was not given: forms send it for one that was left empty.
+    """
 
     model_limit: int | None = _setting(
         None, "The model's input limit in tokens. Empty: from the model's profile or the table of known models."
@@ -53,7 +63,7 @@ class Context:
         langgraph_nodes=["compact"],
         langgraph_type="prompt",
     )
-    language: str | None = _setting(None, "Language of notices: 'en' or 'zh'. Empty: the language of the newest message.")
+    language: Literal["en", "zh"] | None = _setting(None, "Language of notices: 'en' or 'zh'. Empty: the language of the newest message.")
     max_model_calls: int = _setting(12, "Model calls allowed in one turn; then the turn ends with a notice.")
     max_overflow_retries: int = _setting(3, "How often a turn folds harder after the provider says the context is too long.")
     max_message_chars: int = _setting(8_000, "Characters allowed in one message of the user.")
@@ -61,16 +71,18 @@ class Context:
     max_request_chars: int = _setting(120_000, "Characters allowed in all messages of one request together.")
     max_request_bytes: int = _setting(262_144, "Bytes allowed in one request, with images and tool calls as they are sent (256 KiB).")
     max_repairs: int = _setting(3, "How often a failing query may be mended in one turn; then the model has to say that it failed.")
-    approve_sql: str = _setting("costly", "Which queries a person approves before they run: 'never', 'costly' ones, or 'always'.")
+    approve_sql: Literal["never", "costly", "always"] = _setting(
+        "costly", "Which queries a person approves before they run: 'never', 'costly' ones, or 'always'."
+    )
     schema_share: float = _setting(
         0.04,
         "Share of the limit that the database's schema may take in the system prompt, 0 to 0.5; what does not fit is left to the tools.",
     )
-    check_numbers: str = _setting(
+    check_numbers: Literal["off", "flag", "mend"] = _setting(
         "flag",
         "Figures of an answer that no result of its turn gives: 'flag' them after the answer, 'mend' them by one more call, or 'off'.",
     )
-    privacy: str = _setting(
+    privacy: Literal["off", "types"] = _setting(
         "off",
         "What the model is shown of the data: 'types' withholds every cell, it sees types, counts and names only;"
         " the person sees all rows. Or 'off'.",
@@ -79,7 +91,9 @@ class Context:
         None, "Whose thread it is. A thread another owner opened is not found; one opened without an owner is open to all."
     )
     temperature: float | None = _setting(None, "Sampling temperature of the model, 0 to 2. Empty: as the model was made.")
-    reasoning_effort: str | None = _setting(None, "How hard a reasoning model thinks: none, minimal, low, medium, high, xhigh or max.")
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = _setting(
+        None, "How hard a reasoning model thinks: none, minimal, low, medium, high, xhigh or max."
+    )
     thinking: bool | None = _setting(None, "Whether a model that can do both thinks before it answers. Empty: as the model was made.")
     thinking_budget: int | None = _setting(None, "Tokens a model may think, where its server takes a budget.")
     request_timeout: float | None = _setting(None, "Seconds one model call may wait for its server. Empty: as the model was made.")
@@ -87,7 +101,16 @@ class Context:
     project: str | None = _setting(None, "What a thread is for: threads are listed and their usage added up by it.")
     channel: str | None = _setting(None, "Where the message came from, kept in its metadata: 'web', 'chat', a bot's name.")
 
+    def __new__(cls, **values: Any) -> "Context":
+        """Note which fields were given: a value that equals the default may have been chosen."""
+        context = super().__new__(cls)
+        context.__dict__["_fields_set"] = frozenset(name for name, value in values.items() if value is not None and value != "")
+        return context
+
     def __post_init__(self) -> None:
+        for each in dataclasses.fields(self):
+            if getattr(self, each.name) == "":
+                object.__setattr__(self, each.name, each.default)
         for name, (least, most) in BOUNDS.items():
             value = getattr(self, name)
             if value is None and name == "model_limit":
@@ -97,14 +120,10 @@ class Context:
         share = self.schema_share
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= MOST_SCHEMA_SHARE:
             raise ConfigError(f"Context.schema_share must be a number from 0 to {MOST_SCHEMA_SHARE}, found {_shown(share)}")
-        if self.language not in (None, "en", "zh"):
-            raise ConfigError(f"Context.language must be 'en', 'zh' or None, found {self.language!r}")
-        if self.approve_sql not in APPROVE_SQL:
-            raise ConfigError(f"Context.approve_sql must be 'never', 'costly' or 'always', found {_shown(self.approve_sql)}")
-        if self.check_numbers not in ("off", "flag", "mend"):
-            raise ConfigError(f"Context.check_numbers must be 'off', 'flag' or 'mend', found {_shown(self.check_numbers)}")
-        if self.privacy not in ("off", "types"):
-            raise ConfigError(f"Context.privacy must be 'off' or 'types', found {_shown(self.privacy)}")
+        for name, choices in {**STRICTER, "language": ("en", "zh", None), "reasoning_effort": (*EFFORTS, None)}.items():
+            if getattr(self, name) not in choices:
+                allowed = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
+                raise ConfigError(f"Context.{name} must be {allowed}, found {_shown(getattr(self, name))}")
         if self.owner is not None and not is_owner(self.owner):
             raise ConfigError(f"Context.owner must be None or {OWNER_RULE}, found {_shown(self.owner)}")
         self._check_model_settings()
@@ -117,9 +136,6 @@ class Context:
                 raise ConfigError(f"Context.{name} must be text that is not blank, or None, found {value!r}")
 
     def _check_model_settings(self) -> None:
-        if self.reasoning_effort not in (None, *EFFORTS):
-            found = _shown(self.reasoning_effort)
-            raise ConfigError(f"Context.reasoning_effort must be None or one of {', '.join(EFFORTS)}, found {found}")
         if self.thinking not in (None, True, False):
             raise ConfigError(f"Context.thinking must be True, False or None, found {_shown(self.thinking)}")
         for name, least, most in (("temperature", 0, 2), ("thinking_budget", 1, 10_000_000), ("request_timeout", 0.001, 86_400)):
@@ -130,7 +146,38 @@ class Context:
 
     def replace(self, **changes: Any) -> "Context":
         """Return a copy with these fields changed, checked anew."""
-        return dataclasses.replace(self, **changes)
+        return type(self)(**{**{name: getattr(self, name) for name in self.fields_set}, **changes})
+
+    @property
+    def fields_set(self) -> frozenset[str]:
+        """The names of the fields that were given a value."""
+        return frozenset(self.__dict__["_fields_set"])
+
+    def within(self, operator: "Context") -> "Context":
+        """Return these settings as far as an operator's allow.
+
+        Of each field that the operator gave: its value where this context has none; else the stricter choice (`STRICTER`),
+        the smaller number (`LIMITS`), and of all others the operator's value.
+        """
+        return self.replace(**{name: self._within(name, getattr(operator, name)) for name in operator.fields_set})
+
+    def _within(self, name: str, most: Any) -> Any:
+        mine = getattr(self, name)
+        if name not in self.fields_set:
+            return most
+        if name in STRICTER:
+            return max(mine, most, key=STRICTER[name].index)
+        return min(mine, most) if name in LIMITS else most
+
+
+def requester(user: object, claimed: str | None) -> str | None:
+    """Return whose a request is: the identity that a server's authentication found; `claimed` where the server has none.
+
+    `user`: what the server says of who sent it. One that is not authenticated is nobody, whatever the request claims.
+    """
+    if user is None or type(user).__module__ == "langgraph_api.auth.noop":  # Agent Server's, where it authenticates nobody
+        return claimed
+    return str(getattr(user, "identity", "")) if getattr(user, "is_authenticated", False) else None
 
 
 def is_owner(value: object) -> bool:

@@ -1,13 +1,19 @@
 """What the command line was given is checked before anything is opened."""
 
+import ast
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from longtable.app.models import open_model
-from longtable.app.settings import Settings, check_apart
+from longtable.app.settings import Settings, check_apart, server_settings
+from longtable.graph import Context
 from longtable.graph.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+VARIABLE = re.compile(r"(LONGTABLE|OPENAI)_[A-Z_]+")
 
 
 @pytest.mark.parametrize(
@@ -100,3 +106,39 @@ def test_two_files_are_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     (tmp_path / "loop.db").symlink_to("loop.db")
     check_apart(database=database, store=store)
+
+
+def test_a_servers_environment_is_what_the_operator_sets() -> None:
+    environment = {"LONGTABLE_PRIVATE": "yes", "LONGTABLE_APPROVE_SQL": "always", "LONGTABLE_MODEL_LIMIT": "8000", "LONGTABLE_PROJECT": "p"}
+    assert server_settings(environment).context() == Context(privacy="types", approve_sql="always", model_limit=8_000, project="p")
+    for unset in ({}, dict.fromkeys(environment, ""), {"LONGTABLE_PRIVATE": "0"}):
+        assert server_settings(unset).context().fields_set == frozenset()
+    assert server_settings({"LONGTABLE_APPROVE_SQL": "never"}).context().fields_set == {"approve_sql"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("LONGTABLE_PRIVATE", "maybe", "LONGTABLE_PRIVATE must be 1 or 0, found 'maybe'"),
+        ("LONGTABLE_APPROVE_SQL", "sometimes", "'never', 'costly' or 'always', found 'sometimes'"),
+        ("LONGTABLE_MODEL_LIMIT", "128k", "LONGTABLE_MODEL_LIMIT must be a whole number of tokens"),
+        ("LONGTABLE_MODEL_LIMIT", "0", "LONGTABLE_MODEL_LIMIT must be a whole number of tokens"),
+        ("LONGTABLE_MODEL_LIMIT", "9" * 5_000, "LONGTABLE_MODEL_LIMIT must be a whole number of tokens"),
+        ("LONGTABLE_STORE", "sqlite:///threads.db", "LONGTABLE_STORE has no effect"),
+        ("LONGTABLE_ARCHIVE_ON_COMPACT", "1", "LONGTABLE_ARCHIVE_ON_COMPACT needs a folder"),
+        ("LONGTABLE_BASE_URL", "127.0.0.1:8000", "must begin with http"),
+        ("LONGTABLE_PROJECT", " ", "project must be"),
+    ],
+)
+def test_what_a_server_cannot_honour_is_refused_before_it_starts(name: str, value: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        server_settings({name: value})
+
+
+def test_the_example_names_every_variable_that_is_read_and_no_other() -> None:
+    read = set()
+    for path in (ROOT / "app").rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        read |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and VARIABLE.fullmatch(str(node.value))}
+    named = {line.lstrip("#").partition("=")[0] for line in (ROOT / ".env.example").read_text().splitlines() if "=" in line}
+    assert named == read

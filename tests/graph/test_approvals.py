@@ -174,7 +174,7 @@ def test_a_query_that_cannot_be_planned_now_waits_all_the_same_when_every_query_
 
 def test_wrong_settings_are_config_errors() -> None:
     with pytest.raises(ConfigError, match="approve_sql"):
-        Context(approve_sql="sometimes")
+        Context(approve_sql="sometimes")  # type: ignore[arg-type]  # as a form may send it
     with pytest.raises(ConfigError, match="pairs"):
         CostThresholds(pairs=-1)
 

@@ -1,4 +1,9 @@
-"""The settings of a run are checked when built."""
+"""The settings of a run are checked when built, and stay within the operator's."""
+
+import copy
+import dataclasses
+import pickle
+from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -7,7 +12,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from longtable.app.offline.model import BuiltInAnalyst
 from longtable.graph import Context, build_graph
 from longtable.graph.context import BOUNDS
-from longtable.graph.errors import ConfigError
+from longtable.graph.errors import ConfigError, MessageTooLongError
+from tests.support.models import script
 
 
 @pytest.mark.parametrize("name", BOUNDS)
@@ -34,3 +40,52 @@ def test_the_largest_numbers_of_all_can_be_run_with() -> None:
 def test_another_setting_that_cannot_be_is_named(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=f"Context.{name} must be"):
         Context().replace(**{name: value})
+
+
+def test_an_empty_text_stands_for_a_field_that_was_not_given() -> None:
+    names = [field.name for field in dataclasses.fields(Context)]
+    context = Context(**dict.fromkeys(names, ""))  # type: ignore[arg-type]  # as a form sends it
+    assert context == Context()
+    assert context.fields_set == frozenset()
+    assert Context().replace(**dict.fromkeys(names, "")) == Context()
+
+
+def test_a_context_knows_which_fields_were_given_also_as_a_copy() -> None:
+    context = Context(approve_sql="costly", model_limit=None).replace(owner="ann")
+    assert context == Context(owner="ann")
+    for each in (context, copy.copy(context), copy.deepcopy(context), pickle.loads(pickle.dumps(context))):
+        assert each.fields_set == {"approve_sql", "owner"}
+
+
+OPERATOR = Context(
+    privacy="types", approve_sql="costly", check_numbers="off", model_limit=8_000, max_model_calls=20, schema_share=0.1, owner="acme"
+)
+HOLDS = [
+    ({}, {"privacy": "types", "approve_sql": "costly", "check_numbers": "off", "model_limit": 8_000, "max_model_calls": 20}),
+    ({"privacy": "off", "approve_sql": "never", "owner": "bob"}, {"privacy": "types", "approve_sql": "costly", "owner": "acme"}),
+    ({"approve_sql": "always", "check_numbers": "mend"}, {"approve_sql": "always", "check_numbers": "mend"}),
+    (
+        {"model_limit": 9_000, "max_model_calls": 21, "schema_share": 0.2},
+        {"model_limit": 8_000, "max_model_calls": 20, "schema_share": 0.1},
+    ),
+    (
+        {"model_limit": 7_000, "max_model_calls": 12, "schema_share": 0.0},
+        {"model_limit": 7_000, "max_model_calls": 12, "schema_share": 0.0},
+    ),
+    ({"language": "zh", "max_repairs": 1_000}, {"language": "zh", "max_repairs": 1_000}),
+]
+
+
+@pytest.mark.parametrize(("client", "holds"), HOLDS)
+def test_a_clients_context_tightens_what_the_operator_set_and_never_loosens_it(client: dict[str, Any], holds: dict[str, Any]) -> None:
+    context = Context(**client).within(OPERATOR)
+    assert {name: getattr(context, name) for name in holds} == holds
+    assert context.within(OPERATOR) == context
+
+
+@pytest.mark.parametrize("client", [None, Context(model_limit=50_000, max_message_chars=50_000), {"max_message_chars": 50_000}])
+def test_a_graph_runs_within_its_operators_settings(client: Any) -> None:
+    graph = build_graph(model=script("fine"), operator=Context(model_limit=9_000, max_message_chars=10)).compile()
+    assert graph.invoke({"messages": [HumanMessage("short")]}, context=client)["brief"]["limit"] == 9_000
+    with pytest.raises(MessageTooLongError):
+        graph.invoke({"messages": [HumanMessage("not so short")]}, context=client)

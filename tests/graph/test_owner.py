@@ -4,13 +4,18 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from langgraph_api.auth.noop import UnauthenticatedUser as AgentServersNobody  # type: ignore[import-untyped]  # it has no types
+from starlette.authentication import UnauthenticatedUser as StarlettesNobody
+from starlette.requests import Request
 
+from longtable.app.web import OWNER_HEADER, owner_of
 from longtable.graph import ConfigError, Context, Conversation, build_graph, list_threads, node_thread_id, open_persistence
 from longtable.graph.errors import MessageTooLongError, ThreadNotFoundError
 from longtable.graph.running import Graph
@@ -129,7 +134,7 @@ def test_async_refuses_and_lists_alike(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("owner", ["", " ann", "a\nb", "x" * 201, 7])
+@pytest.mark.parametrize("owner", [" ann", "a\nb", "x" * 201, 7])
 def test_an_owner_that_cannot_be_one_is_refused(owner: Any) -> None:
     with pytest.raises(ConfigError, match=r"Context\.owner"):
         Context(owner=owner)
@@ -153,6 +158,20 @@ def test_on_a_server_with_authentication_the_owner_is_who_it_found() -> None:
     assert ask(User("ann"), "bob", "u") == "ann"
     with pytest.raises(ThreadNotFoundError):
         ask(User("bob"), "ann", "t")
-    assert ask(User("nobody", is_authenticated=False), "ann", "t") == "ann"
-    assert ask(User(""), "ann", "t") == "ann"
+    assert ask(User(""), "ann", "t") == "ann"  # a scheduled run of a server without authentication
     assert ask(None, "bob", "v") == "bob"
+    for guest in (User("ann", is_authenticated=False), User("", is_authenticated=False)):
+        with pytest.raises(ThreadNotFoundError):
+            ask(guest, "ann", "t")
+        assert ask(guest, "ann", f"of-{guest.identity}") is None
+
+
+@pytest.mark.parametrize("identity", ["ann", ""])
+def test_our_routes_take_no_header_for_who_asks_where_a_server_says_that_it_is_nobody(identity: str) -> None:
+    def request(user: object) -> Request:
+        return Request({"type": "http", "headers": [(OWNER_HEADER.encode(), b"ann")], **({"user": user} if user else {})})
+
+    assert owner_of(request(SimpleNamespace(identity=identity, is_authenticated=False))) is None
+    assert owner_of(request(StarlettesNobody())) is None  # an embedder's authentication found none
+    assert owner_of(request(SimpleNamespace(identity="bob", is_authenticated=True))) == "bob"
+    assert owner_of(request(AgentServersNobody())) == owner_of(request(None)) == "ann"  # no authentication: a proxy says it
