@@ -12,9 +12,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import httpx
 import pytest
@@ -25,6 +25,9 @@ from pyarrow import ipc
 
 from longtable.app.web import app
 from longtable.graph import Context
+from tests.support.model_server import ModelServer, open_model_server
+from tests.support.model_server import call as model_call
+from tests.support.model_server import say as model_says
 
 ROOT = Path(__file__).parents[2]
 LANGGRAPH = [sys.executable, "-m", "langgraph_cli"]
@@ -71,30 +74,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[str]:
+    with running(folder, {"scripted": "tests.support.served:graph"}) as url:
+        yield url
+
+
+@contextmanager
+def running(folder: Path, graphs: dict[str, str], variables: dict[str, str] | None = None, **configuration: Any) -> Iterator[str]:
     """Start `langgraph dev` on a free port of loopback, wait until it answers, end it and its children afterwards."""
     make_shop(folder)
-    configuration = json.loads((ROOT / "langgraph.json").read_text())
-    configuration["graphs"]["longtable"] = str(ROOT / configuration["graphs"]["longtable"])
-    configuration["graphs"]["scripted"] = "tests.support.served:graph"
-    (folder / "langgraph.json").write_text(json.dumps(configuration))
+    ours = json.loads((ROOT / "langgraph.json").read_text())
+    graphs = {"longtable": str(ROOT / ours["graphs"]["longtable"]), **graphs}
+    (folder / "langgraph.json").write_text(json.dumps({**ours, "graphs": graphs, **configuration}))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [
-        *LANGGRAPH,
-        "dev",
-        "--config",
-        "langgraph.json",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--no-browser",
-        "--no-reload",
-    ]
+    options = ["--host", "127.0.0.1", "--port", str(port), "--no-browser", "--no-reload"]
     log = folder / "log"
     with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=folder, env=environment(folder), stdout=out, stderr=out, start_new_session=True)
+        process = subprocess.Popen(
+            [*LANGGRAPH, "dev", "--config", "langgraph.json", *options],
+            cwd=folder,
+            env={**environment(folder), **(variables or {})},
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
     try:
         deadline = time.monotonic() + SECONDS
         while not _answers(port):
@@ -154,9 +158,9 @@ CONTEXT: Any = {"model_limit": 4_000}
 Result = TypeVar("Result")
 
 
-def with_client(server: str, work: Callable[[LangGraphClient], Awaitable[Result]]) -> Result:
+def with_client(server: str, work: Callable[[LangGraphClient], Awaitable[Result]], headers: dict[str, str] | None = None) -> Result:
     async def run() -> Result:
-        client = get_client(url=server)
+        client = get_client(url=server, headers=headers)
         try:
             return await work(client)
         finally:
@@ -193,6 +197,9 @@ def test_a_person_is_shown_what_a_person_types_and_reads(server: str) -> None:
     assert set(fields) == {field.name for field in dataclasses.fields(Context)}
     assert all(field.get("description") for field in fields.values())
     assert fields["system_prompt"]["langgraph_type"] == "prompt"
+    assert fields["approve_sql"]["enum"] == ["never", "costly", "always"]
+    choices = {name: field for name, field in fields.items() if "enum" in json.dumps(field)}
+    assert set(choices) == {"language", "approve_sql", "check_numbers", "privacy", "reasoning_effort"}  # drawn as lists
 
 
 def test_all_stream_modes_carry_a_turn(server: str) -> None:
@@ -394,3 +401,87 @@ def test_our_routes_tell_typed_errors_and_keep_to_the_owner(server: str) -> None
     assert told("00000000-0000-4000-8000-000000000000/usage") == (404, "thread_not_found")
     assert told("no-uuid/usage") == (404, "thread_not_found")
     assert told(f"{thread_id}/usage", owner="a" * 201) == (400, "config")
+
+
+# -- a server with authentication, on which the operator set what holds -------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def models() -> Iterator[ModelServer]:
+    with open_model_server() as running_models:
+        yield running_models
+
+
+@pytest.fixture(scope="module")
+def operated(tmp_path_factory: pytest.TempPathFactory, models: ModelServer) -> Iterator[str]:
+    variables = {
+        "LONGTABLE_MODEL": "a-model-that-no-table-knows",
+        "LONGTABLE_BASE_URL": models.base_url,
+        "LONGTABLE_MODEL_LIMIT": "9000",
+        "LONGTABLE_PRIVATE": "1",
+        "LONGTABLE_APPROVE_SQL": "always",
+    }
+    auth = {"path": f"{ROOT}/tests/support/authentication.py:auth", "disable_studio_auth": True}
+    with running(tmp_path_factory.mktemp("operated"), {}, variables, auth=auth) as url:
+        yield url
+
+
+CLIENTS: list[dict[str, Any] | None] = [
+    None,
+    {"approve_sql": "never", "privacy": "off", "model_limit": 1_000_000},
+    {"approve_sql": "", "privacy": "", "model_limit": "", "owner": "", "max_model_calls": ""},
+]
+
+
+@pytest.mark.parametrize("context", CLIENTS)
+def test_what_the_operator_set_holds_whatever_a_client_sends(operated: str, models: ModelServer, context: Any) -> None:
+    async def work(client: LangGraphClient) -> tuple[Any, Any, list[Any], str]:
+        thread_id = await new_thread(client)
+        models.script(
+            model_call("run_sql", sql="SELECT price FROM orders WHERE id = 21"), model_says("One.", input_tokens=233, output_tokens=56)
+        )
+        asked = await client.runs.wait(thread_id, "longtable", input=said("What does 21 cost?"), context=context)
+        before, decided = len(models.requests), cast("Any", {"resume": {"decisions": [{"type": "approve"}]}})
+        events: list[Any] = [
+            part.data
+            async for part in client.runs.stream(thread_id, "longtable", command=decided, context=context, stream_mode=["custom"])
+            if part.event == "custom"
+        ]
+        used = httpx.get(f"{operated}/longtable/threads/{thread_id}/usage", headers={"x-user": "ann"}, timeout=60).json()["usage"]
+        return asked, used, events, json.dumps([request.messages for request in models.requests[before:]])
+
+    asked, used, events, sent = with_client(operated, work, {"x-user": "ann"})
+    assert [action["name"] for action in asked["__interrupt__"][0]["value"]["action_requests"]] == ["run_sql"]
+    assert "row_count" in sent  # the result was sent, and no cell of it, which the person has
+    assert "10.5" not in sent
+    assert [event["rows"] for event in events if event["type"] == "query_finished"] == [[[10.5]]]
+    assert {event["limit"] for event in events if event["type"] == "context_usage"} == {9_000}
+    assert [(spent["input"], spent["output"], spent["estimated"]) for spent in used] == [(333, 66, 0)]  # as the provider reported
+
+
+def test_a_user_who_is_not_authenticated_is_nobody_whatever_he_sends(operated: str, models: ModelServer) -> None:
+    async def ask_as_ann(client: LangGraphClient) -> str:
+        thread_id = await new_thread(client)
+        models.script(model_says("Hello."))
+        await client.runs.wait(thread_id, "longtable", input=said("hello"))
+        return thread_id
+
+    async def intrude(client: LangGraphClient) -> Any:
+        return await client.runs.wait(thread_id, "longtable", input=said("hers"), context={"owner": "ann"}, raise_error=False)
+
+    thread_id = with_client(operated, ask_as_ann, {"x-user": "ann"})
+    place, before = f"{operated}/longtable/threads/{thread_id}/usage", len(models.requests)
+    guest = {"x-user": "ann", "x-guest": "yes", "x-longtable-owner": "ann"}
+    assert httpx.get(place, headers={"x-user": "ann"}, timeout=60).status_code == 200
+    for other in (guest, {"x-user": "bob", "x-longtable-owner": "ann"}):
+        assert httpx.get(place, headers=other, timeout=60).status_code == 404
+        assert with_client(operated, intrude, other)["__error__"]["error"] == "ThreadNotFoundError"
+    assert len(models.requests) == before
+
+
+def test_a_server_does_not_start_with_a_setting_that_cannot_be(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import longtable.app.studio"]  # as the server does first
+    variables = {**environment(tmp_path), "LONGTABLE_APPROVE_SQL": "sometimes"}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 1
+    assert "'never', 'costly' or 'always', found 'sometimes'" in done.stderr.splitlines()[-1]
