@@ -16,6 +16,7 @@ from langgraph.types import StateSnapshot
 from longtable.graph.build import ConversationGraph
 from longtable.graph.context import BOUNDS, Context
 from longtable.graph.errors import ConfigError, InputError, WrongRoleError
+from longtable.graph.running import is_failed
 from longtable.graph.state import Input, State
 from longtable.memory.archive import NODE
 from longtable.memory.stamps import STAMP, marked, marks_of
@@ -214,7 +215,8 @@ def _next(child: StateSnapshot, given: _Given) -> _Step | None:
     if _went_elsewhere(child, given):
         return _Step(Input(messages=given.new), given.at or _FIRST)
     if any(message.id == given.new[-1].id for message in child.values.get("messages") or []):
-        return _Step(None) if child.tasks else None
+        # One that failed is at its end: handed its question again, it tries again.
+        return _Step(Input(messages=given.new) if is_failed(child) else None) if child.tasks else None
     return _Step(Input(messages=given.new))
 
 

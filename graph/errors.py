@@ -224,7 +224,9 @@ class TurnPendingError(LongtableError):
     short: ClassVar[dict[str, str]] = {"en": "The last turn is not finished yet.", "zh": "上一轮尚未完成。"}
 
     def __init__(self, thread_id: str) -> None:
-        super().__init__(f"thread {thread_id!r} has an interrupted turn: resume it, or ask again, then do this")
+        super().__init__(
+            f"thread {thread_id!r} has an interrupted turn: finish it by resume() or retry(), exclude() its message, or ask again"
+        )
         self.thread_id = thread_id
 
 
@@ -626,10 +628,29 @@ class ProviderUnavailableError(ProviderError):
 
 
 class ProviderRefusedError(ProviderError):
-    """The provider refused the request (another 4xx)."""
+    """The provider refused the request (another 4xx).
+
+    `content`: for what its messages hold, so that the turn is closed; `left_out`: its messages left the view. Where a call
+    without the messages refused before was refused, too, nothing more leaves it.
+    """
 
     code = "provider_refused"
     short: ClassVar[dict[str, str]] = {"en": "The model's provider refused the request.", "zh": "模型服务拒绝了请求。"}
+
+    def __init__(self, message: str, *, content: bool = False, left_out: bool = False) -> None:
+        super().__init__(message)
+        self.content, self.left_out = content, left_out
+
+    def user_text(self, language: str = "en") -> str:
+        if not self.content:
+            return super().user_text(language)
+        if self.left_out:
+            if language == "zh":
+                return "模型服务拒绝了这条消息：它保留在会话记录中，但不再发给模型。可以继续提问，或重试。"
+            return "The model's provider refused this message: it stays in the history but leaves the model's view. Ask on, or try again."
+        if language == "zh":
+            return "模型服务再次拒绝了请求，原因不在这条消息：请排除较早的消息，或换一个模型。"
+        return "The model's provider refused again, so this message is not the cause: exclude an earlier message, or use another model."
 
 
 class ProviderProtocolError(ProviderError):

@@ -21,6 +21,7 @@ from longtable.graph.state import Input, State, turn_of
 from longtable.graph.waiting import passed_over, waiting_of
 from longtable.memory.archive import NODE
 from longtable.memory.reasoning import reasoning_told
+from longtable.nodes.refusals import FAILED
 from longtable.nodes.thread_index import may_see, owner_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ OWNER = "longtable_owner"
 """Key of the owner in a checkpoint's metadata."""
 INTERRUPT = "__interrupt__"
 """Key of what a run stopped with, among a stream's updates."""
+CLOSED = ("refused", FAILED)
+"""Status of a turn that ended in an error, and is not to be resumed."""
 MODES = ["messages", "custom", "updates"]
 Values = Mapping[str, Any]
 Update = dict[str, Any]
@@ -152,22 +155,27 @@ class Runner:
             given = cast("Any", None)
             await self.graph.ainvoke(given, self.config, context=self.context, interrupt_after=["run_tools"], durability="sync")
 
-    def _change(self, decide: Callable[[Values], tuple[Result, Update]]) -> Result:
-        """Write what `decide` makes of the thread's values, as a step of its own. Raises `TurnPendingError` in mid-turn."""
+    def _change(self, decide: Callable[[Values], tuple[Result, Update]], *, mid_turn: bool = False) -> Result:
+        """Write what `decide` makes of the thread's values, as a step of its own. Raises `TurnPendingError` in mid-turn.
+
+        `mid_turn`: not where a model call failed; the turn then counts anew and asks with the change.
+        """
         with storage_errors(), self._alone():
             self._keep_interrupted()
-            result, update = decide(self._resting(self._state()))
+            state = self._state()
+            result, update = decide(self._values(state) if mid_turn and _waits_for_the_model(state) else self._resting(state))
             if update:
-                self.graph.update_state(self.config, update, as_node="prepare")
+                self.graph.update_state(self.config, update, as_node=_step_for(state, update))
             return result
 
-    async def _achange(self, decide: Callable[[Values], tuple[Result, Update]]) -> Result:
+    async def _achange(self, decide: Callable[[Values], tuple[Result, Update]], *, mid_turn: bool = False) -> Result:
         with storage_errors():
             async with self._aalone():
                 await self._akeep_interrupted()
-                result, update = decide(self._resting(await self._astate()))
+                state = await self._astate()
+                result, update = decide(self._values(state) if mid_turn and _waits_for_the_model(state) else self._resting(state))
                 if update:
-                    await self.graph.aupdate_state(self.config, update, as_node="prepare")
+                    await self.graph.aupdate_state(self.config, update, as_node=_step_for(state, update))
                 return result
 
     def _state(self) -> StateSnapshot:
@@ -199,8 +207,26 @@ class Runner:
 
 def is_pending(state: StateSnapshot) -> bool:
     """Tell whether a turn was interrupted; what was only being prepared for the next turn is nobody's loss."""
+    # A refusal, of an input or by the provider, is raised by the last step, which stays undone then.
+    closed = {"prepare", "settle"} if turn_of(state.values).get("status") in CLOSED else {"prepare"}
+    return any(task.name not in closed for task in state.tasks)
+
+
+def is_failed(state: StateSnapshot) -> bool:
+    """Return whether the newest turn was closed as failed and can be run again."""
+    return "failure" in turn_of(state.values)
+
+
+def _waits_for_the_model(state: StateSnapshot) -> bool:
+    """Return whether an unfinished turn stands before a model call: what a person changes then goes into that call."""
     unfinished = [task for task in state.tasks if task.name != "prepare"]
-    return bool(unfinished) and turn_of(state.values).get("status") != "refused"
+    return all(task.name in {"estimate", "respond"} and not task.interrupts for task in unfinished)
+
+
+def _step_for(state: StateSnapshot, update: Update) -> str:
+    """Return the node after which a change counts as written: a turn that goes on is counted next, else nothing is."""
+    closes = update.get("turn", {}).get("status") in CLOSED
+    return "ingest" if is_pending(state) and not closes else "prepare"
 
 
 def left_over(state: StateSnapshot) -> Update | None:
@@ -212,7 +238,7 @@ def left_over(state: StateSnapshot) -> Update | None:
         return None
     turn = turn_of(state.values)
     turn.pop("refusal", None)
-    return {"turn": {**turn, "status": "answered"}}
+    return {"turn": {**turn, "status": FAILED if "failure" in turn else "answered"}}
 
 
 def state_owner(state: StateSnapshot) -> str | None:

@@ -35,6 +35,8 @@ from longtable.memory.thread import Thread
 from longtable.memory.tokens import fingerprint
 from longtable.memory.view import Layout, build_view
 
+UNDER_WAY = ("running", "overflow", "again")
+"""What the record of a turn has for `status` until it is closed: "overflow" and "again" count and ask once more."""
 ROLES = {"user", "human", "assistant", "ai", "system", "tool"}
 _MESSAGES: tuple[type[BaseMessage], ...] = (HumanMessage, AIMessage, SystemMessage, ToolMessage, RemoveMessage)
 _CHUNKS: tuple[type[BaseMessage], ...] = (HumanMessageChunk, AIMessageChunk, SystemMessageChunk, ToolMessageChunk)
@@ -227,7 +229,7 @@ def frame_of(values: Mapping[str, Any], context: Context) -> Frame:
         encoding=brief.get("encoding") or "o200k_base",
         policy=CompactionPolicy.from_json(brief.get("policy") or {}),
         # A ceiling holds for the turn that met it.
-        ceiling=turn.get("ceiling") if turn.get("status") in {"running", "overflow"} else None,
+        ceiling=turn.get("ceiling") if turn.get("status") in UNDER_WAY else None,
         factor=learned.factor,
         window=brief.get("window"),
         reasoning=reasoning_sent(str(brief.get("model") or "")),

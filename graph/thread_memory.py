@@ -15,7 +15,7 @@ from longtable.graph.events import ContextCompressed, Event
 from longtable.graph.persistence import storage_errors
 from longtable.graph.preview import CompactionPreview, preview_of
 from longtable.graph.running import Runner, Update, Values, left_over
-from longtable.graph.state import layout_of, next_view, thread_of, turn_of
+from longtable.graph.state import UNDER_WAY, layout_of, next_view, thread_of, turn_of
 from longtable.memory.archive import apage, page
 from longtable.memory.merging import merged_count, unmerged
 from longtable.memory.pin_view import live_pins
@@ -27,6 +27,7 @@ from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import Found, Topic, current, find_section, versions
 from longtable.memory.view import Layout
 from longtable.nodes import old_records
+from longtable.nodes.refusals import FAILED, exclusions, request_in
 from longtable.nodes.shelf import StoreShelf
 from longtable.tools.chart_tool import Chart, chart_of
 from longtable.tools.database import QueryResult
@@ -146,25 +147,26 @@ class ThreadMemory(Runner):
     def exclude(self, message_id: str) -> None:
         """Leave a message out of views, summaries and recall from now on; it stays in the transcript, marked.
 
-        A memory that holds it is made again at the next compaction. Raises `UnknownMessageError`.
+        A memory that holds it is made again at the next compaction. With the message that opened a failed turn goes all
+        after it, and the turn is over. Raises `UnknownMessageError`.
         """
         thread = thread_of(self._values(self._state()))
         number = _live_number(thread, message_id) or _retired_number(self._archived(thread, 1, thread.archived), message_id)
-        self._change(lambda _: _exclude(message_id, number))
+        self._change(lambda values: _exclude(values, message_id, number), mid_turn=True)
 
     async def aexclude(self, message_id: str) -> None:
         """Leave a message out of views, summaries and recall: see `exclude`."""
         thread = thread_of(self._values(await self._astate()))
         number = _live_number(thread, message_id) or _retired_number(await self._aarchived(thread, 1, thread.archived), message_id)
-        await self._achange(lambda _: _exclude(message_id, number))
+        await self._achange(lambda values: _exclude(values, message_id, number), mid_turn=True)
 
     def include(self, message_id: str) -> None:
         """Take an excluded message in again. Raises `UnknownMessageError` where it is not excluded."""
-        self._change(lambda values: _include(values, message_id))
+        self._change(lambda values: _include(values, message_id), mid_turn=True)
 
     async def ainclude(self, message_id: str) -> None:
         """Take an excluded message in again: see `include`."""
-        await self._achange(lambda values: _include(values, message_id))
+        await self._achange(lambda values: _include(values, message_id), mid_turn=True)
 
     # -- topics -----------------------------------------------------------------------------------------------------
 
@@ -361,7 +363,13 @@ def _same_words(one: Pin, other: Pin) -> bool:
     return one.message_id == other.message_id != "" and (one.text in other.text or other.text in one.text)
 
 
-def _exclude(message_id: str, number: int) -> tuple[None, Update]:
+def _exclude(values: Values, message_id: str, number: int) -> tuple[None, Update]:
+    thread, turn = thread_of(values), turn_of(values)
+    if turn.get("status") in UNDER_WAY or "failure" in turn:
+        request = request_in(thread, turn["number"])
+        if request and request[0].id == message_id:  # what followed answers nothing then
+            turn.pop("failure", None)
+            return None, {"edits": exclusions(thread, request), "turn": {**turn, "status": FAILED}}
     return None, {"edits": [_edit("exclude", message=message_id, number=number)]}
 
 

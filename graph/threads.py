@@ -14,7 +14,8 @@ from longtable.graph.listing import ThreadInfo as ThreadInfo
 from longtable.graph.listing import alist_threads as alist_threads
 from longtable.graph.listing import list_threads as list_threads
 from longtable.graph.persistence import storage_errors
-from longtable.graph.running import is_pending
+from longtable.graph.running import is_failed, is_pending
+from longtable.graph.state import Input
 from longtable.graph.steering import Steering
 from longtable.graph.waiting import Decision, Waiting, decided, replied, waiting_in
 from longtable.nodes.ingest import check_input
@@ -43,7 +44,9 @@ class Conversation(Steering):
 
     A turn that was interrupted (`pending`) is finished by `resume`; a new message instead of a resume drops nothing:
     the interrupted user message stays in the thread. A turn whose queries wait for approval ends with the status
-    "approval_requested" and is finished by `decide`; a new message instead rejects them.
+    "approval_requested" and is finished by `decide`; a new message instead rejects them. A turn that the provider
+    refuses for its content raises `ProviderRefusedError` and is over: its messages stay in the transcript and leave
+    the view; `retry` runs it again.
 
     Turns of one thread follow one another, in this process and in others that opened the same file: `when_busy` is
     "queue" (wait), "reject" (`ThreadBusyError` at once) or "steer" (join the turn under way before its next model call; where
@@ -116,6 +119,25 @@ class Conversation(Steering):
             async with self._aalone():
                 if await self.apending():
                     async with aclosing(self._arun(None)) as events:
+                        async for event in events:
+                            yield event
+
+    def retry(self) -> Iterator[Event]:
+        """Run the newest turn again where it failed, and yield its events; nothing where it did not.
+
+        A turn that the provider refused comes back into the view; any other goes on where it was interrupted, as by `resume`.
+        """
+        with storage_errors(), self._alone():
+            if self.pending() or is_failed(self._state()):
+                yield from self._run(None if self.pending() else Input(messages=[]))
+
+    async def aretry(self) -> AsyncGenerator[Event, None]:
+        """Run the newest turn again where it failed: see `retry`."""
+        with storage_errors():
+            async with self._aalone():
+                if await self.apending() or is_failed(await self._astate()):
+                    given = None if await self.apending() else Input(messages=[])
+                    async with aclosing(self._arun(given)) as events:
                         async for event in events:
                             yield event
 

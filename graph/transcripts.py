@@ -150,6 +150,8 @@ def forked(whole: Whole, new_id: str, turn: int, *, pending: bool, owner: str | 
     # Retired by then was what the compaction before the live one covers; the live one's originals stay, for undo.
     archived = min(whole.archived, chain[-2]["count"] if len(chain) > 1 else 0)
     new_turn: Json = {"number": turn, "status": "answered", "calls": 0, "overflows": 0, "breaker": None}
+    if turn == last and "failure" in whole.turn:
+        new_turn |= {"status": whole.turn["status"], "failure": whole.turn["failure"]}
     if messages:
         new_turn["last"] = messages[-1].id
     return Whole(

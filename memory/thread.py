@@ -7,12 +7,17 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from longtable.memory.as_sent import with_notes, with_sent_name
 from longtable.memory.pins import Pin
 
 Record = Mapping[str, Any]
 """One compaction as the state keeps it: plain JSON, made by `longtable.memory.fold`."""
 Edit = Mapping[str, Any]
-"""One change of a person: {"id", "op": "pin" | "unpin" | "exclude" | "include" | "undo", ...}, append-only."""
+"""One change of a person: {"id", "op": "pin" | "unpin" | "exclude" | "include" | "undo", ...}, append-only.
+
+An exclusion by code says `why`: "refused" by the model's provider.
+"""
+REFUSED = "refused"
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,12 @@ class Thread:
             elif edit["op"] == "include":
                 excluded.pop(edit["message"], None)
         return excluded
+
+    @cached_property
+    def refused(self) -> frozenset[str]:
+        """Return the ids of excluded messages that the model's provider refused."""
+        newest = {edit["message"]: edit for edit in self.edits if edit["op"] == "exclude"}
+        return frozenset(id_ for id_ in self.excluded if newest[id_].get("why") == REFUSED)
 
     @cached_property
     def pins(self) -> list[Pin]:
@@ -101,6 +112,12 @@ class Thread:
         """Return the live messages after the live compaction, excluded ones left out."""
         live = self.messages[self.live[1] :]
         return [message for message in live if message.id not in self.excluded] if self.excluded else list(live)
+
+    @property
+    def shown(self) -> list[BaseMessage]:
+        """Return them as a call is shown them: with a note where a refused turn stood, and with names that providers take."""
+        live = with_notes(self.messages[self.live[1] :], self.excluded, self.refused)
+        return [with_sent_name(message) for message in live]
 
     @property
     def stale(self) -> bool:

@@ -48,7 +48,7 @@ class Layout:
     def messages(self) -> list[BaseMessage]:
         """Return the messages that are not folded, each call with its answer."""
         policy = self.frame.policy
-        recent = without_stale(self.thread.messages[self.thread.live[1] :], self.thread.unfolded)
+        recent = without_stale(self.thread.messages[self.thread.live[1] :], self.thread.shown)
         kept = pair_calls(newest(recent, policy.keep_messages) if policy.strategy == WINDOW else recent)
         return with_reasoning(kept, self.frame.reasoning)
 

@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
 from longtable.graph.events import ContextUsage, UsageParts
-from longtable.graph.state import State, layout_of, thread_of, turn_of, written
+from longtable.graph.state import UNDER_WAY, State, layout_of, thread_of, turn_of, written
 from longtable.memory.frame import Frame, Parts
 from longtable.memory.plan import plan_fold
 from longtable.memory.stamps import STEERED
@@ -28,7 +28,7 @@ class Estimate:
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         context = runtime.context or Context()
         turn = turn_of(state)
-        asks = turn.get("status") in {"running", "overflow"} and turn.get("calls", 0) < context.max_model_calls
+        asks = turn.get("status") in UNDER_WAY and turn.get("calls", 0) < context.max_model_calls
         came, turn = take_in(turn, runtime, look=asks)
         joined = self._joined(came, state, turn, runtime)
         state = cast("State", {**state, "turn": turn, "messages": [*thread_of(state).messages, *joined]})
@@ -39,7 +39,7 @@ class Estimate:
         usage = usage_event(View(layout.messages, layout.parts) if due else build_view(layout), frame)
         runtime.stream_writer(usage)
         update: dict[str, Any] = {"usage": {**{key: value for key, value in usage.items() if key != "type"}, "due": due}}
-        if turn.get("status") in {"running", "overflow"}:
+        if turn.get("status") in UNDER_WAY:
             update["turn"] = {**turn, "status": "running" if asks else "call_budget"}
         return {**update, "turn": written(update["turn"], joined), "messages": joined} if joined else update
 

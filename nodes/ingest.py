@@ -30,12 +30,14 @@ from longtable.graph.errors import (
 from longtable.graph.events import SchemaChanged
 from longtable.graph.state import State, frame_of, thread_of, turn_of, written
 from longtable.memory.archive import archived_among
+from longtable.memory.as_sent import with_sent_name
 from longtable.memory.frame import Frame
 from longtable.memory.stale import CHANGED
 from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
 from longtable.memory.tokens import PRIMING
 from longtable.nodes.inbox import Letter, take_in, told
 from longtable.nodes.rate_limit import RateLimit
+from longtable.nodes.refusals import begun_again
 from longtable.nodes.shelf import StoreShelf
 from longtable.nodes.thread_index import may_see, open_turn, owner_of
 
@@ -88,11 +90,11 @@ class Ingest:
             return _refused(given, before, NotPrivateError())
         said = [unmarked(message) for message in given if not is_made_up(message)]
         new = _not_retired(said, state, runtime.store, thread_id)
-        if not given and messages and messages[-1].type == "human":
-            # The newest message was sent again, by its id, before it was answered: answer it now.
-            if change:
+        if not given and messages and (messages[-1].type == "human" or "failure" in before):
+            # The newest message was sent again, by its id, before it was answered, or its turn failed: answer it now.
+            if change and messages[-1].type == "human":
                 update["messages"] = [_told_of(change, messages[-1], runtime)]
-            return {**update, "turn": {**before, "status": "running", "calls": 0, "overflows": 0}}
+            return {**update, **begun_again(state)}
         run = (runtime.execution_info.run_id if runtime.execution_info else None) or uuid.uuid4().hex[:16]
         try:
             check_input(new, context, frame_of({"brief": brief, "learned": update.get("learned", state.get("learned"))}, context))
@@ -243,7 +245,7 @@ def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | Non
         around = frame.counter.message(SystemMessage(frame.system)) + frame.tool_tokens + PRIMING + NOTE_TOKENS
         if around >= frame.threshold_tokens:
             raise ContextTooLargeError(need=around, budget=frame.threshold_tokens, what=SYSTEM_AND_TOOLS)
-        need = around + frame.counter.message(new[-1])
+        need = around + frame.counter.message(with_sent_name(new[-1]))
         if need > frame.threshold_tokens:
             raise ContextTooLargeError(need=need, budget=frame.threshold_tokens)
 

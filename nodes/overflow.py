@@ -105,7 +105,7 @@ def is_overflow(error: Exception) -> bool:
         return True
     if _SIZE_CODES & told.names:
         return told.param.startswith(("messages", "input")) and "tool_calls" not in told.param and ".name" not in told.param
-    if told.status is None and not _BY_A_PROVIDER.match(type(error).__module__):
+    if told.status is None and not by_a_provider(error):
         return False
     return bool(_WORDS.search(told.words)) and not _NOT_CONTEXT.search(told.words)
 
@@ -120,6 +120,11 @@ def learned_limit(error: Exception) -> int | None:
     if isinstance(told.n_ctx, int) and not isinstance(told.n_ctx, bool):
         return _plausible(told.n_ctx)
     return _limit_in(told.words)
+
+
+def by_a_provider(error: Exception) -> bool:
+    """Return whether an exception is of a provider's client, whatever it says."""
+    return _BY_A_PROVIDER.match(type(error).__module__) is not None
 
 
 def read(error: Exception) -> Told:

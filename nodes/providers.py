@@ -20,13 +20,33 @@ from longtable.graph.errors import (
     ProviderUnavailableError,
 )
 from longtable.graph.redact import redacted
-from longtable.nodes.overflow import is_overflow, learned_limit, read
+from longtable.nodes.overflow import by_a_provider, is_overflow, learned_limit, read
 
 __all__ = ["broke_off", "is_overflow", "learned_limit", "provider_error", "with_usage"]
 
 _NETWORK = re.compile(r"connect|timeout|timedout|protocolerror|readerror|incomplete|apierror|invalidurl", re.IGNORECASE)
 LONGEST_WAIT = 31_536_000.0
 """Seconds; a provider that asks for more means something else."""
+_ABOUT_CONTENT = re.compile(
+    r"""content[ _-]?(?:filter|policy|management|moderation)|\b(?:moderation|flagged|inappropriate)\b|high\ risk|exists\ risk
+    |data_?inspection|responsible_?ai|safety\ (?:system|polic|filter)|sensitive\ content|new_sensitive|敏感|违规|不合规|不安全
+    |(?:image|audio|video|vision|multi-?modal)\ ?(?:inputs?|_url|content|files?|data)?s?[^.]{0,40}(?:not\ support|unsupported)
+    |(?:support|process|decode|parse|download|unsupported|invalid)\w*\ [^.]{0,24}(?:image|audio|video|vision|multi-?modal)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Words and codes of a provider that refuses what a message holds: a content policy, or a kind of content that the model does not take."""
+_IN_A_MESSAGE = re.compile(r"\b(?:messages|input|contents)['\"]?(?:[.\[]|,\s*\d)")
+"""A path into the messages."""
+_ABOUT_SETTINGS = re.compile(
+    r"""api[ _-]?key|credit|balance|billing|quota|arrear|overdue|欠费|余额
+    |model[^.]{0,60}(?:not\ (?:found|exist)|does\ not\ exist|unknown|no\ access)|(?:no\ such|unknown|invalid)\ model|模型(?:不存在|名)
+    |temperature|top_[pk]\b|max_(?:completion_|new_|output_)?tokens|tool_choice|tool[ _](?:schema|definition)|parallel_tool_calls
+    |stream_options|response_format|reasoning_effort|logprobs|(?:unsupported|unknown|unrecognized)\ (?:parameter|(?:request\ )?argument)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Words about an account, a model's name or a parameter: any message would be refused."""
+OWN_WORDS = 500
+"""Characters of an error that are the provider's: some servers repeat the prompt after them."""
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
 """What reading an answer raises that is not as expected: JSON, UTF-8 and pydantic's errors are ValueErrors."""
 _READING = {
@@ -58,17 +78,18 @@ def provider_error(error: Exception) -> ProviderError | None:
     status = read(error).status
     if is_overflow(error):
         return ModelContextOverflowError(f"the provider says the context is too long: {_told(error)}")
-    if status in (401, 403):
+    content = _refuses_content(error)
+    if status in (401, 403) and not content:
         return ProviderAuthError(f"the provider refused the key (HTTP {status}): check the key's environment variable and the model's name")
     if status == 429:
         return ProviderRateLimitedError("the provider asks to wait (HTTP 429)", retry_after=_retry_after(error))
-    if status is not None and status >= 500:
+    if status is not None and status >= 500 and not content:
         return ProviderUnavailableError(f"the provider failed (HTTP {status})", retry_after=_retry_after(error))
     if status is not None and status >= 400:
         hint = "; is the model's name right, and is /v1 missing at the end of the base URL?" if status in (404, 405) else ""
-        return ProviderRefusedError(f"the provider refused the request (HTTP {status}): {_told(error)}{hint}")
+        return ProviderRefusedError(f"the provider refused the request (HTTP {status}): {_told(error)}{hint}", content=content)
     if said := _error_in_answer(error):
-        return ProviderRefusedError(f"the provider answered with an error: {said}")
+        return ProviderRefusedError(f"the provider answered with an error: {said}", content=content)
     if _unreadable(error):
         return ProviderProtocolError(
             f"the server's answer is not of the OpenAI protocol ({type(error).__name__}): is /v1 missing at the end of the base URL?"
@@ -76,6 +97,24 @@ def provider_error(error: Exception) -> ProviderError | None:
     if any(_NETWORK.search(cls.__name__) for cls in type(error).__mro__) or isinstance(error, OSError) or _connecting(error):
         return ProviderUnavailableError(f"the provider cannot be reached or broke off ({type(error).__name__})")
     return None
+
+
+def _refuses_content(error: Exception) -> bool:
+    """Return whether a provider refuses what the messages hold, so that other messages may be answered.
+
+    A 400 that names no cause counts as such: were it pending, every later message would meet it again.
+    """
+    told = read(error)
+    if told.status in (401, 429) or (told.status is None and not by_a_provider(error)):
+        return False
+    words = " ".join([*sorted(told.names), told.words[:OWN_WORDS]])
+    if _ABOUT_CONTENT.search(words):
+        return True
+    if told.status not in (400, 415, 422):
+        return False
+    if told.param:
+        return told.param.startswith(("messages", "input", "contents", "prompt"))
+    return bool(_IN_A_MESSAGE.search(words)) or not _ABOUT_SETTINGS.search(words)
 
 
 def _unreadable(error: Exception) -> bool:

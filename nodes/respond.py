@@ -19,7 +19,7 @@ from longtable.memory.rounds import all_calls
 from longtable.memory.spent import model_told
 from longtable.memory.stamps import unmarked
 from longtable.memory.view import View
-from longtable.nodes import mending
+from longtable.nodes import mending, refusals
 from longtable.nodes.asking import Asking, is_empty
 from longtable.nodes.calling import Answerer, Caller
 from longtable.nodes.estimate import usage_event
@@ -107,6 +107,7 @@ class Respond:
 
     def _answered(self, answer: BaseMessage, state: State, asking: Asking, caller: Caller, view: View) -> Update:
         turn = turn_of(state)
+        turn.pop("without", None)
         status = _status(answer)
         calls, recalls = turn.get("calls", 0) + asking.tries, turn.get("recalls", 0) + asking.recalls
         update: Update = {"turn": {**turn, "calls": calls, "recalls": recalls, "status": status}}
@@ -149,6 +150,8 @@ def _failed(error: Exception, state: State, caller: Caller, view: View) -> Updat
     log_cause(known.code, error)
     if mending.is_due(state):
         return {"turn": mending.ended(turn_of(state), mended=False)}
+    if isinstance(known, ProviderRefusedError) and known.content:
+        return refusals.closed(state, known)
     if not isinstance(known, ModelContextOverflowError):
         raise known from error
     turn = turn_of(state)

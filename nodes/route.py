@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 
 from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.rounds import all_calls
+from longtable.nodes.refusals import AGAIN, FAILED
 
 
 def after_ingest(state: State) -> Literal["estimate", "settle"]:
@@ -22,9 +23,11 @@ def after_estimate(state: State) -> Literal["compact", "respond", "settle"]:
 
 
 def after_respond(state: State) -> Literal["estimate", "run_tools", "settle"]:
-    """Run the calls of the answer; count again after an overflow; else the turn is complete."""
-    if _status(state) == "overflow":
+    """Run the calls of the answer; count again after an overflow, or without messages refused before; else the turn is over."""
+    if _status(state) in {"overflow", AGAIN}:
         return "estimate"
+    if _status(state) == FAILED:
+        return "settle"
     return "run_tools" if open_calls(thread_of(state).messages) else "settle"
 
 

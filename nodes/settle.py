@@ -1,4 +1,4 @@
-"""Close the turn: give a notice where there is no answer, raise where the input was refused, see what is to prepare."""
+"""Close the turn: give a notice where there is no answer, raise where the input or the call was refused, see what is to prepare."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -35,6 +35,7 @@ from longtable.nodes.inbox import take_in
 from longtable.nodes.ingest import stamp
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.prompts import NOTICES
+from longtable.nodes.refusals import FAILED, failure_of
 from longtable.nodes.thread_index import close_turn
 from longtable.tools.database import QueryResult
 
@@ -70,14 +71,15 @@ class Settle:
             refusal = turn["refusal"]
             raise _REFUSALS[refusal["code"]](**refusal["numbers"])
         _, turn = take_in(turn, runtime, look=False)
+        if status == FAILED:
+            _close(runtime, thread_of(state).length)
+            raise failure_of(turn)
         doubts = self._doubts(state, runtime) if status not in NOTICES else {}
         if doubts.get("status") == "running":
             return {"turn": {**turn, **doubts}}
         prepare = status != "compacting" and worth_preparing(state, runtime)
         again = refreshed(state, turn.get("number", 0))
-        length = thread_of(state).length + (status in NOTICES)
-        if runtime.store is not None and (thread_id := thread_id_of(runtime)):
-            close_turn(runtime.store, thread_id, messages=length)
+        _close(runtime, thread_of(state).length + (status in NOTICES))
         if status not in NOTICES:
             kept = status if status == "cut_off" else "answered"
             return {**again, **mending.draft_left_out(state), "turn": {**turn, "status": kept, "prepare": prepare, **doubts}}
@@ -116,6 +118,11 @@ class Settle:
                 return None
 
         return whole
+
+
+def _close(runtime: Runtime[Context], length: int) -> None:
+    if runtime.store is not None and (thread_id := thread_id_of(runtime)):
+        close_turn(runtime.store, thread_id, messages=length)
 
 
 def newest_language(messages: Sequence[BaseMessage]) -> str:

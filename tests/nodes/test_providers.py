@@ -63,6 +63,46 @@ def test_the_time_to_wait_is_kept(headers: dict[str, str], seconds: float | None
     assert known.retry_after == seconds
 
 
+OF_CONTENT = [
+    (400, {"message": "The prompt was flagged.", "code": "content_policy_violation"}),
+    (400, {"message": "triggering Azure OpenAI's content management policy", "code": "content_filter", "param": "prompt"}),
+    (400, {"message": "Input data may contain inappropriate content.", "code": "data_inspection_failed"}),
+    (400, {"message": "Content Exists Risk", "type": "invalid_request_error"}),
+    (400, {"message": "系统检测到输入或生成内容可能包含不安全或敏感内容", "code": "1301"}),
+    (400, {"message": "Invalid 'messages[1].name': string does not match pattern.", "param": "messages[1].name", "code": "invalid_value"}),
+    (422, {"detail": [{"loc": ["body", "messages", 0, "name"], "msg": "Extra inputs are not permitted; tool_choice"}]}),
+    (400, {"message": "image_url is only supported by certain models."}),
+    (403, {"message": "Your chosen model requires moderation and your input was flagged"}),
+    (404, {"message": "No endpoints found that support image input"}),
+    (500, {"message": "image input is not supported - hint: you may need to provide the mmproj"}),
+    (400, {"message": "Bad request"}),
+]
+OF_SETTINGS = [
+    (400, {"message": "Unsupported value: 'temperature' does not support 0.2.", "param": "temperature", "code": "unsupported_value"}),
+    (400, {"message": "Invalid schema for function 'x'", "param": "tools[0].function.parameters", "code": "invalid_function_parameters"}),
+    (400, {"message": "API key not valid. Please pass a valid API key.", "status": "INVALID_ARGUMENT"}),
+    (400, {"message": "Your credit balance is too low to access the API.", "type": "invalid_request_error"}),
+    (400, {"message": "Model Not Exist", "type": "invalid_request_error"}),
+    (400, {"message": '"auto" tool choice requires --enable-auto-tool-choice; tool_choice'}),
+    (402, {"message": "Insufficient Balance"}),
+    (404, {"message": "The model `x` does not exist", "code": "model_not_found"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "content"), [*((*each, True) for each in OF_CONTENT), *((*each, False) for each in OF_SETTINGS)], ids=str
+)
+def test_a_refusal_says_whether_it_is_for_what_the_messages_hold(status: int, error: dict[str, Any], content: bool) -> None:
+    known = provider_error(StatusError(status, f"Error code: {status} - {error}", body={"error": error}))
+    assert isinstance(known, ProviderRefusedError)
+    assert known.content is content
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 500])
+def test_a_key_a_quota_or_a_server_that_is_down_is_no_refusal_of_content(status: int) -> None:
+    assert not isinstance(provider_error(StatusError(status, "the request failed")), ProviderRefusedError)
+
+
 def test_a_bug_is_no_providers_error() -> None:
     assert provider_error(KeyError("x")) is None
 

@@ -1,0 +1,102 @@
+"""Close a turn whose request the provider refused for its content, so that no later call meets it again.
+
+The turn's messages leave the view. Where messages refused before are gone already and the call was refused all the same,
+nothing more leaves it: the cause is elsewhere. Messages that were never answered and still stand before the turn may be the
+cause, too: the call is made once more without them, and they leave the view where that helps.
+
+What is left out follows from the transcript and the edits alone; the turn's record only tells what the next step has to know.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from longtable.graph.errors import ProviderRefusedError
+from longtable.graph.state import State, thread_of, turn_of
+from longtable.memory.rounds import all_calls
+from longtable.memory.stamps import GIVEN, marks_of, turn_number
+from longtable.memory.thread import REFUSED, Thread
+
+AGAIN = "again"
+"""Status of a turn that asks once more without messages before it."""
+FAILED = "failed"
+"""Status of a turn that the provider's refusal closed; `failure` in its record says how, until it is tried again."""
+_NEXT = {
+    True: "its messages stay in the transcript and leave the view: Conversation.retry() runs the turn again",
+    False: "a call without the messages refused before was refused, too: exclude() an earlier message, or use another model",
+}
+
+Update = dict[str, Any]
+
+
+def closed(state: State, error: ProviderRefusedError) -> Update:
+    """Return the update after a refusal: ask once more without unanswered messages, or close the turn as failed."""
+    thread, turn = thread_of(state), turn_of(state)
+    number, tried = turn.get("number", 0), turn.pop("without", None)
+    earlier = _unanswered_before(thread, number)
+    suspects = [message for message in earlier if message.id not in thread.excluded]
+    if suspects and tried is None:
+        ids = [message.id for message in suspects]
+        return {"edits": exclusions(thread, suspects, why=REFUSED), "turn": {**turn, "status": AGAIN, "without": ids}}
+    tried = tried or []
+    elsewhere = any(message.id in thread.refused and message.id not in tried for message in earlier)
+    taken = [] if elsewhere else request_in(thread, number)
+    failure = {"message": f"{error}; {_NEXT[bool(taken)]}", "left_out": bool(taken)}
+    return {
+        "edits": [*inclusions(tried), *exclusions(thread, taken, why=REFUSED)],
+        "turn": {**turn, "status": FAILED, "failure": failure},
+    }
+
+
+def failure_of(turn: Mapping[str, Any]) -> ProviderRefusedError:
+    """Return the error of a turn that was closed as failed."""
+    failure = turn.get("failure") or {}
+    return ProviderRefusedError(str(failure.get("message", "")), content=True, left_out=bool(failure.get("left_out")))
+
+
+def begun_again(state: State) -> Update:
+    """Return the update that runs a failed turn again: its messages come back, and the model is asked where it was refused."""
+    thread, turn = thread_of(state), turn_of(state)
+    kept = {name: value for name, value in turn.items() if name != "failure"}
+    back = inclusions(message.id for message in request_in(thread, turn.get("number", 0)) if message.id in thread.refused)
+    return {"edits": back, "turn": {**kept, "status": "running", "calls": 0, "overflows": 0}}
+
+
+def request_in(thread: Thread, number: int) -> list[BaseMessage]:
+    """Return what a turn was asked and all after it; not an earlier talk that a caller handed in with it."""
+    own = [message for message in thread.messages if turn_number(message) == number]
+    handed_in = [place for place, message in enumerate(own) if marks_of(message).get(GIVEN) is True]
+    return own[handed_in[-1] + 1 :] if handed_in else own
+
+
+def exclusions(thread: Thread, messages: Sequence[BaseMessage], **more: str) -> list[Update]:
+    """Return the edits that exclude live messages."""
+    ids = {message.id for message in messages}
+    numbered = enumerate(thread.messages, thread.archived + 1)
+    return [
+        {"id": uuid.uuid4().hex, "op": "exclude", "message": message.id, "number": number, **more}
+        for number, message in numbered
+        if message.id in ids
+    ]
+
+
+def inclusions(ids: Iterable[str | None]) -> list[Update]:
+    """Return the edits that take excluded messages in again."""
+    return [{"id": uuid.uuid4().hex, "op": "include", "message": id_} for id_ in ids]
+
+
+def _unanswered_before(thread: Thread, number: int) -> list[BaseMessage]:
+    """Return the messages of the turns right before one that were never answered, oldest first."""
+    before = [message for message in thread.messages if turn_number(message) < number]
+    start = len(before)
+    while start and not _is_answer(before[start - 1]):
+        turn = turn_number(before[start - 1])
+        while start and turn_number(before[start - 1]) == turn:
+            start -= 1
+    return before[start:]
+
+
+def _is_answer(message: BaseMessage) -> bool:
+    return isinstance(message, AIMessage) and not all_calls(message)
