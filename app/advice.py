@@ -5,6 +5,7 @@ from longtable.graph.errors import LongtableError
 ADVICE: dict[str, str] = {
     "error": "请重试",
     "config": "请检查选项、参数和环境变量",
+    "missing_extra": "请先安装",
     "input": "请修改消息后重新发送",
     "thread_not_found": "用 longtable threads 查看已有的会话",
     "turn_pending": "请先完成上一轮，或重新提问",

@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING
 
 from longtable.graph.errors import PersistenceError
 from longtable.graph.events import ChartShown
-from longtable.tools.chart_tool import chart_of
+from longtable.tools.chart_tool import Chart, chart_of
 
 if TYPE_CHECKING:
     from longtable.app.session import Session
 
 
-def drawn(session: "Session", event: ChartShown, width: int) -> tuple[str, Path | None]:
-    """Return a chart as text and the file it is in, None where results do not outlive the session. Raises typed errors."""
-    results, thread_id = session.results, session.thread_id
-    chart = chart_of(event["handle"], results.get(thread_id, event["handle"]), spec=event["spec"])
-    text = chart.text(min(width, 100))
-    return text, _written(results.path(thread_id, event["handle"]).parent, chart.png()) if session.lasts else None
+def chart_in(session: "Session", event: ChartShown) -> Chart:
+    """Return the chart of an event with its rows. Raises typed errors."""
+    return chart_of(event["handle"], session.results.get(session.thread_id, event["handle"]), spec=event["spec"])
 
 
-def _written(folder: Path, png: bytes) -> Path:
+def write_png(session: "Session", chart: Chart) -> Path:
+    """Draw a chart into a new file beside its result. Raises typed errors, `MissingExtraError` without the extra `charts`."""
+    png, folder = chart.png(), session.results.path(session.thread_id, chart.handle).parent
     for number in count(1):
         file = folder / f"chart-{number}.png"
         try:

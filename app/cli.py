@@ -214,12 +214,12 @@ def mcp(given: Given) -> None:
 
     def run(settings: "Settings", _: "Screen") -> None:
         from longtable.app.screen import demo_progress
-        from longtable.graph.errors import ConfigError
+        from longtable.graph.errors import ConfigError, MissingExtraError
 
         try:
             from longtable.app.mcp_server import serve
         except ImportError as error:
-            raise ConfigError("an MCP server needs one more package: pip install 'longtable[mcp]'") from error
+            raise MissingExtraError("an MCP server cannot be started", "mcp") from error
         if settings.json:
             raise ConfigError("an MCP server speaks its protocol on standard output, nothing else: leave --json out")
         serve(settings, demo_progress)

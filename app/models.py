@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from longtable.app.settings import check_base_url, key_for
-from longtable.graph.errors import ConfigError
+from longtable.graph.errors import ConfigError, pip_install
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -71,7 +71,7 @@ def _advice(error: Exception, provider: str) -> str:
     told = str(error)
     if isinstance(error, ImportError):
         package = _PACKAGE.search(told)
-        return f"run `pip install {package.group(1) if package else 'langchain-' + provider.replace('_', '-')}`"
+        return f"run `{pip_install(package.group(1) if package else 'langchain-' + provider.replace('_', '-'))}`"
     if told.startswith("Unsupported provider"):
         return f"there is no provider {provider!r}; use one that LangChain knows, as in openai:gpt-4o-mini"
     unset = [variable for variable in _VARIABLE.findall(told) if not key_for(variable)]

@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from longtable.graph.errors import ConfigError
+from longtable.graph.errors import ConfigError, MissingExtraError
 from longtable.tools.cells import Json, dumps, json_value
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _write_sheet(file: Path, columns: Sequence[str], batches: Iterable[Sequence[
     try:
         from openpyxl import Workbook
     except ImportError as error:
-        raise ConfigError("an Excel file needs openpyxl: pip install 'longtable[excel]', or write .csv or .parquet") from error
+        raise MissingExtraError("an Excel file cannot be written", "excel", instead="write .csv or .parquet") from error
     if rows >= SHEET_ROWS or len(columns) > SHEET_COLUMNS:
         raise ConfigError(
             f"a sheet holds {SHEET_ROWS - 1:,} rows and {SHEET_COLUMNS:,} columns, the result has {rows:,} and {len(columns):,}: "

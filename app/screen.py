@@ -15,7 +15,7 @@ from longtable.app.clean import clean, clean_line, json_line
 from longtable.app.demo import OnStep, Step
 from longtable.app.streams import takes_unicode, writing
 from longtable.app.words import say, system_language
-from longtable.graph.errors import LongtableError
+from longtable.graph.errors import LongtableError, MissingExtraError, extra_command
 from longtable.graph.events import AnswerEvent, ChartShown, ContextUsage, Event, QueryFinished
 
 if TYPE_CHECKING:
@@ -162,19 +162,20 @@ class ConsoleScreen:
     def _chart(self, event: ChartShown) -> None:
         if self._session is None:
             return
-        from longtable.app.chart_files import drawn
+        from longtable.app.chart_files import chart_in, write_png
 
         handle = clean_line(event["handle"], 20)
         try:
-            text, file = drawn(self._session, event, self.console.width)
+            chart = chart_in(self._session, event)
+            self._print(Text(clean(chart.text(min(self.console.width, 100)))))
+            for note in event["notes"]:
+                self._print(Text(clean_line(note), "dim"))
+            if self._session.lasts:
+                self.note("charted", handle=handle, file=write_png(self._session, chart))
+        except MissingExtraError as error:
+            self.note("charted_as_text", handle=handle, command=extra_command(error.extra))
         except LongtableError as error:  # the answer goes on without it
             self.note("not_charted", handle=handle, reason=error)
-            return
-        self._print(Text(clean(text)))
-        for note in event["notes"]:
-            self._print(Text(clean_line(note), "dim"))
-        if file:
-            self.note("charted", handle=handle, file=file)
 
     def _answer(self, event: AnswerEvent, streamed: str) -> None:
         if streamed.strip() != event["text"].strip():

@@ -82,6 +82,10 @@ WORDS: dict[str, dict[str, str]] = {
     "recalled_none": {"en": "recalled nothing on “{query}”", "zh": "没有找到关于“{query}”的消息"},
     "of_turns": {"en": " (turn {turns})", "zh": "（第 {turns} 轮）"},
     "charted": {"en": "chart of {handle}: {file}", "zh": "{handle} 的图：{file}"},
+    "charted_as_text": {
+        "en": "for a picture of {handle} run `{command}` in the checkout of longtable",
+        "zh": "如需 {handle} 的图片，请在 longtable 的源码目录中运行：{command}",
+    },
     "not_charted": {"en": "the chart of {handle} cannot be drawn here: {reason}", "zh": "这里无法画 {handle} 的图：{reason}"},
     "unsupported": {"en": "not found in the results: {figures}", "zh": "查询结果中没有这些数字：{figures}"},
     "mending": {

@@ -40,7 +40,7 @@ from longtable.nodes.settle import Settle
 from longtable.nodes.thinking import with_reasoning_kept
 from longtable.nodes.thread_index import thread_id_of
 from longtable.nodes.tracing import run_fields, span
-from longtable.tools.chart_tool import chart_tool, charts_installed
+from longtable.tools.chart_tool import chart_tool
 from longtable.tools.cost import CostThresholds
 from longtable.tools.database import Database
 from longtable.tools.recall_tool import recall_tool
@@ -87,8 +87,8 @@ def build_graph(
     `database` brings its tools, `recall` one that searches what was folded (or, for a model that calls no tools, a
     marker that asks for it); `tools` are further ones (a name given twice raises `ConfigError`). `summarizer`
     writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
-    `results` keeps every whole result under a handle that the model is told, for `fetch_result` and `Conversation.result`;
-    with the extra `charts` also for `show_chart`. `cost` says which queries are costly, for `Context.approve_sql`.
+    `results` keeps every whole result under a handle that the model is told, for `fetch_result`, `show_chart` and
+    `Conversation.result`. `cost` says which queries are costly, for `Context.approve_sql`.
     `operator`: settings that no run's context loosens (`Context.within`), for servers whose clients send the context.
     `archive_on_compact`: a folder, or `ArchiveFiles`, to which what is folded is written before each compaction.
     `fallbacks` answer in their order where the model before them fails before its answer begins. `context_providers` give
@@ -101,8 +101,7 @@ def build_graph(
     toolset = [
         *(database_tools(database) if database else []),
         *([recall_tool()] if recall else []),
-        *([fetch_tool()] if results is not None else []),
-        *([chart_tool()] if results is not None and charts_installed() else []),
+        *([fetch_tool(), chart_tool()] if results is not None else []),
         *tools,
     ]
     by_name = {tool.name: tool for tool in toolset}

@@ -5,6 +5,8 @@ reads `error.code` and the attributes. A person reads `error.user_text(language)
 internals (no SQL, path, URL, key or stack).
 """
 
+import sys
+from pathlib import Path
 from typing import ClassVar, Literal, TypedDict
 
 from longtable.graph.redact import redacted
@@ -37,6 +39,42 @@ class ConfigError(LongtableError):
 
     code = "config"
     short: ClassVar[dict[str, str]] = {"en": "A setting or an argument does not fit.", "zh": "有一项设置或参数不合适。"}
+
+
+CHECKOUT = Path(__file__).parents[1]
+
+
+def pip_install(what: str, *, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
+    """Return the command, run in the checkout, that installs a package for the Python that runs longtable."""
+    own = Path(python)
+    program = str(own.relative_to(checkout)) if own.is_relative_to(checkout) else "python"
+    return f"{program} -m pip install {what}"
+
+
+def extra_command(extra: str, *, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
+    """Return the command, run in the checkout, that installs an extra. Never by longtable's name: an index has no such package of ours."""
+    editable = "-e " if (checkout / "pyproject.toml").is_file() else ""
+    return pip_install(f"{editable}'.[{extra}]'", checkout=checkout, python=python)
+
+
+def install_extra(extra: str) -> str:
+    """Return `extra_command` as part of a sentence."""
+    return f"run `{extra_command(extra)}` in the checkout of longtable"
+
+
+class MissingExtraError(ConfigError):
+    """An optional part is not installed; the message names its extra and the command that installs it."""
+
+    code = "missing_extra"
+    short: ClassVar[dict[str, str]] = {
+        "en": "An optional part of longtable is not installed.",
+        "zh": "longtable 的一个可选组件没有安装。",
+    }
+
+    def __init__(self, what: str, extra: str, *, instead: str = "") -> None:
+        otherwise = f", or {instead}" if instead else ""
+        super().__init__(f"{what} without the extra `{extra}`: {install_extra(extra)}{otherwise}")
+        self.extra = extra
 
 
 AWAITED = (

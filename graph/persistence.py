@@ -27,7 +27,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from longtable.graph.errors import AWAITED, ConfigError, PersistenceError
+from longtable.graph.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.leases import LEASE_SECONDS, SqliteLease
 from longtable.graph.locks import Turns, setting_up
@@ -266,7 +266,7 @@ def _postgres_module() -> ModuleType:
     try:
         return import_module("longtable.graph.postgres")
     except ImportError as error:
-        raise ConfigError(f"threads in PostgreSQL need more packages ({error}): pip install 'longtable[postgres]'") from error
+        raise MissingExtraError("threads in PostgreSQL cannot be opened", "postgres") from error
 
 
 def _sealed(store: BaseStore, serde: SerializerProtocol | None) -> BaseStore:

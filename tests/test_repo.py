@@ -11,6 +11,7 @@ import pytest
 
 from longtable import graph
 from longtable.graph import Context
+from longtable.graph.errors import extra_command
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("memory", "tools", "nodes", "graph", "app")
@@ -111,6 +112,32 @@ def test_every_dependency_says_why_it_is_there() -> None:
     wanted = [line for line in lines if re.match(r'^    "[a-z][\w\[\]-]*[><=]', line)]
     assert len(wanted) >= 15
     assert all("#" in line for line in wanted), [line for line in wanted if "#" not in line]
+
+
+def test_no_hint_installs_longtable_by_its_name() -> None:
+    """It is on no index: whoever runs `pip install` with its name gets nothing, or a stranger's package."""
+    for path in tracked():
+        if path.suffix in {".py", ".md", ".ipynb", ".toml", ".example", ""} and path.is_file() and path != Path(__file__):
+            for line in path.read_text(errors="replace").splitlines():
+                assert not re.search(r"pip install [^#`]*(?<![\w/.-])longtable", line), f"{path}: {line}"
+
+
+@pytest.mark.parametrize("extra", ["excel", "postgres"])
+def test_the_command_for_an_extra_fits_how_longtable_is_installed(tmp_path: Path, extra: str) -> None:
+    inside = str(tmp_path / ".venv" / "bin" / "python")
+    assert extra_command(extra, checkout=tmp_path, python="/usr/bin/python3") == f"python -m pip install '.[{extra}]'"
+    (tmp_path / "pyproject.toml").touch()
+    assert extra_command(extra, checkout=tmp_path, python=inside) == f".venv/bin/python -m pip install -e '.[{extra}]'"
+    assert extra_command(extra, checkout=tmp_path, python="") == f"python -m pip install -e '.[{extra}]'"
+
+
+def test_every_missing_extra_that_the_code_names_exists() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    calls = [node for path in sources() for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    named = [node.args for node in calls if isinstance(node.func, ast.Name) and node.func.id in ("MissingExtraError", "install_extra")]
+    literal = {args[-1].value for args in named if isinstance(args[-1], ast.Constant)}
+    assert len(literal) >= 8
+    assert literal <= set(extras)
 
 
 def test_no_path_of_one_machine_and_no_secret_is_tracked() -> None:

@@ -3,10 +3,12 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import cast
 
-from longtable.graph.errors import ConfigError
+from longtable.graph.errors import MissingExtraError
 from longtable.tools.cells import Json
 from longtable.tools.chart_fields import ChartSpecError, Spec
 
@@ -54,9 +56,12 @@ def _whole(spec: Spec, rows: Sequence[Mapping[str, Json]]) -> dict[str, object]:
     return {**spec, "data": {"values": [dict(row) for row in rows]}}
 
 
+def draws_pictures() -> bool:
+    """Return whether the extra `charts` is installed; without it a chart is drawn as text alone."""
+    return all(find_spec(name) is not None for name in ("altair", "vl_convert"))
+
+
 def _converter() -> ModuleType:
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise ConfigError("charts need the extra `charts`: pip install 'longtable[charts]'") from error
-    return vl_convert
+    if not draws_pictures():  # altair, too: its schema check comes before every picture
+        raise MissingExtraError("no picture of this chart can be drawn", "charts")
+    return import_module("vl_convert")

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field
 
+from longtable.graph.errors import MissingExtraError
 from longtable.tools.cells import Json, dumps
 from longtable.tools.chart_fields import ChartSpecError, Spec
 from longtable.tools.database import QueryResult
@@ -52,7 +52,10 @@ class Chart:
         return render_html(self.spec, self.rows)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        return {"image/svg+xml": self.svg(), "text/plain": self.text()}
+        try:
+            return {"image/svg+xml": self.svg(), "text/plain": self.text()}
+        except MissingExtraError as error:
+            return {"text/plain": f"{self.text()}\n{error}"}
 
 
 class ShowChart(BaseModel):
@@ -64,11 +67,6 @@ class ShowChart(BaseModel):
     wish: str = Field(default="", description='What to draw, in words: "line by month". Enough for most charts.')
     spec: dict[str, Any] | None = Field(default=None, description="Instead: a Vega-Lite spec without data, fields named as the columns.")
     results: Annotated[ThreadResults | None, InjectedToolArg] = None
-
-
-def charts_installed() -> bool:
-    """Say whether the extra `charts` is there."""
-    return all(find_spec(name) is not None for name in ("altair", "vl_convert"))
 
 
 def chart_of(handle: str, result: QueryResult, *, spec: Mapping[str, object] | None = None, wish: str = "") -> Chart:
@@ -88,6 +86,10 @@ def chart_tool() -> BaseTool:
     def show(handle: str, wish: str = "", spec: dict[str, Any] | None = None, results: ThreadResults | None = None) -> tuple[str, Chart]:
         if results is None:
             raise FetchRefusedError("no results are kept in this run: it has no thread, and nothing to draw")
+        from longtable.tools.charts import draws_pictures
+
+        if spec and not draws_pictures():  # a client may draw what the event says: it never gets a spec that no schema has checked
+            raise ChartSpecError("a spec of your own cannot be checked here", hint='say in `wish` what to draw, as in "line by month"')
         meta = results.store.meta(results.thread_id, handle)
         chart = chart_of(meta.handle, results.store.get(results.thread_id, meta.handle), spec=spec, wish=wish)
         told = {"shown": True, "handle": chart.handle, "points": len(chart.rows), "notes": list(chart.notes), "spec": chart.spec}

@@ -11,7 +11,7 @@ from longtable.tools.catalog import nearest
 from longtable.tools.cells import Json, clip
 from longtable.tools.chart_fields import ChartSpecError, Field, Spec, fields_of, find, moment
 from longtable.tools.chart_reduce import MAX_POINTS, reduced
-from longtable.tools.chart_render import render_html, render_png, render_svg
+from longtable.tools.chart_render import draws_pictures, render_html, render_png, render_svg
 from longtable.tools.chart_safety import check_value, drop_data, plain_copy, validate, walk
 from longtable.tools.chart_text import render_text
 from longtable.tools.chart_wish import default_spec
@@ -22,6 +22,7 @@ __all__ = [
     "Checked",
     "check_spec",
     "default_spec",
+    "draws_pictures",
     "render_html",
     "render_png",
     "render_svg",
@@ -58,7 +59,7 @@ class Checked:
 
 
 def check_spec(spec: Mapping[str, object], columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]) -> Checked:
-    """Return the spec made fit to draw, or raise `ChartSpecError`; needs the extra `charts`."""
+    """Return the spec made fit to draw, or raise `ChartSpecError`; its schema check needs the extra `charts`."""
     tree = plain_copy(spec)
     drop_data(tree)
     tree.pop("$schema", None)

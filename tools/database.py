@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from longtable.graph.errors import ConfigError, QueryFailedError, QueryRefusedError
+from longtable.graph.errors import ConfigError, MissingExtraError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog
 from longtable.tools.cost import Plan, stops_early
 from longtable.tools.engines.base import Engine, Fetched, LoadNote, Row
@@ -239,7 +239,7 @@ def _open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float
         try:
             from longtable.tools.engines.postgres import PostgresEngine
         except ImportError as error:
-            raise ConfigError("PostgreSQL needs its driver, psycopg: pip install 'longtable[postgres]'") from error
+            raise MissingExtraError("a PostgreSQL database cannot be opened", "postgres") from error
         return PostgresEngine(location.server, limits=limits, wait_seconds=busy_seconds)
     if location.path is None:
         raise ConfigError("the database URL names neither a file nor a server")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from longtable.graph.errors import ConfigError, PersistenceError, ResultTooLargeError
+from longtable.graph.errors import ConfigError, MissingExtraError, PersistenceError, ResultTooLargeError
 from longtable.tools.database import QueryLimits, QueryResult
 from longtable.tools.parquet import column_names, literal, read_parquet, write_parquet
 from longtable.tools.result_meta import ResultGoneError, ResultMeta, UnknownResultError
@@ -159,13 +159,13 @@ class ResultStore:
         try:
             from pyarrow import parquet
         except ImportError as error:
-            raise ConfigError("an Arrow table needs pyarrow: pip install 'longtable[frames]'") from error
+            raise MissingExtraError("a result cannot be made an Arrow table", "frames") from error
         return parquet.read_table(self.path(thread_id, handle))
 
     def frame(self, thread_id: str, handle: str) -> "pandas.DataFrame":
         """Return a whole result as a pandas DataFrame: see `arrow`. Raises `ConfigError` without pandas."""
         if find_spec("pandas") is None:
-            raise ConfigError("a DataFrame needs pandas: pip install 'longtable[frames]'")
+            raise MissingExtraError("a result cannot be made a DataFrame", "frames")
         path = self.path(thread_id, handle)
         with duckdb.connect() as connection:
             return connection.execute(f"SELECT * FROM read_parquet({literal(path)})").df()

@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - a pattern reads best on one line
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from longtable.app.offline.view import ToolResult, Turn, View
@@ -36,6 +37,7 @@ _NOTHING = re.compile(r"\W*(?:it|that|this|them|those|the (?:last )?result|them 
 
 _SAID = {"en": "The chart of {handle} is drawn for you.", "zh": "已为您画出 {handle} 的图。"}
 _NOT_KEPT = {"en": "There is no chart: results are not kept in this run.", "zh": "无法画图：本次运行不保存结果。"}
+_NO_DATABASE = {"en": "No database is connected here, so I can look nothing up.", "zh": "这里没有连接数据库，我无法查询。"}
 _FAILED = {"en": "There is no chart: {reason}", "zh": "无法画图：{reason}"}
 _NOTHING_YET = {
     "en": "There is no result to draw yet: ask a question about the data first.",
@@ -105,6 +107,11 @@ def said(result: ToolResult | None, language: str) -> str:
     if result.data is not None:
         return _SAID[language].format(handle=result.data.get("handle", result.args.get("handle", "")))
     return _FAILED[language].format(reason=(result.error or "?").splitlines()[0][:200])
+
+
+def cannot_call(missing: Collection[str], language: str) -> str:
+    """Say why the tools of a step are not there: no results are kept, or there is no database."""
+    return (_NOT_KEPT if "show_chart" in missing else _NO_DATABASE)[language]
 
 
 def nothing_yet(language: str) -> str:

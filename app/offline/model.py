@@ -18,7 +18,9 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
-from longtable.app.offline.policy import Call, decide
+from longtable.app.offline.charting import cannot_call
+from longtable.app.offline.policy import Call, Decision, decide
+from longtable.app.offline.talk import language_of
 from longtable.app.offline.view import read_view
 from longtable.memory.tokens import compact_json, counter
 
@@ -100,7 +102,11 @@ class BuiltInAnalyst(BaseChatModel):
 
     def answer(self, messages: Sequence[BaseMessage], tools: Sequence[Any] = ()) -> AIMessage:
         """Return the message that follows `messages`: tool calls or the worded answer, with usage."""
-        decision = decide(read_view(messages))
+        view = read_view(messages)
+        decision = decide(view)
+        bound = {tool["function"]["name"] for tool in tools}
+        if bound and (missing := {call.name for call in decision.calls} - bound):
+            decision = Decision(text=cannot_call(missing, language_of(view.now.question)))
         calls = [tool_call(name=call.name, args=call.args, id=_call_id(messages, call, place)) for place, call in enumerate(decision.calls)]
         text = "" if calls else decision.text
         ours = counter(self.encoding)

@@ -50,6 +50,18 @@ def test_a_wish_is_answered_and_drawn(talk: Conversation, question: str, mark: s
     assert "r1" in str(events[-1]["text"])
 
 
+def test_no_tool_is_called_that_is_not_bound(talk: Conversation, tmp_path: Path) -> None:
+    talk.ask("Average price per brand")
+    database = Database.open(f"sqlite:///{tmp_path / 'shop.db'}")
+    without_results = build_graph(model=BuiltInAnalyst(), database=database).compile(checkpointer=talk.graph.checkpointer)
+    later = Conversation(without_results, "t", context=Context(model_limit=32_000))
+    assert later.ask("plot it").text == "There is no chart: results are not kept in this run."
+    without_database = build_graph(model=BuiltInAnalyst()).compile(checkpointer=InMemorySaver())
+    alone = Conversation(without_database, "t", context=Context(model_limit=32_000))
+    assert "No database is connected" in alone.ask("How many bikes are there?").text
+    assert "没有连接数据库" in alone.ask("有多少自行车？").text
+
+
 def test_the_last_result_is_drawn_when_it_is_asked_for(talk: Conversation) -> None:
     assert "no result to draw" in talk.ask("plot it").text
     talk.ask("Average price per brand")

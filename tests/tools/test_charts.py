@@ -1,6 +1,5 @@
 """Charts: what a spec may hold, what it is drawn as, and what is made of a wish."""
 
-import builtins
 import json
 import re
 import struct
@@ -12,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtable.graph.errors import ConfigError
 from longtable.tools.charts import (
     MAX_POINTS,
     ChartSpecError,
@@ -347,23 +345,6 @@ def test_text_is_clean_of_control_characters() -> None:
     text = render_text(checked.spec, checked.rows, 60)
     assert "\x1b" not in text
     assert len(text.split("\n")) == 2
-
-
-def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def none(name: str, *args: object, **kwargs: object) -> object:
-        if name in ("altair", "vl_convert"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)  # type: ignore[arg-type]
-
-    checked = check(BAR)
-    monkeypatch.setattr(builtins, "__import__", none)
-    with pytest.raises(ConfigError, match=r"longtable\[charts\]"):
-        check(BAR)
-    with pytest.raises(ConfigError, match=r"longtable\[charts\]"):
-        render_svg(checked.spec, checked.rows)
-    assert "Germany" in render_text(checked.spec, checked.rows)
 
 
 # -- wishes -----------------------------------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ def test_without_the_driver_the_error_names_the_extra() -> None:
         "except ConfigError as error: print(error)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
-    assert "longtable[postgres]" in said
+    assert "pip install -e '.[postgres]'" in said
 
 
 def test_the_driver_is_loaded_for_postgresql_only() -> None:

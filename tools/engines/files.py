@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 
 import duckdb
 
-from longtable.graph.errors import ConfigError, DatabaseUnavailableError
+from longtable.graph.errors import DatabaseUnavailableError, MissingExtraError
 from longtable.tools.catalog import fold, quoted
 from longtable.tools.cells import clip
 from longtable.tools.engines.base import LoadNote
@@ -133,7 +133,7 @@ def _load_excel(root: duckdb.DuckDBPyConnection, file: Path, taken: set[str], li
         import openpyxl
         from openpyxl.utils.exceptions import InvalidFileException
     except ImportError as error:
-        raise ConfigError("Excel files need openpyxl: pip install 'longtable[excel]'") from error
+        raise MissingExtraError("an Excel file cannot be read", "excel") from error
     broken = (BadZipFile, InvalidFileException, KeyError, ValueError, SyntaxError, OSError)
     try:
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
