@@ -293,8 +293,12 @@ def test_the_extra_mcp_serves_its_command(python: Python) -> None:
 
 
 STUDIO = """
+from longtable.app.demo import package_data
 from longtable.app.studio import graph
 from longtable.app.web import app
+from longtable.tools.charts import draws_pictures
+assert draws_pictures()
+package_data()  # the demo database is there already: see the fixture
 config = {"configurable": {"thread_id": "s"}}
 for mode, event in graph.stream({"messages": [("user", "plot the average delay per month")]}, config, stream_mode=["custom", "values"]):
     if mode == "custom" and event["type"] == "chart":
