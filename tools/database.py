@@ -145,7 +145,8 @@ class Database:
             fetched = self._runner.run(work, seconds=min(seconds or self.limits.seconds, self.limits.seconds), cancel=cancel)
         ms = round((time.monotonic() - started) * 1000)
         masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
-        return QueryResult(verdict.told, fetched.columns, fetched.types, fetched.rows, len(fetched.rows), ms, masked, reads)
+        columns = tuple(verdict.headings.get(name, name) for name in fetched.columns)
+        return QueryResult(verdict.told, columns, fetched.types, fetched.rows, len(fetched.rows), ms, masked, reads)
 
     def check_sql(self, sql: str, *, cancel: Cancel | None = None) -> Plan:
         """Check one SELECT, have the engine plan it behind its wall, and return what it would do; nothing runs.

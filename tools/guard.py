@@ -7,9 +7,12 @@ where sqlglot and an engine read one text in two ways, the engine gets the readi
 import logging
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from sqlglot import exp, parse
+from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import ErrorLevel, ParseError
 
 from longtable.graph.errors import QueryRefusedError, UnknownTableError
@@ -48,6 +51,8 @@ class Verdict:
     tables: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     masks: Masks = NO_MASKS
+    headings: Mapping[str, str] = field(default_factory=dict)
+    """How to show the columns that SQLite names after their text as it ran."""
     place: Place | None = None
     """Line and column in the text as asked, from 1, of what was refused; where that is no one spot, of the query's beginning."""
     nearest: tuple[str, ...] = ()
@@ -83,8 +88,9 @@ def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
         tables = sorted({table.name for node in second.find_all(exp.Table) if (table := resolve(node))})
         columns = reads_of(first, resolve)
         masks = masks_of(second, lambda node: masked_of(resolve(node)), dialect) if catalog.has_masks else NO_MASKS
-        told = rendered if narrow is counted else _render(counted, dialect)
-        return Verdict(True, sql=rendered, told=told, tables=tuple(tables), columns=columns, masks=masks)
+        told = rendered if narrow is counted and dialect != "sqlite" else _render(counted, dialect, shown=True)
+        headings = _headings(narrow) if dialect == "sqlite" and "`" in rendered else {}
+        return Verdict(True, sql=rendered, told=told, tables=tuple(tables), columns=columns, masks=masks, headings=headings)
     except RefusedError as refused:
         place = refused.place or _place(refused.node, checked, sql, dialect)
         return Verdict(False, refused.rule, refused.reason, refused.hint, place=place, nearest=refused.nearest)
@@ -160,11 +166,21 @@ def _parse_place(error: ParseError) -> tuple[int, int] | None:
     return (detail["line"], max(1, detail["col"] - len(str(detail.get("highlight") or " ")) + 1)) if detail.get("line") else None
 
 
-def _render(tree: exp.Expr, dialect: str) -> str:
+class _Backticks(SQLite):
+    """SQLite's dialect, written with backticks: a name in double quotes that is no column SQLite reads as text."""
+
+    class Tokenizer(SQLite.Tokenizer):
+        """Name the first kind of quotes, which is the one that is written."""
+
+        IDENTIFIERS: ClassVar = ["`", ("[", "]"), '"']
+
+
+def _render(tree: exp.Expr, dialect: str, *, shown: bool = False) -> str:
     try:
         if dialect in _MENDED:
             tree = tree.transform(_MENDED[dialect])
-        return tree.sql(dialect, comments=False, unsupported_level=ErrorLevel.RAISE)
+        written = _Backticks if dialect == "sqlite" and not shown else dialect
+        return tree.sql(written, comments=False, unsupported_level=ErrorLevel.RAISE)
     except RecursionError:
         raise
     except Exception as error:  # as above
@@ -174,6 +190,12 @@ def _render(tree: exp.Expr, dialect: str) -> str:
 def _as_sqlite_has_it(node: exp.Expr) -> exp.Expr:
     """Mend what sqlglot writes for SQLite under a name that SQLite does not know: CHR for char()."""
     return exp.Anonymous(this="CHAR", expressions=node.expressions) if isinstance(node, exp.Chr) else node
+
+
+def _headings(tree: exp.Expr) -> dict[str, str]:
+    items = [item for select in tree.find_all(exp.Select) for item in select.expressions]
+    unnamed = [item for item in items if not isinstance(item, exp.Alias | exp.Column)]
+    return {_render(item, "sqlite"): _render(item, "sqlite", shown=True) for item in unnamed}
 
 
 _MENDED = {"sqlite": _as_sqlite_has_it, "postgres": as_postgres_has_it}

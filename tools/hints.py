@@ -6,6 +6,7 @@ from sqlglot import exp, parse, parse_one
 
 from longtable.graph.errors import QueryFailedError
 from longtable.tools.catalog import Catalog, nearest, quoted
+from longtable.tools.cells import clip
 from longtable.tools.places import Place, place_as_asked, place_of_column, place_of_word
 
 _UNKNOWN_COLUMN = (
@@ -32,8 +33,12 @@ def explained(
     if not hint and _NO_SUCH_SIGNATURE.match(error.reason):
         hint = "cast the arguments to what the function takes, as in round(CAST(x AS numeric), 2)"
     elif not hint and found is not None and error.problem != "ambiguous":
-        wanted = found["name"].rpartition(".")[2].strip('"')
+        in_quotes = re.search(f'(?<![."]){re.escape(quoted(found["name"]))}', asked) is not None
+        wanted = found["name"] if in_quotes else found["name"].rpartition(".")[2].strip('"')
         hint, close = column_hint(wanted, sql=ran, dialect=dialect, catalog=catalog, tables=tables)
+        if in_quotes and error.problem == "unknown_name":
+            text = clip(wanted, 60).replace("'", "''")
+            hint += f"; if text is meant, it stands in single quotes: '{text}'"
     elif not hint and error.problem == "ambiguous":
         hint = "name its table before it, as in t.name"
     line, column = place or (None, None)

@@ -65,7 +65,11 @@ def place_of_column(name: str, tree: exp.Expr, sql: str) -> Place | None:
     table, _, column = name.rpartition(".")
     found = None
     for node in tree.find_all(exp.Column, bfs=False):
-        if fold(node.name) != fold(column.strip('"')) or not isinstance(node.this, exp.Identifier):
+        if not isinstance(node.this, exp.Identifier):
+            continue
+        if not node.table and fold(node.name) == fold(name):  # a name may hold dots
+            return place_of(node.this, sql)
+        if fold(node.name) != fold(column.strip('"')):
             continue
         if fold(node.table) == fold(table.strip('"')):
             return place_of(node.this, sql)

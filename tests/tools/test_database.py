@@ -493,3 +493,23 @@ def test_the_sql_that_ran_is_told_without_comments(database: Database) -> None:
     assert result.rows == [("Ada",)]
     assert result.columns == ("name",)
     assert result.types == ({"sqlite": "TEXT", "duckdb": "VARCHAR", "postgres": "text"}[database.dialect],)
+
+
+def test_names_in_double_quotes_are_shown_so_in_the_sql_and_in_the_headings(dialect: str, databases: dict[str, Database]) -> None:
+    result = databases[dialect].run('SELECT "Unit Price", max("Unit Price") + 1, 2 AS "two times" FROM "Order Details" GROUP BY 1')
+    assert result.sql == 'SELECT "Unit Price", MAX("Unit Price") + 1, 2 AS "two times" FROM "Order Details" GROUP BY 1'
+    assert result.rows == [(2.5, 3.5, 2)]
+    assert result.columns[0::2] == ("Unit Price", "two times")
+    assert dialect != "sqlite" or result.columns[1] == 'MAX("Unit Price") + 1'
+
+
+def test_odd_names_and_a_view_with_text_in_double_quotes_are_read_as_before(tmp_path: Path) -> None:
+    script = """
+    CREATE TABLE t ("a`b" INT, "c""d" INT, "e]f" INT, "`g`" INT); INSERT INTO t VALUES (1, 2, 3, 4);
+    CREATE VIEW v AS SELECT "c""d" AS x, "no column" AS y FROM t WHERE "yes" = 'yes';
+    """
+    with open_at(make_file(tmp_path, "sqlite", script)) as database:
+        result = database.run('SELECT "a`b", "c""d", "e]f", "`g`", "a`b" + `c"d` FROM t')
+        assert result.columns == ("a`b", 'c"d', "e]f", "`g`", '"a`b" + "c""d"')
+        assert result.rows == [(1, 2, 3, 4, 3)]
+        assert database.run('SELECT "x", [y] FROM "v"').rows == [(2, "no column")]

@@ -93,6 +93,12 @@ def test_the_other_columns_are_there_as_before(dialect: str, sql: str, kept: dic
     assert "salary" not in {name.lower() for name in result.columns}
 
 
+def test_a_denied_column_in_double_quotes_is_an_unknown_name(staff: Database) -> None:
+    with pytest.raises(QueryFailedError) as caught:
+        staff.run('SELECT count(*) FROM staff WHERE "salary" > 100')
+    assert (caught.value.problem, caught.value.line, caught.value.column) == ("unknown_name", 1, 34)
+
+
 @pytest.mark.parametrize(("dialect", "sql"), _cases(MASKED))
 def test_no_masked_value_is_in_what_the_model_is_shown(dialect: str, sql: str, kept: dict[str, Database]) -> None:
     assert not _leaks(_answer(lambda: run_sql(kept[dialect], sql)[0]), EMAILS)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from longtable.graph.errors import DatabaseError, QueryRefusedError, ResultTooLargeError
+from longtable.graph.errors import DatabaseError, QueryFailedError, QueryRefusedError, ResultTooLargeError
 from longtable.tools.database import Database, QueryLimits
 from tests.tools.databases import Place, open_at
 
@@ -14,6 +14,13 @@ FAULTS: list[tuple[str, str, tuple[int, int] | None, tuple[str, ...]]] = [
     ("SELECT id\n  FROM peple", "unknown_name", (2, 8), ("people",)),
     ("SELECT id,\n  salry FROM people", "unknown_name", (2, 3), ("salary",)),
     ("SELECT b.name, p.salry FROM people p JOIN people b ON b.id = p.boss_id", "unknown_name", (1, 18), ("salary",)),
+    ("SELECT count(*) FROM people WHERE \"citi\" = 'Bern'", "unknown_name", (1, 35), ("city",)),
+    ('SELECT count(*) FROM people WHERE name = "J. Smith"', "unknown_name", (1, 42), ()),
+    ('WITH p AS (SELECT id,\n "citi" FROM people) SELECT * FROM p', "unknown_name", (2, 2), ("city",)),
+    ('SELECT name FROM people ORDER BY "nme"', "unknown_name", (1, 34), ("name",)),
+    ('SELECT count(*) FROM people GROUP BY "nme"', "unknown_name", (1, 38), ("name",)),
+    ("SELECT max(id) FROM people HAVING max(\"nme\") = 'x'", "unknown_name", (1, 39), ("name",)),
+    ('SELECT sum(id) OVER (PARTITION BY "nme") FROM people', "unknown_name", (1, 35), ("name",)),
     ("SELECT name FROM people p /* all */ ,\n people q", "ambiguous", (1, 8), ()),
     ("-- all\nDELETE FROM people", "refused", (2, 1), ()),
     ("SELECT id FROM people;\n  DROP TABLE people", "refused", (2, 3), ()),
@@ -38,6 +45,15 @@ def test_an_error_tells_its_class_its_place_and_the_nearest_names(
     if place is not None:
         assert (error.line, error.column) == place
     assert error.nearest[: len(nearest)] == nearest
+
+
+def test_of_text_in_double_quotes_it_is_said_that_text_stands_in_single_ones(database: Database) -> None:
+    with pytest.raises(QueryFailedError) as caught:
+        database.run('SELECT id FROM people WHERE name = "O\'Neil"')
+    assert caught.value.hint.endswith("if text is meant, it stands in single quotes: 'O''Neil'")
+    with pytest.raises(QueryFailedError) as caught:
+        database.run('SELECT p."nme" FROM people p')
+    assert caught.value.hint == "nearest columns: name"
 
 
 @pytest.mark.parametrize(
