@@ -16,7 +16,7 @@ from mcp.types import TextContent
 from openpyxl import Workbook, load_workbook
 
 from longtable.app.demo import ensure_demo
-from tests.support.installed import Installed, Server, declared
+from tests.support.installed import Installed, Server, closure, declared
 from tests.support.model_server import call, open_model_server, say
 from tests.support.postgres import postgres_server
 
@@ -392,6 +392,19 @@ def test_every_extra_that_the_readme_names_exists() -> None:
     }
     assert {"charts", "postgres", "excel", "encryption", "frames", "limits", "mcp", "otel", "studio", "tokenizers"} <= named
     assert named <= set(declared())
+
+
+RUN_HERE = ("printf", ".venv/bin/longtable ", ".venv/bin/pip install -e '.[", "make ", "export OPENAI_API_KEY")
+RUN_ELSEWHERE = (".venv/bin/langgraph dev",)  # tests/app/test_studio.py
+NOT_RUN = ("python3.12 -m venv aegra ", "export DATABASE_URL=", "aegra/bin/aegra serve")  # wants another Python, and Redis
+
+
+def test_no_command_is_shown_that_no_test_knows() -> None:
+    assert not [line for line in commands() if not line.startswith((*RUN_HERE, *RUN_ELSEWHERE, *NOT_RUN))]
+
+
+def test_what_development_installs_holds_what_make_chat_installs() -> None:
+    assert closure(MAKE_CHAT) <= closure(["dev"])  # the Makefile takes the one for the other
 
 
 def test_every_make_target_shown_exists() -> None:

@@ -25,6 +25,7 @@ from pyarrow import ipc
 
 from longtable.app.web import app
 from longtable.graph import Context
+from tests.support.installed import environment as extras_only
 from tests.support.model_server import ModelServer, open_model_server
 from tests.support.model_server import call as model_call
 from tests.support.model_server import say as model_says
@@ -42,7 +43,8 @@ def environment(folder: Path) -> dict[str, str]:
         "LONGTABLE_RESULTS": f"{folder}/results",
         "LONGTABLE_ARCHIVE": f"{folder}/archive",
     }
-    return {**kept, **QUIET, **ours, "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+    installed = extras_only(folder, "studio")  # what `.[studio]` brings, and the tests' own folder
+    return {**kept, **QUIET, **ours, "HOME": str(folder), **installed, "PYTHONPATH": f"{installed['PYTHONPATH']}{os.pathsep}{ROOT}"}
 
 
 def make_shop(folder: Path) -> None:
