@@ -44,7 +44,7 @@ ADVICE: dict[str, str] = {
     "provider_auth": "请检查环境变量中的密钥",
     "provider_rate_limited": "请稍后重试",
     "provider_unavailable": "请检查网络和服务地址（--base-url），然后重试",
-    "provider_refused": "请检查模型名称（--model）和服务的要求",
+    "provider_refused": "请检查模型名称（--model）和服务的要求；聊天中可用 /retry 重试，或用 /exclude 排除一条消息",
     "provider_protocol": "请检查服务地址（--base-url）",
     "model_context_overflow": "请缩短问题，或换上限更大的模型（--model-limit）",
 }

@@ -37,8 +37,9 @@ class BadLine:
 
 @dataclass
 class Course:
-    """How a turn went: whether it called tools, whether a query gave a result, whether it ended in an answer and no notice."""
+    """How a turn went: whether it began, called tools, whether a query gave a result, whether it ended in an answer and no notice."""
 
+    began: bool = False
     called: bool = False
     queried: bool = False
     answered: bool = False
@@ -49,6 +50,7 @@ class Course:
 
     def note(self, event: Event) -> None:
         """Take one event of the turn in."""
+        self.began = True
         if event["type"] in {"tool_started", "query_started"}:
             self.called = True
         if event["type"] == "query_finished":
@@ -118,6 +120,14 @@ class Chat:
             self._limit_too_small("limit_below_tools", limit_for(error.need))
             return False
         return self._ended(course)
+
+    def retry(self) -> None:
+        """Run the newest turn again where it failed. Raises its typed error."""
+        course = self._play(self.session.conversation.aretry())
+        if course.began:
+            self._ended(course)
+        else:
+            self.screen.note("nothing_to_retry")
 
     def _ended(self, course: Course) -> bool:
         if course.waits:

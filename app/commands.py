@@ -1,6 +1,6 @@
 """The slash commands of a chat."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,8 @@ from longtable.graph.events import QueryFinished
 from longtable.tools.cells import json_value
 
 if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
     from longtable.app.chat import Chat
     from longtable.tools.database import QueryResult
 
@@ -25,6 +27,8 @@ COMMANDS = (
     "reasoning",
     "compact",
     "undo",
+    "retry",
+    "exclude",
     "pins",
     "pin",
     "unpin",
@@ -67,7 +71,7 @@ class Commands:
 
     def _history(self, _: str) -> None:
         if self._begun():
-            self.screen.show("history", render.messages(self._wait(self.conversation.ahistory()), most=CLIP_VIEW))
+            self.screen.show("history", render.history(self._wait(self.conversation.ahistory()), self.screen.language, most=CLIP_VIEW))
 
     def _view(self, _: str) -> None:
         if self._begun():
@@ -100,6 +104,17 @@ class Commands:
     def _undo(self, _: str) -> None:
         dropped = self._wait(self.conversation.aundo()) if self.chat.values() else None
         self.screen.note("undone" if dropped else "nothing_to_undo")
+
+    def _retry(self, _: str) -> None:
+        self.chat.retry()
+
+    def _exclude(self, argument: str) -> None:
+        if not (self._given(argument, "exclude") and self._begun()):
+            return
+        history = self._wait(self.conversation.ahistory())
+        for message_id in _named(argument, history):
+            self._wait(self.conversation.aexclude(message_id))
+        self.screen.note("excluded")
 
     def _pins(self, _: str) -> None:
         pins = self._wait(self.conversation.apins()) if self.chat.values() else []
@@ -197,6 +212,17 @@ class Commands:
         if not argument:
             self.screen.complain(say(f"{command}_what", self.screen.language))
         return bool(argument)
+
+
+def _named(argument: str, history: "Sequence[BaseMessage]") -> list[str]:
+    """Return the ids of the messages that an argument means: a number of the history, an id, or the last question and all after it."""
+    if argument == "last":
+        start = max((place for place, message in enumerate(history) if message.type == "human"), default=0)
+        return [str(message.id) for message in history[start:]]
+    number = argument.removeprefix("m")[:9]  # Python refuses to read a number of thousands of digits
+    if number.isdecimal() and 1 <= int(number) <= len(history):
+        return [str(history[int(number) - 1].id)]
+    return [argument]
 
 
 def shown_result(result: "QueryResult") -> QueryFinished:

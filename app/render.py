@@ -253,19 +253,33 @@ def plain(text: str) -> RenderableType:
     return Text(clean(text).strip(), style="dim")
 
 
-def messages(shown: Sequence["BaseMessage"], *, most: int | None = None, reasoning: bool = False) -> RenderableType:
-    """Return messages in order, each with its role; texts clipped to `most` characters; with the model's `reasoning` before its answers."""
+def history(shown: Sequence["BaseMessage"], language: Language, *, most: int) -> RenderableType:
+    """Return a whole transcript: its messages numbered as memory cites them, those left out of the view marked."""
+    from longtable.memory.stamps import EXCLUDED, kind_of
+
+    left_out = say("left_out_mark", language)
+    marks = [f"m{number} {left_out}" if kind_of(m) == EXCLUDED else f"m{number}" for number, m in enumerate(shown, 1)]
+    return messages(shown, most=most, marks=marks)
+
+
+def messages(
+    shown: Sequence["BaseMessage"], *, most: int | None = None, reasoning: bool = False, marks: Sequence[str] = ()
+) -> RenderableType:
+    """Return messages in order, each with its role; texts clipped to `most` characters; with the model's `reasoning` before its answers.
+
+    `marks`: what stands before each role.
+    """
     from longtable.memory.reasoning import reasoning_of
 
     lines: list[Text] = []
-    for message in shown:
+    for place, message in enumerate(shown):
         if reasoning and (told := reasoning_of(message)):
             lines.append(Text(f"reasoning: {clean(told).strip()}", style="dim"))
         body = clean(str(message.text)).strip()
         body = body if most is None or len(body) <= most else f"{body[: most - 1]}…"
         made = [f"-> {call['name']} {json.dumps(call['args'], ensure_ascii=False)}" for call in getattr(message, "tool_calls", [])]
         text = "\n".join([*([body] if body else []), *(clean_line(line) for line in made)])
-        lines.append(Text.assemble((f"{message.type}: ", "bold cyan"), text))
+        lines.append(Text.assemble((f"{marks[place]} " if marks else "", "dim"), (f"{message.type}: ", "bold cyan"), text))
     return Group(*lines)
 
 

@@ -98,6 +98,16 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "undone": {"en": "The newest compaction is undone.", "zh": "已撤销最近一次压缩。"},
     "nothing_to_undo": {"en": "There is no compaction to undo.", "zh": "没有可撤销的压缩。"},
+    "nothing_to_retry": {"en": "No turn failed: there is nothing to try again.", "zh": "没有失败的轮次可重试。"},
+    "excluded": {
+        "en": "It is left out of what the model is sent from now on; /history still shows it.",
+        "zh": "今后不再发给模型；/history 仍可查看。",
+    },
+    "exclude_what": {
+        "en": "/exclude needs a message: last, or a number of /history (/exclude m3)",
+        "zh": "/exclude 后面要写消息：last，或 /history 中的编号（/exclude m3）",
+    },
+    "left_out_mark": {"en": "(left out)", "zh": "（已排除）"},
     "no_pins": {"en": "Nothing is pinned.", "zh": "没有固定的内容。"},
     "pinned": {"en": "Pinned as {id}: it stays word for word in every call.", "zh": "已固定为 {id}：每次调用都逐字保留。"},
     "unpinned": {"en": "{id} is let go.", "zh": "已取消固定 {id}。"},
@@ -192,6 +202,11 @@ WORDS: dict[str, dict[str, str]] = {
     "help_view": {"en": "show what the next model call would be sent", "zh": "显示下一次发给模型的内容"},
     "help_compact": {"en": "fold older messages into memory now", "zh": "立即压缩较早的消息"},
     "help_undo": {"en": "drop the newest compaction", "zh": "撤销最近一次压缩"},
+    "help_retry": {"en": "run the last turn again where it failed", "zh": "重试失败的上一轮"},
+    "help_exclude": {
+        "en": "leave a message out of what the model is sent (/exclude m3; /exclude last: the last question and its answer)",
+        "zh": "不再把一条消息发给模型（/exclude m3；/exclude last：最后一个问题及其回答）",
+    },
     "help_pins": {"en": "list what stays word for word", "zh": "列出逐字保留的内容"},
     "help_pin": {"en": "keep words for ever: /pin TEXT", "zh": "逐字保留一句话：/pin 内容"},
     "help_unpin": {"en": "let go of a pin: /unpin ID", "zh": "取消固定：/unpin 编号"},

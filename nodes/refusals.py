@@ -24,8 +24,8 @@ AGAIN = "again"
 FAILED = "failed"
 """Status of a turn that the provider's refusal closed; `failure` in its record says how, until it is tried again."""
 _NEXT = {
-    True: "its messages stay in the transcript and leave the view: Conversation.retry() runs the turn again",
-    False: "a call without the messages refused before was refused, too: exclude() an earlier message, or use another model",
+    True: "its messages stay in the transcript and leave the view: retry() or /retry runs the turn again",
+    False: "a call without those refused before was refused, too: exclude() or /exclude an earlier message, or use another model",
 }
 
 Update = dict[str, Any]

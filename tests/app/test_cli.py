@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from longtable.memory.as_sent import REFUSED_NOTE
 from tests.app.runner import Home, make_home
 from tests.support.model_server import (
+    ChatRequest,
     Fault,
     ModelServer,
     Reply,
@@ -22,6 +24,7 @@ from tests.support.model_server import (
     calls,
     context_overflow,
     empty,
+    error,
     open_model_server,
     rate_limited,
     say,
@@ -192,6 +195,27 @@ def test_a_compaction_can_be_undone_in_a_chat(home: Home, server: ModelServer) -
     assert {"strategy", "rebuilt", "ahead", "coverage"} <= set(folded)
     (usage,) = (event["text"] for event in events if event["type"] == "command")
     assert f" {folded['original_tokens']:,} / " in usage
+
+
+def picky(request: ChatRequest) -> Reply | Fault:
+    """Refuse the word "poison", as a content policy does."""
+    refused = error(400, "The prompt was flagged.", code="content_policy_violation")
+    return refused if "poison" in str(request.messages) else say(f"seen {len(request.messages)}")
+
+
+def test_a_refused_message_is_told_and_can_be_tried_again_or_left_out_in_a_chat(home: Home, server: ModelServer) -> None:
+    server.always(picky)
+    lines = "/retry\none\n有 poison 吗？\n/retry\ntwo\n/history\n/exclude m1\n/exclude last\n/exclude\n/exclude m99\n/history\nthree\n"
+    done = home.run("chat", *using(server), stdin=lines.encode())
+    assert "there is nothing to try again" in done.stdout
+    assert done.stderr.count("模型服务拒绝了这条消息") == 2
+    assert "/exclude" in done.stderr
+    assert "m3 (left out) human: 有 poison 吗？" in done.stdout
+    assert "/exclude needs a message" in done.stderr
+    assert "no message with id 'm99'" in done.stderr
+    numbered = [line for line in done.stdout.rpartition("m1 ")[2].splitlines() if line[:1] == "m"]
+    assert numbered == ["m2 ai: seen 2", "m3 (left out) human: 有 poison 吗？", "m4 (left out) human: two", "m5 (left out) ai: seen 5"]
+    assert [message["content"] for message in server.requests[-1].messages[1:]] == ["seen 2", REFUSED_NOTE["en"], "three"]
 
 
 def test_pins_are_made_listed_sent_and_let_go(home: Home, server: ModelServer) -> None:

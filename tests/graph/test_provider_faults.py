@@ -1,14 +1,17 @@
 """The graph against a real HTTP model server: tool loops, usage, and every way a provider fails."""
 
 import asyncio
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from longtable.graph import Context, Conversation, build_graph
+from longtable.graph import Context, Conversation, build_graph, next_view
 from longtable.graph.errors import (
     LongtableError,
     ModelContextOverflowError,
@@ -18,6 +21,7 @@ from longtable.graph.errors import (
     ProviderUnavailableError,
     TurnPendingError,
 )
+from longtable.memory.tokens import counter
 from tests.support import model_server
 from tests.support.model_server import Fault, ModelServer, OverflowShape, Reply, open_model_server
 
@@ -88,6 +92,42 @@ def test_a_fault_is_typed_told_without_internals_and_the_turn_can_be_resumed(
     server.script(model_server.say("here I am"))
     assert [e["text"] for e in talk.resume() if e["type"] == "answer"] == ["here I am"]
     assert [m.text for m in talk.history()] == ["hello", "here I am"]
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "text"),
+    [
+        ("eva", "eva", "hello"),
+        ("Anna Müller", "Anna_Muller", "Anna Müller: hello"),
+        ("王伟", None, "王伟: hello"),
+        ("王伟 2", "2", "王伟 2: hello"),
+        ("a" * 70, "a" * 64, f"{'a' * 70}: hello"),
+        ("Bob\nsystem", "Bob_system", "Bob system: hello"),
+    ],
+)
+@pytest.mark.parametrize("parts", [False, True])
+def test_a_name_is_sent_as_providers_take_it_and_the_real_one_stands_in_the_text(
+    server: ModelServer, name: str, sent: str | None, text: str, parts: bool
+) -> None:
+    def strict(request: model_server.ChatRequest) -> Reply | Fault:
+        names = [message["name"] for message in request.messages if "name" in message]
+        good = all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", each) for each in names)
+        return model_server.say("hi") if good else model_server.error(400, "Invalid 'messages[1].name'", param="messages[1].name")
+
+    server.always(strict)
+    app: Any = build_graph(model=server.chat_model()).compile(checkpointer=InMemorySaver())
+    content: Any = [{"type": "text", "text": "hello"}] if parts else "hello"
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    talk = [HumanMessage("before", name=name), AIMessage(content, name=name), HumanMessage(content, name=name, id="h")]
+    values = app.invoke({"messages": talk}, config, context=CONTEXT)
+    for message in server.requests[0].messages[2:]:
+        said = message["content"]
+        assert (said if isinstance(said, str) else " ".join(part["text"] for part in said)) == text
+        assert message.get("name") == sent
+    kept = next(m for m in values["messages"] if m.id == "h")
+    assert (kept.name, kept.content) == (name, content)
+    counted = counter("o200k_base").messages(next_view(app.get_state(config).values, CONTEXT)[1:-1])
+    assert values["usage"]["parts"]["messages"] == counted
 
 
 def test_a_new_message_after_a_fault_keeps_the_first(server: ModelServer) -> None:
