@@ -1,13 +1,25 @@
 """Draw a checked chart with characters: bars with their labels, a grid of points for two numbers."""
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean, median
 
 from longtable.tools.cells import Json, clean, clip
 from longtable.tools.chart_fields import Spec
 
 MAX_LINES = 40
 GRID_LINES = 12
+TOTALS: dict[str, Callable[[Sequence[float]], float]] = {
+    "sum": sum,
+    "mean": fmean,
+    "average": fmean,
+    "median": median,
+    "min": min,
+    "max": max,
+    "count": sum,
+    "distinct": sum,  # each row that counts is a 1
+}
+"""What bars can be made of; a chart of another aggregate has no text form."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -53,6 +65,9 @@ def _view(view: Spec, rows: Sequence[Mapping[str, Json]], width: int) -> str:
         return ""
     if numbers and "aggregate" not in measure:
         return _grid(rows, numbers[0], measure, width)
+    mark = view.get("mark")
+    if (mark.get("type") if isinstance(mark, dict) else mark) == "boxplot":
+        measure = {**measure, "aggregate": "median"}
     return _bars(rows, [one for one in others if "field" in one and not (_is_measure(one) and not one.get("bin"))], measure, width)
 
 
@@ -79,6 +94,8 @@ def _bars(rows: Sequence[Mapping[str, Json]], keys: Sequence[Spec], measure: Spe
     seen: set[tuple[str, Json]] = set()
     kind = str(measure.get("aggregate", "sum"))
     field = _plain(str(measure.get("field", "")))
+    if kind not in TOTALS:
+        return ""
     for row in rows:
         label = " · ".join(_label(row, key, rows) for key in keys)
         numbers, value = groups.setdefault(label, []), row.get(field)
@@ -89,7 +106,7 @@ def _bars(rows: Sequence[Mapping[str, Json]], keys: Sequence[Spec], measure: Spe
             continue
         elif isinstance(value, int | float):  # NULL is no number: it neither adds to a sum nor lowers a mean
             numbers.append(float(value))
-    totals = [(label, _total(kind, numbers) if numbers or kind == "distinct" else None) for label, numbers in groups.items()]
+    totals = [(label, TOTALS[kind](numbers) if numbers or kind == "distinct" else None) for label, numbers in groups.items()]
     if any(key.get("sort") in ("-x", "-y") for key in keys):
         totals.sort(key=lambda item: (item[1] is None, -(item[1] or 0.0)))
     elif any(key.get("type") in ("temporal", "quantitative") for key in keys):
@@ -130,16 +147,6 @@ def _sortable(label: str) -> tuple[float, str]:
         return float(label.split(" ")[0].replace(",", "")), label
     except ValueError:
         return 0.0, label
-
-
-def _total(kind: str, numbers: Sequence[float]) -> float:
-    if kind in ("mean", "average"):
-        return sum(numbers) / len(numbers)
-    if kind == "median":
-        return sorted(numbers)[len(numbers) // 2]
-    if kind in ("min", "max"):
-        return min(numbers) if kind == "min" else max(numbers)
-    return float(len(numbers)) if kind == "count" else sum(numbers)
 
 
 def _bar(share: float, room: int, *, negative: bool) -> str:

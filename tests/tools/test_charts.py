@@ -338,6 +338,16 @@ def test_text_draws_null_as_no_number(kind: str, ends: list[str]) -> None:
     assert [line.split()[-1] for line in render_text(checked.spec, checked.rows, 60).split("\n")] == ends
 
 
+def test_text_draws_no_sum_where_the_chart_shows_none() -> None:
+    rows = [("a", 1), ("a", 2), ("a", 9), ("b", 4), ("b", 5)]
+    encoding = {"x": {"field": "c"}, "y": {"field": "n"}}
+    boxes = check_spec({"mark": {"type": "boxplot"}, "encoding": encoding}, ["c", "n"], ["VARCHAR", "BIGINT"], rows)
+    assert [line.split()[-1] for line in render_text(boxes.spec, boxes.rows, 60).split("\n")] == ["2", "4.5"]  # medians
+    spread = {"mark": "bar", "encoding": encoding | {"y": {"field": "n", "aggregate": "stdev"}}}
+    checked = check_spec(spread, ["c", "n"], ["VARCHAR", "BIGINT"], rows)
+    assert render_text(checked.spec, checked.rows, 60) == "(no text form of this chart)"
+
+
 def test_text_is_clean_of_control_characters() -> None:
     checked = check_spec(
         {"mark": "bar", "encoding": {"x": {"field": "c"}, "y": {"field": "n"}}}, ["c", "n"], [], [("\x1b[2Jred\nline", 1), ("b", -2)]
