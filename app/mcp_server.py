@@ -16,6 +16,7 @@ from pydantic import Field
 from longtable.app.session import Progress, Session, open_session
 from longtable.app.settings import Settings
 from longtable.graph.errors import ConfigError, LongtableError, QueryRefusedError
+from longtable.graph.events import ChartShown
 from longtable.tools.cost import CostThresholds, reasons
 from longtable.tools.toolset import cancellable, database_tools
 
@@ -60,13 +61,15 @@ def server_of(session: Session) -> MCPServer[Any]:
 
     @server.tool(annotations=ASKS)
     async def ask(question: Annotated[str, Field(description="One question in words, English or Chinese.")]) -> str:
-        """Ask the analyst a question; it goes on with the conversation. Returns the answer, and the SQL that it ran."""
+        """Ask the analyst a question; it goes on with the conversation. Returns the answer, the SQL that it ran, and charts as text."""
         async with told():
             answer = await session.conversation.aask(question)
             if answer.status in {"approval_requested", "input_requested"}:
                 raise ToolError(f"a person must decide first: longtable chat --thread {session.thread_id}")
             ran = [query["sql"] for query in answer.queries if query["status"] == "success"]
-            return json.dumps({"answer": answer.text, "status": answer.status, "sql": ran}, ensure_ascii=False)
+            drawn = [await drawn_text(session, chart) for chart in answer.charts]
+            said = {"answer": answer.text, "status": answer.status, "sql": ran, **({"charts": drawn} if drawn else {})}
+            return json.dumps(said, ensure_ascii=False)
 
     @server.tool(annotations=READS, description=tools["list_tables"].description)
     async def list_tables(search: str = "", page: int = 1) -> str:
@@ -96,6 +99,14 @@ def refuse_costly(database: "Database", sql: str, *, cancel: "Cancel | None" = N
     if found:
         told = ", ".join(f"{reason.kind} of {reason.size:,.0f}" for reason in found)
         raise QueryRefusedError(f"this query is costly ({told})", rule="cost", hint="filter or aggregate more, or `ask` instead")
+
+
+async def drawn_text(session: Session, chart: ChartShown) -> str:
+    """Return a chart as text, or why there is none: the answer stands without it."""
+    try:
+        return (await session.conversation.achart(chart["handle"], chart["spec"])).text()
+    except LongtableError as error:
+        return f"(no chart: {error})"
 
 
 @asynccontextmanager

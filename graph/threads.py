@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langgraph.types import Command, StateSnapshot
 
-from longtable.graph.events import ActionRequest, ContextUsage, Event, QueryFinished
+from longtable.graph.events import ActionRequest, ChartShown, ContextUsage, Event, QueryFinished
 from longtable.graph.listing import ThreadInfo as ThreadInfo
 from longtable.graph.listing import alist_threads as alist_threads
 from longtable.graph.listing import list_threads as list_threads
@@ -37,6 +37,8 @@ class Answer:
     """How often originals were brought back for this turn."""
     unsupported_numbers: list[str] = field(default_factory=list)
     """Figures of the text that no result of the turn gives, as written."""
+    charts: list[ChartShown] = field(default_factory=list)
+    """Charts of the turn: `Conversation.chart(handle, spec)` draws each."""
 
 
 class Conversation(Steering):
@@ -225,6 +227,7 @@ class Conversation(Steering):
 def _collect(events: list[Event]) -> Answer:
     text, status, turn, usage, recalls = "", "", 0, None, 0
     queries: list[QueryFinished] = []
+    charts: list[ChartShown] = []
     doubts: list[str] = []
     for event in events:
         if event["type"] == "answer":
@@ -232,10 +235,12 @@ def _collect(events: list[Event]) -> Answer:
             break  # what follows is of a turn that was left here by others
         if event["type"] == "query_finished":
             queries.append(event)
+        elif event["type"] == "chart":
+            charts.append(event)
         elif event["type"] == "context_usage":
             usage = event
         elif event["type"] == "recall":
             recalls += 1
         elif event["type"] == "unsupported_numbers":
             doubts = [] if event.get("mending") else event["figures"]
-    return Answer(text, status, turn, queries, usage, recalls, doubts)
+    return Answer(text, status, turn, queries, usage, recalls, doubts, charts)

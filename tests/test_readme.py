@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -280,16 +281,23 @@ def test_the_extra_mcp_serves_its_command(python: Python) -> None:
     [extras] = [extras_of(line) for line in commands() if "[mcp]" in line]
     here = python(*extras)
 
-    async def run() -> str:
+    async def run() -> list[dict[str, Any]]:
         arguments = ["-m", "longtable.app.cli", *line.split()[1:]]
         async with Client(
             StdioServerParameters(command=sys.executable, args=arguments, env=here.environment, cwd=str(here.folder))
         ) as client:
-            [content] = (await client.call_tool("ask", {"question": "How many orders are there?"})).content
-            assert isinstance(content, TextContent)
-            return str(json.loads(content.text)["answer"])
+            said = []
+            for question in ("How many orders are there?", "plot the number of orders per customer"):
+                [content] = (await client.call_tool("ask", {"question": question})).content
+                assert isinstance(content, TextContent)
+                said.append(json.loads(content.text))
+            return said
 
-    assert "23" in asyncio.run(run())
+    first, second = asyncio.run(run())
+    assert "23" in first["answer"]
+    assert "charts" not in first
+    [chart] = second["charts"]
+    assert chart.count("█") > 6
 
 
 STUDIO = """
