@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from longtable.graph import Conversation, open_persistence
+from longtable.graph.errors import ProviderRefusedError
 from tests.memory.test_rounds import assert_paired
 from tests.support import doomed
 from tests.support.doomed import CONTEXT, FOLDING, TIGHT, graph_on, question
@@ -55,6 +56,28 @@ def test_the_points_cover_a_whole_turn(tmp_path: Path) -> None:
     done = doomed.run(f"sqlite:///{tmp_path}/chat.db", 10_000)
     assert done.returncode == 0, done.stderr
     assert f"survived {WRITES} writes" in done.stdout
+
+
+REFUSED_WRITES = 20
+"""Passes of the checkpointer in a turn that the provider refuses at its first call."""
+
+
+@pytest.mark.parametrize("point", [*range(0, REFUSED_WRITES, 2), 10_000])
+def test_a_kill_while_a_refused_turn_is_closed_leaves_a_thread_that_goes_on(point: int, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chat.db"
+    done = doomed.run(url, point, "refused")
+    assert done.returncode == (-signal.SIGKILL if point < REFUSED_WRITES else 0), done.stderr
+    assert point < REFUSED_WRITES or f"survived {REFUSED_WRITES} writes" in done.stdout
+    with open_persistence(url) as kept:
+        conversation = Conversation(graph_on(kept.checkpointer, kept.store), "t", context=CONTEXT)
+        if conversation.pending():
+            with pytest.raises(ProviderRefusedError):
+                list(conversation.resume())
+        assert not conversation.pending()
+        assert conversation.ask("question 3").text == "answer to question 3"
+        texts = [m.text for m in conversation.history()]
+        assert texts in ([*texts[:4], "poison", *texts[-4:]], [*texts[:4], *texts[-4:]])
+        assert "poison" not in str(conversation.view())
 
 
 FOLDS, RETIRES = 12, 13

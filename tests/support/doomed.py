@@ -5,8 +5,10 @@ What was written is told on standard output: "asked N" before a turn, "answered 
 
 import os
 import signal
+import sqlite3
 import subprocess
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -16,7 +18,9 @@ from langgraph.store.base import Op, PutOp
 from langgraph.store.sqlite import SqliteStore
 
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
+from longtable.graph.errors import ProviderRefusedError
 from longtable.graph.guard import GuardedSaver
+from longtable.graph.heads import SqliteHeads, _WithinTransaction
 from longtable.graph.running import Graph
 from tests.support import forked
 from tests.support.models import ScriptedModel, call
@@ -33,8 +37,16 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+class BadRequest(Exception):
+    """A provider's 400."""
+
+    status_code = 400
+
+
 def say(messages: Sequence[BaseMessage]) -> AIMessage:
-    """Call the tool once a turn, then answer with the question's number."""
+    """Call the tool once a turn, then answer with the question's number; refuse whatever holds "poison"."""
+    if any("poison" in m.text for m in messages):
+        raise BadRequest("The prompt was flagged.")
     question = next(m.text for m in reversed(messages) if m.type == "human")
     return AIMessage(f"answer to {question}") if messages[-1].type == "tool" else call("add", a=1, b=2)
 
@@ -67,7 +79,7 @@ class Doom:
 DOOM = Doom()
 
 
-class DoomedSaver(SqliteSaver):
+class DoomedSaver(_WithinTransaction):
     """Passes before and after each write."""
 
     def put(self, *args: Any, **kwargs: Any) -> Any:
@@ -80,6 +92,14 @@ class DoomedSaver(SqliteSaver):
         DOOM.pass_()
         super().put_writes(*args, **kwargs)
         DOOM.pass_()
+
+
+def doomed_saver(connection: sqlite3.Connection) -> GuardedSaver:
+    """Return the guarded saver of a file; what it writes within its transactions is counted."""
+    guarded = GuardedSaver(SqliteSaver(connection))
+    assert isinstance(guarded.heads, SqliteHeads)
+    guarded.heads.within = DoomedSaver(connection, serde=guarded.serde)
+    return guarded
 
 
 class DoomedStore(SqliteStore):
@@ -100,7 +120,8 @@ def run(url: str, point: int, which: int | str = 2) -> subprocess.CompletedProce
     """Run the process to its end.
 
     `point`: the number of the write within the doomed turn, from 0; even: just before it, odd: just after. `which`:
-    the doomed turn; "steered": the second, which a message joins while its tool works.
+    the doomed turn; "steered": the second, which a message joins while its tool works; "refused": the second, whose
+    message the provider refuses.
     """
     done = forked.run(_talk, url, point, which)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -109,7 +130,7 @@ def run(url: str, point: int, which: int | str = 2) -> subprocess.CompletedProce
 def _talk(url: str, point: int, which: int | str) -> None:
     """Run turns; die in the last."""
     steered = which == "steered"
-    doomed = 2 if steered else int(which)
+    doomed = int(which) if isinstance(which, int) else 2
     tight = doomed > 2
     with open_persistence(url) as kept:
         assert isinstance(kept.checkpointer, GuardedSaver)
@@ -117,11 +138,15 @@ def _talk(url: str, point: int, which: int | str) -> None:
         assert isinstance(kept.store, SqliteStore)
         DOOM.point = point
         store = DoomedStore(kept.store.conn) if tight or steered else kept.store
-        graph = graph_on(GuardedSaver(DoomedSaver(kept.checkpointer.inner.conn)), store, FOLDING if tight else None)
+        graph = graph_on(doomed_saver(kept.checkpointer.inner.conn), store, FOLDING if tight else None)
         conversation = Conversation(graph, "t", context=TIGHT if tight else CONTEXT)
         for turn in range(1, doomed + 1):
             DOOM.armed = turn == doomed
             print(f"asked {turn}", flush=True)
+            if which == "refused" and turn == doomed:
+                with suppress(ProviderRefusedError):
+                    conversation.ask("poison")
+                continue
             for event in conversation.stream(question(turn, tight=tight)):
                 if event["type"] in {"answer", "context_compressed", "messages_retired"}:
                     print(f"{event['type']} {turn}", flush=True)
