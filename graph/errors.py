@@ -42,6 +42,8 @@ class ConfigError(LongtableError):
 
 
 CHECKOUT = Path(__file__).parents[1]
+EDITABLE = (CHECKOUT / "pyproject.toml").is_file()
+"""The sources of a checkout are what runs; else longtable was built and installed."""
 
 
 def pip_install(what: str, *, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
@@ -51,10 +53,9 @@ def pip_install(what: str, *, checkout: Path = CHECKOUT, python: str = sys.execu
     return f"{program} -m pip install {what}"
 
 
-def extra_command(extra: str, *, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
-    """Return the command, run in the checkout, that installs an extra. Never by longtable's name: an index has no such package of ours."""
-    editable = "-e " if (checkout / "pyproject.toml").is_file() else ""
-    return pip_install(f"{editable}'.[{extra}]'", checkout=checkout, python=python)
+def extra_command(extra: str, *, editable: bool = EDITABLE, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
+    """Return the command, run in the checkout, that installs an extra. It names no package: longtable is on no index."""
+    return pip_install(f"{'-e ' if editable else ''}'.[{extra}]'", checkout=checkout, python=python)
 
 
 def install_extra(extra: str) -> str:

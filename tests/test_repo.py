@@ -122,13 +122,17 @@ def test_no_hint_installs_longtable_by_its_name() -> None:
                 assert not re.search(r"pip install [^#`]*(?<![\w/.-])longtable", line), f"{path}: {line}"
 
 
-@pytest.mark.parametrize("extra", ["excel", "postgres"])
-def test_the_command_for_an_extra_fits_how_longtable_is_installed(tmp_path: Path, extra: str) -> None:
-    inside = str(tmp_path / ".venv" / "bin" / "python")
-    assert extra_command(extra, checkout=tmp_path, python="/usr/bin/python3") == f"python -m pip install '.[{extra}]'"
-    (tmp_path / "pyproject.toml").touch()
-    assert extra_command(extra, checkout=tmp_path, python=inside) == f".venv/bin/python -m pip install -e '.[{extra}]'"
-    assert extra_command(extra, checkout=tmp_path, python="") == f"python -m pip install -e '.[{extra}]'"
+@pytest.mark.parametrize(
+    ("editable", "python", "command"),
+    [
+        (True, "/srv/longtable/.venv/bin/python", ".venv/bin/python -m pip install -e '.[excel]'"),
+        (True, "/usr/bin/python3", "python -m pip install -e '.[excel]'"),
+        (False, "/usr/bin/python3", "python -m pip install '.[excel]'"),
+        (False, "", "python -m pip install '.[excel]'"),
+    ],
+)
+def test_the_command_for_an_extra_fits_how_longtable_is_installed(editable: bool, python: str, command: str) -> None:
+    assert extra_command("excel", editable=editable, checkout=Path("/srv/longtable"), python=python) == command
 
 
 def test_every_missing_extra_that_the_code_names_exists() -> None:
