@@ -263,9 +263,7 @@ class TurnPendingError(LongtableError):
     short: ClassVar[dict[str, str]] = {"en": "The last turn is not finished yet.", "zh": "上一轮尚未完成。"}
 
     def __init__(self, thread_id: str) -> None:
-        super().__init__(
-            f"thread {thread_id!r} has an interrupted turn: finish it by resume() or retry(), exclude() its message, or ask again"
-        )
+        super().__init__(f"thread {thread_id!r} has an interrupted turn: finish it by resume() or retry(), or ask again, then do this")
         self.thread_id = thread_id
 
 
@@ -688,8 +686,8 @@ class ProviderRefusedError(ProviderError):
                 return "模型服务拒绝了这条消息：它保留在会话记录中，但不再发给模型。可以继续提问，或重试。"
             return "The model's provider refused this message: it stays in the history but leaves the model's view. Ask on, or try again."
         if language == "zh":
-            return "模型服务再次拒绝了请求，原因不在这条消息：请排除较早的消息，或换一个模型。"
-        return "The model's provider refused again, so this message is not the cause: exclude an earlier message, or use another model."
+            return "已略去之前被拒绝的消息，模型服务仍然拒绝：请排除较早的消息，或换一个模型。"
+        return "The model's provider refused again, without what it refused before: exclude an earlier message, or use another model."
 
 
 class ProviderProtocolError(ProviderError):

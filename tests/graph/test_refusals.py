@@ -138,8 +138,8 @@ def test_where_a_call_without_it_is_refused_too_nothing_more_is_taken_out_and_th
     assert refused(talk, "one").left_out
     second = refused(talk, "two")
     assert not second.left_out
-    assert "not the cause" in second.user_text("en")
-    assert "原因不在这条消息" in second.user_text("zh")
+    assert "refused again" in second.user_text("en")
+    assert "仍然拒绝" in second.user_text("zh")
     assert "exclude()" in str(second)
     assert not refused(talk, "three").left_out
     assert [m.text for m in talk.view()[1:]] == [NOTE, "two", "three"]

@@ -12,7 +12,8 @@ from longtable.memory.frame import Frame, Parts
 from longtable.memory.plan import Fold, When
 from longtable.memory.plan import plan_fold as fold_of
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.thread import Thread
+from longtable.memory.rounds import split_rounds
+from longtable.memory.thread import REFUSED, Thread
 from longtable.memory.view import Layout, View, newest
 from longtable.memory.view import build_view as view_of
 from tests.memory.test_rounds import assert_paired
@@ -45,6 +46,26 @@ def plan_fold(messages: Sequence[BaseMessage], records: Sequence[Mapping[str, An
 
 def sent(messages: Sequence[BaseMessage], limits: Frame) -> int:
     return limits.counter.messages(messages) + limits.tool_tokens
+
+
+@settings(deadline=None, max_examples=60)
+@given(histories(), st.data())
+def test_refused_rounds_leave_the_view_with_a_note_each_run_and_pairs_stay(history: list[BaseMessage], data: st.DataObject) -> None:
+    rounds = split_rounds(history)
+    out = data.draw(st.sets(st.integers(0, len(rounds) - 1)))
+    gone = [message for place in sorted(out) for message in rounds[place]]
+    numbers = {message.id: number for number, message in enumerate(history, 1)}
+    edits: list[dict[str, Any]] = [
+        {"id": f"e{m.id}", "op": "exclude", "message": m.id, "number": numbers[m.id], "why": REFUSED} for m in gone
+    ]
+    view = view_of(Layout(Thread(history, edits=edits), frame(100_000)))
+    assert view == view_of(Layout(Thread(history, edits=edits), frame(100_000)))
+    assert_paired(view.messages[1:])
+    assert not {m.id for m in view.messages} & {m.id for m in gone}
+    runs = sum(place - 1 not in out for place in out)
+    assert sum(str(m.id).endswith("/refused") for m in view.messages) == runs
+    back = [*edits, *({"id": f"i{m.id}", "op": "include", "message": m.id} for m in gone)]
+    assert view_of(Layout(Thread(history, edits=back), frame(100_000))) == view_of(Layout(Thread(history), frame(100_000)))
 
 
 @settings(deadline=None, max_examples=60)
