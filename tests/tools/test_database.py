@@ -24,9 +24,11 @@ from longtable.graph.errors import (
     TooManyRowsError,
 )
 from longtable.tools.database import Cancel, Database, QueryLimits, TablePolicy
+from longtable.tools.engines.duckdb import DuckdbEngine, Opened
 from longtable.tools.running import MAX_LEFT_BEHIND, Runner, Stop
 from longtable.tools.toolset import database_tools
-from tests.tools.databases import Place, make_file, open_at, url
+from longtable.tools.url import parse_url
+from tests.tools.databases import DENY_VAULT, Place, make_file, open_at, url
 
 HEAVY = {
     "sqlite": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
@@ -513,3 +515,21 @@ def test_odd_names_and_a_view_with_text_in_double_quotes_are_read_as_before(tmp_
         assert result.columns == ("a`b", 'c"d', "e]f", "`g`", '"a`b" + "c""d"')
         assert result.rows == [(1, 2, 3, 4, 3)]
         assert database.run('SELECT "x", [y] FROM "v"').rows == [(2, "no column")]
+
+
+def test_an_internal_error_of_duckdb_is_a_failed_query_and_the_next_one_works(paths: dict[str, Path]) -> None:
+    def without_wall() -> Opened:
+        root = duckdb.connect(":memory:")
+        root.execute(f"ATTACH '{paths['duckdb']}' AS shop (READ_ONLY)")
+        return root, ()
+
+    engine = DuckdbEngine(without_wall, alias="shop", memory_bytes=10**9)
+    location, limits = parse_url(url(paths["duckdb"])), QueryLimits()
+    with Database(engine, url=url(paths["duckdb"]), location=location, limits=limits, policy=DENY_VAULT) as database:
+        before = database.catalog()
+        for _ in range(2):
+            # The wall refuses it. It has DuckDB 2.0 fail as other texts have other versions, and ends the instance.
+            with pytest.raises(QueryFailedError, match="INTERNAL Error"):
+                database.read("SELECT * FROM enable_logging(storage_normalize := 1)", seconds=20)
+            assert database.run("SELECT count(*) FROM people").rows == [(4,)]
+        assert database.refresh() == before

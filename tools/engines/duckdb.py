@@ -7,8 +7,9 @@ file open for reading, or a second `Database` with other limits, would get in th
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -18,6 +19,7 @@ from longtable.graph.errors import (
     DatabaseUnavailableError,
     LongtableError,
     Problem,
+    QueryFailedError,
     QueryMemoryError,
     QueryRefusedError,
 )
@@ -33,15 +35,19 @@ from longtable.tools.visible import read_by_views
 
 TAKEN_NAMES = {"main", "memory", "system", "temp", "information_schema", "pg_catalog"}
 
+Opened = tuple[duckdb.DuckDBPyConnection, tuple[LoadNote, ...]]
+"""A new instance behind its wall, and what its opening guessed."""
+
 
 class DuckdbEngine:
     """One walled DuckDB instance; a cursor of its own for each query."""
 
     dialect = "duckdb"
 
-    def __init__(self, root: duckdb.DuckDBPyConnection, *, alias: str, memory_bytes: int, notes: tuple[LoadNote, ...] = ()) -> None:
-        self.notes = notes
-        self._root, self._alias, self._memory_bytes = root, alias, memory_bytes
+    def __init__(self, open_root: Callable[[], Opened], *, alias: str, memory_bytes: int) -> None:
+        self._open_root, self._alias, self._memory_bytes = open_root, alias, memory_bytes
+        self._root, self.notes = open_root()
+        self._times_opened = 1
         self._lock = threading.Lock()
         self._readable: frozenset[str] | None = None
         self._closed_columns: Mapping[str, frozenset[str]] = {}
@@ -52,11 +58,8 @@ class DuckdbEngine:
         """Attach a database file to an empty instance."""
         check_file(path, dialect=cls.dialect)
         alias = path.stem if fold(path.stem) not in TAKEN_NAMES else f"{path.stem}_db"
-        try:
-            root = _attached(path, alias=alias, memory_bytes=limits.memory_bytes)
-        except duckdb.Error as error:
-            raise DatabaseUnavailableError(f"the DuckDB database {str(path)!r} cannot be opened: {first_line(error)}") from error
-        return cls(root, alias=alias, memory_bytes=limits.memory_bytes)
+        open_root = partial(_attached, path, alias=alias, memory_bytes=limits.memory_bytes)
+        return cls(open_root, alias=alias, memory_bytes=limits.memory_bytes)
 
     def reflect(self) -> Reflected:
         """Read the catalogue from DuckDB's own tables of it."""
@@ -64,8 +67,8 @@ class DuckdbEngine:
             return reflect(cursor, name=self._alias)
 
     def schema_version(self) -> object:
-        """Return one value: while a file is attached for reading, or loaded, nobody changes what was attached."""
-        return 0
+        """Return how often it was opened: while a file is attached for reading, or loaded, nobody changes what was attached."""
+        return self._times_opened
 
     def guard(self, catalog: Catalog, found: Reflected) -> None:
         """Take note of the names that DuckDB's own reading of a statement may come upon, views looked through."""
@@ -99,10 +102,16 @@ class DuckdbEngine:
         with self._lock:
             if self._closed:
                 raise DatabaseUnavailableError("the database was closed: open it again")
-            cursor = self._root.cursor()
+            try:
+                cursor = self._new_cursor()
+            except duckdb.FatalException:
+                # After an INTERNAL error while a query runs, DuckDB takes no more statements in this instance. It is not
+                # closed here, for that would close the cursors that are still at work: it ends with the last of them.
+                self._root, self.notes = self._open_root()
+                self._times_opened += 1
+                cursor = self._new_cursor()
             self._at_work += 1
         try:
-            cursor.execute(f"USE {quoted(self._alias)}")
             yield cursor
         finally:
             with self._lock:
@@ -110,6 +119,11 @@ class DuckdbEngine:
                 self._at_work -= 1
                 if self._closed and not self._at_work:
                     self._root.close()
+
+    def _new_cursor(self) -> duckdb.DuckDBPyConnection:
+        cursor = self._root.cursor()
+        cursor.execute(f"USE {quoted(self._alias)}")
+        return cursor
 
 
 def empty_instance(*, memory_bytes: int) -> duckdb.DuckDBPyConnection:
@@ -131,16 +145,18 @@ def close_wall(root: duckdb.DuckDBPyConnection) -> None:
     root.execute("SET lock_configuration=true")
 
 
-def _attached(path: Path, *, alias: str, memory_bytes: int) -> duckdb.DuckDBPyConnection:
+def _attached(path: Path, *, alias: str, memory_bytes: int) -> Opened:
     root = empty_instance(memory_bytes=memory_bytes)
     try:
         literal = str(path.absolute()).replace("'", "''")
         root.execute(f"ATTACH '{literal}' AS {quoted(alias)} (READ_ONLY, TYPE duckdb)")
         close_wall(root)
-    except BaseException:
+    except BaseException as error:
         root.close()
+        if isinstance(error, duckdb.Error):
+            raise DatabaseUnavailableError(f"the DuckDB database {str(path)!r} cannot be opened: {first_line(error)}") from error
         raise
-    return root
+    return root, ()
 
 
 class DuckdbSession:
@@ -168,7 +184,8 @@ class DuckdbSession:
                 entries = self.cursor.description or []
                 rows = collect(self.cursor.fetchmany, limits=limits, stop=stop)
             finally:
-                self.cursor.execute("ROLLBACK")
+                with suppress(duckdb.FatalException):  # it would hide the INTERNAL error that it comes from
+                    self.cursor.execute("ROLLBACK")
         except (duckdb.Error, MemoryError) as error:
             raise self._translate(error, sql) from error
         return Fetched(tuple(str(entry[0]) for entry in entries), tuple(str(entry[1]) for entry in entries), rows)
@@ -224,7 +241,12 @@ class DuckdbSession:
             return QueryMemoryError(limit=self._memory_bytes)
         if isinstance(error, duckdb.PermissionException):
             return QueryRefusedError("the database refused the statement", rule="engine", hint="only its own tables can be read")
-        if isinstance(error, duckdb.IOException | duckdb.FatalException | duckdb.InternalException):
+        if isinstance(error, duckdb.InternalException):
+            reason = f"DuckDB failed on this query by a fault of its own: {first_line(error)}"
+            return QueryFailedError(reason, hint="write the query another way")
+        if isinstance(error, duckdb.FatalException):  # of another query, at the same time
+            return DatabaseUnavailableError("DuckDB has to be started anew after a fault of its own: ask again")
+        if isinstance(error, duckdb.IOException):
             return DatabaseUnavailableError(f"the DuckDB database cannot be read: {first_line(error)}")
         return _failed(error, sql)
 

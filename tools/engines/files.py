@@ -5,6 +5,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from zipfile import BadZipFile
@@ -16,7 +17,7 @@ from longtable.tools.catalog import fold, quoted
 from longtable.tools.cells import clip
 from longtable.tools.engines.base import LoadNote
 from longtable.tools.engines.csv_guesses import csv_guesses, told
-from longtable.tools.engines.duckdb import DuckdbEngine, close_wall, empty_instance, first_line
+from longtable.tools.engines.duckdb import DuckdbEngine, Opened, close_wall, empty_instance, first_line
 from longtable.tools.parquet import column_names, write_parquet
 from longtable.tools.settings import FileLimits, QueryLimits
 from longtable.tools.url import DATA_ENDINGS
@@ -35,6 +36,10 @@ _READERS = {
 
 def open_files(path: Path, *, limits: QueryLimits, files: FileLimits) -> DuckdbEngine:
     """Load a file, or all data files of a folder, each as a table; raise `DatabaseUnavailableError` naming the file at fault."""
+    return DuckdbEngine(partial(_loaded, path, limits=limits, files=files), alias="memory", memory_bytes=limits.memory_bytes)
+
+
+def _loaded(path: Path, *, limits: QueryLimits, files: FileLimits) -> Opened:
     found = _data_files(path, files)
     root = empty_instance(memory_bytes=files.memory_bytes)
     try:
@@ -47,7 +52,7 @@ def open_files(path: Path, *, limits: QueryLimits, files: FileLimits) -> DuckdbE
     except BaseException:
         root.close()
         raise
-    return DuckdbEngine(root, alias="memory", memory_bytes=limits.memory_bytes, notes=notes)
+    return root, notes
 
 
 def _data_files(path: Path, limits: FileLimits) -> list[Path]:
