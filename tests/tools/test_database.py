@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -14,6 +15,7 @@ import pytest
 
 from longtable.graph.errors import (
     ConfigError,
+    DatabaseError,
     DatabaseUnavailableError,
     LongtableError,
     QueryCancelledError,
@@ -189,6 +191,18 @@ def test_a_change_of_the_journal_mode_is_noticed(tmp_path: Path) -> None:
             writer.close()
             assert database.run("SELECT count(*) FROM t").rows == [(rows,)]
             assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_a_journal_beside_a_database_is_never_touched(tmp_path: Path) -> None:
+    path = make_file(tmp_path, "sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    with open_at(path) as database:
+        journal = tmp_path / "shop.db-journal"
+        journal.write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + bytes(1_000))
+        for content in (path.read_bytes(), b""):
+            path.write_bytes(content)
+            with suppress(DatabaseError):
+                database.run("SELECT x FROM t")
+            assert journal.exists()
 
 
 def test_a_locked_sqlite_file_is_unavailable_and_usable_again_after(tmp_path: Path) -> None:
