@@ -160,7 +160,8 @@ class State(TypedDict, total=False):
     compactions: Annotated[list[dict[str, Any]], DeltaChannel(append_records, snapshot_frequency=RECORD_WRITES)]
     """Append-only records of folds. Written by compact."""
     edits: Annotated[list[dict[str, Any]], DeltaChannel(append_records, snapshot_frequency=1)]
-    """Append-only changes of a person: pins made and taken away, messages excluded, compactions undone. Written by `Conversation`."""
+    """Append-only changes: pins made and taken away, messages excluded, compactions undone. Written by `Conversation`;
+    messages that the provider refused by respond and ingest."""
     archive: Annotated[dict[str, Any], DeltaChannel(keep_latest, snapshot_frequency=1)]
     """How many messages retired to the store. Written by prepare."""
     learned: Annotated[dict[str, Any], DeltaChannel(keep_latest, snapshot_frequency=1)]
@@ -170,7 +171,8 @@ class State(TypedDict, total=False):
     usage: dict[str, Any]
     """Tokens of the next call by part. Written by estimate."""
     turn: dict[str, Any]
-    """The running turn: number, model calls, overflows, status, who asked, `last` (see `written`). Written by every node."""
+    """The running turn: number, model calls, overflows, status, who asked, `last` (see `written`), `failure` of one that the
+    provider refused. Written by every node."""
 
 
 class Input(TypedDict):

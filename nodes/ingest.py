@@ -39,7 +39,7 @@ from longtable.nodes.inbox import Letter, take_in, told
 from longtable.nodes.rate_limit import RateLimit
 from longtable.nodes.refusals import begun_again
 from longtable.nodes.shelf import StoreShelf
-from longtable.nodes.thread_index import may_see, open_turn, owner_of
+from longtable.nodes.thread_index import may_see, open_turn, owner_of, retitle, title_of
 
 ACCEPTED = (HumanMessage, AIMessage, ToolMessage)
 """What a caller may hand in: not what would stand beside the system prompt (a `ChatMessage` may be of its role, too)."""
@@ -123,6 +123,8 @@ class Ingest:
         if runtime.store is not None and thread_id and not embedded:
             first, model = stamped[-1].text, str(brief.get("model") or "")
             open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now, project=context.project)
+            if gone := {title_of(message.text) for message in messages if message.id in thread_of(state).refused}:
+                retitle(runtime.store, thread_id, gone=gone, first=first)
         # A forged stamp is in the transcript already: taken out with its message, and put back in without it. So is what
         # others said before.
         again, taken = bool(waited) or any(marks_of(message) for message in given), {message.id for message in new}

@@ -1,6 +1,6 @@
 """The thread index: one small item a thread in the store, so that listing loads no checkpoint."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -59,3 +59,10 @@ def thread_id_of(runtime: Runtime[Context]) -> str | None:
     if info is None or info.thread_id is None:
         return None
     return NODE.join([info.thread_id, *(part.split(":")[0] for part in info.checkpoint_ns.split("|")[:-1])])
+
+
+def retitle(store: BaseStore, thread_id: str, *, gone: Collection[str], first: str) -> None:
+    """Name a thread after the text `first` where its title was made of a message that has left the view."""
+    known = store.get(THREADS, thread_id)
+    if known and known.value.get("title") in gone:
+        store.put(THREADS, thread_id, {**known.value, "title": title_of(first)}, index=False)

@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
-from longtable.graph import Context, Conversation, State, build_graph, import_thread, next_view, open_persistence
+from longtable.graph import Context, Conversation, State, build_graph, import_thread, list_threads, next_view, open_persistence
 from longtable.graph.embedding import as_node
 from longtable.graph.errors import ProviderRefusedError, ProviderUnavailableError, TurnPendingError
 from longtable.memory.as_sent import REFUSED_NOTE
@@ -287,6 +287,20 @@ def test_a_refused_turn_can_be_forked_and_goes_into_an_export(server: ModelServe
             assert other.ask("a plain question").text == "seen 3"
             assert [m.text for m in other.history()] == ["poison", "a plain question", "seen 3"]
             assert [e["op"] for e in other.graph.get_state(other.config).values["edits"]] == ["exclude", "include", "exclude"]
+
+
+def test_no_thread_is_called_after_a_refused_message(server: ModelServer, tmp_path: Any) -> None:
+    server.always(picky)
+    with open_persistence(f"sqlite:///{tmp_path}/a.db") as kept:
+        app = build_graph(model=server.chat_model()).compile(checkpointer=kept.checkpointer, store=kept.store)
+        for name in ("own", "made"):
+            talk = Conversation(app, name, context=CONTEXT)
+            refused(talk, "poison")
+            if name == "own":
+                talk.rename("My title")
+            talk.ask("a plain question")
+            talk.ask("another")
+        assert {info.thread_id: info.title for info in list_threads(kept)} == {"own": "My title", "made": "a plain question"}
 
 
 def test_an_earlier_talk_handed_in_with_a_refused_message_stays_in_the_view(server: ModelServer) -> None:
