@@ -49,6 +49,7 @@ from longtable.memory.spent import added
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import current, versions
+from longtable.nodes.failures import failed as failure
 from longtable.tools.result_meta import ResultGoneError, UnknownResultError
 
 if TYPE_CHECKING:
@@ -176,12 +177,12 @@ def owner_of(request: Request) -> str | None:
 
 
 async def failed(request: Request, error: Exception) -> Response:
-    """Tell a typed error by its status, its code, and one sentence for people."""
+    """Tell a typed error by its status, and as the event `failed` does: its code and one sentence for people."""
     assert isinstance(error, LongtableError)
     language = "zh" if request.headers.get("accept-language", "").startswith("zh") else "en"
-    told = {"error": {"code": error.code, "message": error.user_text(language)}}
-    headers = {"Retry-After": f"{error.retry_after:.0f}"} if isinstance(error, ProviderRateLimitedError) and error.retry_after else {}
-    return _json(told, status=status_of(error), headers=headers)
+    told = failure(error, language)
+    headers = {"Retry-After": f"{told['retry_after']:.0f}"} if told["retry_after"] else {}
+    return _json({"error": {name: value for name, value in told.items() if name != "type"}}, status=status_of(error), headers=headers)
 
 
 async def _thread(request: Request) -> Thread:

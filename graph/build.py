@@ -25,6 +25,7 @@ from longtable.nodes.audit import Audit
 from longtable.nodes.calling import Answerer
 from longtable.nodes.compact import Compact
 from longtable.nodes.estimate import Estimate
+from longtable.nodes.failures import reporting
 from longtable.nodes.folding import Folding
 from longtable.nodes.held_back import HeldBack
 from longtable.nodes.ingest import Ingest
@@ -166,7 +167,7 @@ def _traced(
 
     def sync(state: State) -> Update:
         runtime = _runtime(operator)
-        with span("node", name, run_fields(turn_of(state), thread_id_of(runtime))):
+        with reporting(state, runtime), span("node", name, run_fields(turn_of(state), thread_id_of(runtime))):
             return call(state, runtime=runtime)
 
     if acall is None:
@@ -174,7 +175,7 @@ def _traced(
 
     async def asynchronous(state: State) -> Update:
         runtime = _runtime(operator)
-        with span("node", name, run_fields(turn_of(state), thread_id_of(runtime))):
+        with reporting(state, runtime), span("node", name, run_fields(turn_of(state), thread_id_of(runtime))):
             return await acall(state, runtime=runtime)
 
     return RunnableLambda(sync, asynchronous)

@@ -33,6 +33,32 @@ class LongtableError(Exception):
         """Return one short sentence for the person, in `language` ("en" or "zh"; others read English)."""
         return self.short.get(language, self.short["en"])
 
+    def dict(self) -> dict[str, str]:
+        """Return what Agent Server, which asks an exception for this, sends of one raised outside the nodes: nothing tells the language."""
+        return {"error": type(self).__name__, "message": f"{self.user_text('en')} {self.user_text('zh')}", "code": self.code}
+
+
+class RunFailedError(RuntimeError):
+    """What leaves a run on a server in place of an error: the person's sentence. Servers pass on the text of this base.
+
+    One of a typed error is of that error's class, too, with its attributes. The log has the developer's text.
+    """
+
+    code: str
+
+    def dict(self) -> dict[str, str]:
+        """Return what Agent Server sends of it."""
+        return {"error": type(self).__name__, "message": str(self), "code": self.code}
+
+
+def for_clients(error: Exception, text: str, code: str) -> RunFailedError:
+    """Return what leaves a run on a server in place of an error, with `text` for the person."""
+    kind = type(error)
+    bases = (RunFailedError, kind) if isinstance(error, LongtableError) else (RunFailedError,)
+    made: RunFailedError = RunFailedError.__new__(type(kind.__name__, bases, {}), text)
+    made.__dict__.update(vars(error) if isinstance(error, LongtableError) else {}, code=code)
+    return made
+
 
 class ConfigError(LongtableError):
     """A setting is wrong or missing; the message names it and says what is allowed."""

@@ -263,6 +263,18 @@ class Steered(TypedDict):
     turn: int
 
 
+class Failed(TypedDict):
+    """The run failed; nothing comes after it but the error. Who reads the stream alone has here what a person may be told."""
+
+    type: Literal["failed"]
+    code: str
+    """The error's `code`; "error" for one that was not raised on purpose."""
+    text: str
+    """One sentence for the person, in the language of `Context.language` or of the newest message."""
+    retry_after: float | None
+    """Seconds after which trying again may help, where that is known."""
+
+
 class Token(TypedDict):
     """A piece of the answer's text, as it streams."""
 
@@ -307,6 +319,7 @@ Event = (
     | ApprovalRequested
     | InputRequested
     | Steered
+    | Failed
     | Token
     | ReasoningEvent
     | AnswerEvent

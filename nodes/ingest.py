@@ -34,6 +34,7 @@ from longtable.memory.as_sent import with_sent_name
 from longtable.memory.frame import Frame
 from longtable.memory.stale import CHANGED
 from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
+from longtable.memory.summary import language_of
 from longtable.memory.tokens import PRIMING
 from longtable.nodes.inbox import Letter, take_in, told
 from longtable.nodes.rate_limit import RateLimit
@@ -59,6 +60,8 @@ class Refusal:
 
     code: str
     numbers: dict[str, Any]
+    language: str
+    """Of the message, which is gone when the error is raised."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ def _not_retired(given: Sequence[BaseMessage], state: State, store: BaseStore | 
 
 def _refused(new: Sequence[BaseMessage], before: Update, error: LongtableError) -> Update:
     """Take the input out again and keep why, for `settle` to raise."""
-    refusal = Refusal(error.code, {key: value for key, value in vars(error).items() if not key.startswith("_")})
+    refusal = Refusal(error.code, {key: value for key, value in vars(error).items() if not key.startswith("_")}, language_of(new))
     turn = {**before, "number": before.get("number", 0), "status": "refused", "refusal": asdict(refusal)}
     return {"messages": [RemoveMessage(id=str(message.id)) for message in new], "turn": turn}
 

@@ -11,6 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from longtable.graph.errors import (
+    LongtableError,
     ModelContextOverflowError,
     ProviderAuthError,
     ProviderError,
@@ -71,8 +72,8 @@ _RAISED_IN = {
 
 def provider_error(error: Exception) -> ProviderError | None:
     """Return the typed error a provider's exception stands for, or None when it is no provider's (a bug: raise it)."""
-    if isinstance(error, ProviderError):
-        return error
+    if isinstance(error, LongtableError):
+        return error if isinstance(error, ProviderError) else None
     if isinstance(error, ExceptionGroup):  # anyio's, of the addresses it tried
         return next((known for each in error.exceptions if (known := provider_error(each))), None)
     status = read(error).status

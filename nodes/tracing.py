@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
@@ -58,6 +59,11 @@ def log_cause(code: str, error: BaseException) -> None:
     """Tell the log what is behind an error that a person reads as one sentence; keys are taken out."""
     words = redacted(" ".join(str(error).split()))[:1_000]
     log.warning("provider %s", code, extra={"longtable": {"kind": "provider", "code": code, "cause": f"{type(error).__name__}: {words}"}})
+
+
+def log_failure(code: str, error: Exception) -> None:
+    """Log an error that a client reads as one sentence: its words, causes and stack. Keys are taken out."""
+    log.error("run failed: %s\n%s", code, redacted("".join(traceback.format_exception(error))))
 
 
 class JsonFormatter(logging.Formatter):

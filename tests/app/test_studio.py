@@ -25,6 +25,8 @@ from pyarrow import ipc
 
 from longtable.app.web import app
 from longtable.graph import Context
+from longtable.graph.errors import ModelContextOverflowError
+from tests.support.errors import CLASSES, HOSTILE, INSIDE, SECRETS, SQL, made
 from tests.support.installed import environment as extras_only
 from tests.support.model_server import ModelServer, open_model_server
 from tests.support.model_server import call as model_call
@@ -403,6 +405,62 @@ def test_our_routes_tell_typed_errors_and_keep_to_the_owner(server: str) -> None
     assert told("00000000-0000-4000-8000-000000000000/usage") == (404, "thread_not_found")
     assert told("no-uuid/usage") == (404, "thread_not_found")
     assert told(f"{thread_id}/usage", owner="a" * 201) == (400, "config")
+
+
+def inside_told(told: object) -> list[str]:
+    """Return what nobody outside may read."""
+    text = json.dumps(told, ensure_ascii=False, default=str)
+    return [each for each in (*INSIDE, "Context.", "LONGTABLE_", "/srv", "longtable threads", "internal error") if each in text]
+
+
+@pytest.mark.timeout(240)
+def test_each_error_reaches_a_client_as_one_sentence_in_his_language_and_a_code(server: str) -> None:
+    modes: Any = ["custom", "updates", "values", "tasks", "debug"]
+
+    async def fail(client: LangGraphClient, number: int, language: str) -> tuple[Any, ...]:
+        thread_id = await new_thread(client)
+        text = f"fail {number} " + ("请你用中文告诉我出了什么问题" if language == "zh" else "")
+        parts = [part async for part in client.runs.stream(thread_id, "scripted", input=said(text), context=CONTEXT, stream_mode=modes)]
+        [error] = [part.data for part in parts if part.event == "error"]
+        [event] = [part.data for part in parts if part.event == "custom" and part.data["type"] == "failed"]
+        again: Any = await client.threads.get(thread_id)
+        return error, event, parts, await client.threads.get_state(thread_id), again["error"]
+
+    async def work(client: LangGraphClient) -> None:
+        for number, cls in enumerate(CLASSES):
+            language = "zh" if number % 2 else "en"
+            error, event, *rest = await fail(client, number, language)
+            if cls is not ModelContextOverflowError:  # its own words say more
+                assert (error["error"], error["code"]) == (cls.__name__, cls.code)
+            assert error["message"] == event["text"] == made(cls).user_text(language), cls
+            assert event["code"] == error["code"]
+            assert not inside_told([error, event, *rest]), cls
+
+    with_client(server, work)
+
+
+def test_neither_a_bug_nor_a_refused_input_nor_a_wrong_context_tells_a_client_what_is_inside(server: str, folder: Path) -> None:
+    async def work(client: LangGraphClient) -> list[Any]:
+        given = [("fall 请你用中文告诉我出了什么问题", CONTEXT), ("这" * 9_000, CONTEXT), ("hello", {**CONTEXT, "approve_sql": HOSTILE})]
+        contexts: list[tuple[str, Any]] = given
+        return [
+            await client.runs.wait(await new_thread(client), "scripted", input=said(text), context=context, raise_error=False)
+            for text, context in contexts
+        ]
+
+    bug, refused, wrong = [answer["__error__"] for answer in with_client(server, work)]
+    assert bug == {"error": "ValueError", "code": "error", "message": "出错了。"}
+    assert refused == {
+        "error": "MessageTooLongError",
+        "code": "message_too_long",
+        "message": "消息有 9,000 个字符，上限是 8,000：请缩短。",
+    }
+    assert wrong == {"error": "ConfigError", "code": "config", "message": "A setting or an argument does not fit. 有一项设置或参数不合适。"}
+    log = (folder / "log").read_text()
+    assert "run failed: error" in log  # there, with its stack and its words, and without keys
+    assert "in say" in log
+    assert SQL in log
+    assert not [secret for secret in SECRETS if secret in log]
 
 
 # -- a server with authentication, on which the operator set what holds -------------------------------------------------

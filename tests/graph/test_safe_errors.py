@@ -1,6 +1,5 @@
 """No error repeats a secret: every class of graph/errors.py, every way a provider fails over HTTP, every tool's failure."""
 
-import inspect
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -10,42 +9,12 @@ import pytest
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from longtable.graph import Context, Conversation, Database, RateLimit, build_graph, errors, open_persistence
+from longtable.graph import Context, Conversation, Database, RateLimit, build_graph, open_persistence
 from longtable.graph.errors import ConfigError, LongtableError, ProviderError
 from longtable.graph.redact import redacted
 from tests.support import model_server
+from tests.support.errors import CLASSES, HOSTILE, INSIDE, KEY, PEM, SECRETS, made
 from tests.support.model_server import Fault, ModelServer, Reply, open_model_server, say
-
-KEY, TOKEN = "sk-proj-" + "Ab3dE6gH9" * 4, "ghp_" + "x1Y2z3" * 6
-URL = "postgresql://ann:hunter2secret@db.internal:5432/shop"
-PEM = "BEGIN RSA " + "PRIVATE KEY"  # in two: no file of the repository holds what looks like a key
-SQL = "SELECT salary FROM staff_of_another_owner"
-STACK = 'Traceback (most recent call last):\n  File "/srv/app/inside.py", line 3, in work'
-SECRETS = (KEY, TOKEN, "hunter2secret", "pa55word99", "c0okie-bearer-77", "AKIAABCDEFGHIJKLMNOP")
-HOSTILE = f"{KEY} {TOKEN} {URL} password=pa55word99 Authorization: Bearer c0okie-bearer-77 AKIAABCDEFGHIJKLMNOP {SQL} {STACK}"
-INSIDE = (*SECRETS, SQL, "Traceback", "inside.py", "db.internal")
-CLASSES = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, LongtableError)]
-
-
-def made(cls: type[LongtableError]) -> LongtableError:
-    """Return an error of a class, every text in it hostile."""
-    signature = inspect.signature(cls)
-    given: dict[str, Any] = {}
-    first: list[Any] = []
-    for parameter in signature.parameters.values():
-        kind = str(parameter.annotation)
-        value: Any = HOSTILE
-        if "list[tuple" in kind:
-            value = [(1, 2)]
-        elif "int" in kind or "float" in kind:
-            value = 7
-        elif "bool" in kind:
-            value = False
-        if parameter.kind is parameter.VAR_POSITIONAL or parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-            first.append(value)
-        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
-            given[parameter.name] = value
-    return cls(*first, **given)
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)

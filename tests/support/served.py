@@ -14,6 +14,7 @@ from langgraph.types import interrupt
 from longtable.graph import CompactionPolicy, build_graph
 from longtable.graph.state import Output
 from longtable.tools.results import ResultStore
+from tests.support.errors import CLASSES, HOSTILE, made
 from tests.support.models import ScriptedModel, call
 
 
@@ -43,6 +44,10 @@ def say(messages: Sequence[BaseMessage]) -> AIMessage:
             return call("dawdle", seconds=60)
         case ["slowly", _]:
             time.sleep(0.5)
+        case ["fail", number, *_]:
+            raise made(CLASSES[int(number)])
+        case ["fall", *_]:
+            raise ValueError(HOSTILE)
     return AIMessage(" / ".join(str(m.text)[:20] for m in messages if m.type == "human"))
 
 
