@@ -92,7 +92,7 @@ def running(folder: Path, graphs: dict[str, str], variables: dict[str, str] | No
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    options = ["--host", "127.0.0.1", "--port", str(port), "--no-browser", "--no-reload"]
+    options = ["--host", "127.0.0.1", "--port", str(port), "--no-browser", "--no-reload", "--n-jobs-per-worker", "8"]
     log = folder / "log"
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -427,9 +427,9 @@ def test_each_error_reaches_a_client_as_one_sentence_in_his_language_and_a_code(
         return error, event, parts, await client.threads.get_state(thread_id), again["error"]
 
     async def work(client: LangGraphClient) -> None:
-        for number, cls in enumerate(CLASSES):
-            language = "zh" if number % 2 else "en"
-            error, event, *rest = await fail(client, number, language)
+        languages = ["zh" if number % 2 else "en" for number in range(len(CLASSES))]
+        told = await asyncio.gather(*(fail(client, number, language) for number, language in enumerate(languages)))
+        for cls, language, (error, event, *rest) in zip(CLASSES, languages, told, strict=True):
             if cls is not ModelContextOverflowError:  # its own words say more
                 assert (error["error"], error["code"]) == (cls.__name__, cls.code)
             assert error["message"] == event["text"] == made(cls).user_text(language), cls
