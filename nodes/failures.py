@@ -1,21 +1,34 @@
 """Tell a person that a run failed, and keep the developer's words from the clients of a server."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from langchain_core.messages import HumanMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
 from longtable.graph.errors import LongtableError, RunFailedError, for_clients
-from longtable.graph.events import Failed
+from longtable.graph.events import Event, Failed
 from longtable.graph.state import State, thread_of, turn_of
+from longtable.memory.summary import language_of
 from longtable.nodes.settle import newest_language
 from longtable.nodes.tracing import log_failure
 
+P = ParamSpec("P")
 _TOLD = "_told"
 """Attribute of an error that was told as an event."""
+
+
+class _Talk(Protocol):
+    @property
+    def context(self) -> Context: ...
+
+
+Talk = TypeVar("Talk", bound=_Talk)
 
 
 @contextmanager
@@ -44,9 +57,47 @@ def failed(error: Exception, language: str) -> Failed:
     return Failed(type="failed", code=known.code, text=known.user_text(language), retry_after=wait)
 
 
-def was_told(error: Exception) -> bool:
-    """Return whether a node told of this error by an event."""
-    return _TOLD in vars(error)
+def telling(stream: Callable[Concatenate[Talk, P], Iterator[Event]]) -> Callable[Concatenate[Talk, P], Iterator[Event]]:
+    """Let a stream of events end with the event `failed` where it fails outside the nodes: before a run begins, in its store."""
+
+    @wraps(stream)
+    def told(self: Talk, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Event]:
+        try:
+            yield from stream(self, *args, **kwargs)
+        except Exception as error:
+            if not _was_told(error):
+                yield failed(error, _language_of_call(self.context, args))
+            raise
+
+    return told
+
+
+def atelling(
+    stream: Callable[Concatenate[Talk, P], AsyncGenerator[Event, None]],
+) -> Callable[Concatenate[Talk, P], AsyncGenerator[Event, None]]:
+    """Let an awaited stream do so: see `telling`."""
+
+    @wraps(stream)
+    async def told(self: Talk, /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Event, None]:
+        try:
+            async with aclosing(stream(self, *args, **kwargs)) as events:
+                async for event in events:
+                    yield event
+        except Exception as error:
+            if not _was_told(error):
+                yield failed(error, _language_of_call(self.context, args))
+            raise
+
+    return told
+
+
+def _was_told(error: BaseException | None) -> bool:
+    """Return whether a node told of this error, or of the one that it was made of."""
+    return error is not None and (_TOLD in vars(error) or _was_told(error.__cause__))
+
+
+def _language_of_call(context: Context, args: tuple[object, ...]) -> str:
+    return context.language or language_of([HumanMessage(text) for text in args if isinstance(text, str)])
 
 
 def _language(state: State, context: Context) -> str:
