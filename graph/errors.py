@@ -54,9 +54,10 @@ class RunFailedError(RuntimeError):
 def for_clients(error: Exception, text: str, code: str) -> RunFailedError:
     """Return what leaves a run on a server in place of an error, with `text` for the person."""
     kind = type(error)
-    bases = (RunFailedError, kind) if isinstance(error, LongtableError) else (RunFailedError,)
-    made: RunFailedError = RunFailedError.__new__(type(kind.__name__, bases, {}), text)
-    made.__dict__.update(vars(error) if isinstance(error, LongtableError) else {}, code=code)
+    typed = isinstance(error, LongtableError)
+    named = type(kind.__name__, (RunFailedError, kind) if typed else (RunFailedError,), {"__module__": kind.__module__})
+    made: RunFailedError = RunFailedError.__new__(named, text)
+    made.__dict__.update(vars(error) if typed else {}, code=code)
     return made
 
 
