@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from functools import lru_cache
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+
+from longtable.tools.parsing import statement, written
+from longtable.tools.refusal import RefusedError
 
 MOST_SQL = 20_000
 """Characters of SQL past which no tree is built: the line keeps its SQL, without tables and filters."""
@@ -28,9 +29,9 @@ def _read(sql: str, dialect: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if len(sql) > MOST_SQL:
         return (), ()
     try:
-        tree = sqlglot.parse_one(sql, read=dialect or None)
+        tree = statement(sql, dialect)
         return _tables(tree), tuple(dict.fromkeys(_conditions(tree, dialect)))[:MOST_FILTERS]
-    except (SqlglotError, RecursionError, ValueError):
+    except (RefusedError, RecursionError, ValueError):
         return (), ()
 
 
@@ -45,5 +46,5 @@ def _conditions(tree: exp.Expr, dialect: str) -> Iterator[str]:
     for clause in tree.find_all(exp.Where, exp.Having, bfs=False):
         parts = clause.this.flatten() if isinstance(clause.this, exp.And) else [clause.this]
         for part in parts:
-            text = " ".join(part.sql(dialect=dialect or None, comments=False).split())
+            text = " ".join(written(part, dialect).split())
             yield text if len(text) <= FILTER_CHARS else f"{text[: FILTER_CHARS - 1]}…"

@@ -17,9 +17,13 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("memory", "tools", "nodes", "graph", "app")
 BOTTOM = {"longtable.graph.errors", "longtable.graph.redact"}
 SPOKEN = BOTTOM | {f"longtable.graph.{name}" for name in ("state", "context", "events")}
+PARSING = {"longtable.tools.parsing", "longtable.tools.refusal"}
+"""The one way to sqlglot's parser, which the ledger needs too; it knows nothing of the other modules."""
 # What each room may import of the others; `graph.<module>` lines override `graph`.
 ARROWS: dict[str, set[str]] = {
-    "memory": {"longtable.memory", *BOTTOM},
+    "memory": {"longtable.memory", *PARSING, *BOTTOM},
+    "tools.refusal": set(),
+    "tools.parsing": PARSING,
     "tools": {"longtable.tools", *BOTTOM},
     "nodes": {"longtable.nodes", "longtable.memory", "longtable.tools", *SPOKEN},
     "graph.redact": set(),
@@ -67,6 +71,26 @@ def test_imports_go_downwards_only(path: Path) -> None:
 def test_memory_and_tools_know_no_graph_classes(room: str) -> None:
     for path in (ROOT / room).rglob("*.py"):
         assert not any(name.split(".")[0] == "langgraph" for name in imports(path)), path
+
+
+def test_sql_is_parsed_and_written_in_one_place_only() -> None:
+    parsers = {"parse", "parse_one", "tokenize", "transpile", "maybe_parse", "condition", "from_str", "Dialect", "Parser", "Tokenizer"}
+    parsers |= {"sqlglot.dialects", "sqlglot.parser", "sqlglot.tokens", "sqlglot.optimizer", "sqlglot.lineage"}
+    for path in sources():
+        if path == ROOT / "tools" / "parsing.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names: set[str] = set()
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sqlglot":
+                names = {node.module or "", *(alias.name for alias in node.names)}
+            elif isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "sqlglot" for alias in node.names):
+                names = {"parse"}  # the whole package: its parser, too
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("exp", "sqlglot"):
+                names = {node.attr}
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sql":
+                # A tree writes itself by `.sql()`; the store of results has a method of that name.
+                names = set() if isinstance(node.func.value, ast.Attribute) and node.func.value.attr == "store" else {"parse"}
+            assert not names & parsers, f"{path} parses or writes SQL by itself: it must call longtable.tools.parsing"
 
 
 def test_only_the_app_reads_the_environment() -> None:

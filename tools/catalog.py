@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from string import ascii_uppercase
 from typing import Literal
 
 NEAREST = 5
@@ -74,6 +75,10 @@ class Catalog:
     """Types that the database defines itself and a query may cast to: enums and domains, never the row of a table."""
     hidden_columns: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
     """Columns that the policy denies, by schema and name of their table, which itself need not be shown."""
+    view_sql: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
+    """The texts of all views by schema and name, hidden ones too: what a query of a view comes to."""
+    view_sources: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What views come to by folded name, as far as queries have asked."""
 
     @cached_property
     def _by_name(self) -> Mapping[tuple[str, str], Table]:
@@ -145,9 +150,12 @@ def _hash(value: object) -> str:
     return hashlib.blake2b(repr(value).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
+_LOWER = {ord(char): char.lower() for char in ascii_uppercase}
+
+
 def fold(name: str) -> str:
     """Fold case as the engines do, A to Z only: Unicode folding would take `ſecrets` for `secrets`."""
-    return "".join(chr(ord(char) + 32) if "A" <= char <= "Z" else char for char in name)
+    return name.translate(_LOWER)
 
 
 def quoted(name: str) -> str:

@@ -82,9 +82,11 @@ def reasons(plan: Plan, thresholds: CostThresholds, dialect: str) -> list[Reason
 def stops_early(sql: str, dialect: str) -> bool:
     """Tell whether a query over tables takes the first rows it meets and stops, whatever its plan says of their sizes."""
     # sqlglot takes a tenth of a second to load: this module is read by whoever opens a database.
-    from sqlglot import exp, parse_one
+    from sqlglot import exp
 
-    tree = parse_one(sql, dialect=dialect)
+    from longtable.tools.parsing import statement
+
+    tree = statement(sql, dialect)
     if not isinstance(tree, exp.Select) or tree.args.get("limit") is None:
         return False
     kept = any(tree.args.get(name) for name in ("where", "group", "having", "order", "distinct", "qualify", "with_"))

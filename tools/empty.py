@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from longtable.graph.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
 from longtable.tools.catalog import Catalog, Column, Table, fold, quoted
 from longtable.tools.cells import Json, clean, clip, preview_rows
 from longtable.tools.database import Cancel, Database, QueryResult
+from longtable.tools.parsing import statement, written
 from longtable.tools.sampling import TEXT, Budget
 from longtable.tools.scope import is_cte, written_name
 from longtable.tools.values import find_values
@@ -34,13 +35,13 @@ def found_nothing(result: QueryResult, dialect: str) -> bool:
         return result.row_count == 0
     if any(cell is not None and cell != 0 for cell in result.rows[0]):
         return False
-    tree = parse_one(result.sql, dialect=dialect)
+    tree = statement(result.sql, dialect)
     return isinstance(tree, exp.Select) and not tree.args.get("group") and all(item.find(exp.AggFunc) for item in tree.selects)
 
 
 def why_empty(database: Database, result: QueryResult, *, cancel: Cancel | None = None) -> dict[str, Json] | None:
     """Return which conditions of a query that found nothing are at fault; None where there are none to try."""
-    return _Trial(database, cancel, Budget(SECONDS)).told(parse_one(result.sql, dialect=database.dialect))
+    return _Trial(database, cancel, Budget(SECONDS)).told(statement(result.sql, database.dialect))
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def _alone(node: exp.Expr, dialect: str) -> str:
     for column in copy.find_all(exp.Column):
         for name in ("table", "db", "catalog"):
             column.set(name, None)
-    return copy.sql(dialect, comments=False)
+    return written(copy, dialect)
 
 
 def _column(condition: _Condition) -> Column | None:

@@ -4,19 +4,16 @@ What runs is the text written from the checked tree, without comments, and that 
 where sqlglot and an engine read one text in two ways, the engine gets the reading that was checked.
 """
 
-import logging
 import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
-from sqlglot import exp, parse
-from sqlglot.dialects.sqlite import SQLite
-from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot import exp
 
 from longtable.graph.errors import QueryRefusedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Table, fold, nearest
+from longtable.tools.expansion import check_sources
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
 from longtable.tools.guard_postgres import as_postgres_has_it, check_postgres, check_tokens
@@ -24,14 +21,10 @@ from longtable.tools.masking import masked_of, masks_of
 from longtable.tools.masks import NO_MASKS, Masks
 from longtable.tools.narrow import narrowed, reads_of
 from longtable.tools.nodes_allowed import QUERIES, SYNTAX_FUNCTIONS, allowed_node
-from longtable.tools.places import Place, line_and_column, place_of_fault, place_of_start
+from longtable.tools.parsing import Place, statements, written
+from longtable.tools.places import place_of_fault, place_of_start
 from longtable.tools.refusal import RefusedError
 from longtable.tools.scope import is_cte, written_name
-
-MAX_SQL_CHARS = 50_000
-
-# sqlglot reports what it cannot parse by a warning on top of the Command node that is refused here.
-logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True)
@@ -121,6 +114,7 @@ def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:
         check_tokens(sql)
     if not isinstance(tree, QUERIES):
         raise RefusedError("statement", f"{_label(tree)} is not a query", "only reading is allowed: send one SELECT")
+    check_sources(tree, dialect, catalog)
     for node in tree.walk():
         _check_node(node, sql, dialect, catalog)
         if dialect == "postgres":
@@ -129,21 +123,7 @@ def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:
 
 
 def _parse(sql: str, dialect: str) -> exp.Expr:
-    if len(sql) > MAX_SQL_CHARS:
-        reason, place = f"the SQL has {len(sql):,} characters, {MAX_SQL_CHARS:,} are allowed", line_and_column(sql, MAX_SQL_CHARS)
-        raise RefusedError("length", reason, "send a shorter query", place=place)
-    if "\x00" in sql:
-        place = line_and_column(sql, sql.index("\x00"))
-        raise RefusedError("syntax", "the SQL holds a NUL character", "send plain text", place=place)
-    try:
-        trees = [tree for tree in parse(sql, dialect=dialect) if tree is not None and not isinstance(tree, exp.Semicolon)]
-    except ParseError as error:
-        raise RefusedError("syntax", _parse_message(error), f"send one {dialect} SELECT", place=_parse_place(error)) from error
-    except RecursionError:
-        raise
-    except Exception as error:  # the parser slips on odd texts, with an assertion now and then: what it cannot read is refused
-        why = _first_line(error) or type(error).__name__
-        raise RefusedError("syntax", f"the SQL cannot be read: {why}", f"send one {dialect} SELECT") from error
+    trees = statements(sql, dialect)
     if not trees:
         raise RefusedError("statement", "there is no statement in the text", "send one SELECT")
     if len(trees) > 1:
@@ -152,36 +132,12 @@ def _parse(sql: str, dialect: str) -> exp.Expr:
     return trees[0]
 
 
-def _parse_message(error: ParseError) -> str:
-    detail = error.errors[0] if error.errors else {}
-    found = _parse_place(error)
-    place = f" at line {found[0]}, column {found[1]}" if found else ""
-    near = f", near {str(detail['highlight'])[:40]!r}" if detail.get("highlight") else ""
-    return f"syntax error{place}{near}: {str(detail.get('description') or _first_line(error)).rstrip('.')}"
-
-
-def _parse_place(error: ParseError) -> tuple[int, int] | None:
-    detail = error.errors[0] if error.errors else {}
-    # sqlglot gives the column where the word ends.
-    return (detail["line"], max(1, detail["col"] - len(str(detail.get("highlight") or " ")) + 1)) if detail.get("line") else None
-
-
-class _Backticks(SQLite):
-    """SQLite's dialect, written with backticks: a name in double quotes that is no column SQLite reads as text."""
-
-    class Tokenizer(SQLite.Tokenizer):
-        """Name the first kind of quotes, which is the one that is written."""
-
-        IDENTIFIERS: ClassVar = ["`", ("[", "]"), '"']
-
-
 def _render(tree: exp.Expr, dialect: str, *, shown: bool = False) -> str:
     try:
         if dialect in _MENDED:
             tree = tree.transform(_MENDED[dialect])
-        written = _Backticks if dialect == "sqlite" and not shown else dialect
-        return tree.sql(written, comments=False, unsupported_level=ErrorLevel.RAISE)
-    except RecursionError:
+        return written(tree, dialect, exact=True, backticks=dialect == "sqlite" and not shown)
+    except (RecursionError, RefusedError):
         raise
     except Exception as error:  # as above
         raise RefusedError("syntax", f"the SQL has no exact form in {dialect}: {_first_line(error)}", "write it another way") from error
@@ -204,6 +160,9 @@ _MENDED = {"sqlite": _as_sqlite_has_it, "postgres": as_postgres_has_it}
 def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
     if isinstance(node, exp.Identifier):
         _check_name(node)
+    if dialect == "sqlite" and isinstance(node, exp.In) and node.args.get("field") is not None:
+        # SQLite reads `IN name` as a table, the tree has it as a column.
+        raise RefusedError("construct", "a table after IN must be read by a SELECT", "write IN (SELECT column FROM table)", node=node)
     if isinstance(node, exp.Table):
         _check_table(node, dialect, catalog)
     elif isinstance(node, exp.Func) and type(node) not in SYNTAX_FUNCTIONS:

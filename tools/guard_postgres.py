@@ -1,9 +1,9 @@
 """What the AST wall looks at in PostgreSQL alone: types that name relations, functions by another spelling, odd numbers."""
 
-from sqlglot import TokenType, exp, tokenize
+from sqlglot import TokenType, exp
 
 from longtable.tools.catalog import Catalog, fold
-from longtable.tools.places import line_and_column
+from longtable.tools.parsing import line_and_column, tokens_of, written
 from longtable.tools.refusal import RefusedError
 
 EXTENSION_TYPES = frozenset(
@@ -30,7 +30,7 @@ def check_postgres(node: exp.Expr, catalog: Catalog) -> None:
 
 def check_tokens(sql: str) -> None:
     """Refuse what sqlglot reads in another way than the server: `1_000` as `1 AS _000`, `0x1F` as bits, `<=>` as MySQL does."""
-    tokens = tokenize(sql, dialect="postgres")
+    tokens = tokens_of(sql, "postgres")
     for token, after in zip(tokens, [*tokens[1:], None], strict=True):
         written = sql[token.start : token.end + 1].lower()
         glued = after is not None and after.start == token.end + 1 and (after.text[:1].isalpha() or after.text[:1] == "_")
@@ -47,7 +47,7 @@ def _check_type(node: exp.DataType, catalog: Catalog) -> None:
     if node.this != exp.DataType.Type.USERDEFINED:
         return
     kind = node.args.get("kind")
-    name = (kind if isinstance(kind, str) else kind.sql("postgres") if isinstance(kind, exp.Expr) else "").replace('"', "")
+    name = (kind if isinstance(kind, str) else written(kind, "postgres") if isinstance(kind, exp.Expr) else "").replace('"', "")
     plain = fold(name).removeprefix("pg_catalog.").removesuffix("[]")
     if name in catalog.own_types or plain in catalog.own_types or plain in EXTENSION_TYPES or plain in BUILT_IN_TYPES:
         return

@@ -2,12 +2,13 @@
 
 import re
 
-from sqlglot import exp, parse, parse_one
+from sqlglot import exp
 
 from longtable.graph.errors import QueryFailedError
 from longtable.tools.catalog import Catalog, nearest, quoted
 from longtable.tools.cells import clip
-from longtable.tools.places import Place, place_as_asked, place_of_column, place_of_word
+from longtable.tools.parsing import Place, statement, statements
+from longtable.tools.places import place_as_asked, place_of_column, place_of_word
 
 _UNKNOWN_COLUMN = (
     re.compile(r"no such column: (?P<name>.+)$"),
@@ -49,7 +50,7 @@ def _place(error: QueryFailedError, name: str, *, asked: str, ran: str, dialect:
     # A column by its name first: the engines point now at it, now at the table before it.
     name = name or (ambiguous[1] if (ambiguous := _AMBIGUOUS.search(error.reason)) else "")
     if name:
-        trees = [tree for tree in parse(asked, dialect=dialect) if tree is not None]  # a semicolon may stand before the query
+        trees = statements(asked, dialect)  # a semicolon may stand before the query
         if (place := next((place for tree in trees if (place := place_of_column(name, tree, asked))), None)) is not None:
             return place
     offset, word = getattr(error, "offset", None), getattr(error, "word", "")
@@ -62,7 +63,7 @@ def column_hint(wanted: str, *, sql: str, dialect: str, catalog: Catalog, tables
     """Name the columns most like `wanted`: first in the tables of the query, then elsewhere; else list what there is."""
     used = [table for name in tables if (table := catalog.find(name)) is not None]
     here = [column.name for table in used for column in table.columns]
-    here += [alias.alias for alias in parse_one(sql, dialect=dialect).find_all(exp.Alias) if alias.alias]
+    here += [alias.alias for alias in statement(sql, dialect).find_all(exp.Alias) if alias.alias]
     if dialect == "postgres" and (same := [name for name in here if name.casefold() == wanted.casefold() and name != wanted]):
         return f"a name with capitals needs its quotes: {quoted(same[0])}", (quoted(same[0]),)
     if close := [name for name in nearest(wanted, here) if name.casefold() != wanted.casefold()]:

@@ -3,18 +3,12 @@
 What runs is written anew from the checked tree, so an engine's place is a place in a text that nobody sent.
 """
 
-from sqlglot import Token, TokenType, exp, tokenize
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from longtable.tools.catalog import fold
-
-Place = tuple[int, int]
-"""Line and column, both from 1."""
-
-
-def line_and_column(sql: str, offset: int) -> Place:
-    """Return the place of a character, counted from 0."""
-    return sql.count("\n", 0, offset) + 1, offset - sql.rfind("\n", 0, offset)
+from longtable.tools.parsing import Place, line_and_column, tokens_of, written
+from longtable.tools.refusal import RefusedError
 
 
 def place_of(node: exp.Expr, sql: str) -> Place | None:
@@ -38,9 +32,9 @@ def place_of_fault(node: exp.Expr, ran: str, asked: str, dialect: str) -> Place 
 def _start_of_keyword(node: exp.Expr, sql: str, dialect: str) -> int | None:
     """Return where the word stands that a node begins with, where the text holds it once: sqlglot gives few nodes a place."""
     try:
-        first = node.sql(dialect).split(maxsplit=1)[:1]
-        found = [token.start for token in tokenize(sql, dialect=dialect) if first and fold(sql[token.start :]).startswith(fold(first[0]))]
-    except (SqlglotError, ValueError, RecursionError):
+        first = written(node, dialect).split(maxsplit=1)[:1]
+        found = [token.start for token in tokens_of(sql, dialect) if first and fold(sql[token.start :]).startswith(fold(first[0]))]
+    except (SqlglotError, RefusedError, ValueError, RecursionError):
         return None
     return found[0] if len(found) == 1 else None
 
@@ -48,8 +42,8 @@ def _start_of_keyword(node: exp.Expr, sql: str, dialect: str) -> int | None:
 def place_of_start(sql: str, dialect: str, *, statement: int = 0) -> Place:
     """Return where a statement's first word stands, the first one's by default."""
     try:
-        tokens = tokenize(sql, dialect=dialect)
-    except SqlglotError:
+        tokens = tokens_of(sql, dialect)
+    except RefusedError:
         tokens = []
     before = [None, *tokens]
     starts = [
@@ -83,8 +77,8 @@ def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | N
     The same word may stand there several times: it is counted, and none is returned where the counts differ.
     """
     try:
-        run_tokens, asked_tokens = tokenize(ran, dialect=dialect), tokenize(asked, dialect=dialect)
-    except SqlglotError:
+        run_tokens, asked_tokens = tokens_of(ran, dialect), tokens_of(asked, dialect)
+    except RefusedError:
         return None
     at = next((token for token in run_tokens if token.start <= offset <= token.end), None)
     if at is None:
@@ -97,8 +91,8 @@ def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | N
 def place_of_word(word: str, asked: str, dialect: str) -> Place | None:
     """Return where a word stands that the text holds once."""
     try:
-        found = [token.start for token in tokenize(asked, dialect=dialect) if fold(token.text) == fold(word)]
-    except SqlglotError:
+        found = [token.start for token in tokens_of(asked, dialect) if fold(token.text) == fold(word)]
+    except RefusedError:
         return None
     return line_and_column(asked, found[0]) if len(found) == 1 else None
 

@@ -6,11 +6,11 @@ NATURAL JOIN), or when it cannot be read. Its author meant to publish something,
 
 from collections.abc import Mapping
 
-from sqlglot import exp, parse
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 
 from longtable.tools.catalog import Reflected, Table, fold
 from longtable.tools.masking import masks_of
+from longtable.tools.parsing import statements
 from longtable.tools.policy import TablePolicy
 from longtable.tools.refusal import RefusedError
 from longtable.tools.visible import mentions
@@ -127,8 +127,8 @@ def _come_through(text: str, view: Table, tables: tuple[Table, ...], masked: Map
 def _query(text: str, dialect: str) -> exp.Expr | None:
     """Return the query that a view is, None where it cannot be read."""
     try:
-        trees = [tree for tree in parse(text, dialect=dialect) if tree is not None]
-    except (SqlglotError, RecursionError):
+        trees = statements(text, dialect)
+    except RefusedError:
         return None
     if len(trees) != 1:
         return None

@@ -30,35 +30,43 @@ def _alias(cte: exp.Expr, dialect: str) -> str:
 
 def is_cte(table: exp.Table, dialect: str) -> bool:
     """Say whether this table node means a common table expression that is in scope where it stands."""
+    return cte_of(table, dialect) is not None
+
+
+def cte_of(table: exp.Table, dialect: str) -> exp.Expr | None:
+    """Return the common table expression that this table node means, None for a table."""
     if table.args.get("db") is not None or table.args.get("catalog") is not None:
-        return False
+        return None
     name = _key(table.this, dialect)
     node: exp.Expr = table
     while (parent := node.parent) is not None:
         if isinstance(parent, exp.With):
-            if _seen_from_within(parent, node, table, name, dialect):
-                return True
+            if (seen := _seen_from_within(parent, node, table, name, dialect)) is not None:
+                return seen
             # The query that owns this WITH has been dealt with: go on above it.
             node = parent.parent or parent
             continue
         with_ = parent.args.get("with_")
-        if with_ is not None and with_ is not node and any(_alias(cte, dialect) == name for cte in with_.expressions):
-            return True
+        if with_ is not None and with_ is not node:
+            for cte in with_.expressions:
+                if isinstance(cte, exp.Expr) and _alias(cte, dialect) == name:
+                    return cte
         node = parent
-    return False
+    return None
 
 
-def _seen_from_within(with_: exp.With, inside: exp.Expr, table: exp.Table, name: str, dialect: str) -> bool:
+def _seen_from_within(with_: exp.With, inside: exp.Expr, table: exp.Table, name: str, dialect: str) -> exp.Expr | None:
     """Decide for a name inside the body of one expression of `with_`."""
     earlier = True
+    cte: exp.Expr
     for cte in with_.expressions:
         if cte is inside:
             earlier = False
             if _alias(cte, dialect) == name and _recursive_reference(with_, cte, table, dialect):
-                return True
+                return cte
         elif _alias(cte, dialect) == name and (earlier or dialect == "sqlite"):
-            return True  # SQLite sees later expressions too
-    return False
+            return cte  # SQLite sees later expressions too
+    return None
 
 
 def _recursive_reference(with_: exp.With, cte: exp.Expr, table: exp.Table, dialect: str) -> bool:

@@ -46,6 +46,7 @@ def visible(found: Reflected, policy: TablePolicy, *, dialect: str = "") -> Cata
         exact_case=found.exact_case,
         own_types=found.own_types,
         hidden_columns=hidden,
+        view_sql=found.view_sql,
     )
 
 

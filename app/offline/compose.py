@@ -28,6 +28,7 @@ from longtable.app.offline.logic import (
     Value,
     Within,
 )
+from longtable.tools.parsing import written
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset([
@@ -48,7 +49,7 @@ _FUNCS: dict[str, type[exp.AggFunc]] = {"sum": exp.Sum, "avg": exp.Avg, "min": e
 
 def render(query: Query, dialect: str) -> str:
     """Return the SQL text of `query` in `dialect` ("sqlite", "duckdb" or "postgres")."""
-    return tree(query, dialect).sql(dialect=dialect)
+    return written(tree(query, dialect), dialect)
 
 
 def tree(query: Query, dialect: str, *, qualify: bool | None = None) -> exp.Select:

@@ -2,9 +2,7 @@
 
 from typing import cast
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from longtable.app.offline.logic import (
     Agg,
@@ -31,6 +29,9 @@ from longtable.app.offline.logic import (
     Value,
     Within,
 )
+from longtable.tools.parsing import statement as parse_statement
+from longtable.tools.parsing import written
+from longtable.tools.refusal import RefusedError
 
 
 class NotReadable(Exception):
@@ -40,9 +41,9 @@ class NotReadable(Exception):
 def read_sql(sql: str, dialect: str) -> Query | None:
     """Return the logical form of `sql`, or None when it is outside of it."""
     try:
-        statement = sqlglot.parse_one(sql, dialect=dialect)
+        statement = parse_statement(sql, dialect)
         return _Reader().query(statement) if isinstance(statement, exp.Select) else None
-    except (SqlglotError, NotReadable, RecursionError):
+    except (RefusedError, NotReadable, RecursionError):
         return None
 
 
@@ -146,7 +147,7 @@ class _Reader:
 
     def bucket(self, node: exp.Expr) -> Bucket | None:
         """Read a date part by its rendering: both dialects print one form per unit."""
-        text = node.sql()
+        text = written(node, "")
         columns = list(node.find_all(exp.Column))
         if len(columns) != 1 or isinstance(node, exp.Column | exp.AggFunc) or node.find(exp.AggFunc, exp.Case):
             return None

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import duckdb
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from longtable.graph.errors import (
     DatabaseUnavailableError,
@@ -28,6 +28,7 @@ from longtable.tools.cost import Plan
 from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, check_file, collect
 from longtable.tools.engines.duckdb_catalog import reflect
 from longtable.tools.engines.duckdb_plan import read_plan
+from longtable.tools.parsing import statement
 from longtable.tools.quiet import quiet
 from longtable.tools.running import Stop, StoppedError
 from longtable.tools.settings import QueryLimits
@@ -282,7 +283,7 @@ def _scans(node: object) -> Iterator[dict[str, object]]:
 
 def _bare(name: str) -> str:
     """Return the folded last part of a name as `get_table_names` writes it: `main."my table" AS t`."""
-    table = parse_one(f"SELECT 1 FROM {name}", dialect="duckdb").find(exp.Table)
+    table = statement(f"SELECT 1 FROM {name}", "duckdb").find(exp.Table)
     return fold(table.name) if table is not None else name
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 
 from longtable.tools.catalog import fold, quoted
 from longtable.tools.cost import Plan, Scan, product
+from longtable.tools.parsing import statement
+from longtable.tools.refusal import RefusedError
 
 DERIVED_ROWS = 1_000.0
 """What a subquery is taken for where the plan reads its result again: it says nothing of its size, and most are grouped."""
@@ -61,8 +62,8 @@ def aliases(sql: str, view_sql: Mapping[str, str]) -> dict[str, set[str]]:
     known: dict[str, set[str]] = {}
     todo, seen = [sql], set()
     while todo:
-        with suppress(SqlglotError):
-            for node in parse_one(todo.pop(), dialect="sqlite").find_all(exp.Table):
+        with suppress(RefusedError):
+            for node in statement(todo.pop(), "sqlite").find_all(exp.Table):
                 name = fold(node.name)
                 known.setdefault(fold(node.alias or node.name), set()).add(name)
                 known.setdefault(name, set()).add(name)

@@ -1,0 +1,203 @@
+"""Parse and write SQL within fixed limits of length, nesting and work: the only module that calls sqlglot's parser and writer.
+
+sqlglot tries a bracket after a type's name as a type and then as a call, and so on within it: the work doubles with each of
+some 600 constructs (`DATE(`, `STRUCT(`, `[`, `{'a':`); 131 characters took 12 s. It writes some calls with their arguments
+two or three times over (`length(x, 1)` in DuckDB's SQL). So the work itself is counted, both ways.
+"""
+
+import logging
+from functools import cache
+from typing import ClassVar
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.sqlite import SQLite
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.generator import Generator
+from sqlglot.parser import Parser
+from sqlglot.parsers.base import BaseParser
+
+from longtable.tools.refusal import RefusedError
+
+Place = tuple[int, int]
+"""Line and column, both from 1."""
+
+MAX_SQL_CHARS = 50_000
+MAX_TOKENS = 25_000
+"""A list of 10,000 numbers has 20,000."""
+MAX_DEPTH = 30
+"""Brackets within each other. The parser's recursion ends at 36 to 60 of them, depending on the caller's stack."""
+FREE_STEPS = 10_000
+STEPS_PER_TOKEN = 2
+SUBSCRIPT_STEPS = 4
+"""For each node before a subscript: sqlglot finds out its type. 600 subscripts in a row took 4 s."""
+STEPS_PER_NODE = 15
+"""Steps of the writer. Legal texts take up to 12 a node."""
+"""Steps of the parser, forward or back; 100,000 take about 0.5 s. Legal texts take 1 a token, short ones up to 2.7."""
+
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+_STEPS = "longtable_steps_left"
+_FEWER = "write it with fewer nested brackets"
+
+# sqlglot reports what it cannot parse by a warning on top of the Command node that the wall refuses.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+
+class _CountingParser(Parser):
+    """A parser that stops when its dialect has no steps left, which the parsers of types and hints within the text share."""
+
+    def _advance(self, times: int = 1) -> None:
+        self._spend(1)
+        super()._advance(times)
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        if this is not None and self._curr.token_type == TokenType.L_BRACKET:
+            self._spend(SUBSCRIPT_STEPS * _size(this))
+        return super()._parse_bracket(this)
+
+    def _spend(self, steps: int) -> None:
+        self.dialect.settings[_STEPS] -= steps
+        if self.dialect.settings[_STEPS] < 0:
+            reason = "the SQL takes too long to parse: too many brackets within each other"
+            raise RefusedError("depth", reason, _FEWER, place=line_and_column(self.sql, self._curr.start))
+
+
+class _CountingGenerator(Generator):
+    """A writer that stops when its dialect has no steps left, or when the text gets longer than may be asked."""
+
+    def sql(self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True) -> str:
+        self.dialect.settings[_STEPS] -= 1
+        text = super().sql(expression, key, comment)
+        if self.dialect.settings[_STEPS] < 0 or len(text) > MAX_SQL_CHARS:
+            raise RefusedError("length", "the SQL gets too long when it is written out for the database", _FEWER)
+        return text
+
+
+@cache
+def _counting(parser: type[Parser]) -> type[BaseParser]:
+    return type(f"Counting{parser.__name__}", (_CountingParser, parser), {})
+
+
+@cache
+def _counting_generator(generator: type[Generator]) -> type[Generator]:
+    return type(f"Counting{generator.__name__}", (_CountingGenerator, generator), {})
+
+
+def line_and_column(sql: str, offset: int) -> Place:
+    """Return the place of a character, counted from 0."""
+    return sql.count("\n", 0, offset) + 1, offset - sql.rfind("\n", 0, offset)
+
+
+def tokens_of(sql: str, dialect: str) -> list[Token]:
+    """Return the tokens of a text; `dialect` "" is any. Raises `RefusedError` for a text that is too long or cannot be read."""
+    return _tokens(sql, dialect, Dialect.get_or_raise(dialect))
+
+
+def statements(sql: str, dialect: str) -> list[exp.Expr]:
+    """Return the tree of each statement. Raises `RefusedError` for a text over a limit, or one that cannot be parsed."""
+    parsing = Dialect.get_or_raise(dialect)
+    tokens = _tokens(sql, dialect, parsing)
+    _check_depth(sql, tokens)
+    parsing.parser_class = _counting(type(parsing).parser_class)
+    parsing.settings[_STEPS] = FREE_STEPS + STEPS_PER_TOKEN * len(tokens)
+    try:
+        trees = parsing.parser().parse(tokens, sql)
+    except ParseError as error:
+        raise RefusedError("syntax", _message(error), _send(dialect), place=_place(error)) from error
+    except RecursionError as error:
+        raise RefusedError("depth", "the SQL is nested too deeply", _FEWER) from error
+    except RefusedError:
+        raise
+    except Exception as error:  # the parser fails on odd texts in other ways, at times by an assertion
+        raise _unreadable(error, dialect) from error
+    return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+
+
+def statement(sql: str, dialect: str) -> exp.Expr:
+    """Return the tree of the first statement; raises as `statements` does, and where there is none."""
+    trees = statements(sql, dialect)
+    if not trees:
+        raise RefusedError("statement", "there is no statement in the text", "send one SELECT")
+    return trees[0]
+
+
+class _Backticks(SQLite):
+    """SQLite's dialect, written with backticks: a name in double quotes that is no column SQLite reads as text."""
+
+    class Tokenizer(SQLite.Tokenizer):
+        """Name the first kind of quotes, which is the one that is written."""
+
+        IDENTIFIERS: ClassVar = ["`", ("[", "]"), '"']
+
+
+def written(tree: exp.Expr, dialect: str, *, exact: bool = False, backticks: bool = False) -> str:
+    """Return the text of a tree, without comments. Raises `RefusedError` for one that is too long.
+
+    With `exact`, raise sqlglot's `UnsupportedError` for what the dialect cannot say. `backticks`: SQLite's names in those.
+    """
+    writing = _Backticks() if backticks else Dialect.get_or_raise(dialect)
+    writing.generator_class = _counting_generator(type(writing).generator_class)
+    writing.settings[_STEPS] = FREE_STEPS + STEPS_PER_NODE * _size(tree)
+    level = ErrorLevel.RAISE if exact else ErrorLevel.IGNORE
+    return writing.generate(tree, comments=False, unsupported_level=level)
+
+
+def _size(tree: exp.Expr) -> int:
+    return sum(1 for _ in tree.walk())
+
+
+def _tokens(sql: str, dialect: str, parsing: Dialect) -> list[Token]:
+    if len(sql) > MAX_SQL_CHARS:
+        reason = f"the SQL has {len(sql):,} characters, {MAX_SQL_CHARS:,} are allowed"
+        raise RefusedError("length", reason, "send a shorter query", place=line_and_column(sql, MAX_SQL_CHARS))
+    if "\x00" in sql:
+        place = line_and_column(sql, sql.index("\x00"))
+        raise RefusedError("syntax", "the SQL holds a NUL character", "send plain text", place=place)
+    try:
+        tokens = parsing.tokenize(sql)
+    except Exception as error:  # as above
+        raise _unreadable(error, dialect) from error
+    if len(tokens) > MAX_TOKENS:
+        reason = f"the SQL has {len(tokens):,} words and signs, {MAX_TOKENS:,} are allowed"
+        raise RefusedError("length", reason, "send a shorter query", place=line_and_column(sql, tokens[MAX_TOKENS].start))
+    return tokens
+
+
+def _check_depth(sql: str, tokens: list[Token]) -> None:
+    depth = 0
+    for token in tokens:
+        if token.token_type in _OPENING:
+            depth += 1
+        elif token.token_type in _CLOSING:
+            depth = max(0, depth - 1)
+        if depth > MAX_DEPTH:
+            reason = f"the SQL is nested too deeply: more than {MAX_DEPTH} brackets within each other"
+            raise RefusedError("depth", reason, f"{_FEWER}, or with WITH", place=line_and_column(sql, token.start))
+
+
+def _unreadable(error: Exception, dialect: str) -> RefusedError:
+    why = _first_line(error) or type(error).__name__
+    return RefusedError("syntax", f"the SQL cannot be read: {why}", _send(dialect))
+
+
+def _send(dialect: str) -> str:
+    return f"send one {dialect} SELECT".replace("  ", " ")
+
+
+def _message(error: ParseError) -> str:
+    detail = error.errors[0] if error.errors else {}
+    found = _place(error)
+    place = f" at line {found[0]}, column {found[1]}" if found else ""
+    near = f", near {str(detail['highlight'])[:40]!r}" if detail.get("highlight") else ""
+    return f"syntax error{place}{near}: {str(detail.get('description') or _first_line(error)).rstrip('.')}"
+
+
+def _place(error: ParseError) -> Place | None:
+    detail = error.errors[0] if error.errors else {}
+    # sqlglot gives the column where the word ends.
+    return (detail["line"], max(1, detail["col"] - len(str(detail.get("highlight") or " ")) + 1)) if detail.get("line") else None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0]
