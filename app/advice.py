@@ -20,6 +20,7 @@ ADVICE: dict[str, str] = {
     "unknown_topic": "用 /topics 查看编号",
     "undo_too_far": "更早的压缩已无法撤销",
     "persistence": "请检查会话存储的位置、权限和剩余空间（--store）",
+    "damaged_thread": "用 longtable threads fork 取出可读的部分，或用 longtable threads delete 删除",
     "newer_store": "请升级 longtable",
     "store_key": "请检查环境变量 LONGTABLE_STORE_KEY",
     "unknown_archive": "用 longtable threads archive 查看文件列表",

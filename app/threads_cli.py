@@ -16,6 +16,7 @@ from longtable.app.streams import takes_unicode, writing
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
     from longtable.app.settings import Settings
+    from longtable.graph.damage import Report
     from longtable.graph.persistence import Persistence
     from longtable.graph.threads import Conversation
 
@@ -159,7 +160,8 @@ def search(
         from longtable.app import render
         from longtable.graph.operations import search_threads
 
-        found = search_threads(persistence, query, limit=limit, owner=given.owner, all_owners=given.all_owners)
+        seen: Any = {"owner": given.owner, "all_owners": given.all_owners, "on_damaged": left_out(screen)}
+        found = search_threads(persistence, query, limit=limit, **seen)
         if settings.json:
             print_json(asdict(each) for each in found)
         elif found:
@@ -193,7 +195,9 @@ def fork(
     ctx: typer.Context,
     given: Scope,
     thread: Id,
-    turn: Annotated[int, typer.Option(help="The last turn the new thread has.")],
+    turn: Annotated[
+        int | None, typer.Option(help="The last turn the new thread has. Default: the last that is finished, and can be read.")
+    ] = None,
     new: Annotated[str | None, typer.Option("--as", help="The new thread's id. Default: a new one.")] = None,
 ) -> None:
     """Begin a new thread with the first turns of another."""
@@ -201,12 +205,15 @@ def fork(
     def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
         from longtable.app.session import kept_archive, kept_results
         from longtable.app.settings import check_thread_id, new_thread_id
+        from longtable.memory.metadata import metadata_of
 
         new_id = new or new_thread_id()
         check_thread_id(new_id)
         conversation = _conversation(persistence, thread, given.owner)
         conversation.results, conversation.archive = kept_results(settings), kept_archive(settings)
-        screen.note("forked", id=conversation.fork(turn, thread_id=new_id).thread_id, thread=thread, turn=turn)
+        forked = conversation.fork(turn, thread_id=new_id)
+        turns = turn or max((metadata_of(message).turn for message in forked.history()), default=0)
+        screen.note("forked", id=new_id, thread=thread, turn=turns)
 
     work(ctx, given.run, run)
 
@@ -329,6 +336,7 @@ def prune(
             all_owners=given.all_owners,
             results=kept_results(settings),
             archive=kept_archive(settings),
+            on_damaged=left_out(screen),
         )
         if settings.json:
             print_json(asdict(info) for info in done)
@@ -357,7 +365,8 @@ def usage(
 
         names = [NAMES[each] for each in by or [By.model]]
         table = read_prices(prices) if prices else None
-        spent = usage_of_threads(persistence, by=names, prices=table, owner=given.owner, all_owners=given.all_owners)
+        seen: Any = {"owner": given.owner, "all_owners": given.all_owners, "on_damaged": left_out(screen)}
+        spent = usage_of_threads(persistence, by=names, prices=table, **seen)
         figures = ("calls", "input", "output", "cached", "reasoning", "estimated", *(("cost", "unpriced") if table else ()))
         if settings.json:
             print_json({name: value for name, value in asdict(row).items() if name in (*names, *figures)} for row in spent)
@@ -419,6 +428,9 @@ def _list(persistence: "Persistence", settings: "Settings", screen: "Screen", *,
     infos = [info for info in infos if thread in (None, info.thread_id)]
     if thread and not infos:
         raise ThreadNotFoundError(thread)
+    for info in infos:
+        if info.damaged:
+            complain("damaged_line", screen, info.thread_id)
     if settings.json:
         print_json(asdict(info) for info in infos)
     elif infos:
@@ -433,6 +445,19 @@ def _conversation(persistence: "Persistence", thread: str, owner: str | None) ->
     from longtable.graph.threads import Conversation
 
     return Conversation(reader(persistence), thread, context=Context(owner=owner))
+
+
+def left_out(screen: "Screen") -> "Report":
+    """Return what tells on standard error which threads cannot be read."""
+    return lambda error: complain("damaged_thread", screen, error.thread_id)
+
+
+def complain(key: str, screen: "Screen", thread_id: str) -> None:
+    """Say one sentence about a thread on standard error."""
+    from longtable.app.clean import clean_line
+    from longtable.app.words import say
+
+    print(clean_line(say(key, screen.language, id=thread_id)), file=sys.stderr)
 
 
 def print_json(lines: Iterable[Mapping[str, Any]]) -> None:

@@ -5,7 +5,8 @@ from dataclasses import asdict
 
 from langgraph.store.base import Item, SearchOp
 
-from longtable.graph.errors import ConfigError, ThreadNotFoundError
+from longtable.graph.damage import Report, log_damaged, readable
+from longtable.graph.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
 from longtable.graph.listing import MOST_THREADS, alist_threads, list_threads
 from longtable.graph.persistence import Persistence
 from longtable.graph.reading import reader
@@ -24,24 +25,33 @@ def audit_steps(thread_id: str, owner: str | None, *, all_owners: bool = False) 
     (found,) = yield Batch([SearchOp(namespace, limit=MOST_ENTRIES)])
     if found is None:
         raise ConfigError("the audit is kept in a store: compile the graph with it, graph.compile(..., store=...)")
-    entries = [AuditEntry.from_json(item.value) for item in found if isinstance(item, Item) and tuple(item.namespace) == namespace]
-    return sorted(entries, key=lambda entry: (entry.turn, entry.time, entry.key))
+    with readable(thread_id, "its audit"):
+        entries = [AuditEntry.from_json(item.value) for item in found if isinstance(item, Item) and tuple(item.namespace) == namespace]
+        return sorted(entries, key=lambda entry: (entry.turn, entry.time, entry.key))
 
 
-def audit_of_threads(persistence: Persistence, *, owner: str | None = None, all_owners: bool = False) -> list[tuple[str, AuditEntry]]:
-    """Return the queries of every thread an owner may see, each with its thread's id, the oldest first."""
+def audit_of_threads(
+    persistence: Persistence, *, owner: str | None = None, all_owners: bool = False, on_damaged: Report = log_damaged
+) -> list[tuple[str, AuditEntry]]:
+    """Return the queries of every thread an owner may see, each with its thread's id, the oldest first.
+
+    `on_damaged` is called for each thread that cannot be read; by default the log says it.
+    """
     found: list[tuple[str, AuditEntry]] = []
     for info in list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
         try:
             entries = run(audit_steps(info.thread_id, owner, all_owners=all_owners), reader(persistence))
         except ThreadNotFoundError:  # deleted since it was listed
             continue
+        except DamagedThreadError as error:
+            on_damaged(error)
+            continue
         found += [(info.thread_id, entry) for entry in entries]
     return _by_time(found)
 
 
 async def aaudit_of_threads(
-    persistence: Persistence, *, owner: str | None = None, all_owners: bool = False
+    persistence: Persistence, *, owner: str | None = None, all_owners: bool = False, on_damaged: Report = log_damaged
 ) -> list[tuple[str, AuditEntry]]:
     """Return the queries of every thread an owner may see: see `audit_of_threads`."""
     found: list[tuple[str, AuditEntry]] = []
@@ -49,6 +59,9 @@ async def aaudit_of_threads(
         try:
             entries = await arun(audit_steps(info.thread_id, owner, all_owners=all_owners), reader(persistence))
         except ThreadNotFoundError:  # as above
+            continue
+        except DamagedThreadError as error:
+            on_damaged(error)
             continue
         found += [(info.thread_id, entry) for entry in entries]
     return _by_time(found)

@@ -433,6 +433,23 @@ class PersistenceError(LongtableError):
     short: ClassVar[dict[str, str]] = {"en": "The conversation store cannot be used.", "zh": "无法使用会话存储。"}
 
 
+class DamagedThreadError(PersistenceError):
+    """What is stored of one thread cannot be read. Others of the store can; this one can be deleted, and forked from what is readable."""
+
+    code = "damaged_thread"
+    short: ClassVar[dict[str, str]] = {
+        "en": "This conversation is damaged and cannot be read.",
+        "zh": "这个会话已损坏，无法读取。",
+    }
+
+    def __init__(self, thread_id: str, *, what: str, why: str) -> None:
+        super().__init__(
+            f"thread {thread_id!r} is damaged, {what} cannot be read ({why}): `longtable threads fork {thread_id}` (`Conversation.fork()`) "
+            f"makes a new thread of the turns that can be read, `longtable threads delete {thread_id}` deletes it"
+        )
+        self.thread_id, self.what, self.why = thread_id, what, why
+
+
 class NewerStoreError(PersistenceError):
     """The store was written by a later version of longtable; nothing was changed in it."""
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import BaseMessage
 
 from longtable.graph.context import OWNER_RULE, Context, is_owner
+from longtable.graph.damage import is_sound
 from longtable.graph.errors import ConfigError, LongtableError, ThreadFormatError
 from longtable.graph.state import next_view
 from longtable.graph.transcripts import KEPT, REDUCING, Whole
@@ -165,16 +166,7 @@ def _message(fields: Json, number: int) -> BaseMessage:
         message = decode_message(json.dumps(fields.get("message"), separators=(",", ":")))
     except (LongtableError, AttributeError, RecursionError) as error:
         raise ThreadFormatError(f"message {number} cannot be read: {error}") from error
-    calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
-    sound = (
-        isinstance(message.id, str)
-        and message.id
-        and isinstance(message.content, str | list)
-        and isinstance(message.additional_kwargs, dict)
-        and isinstance(message.response_metadata, dict)
-        and all(isinstance(call, dict) and {"name", "args", "id"} <= call.keys() for call in calls)
-    )
-    if not sound:
+    if not is_sound(message):
         raise ThreadFormatError(f"message {number} lacks what every message has, such as an id: export the thread again")
     return message
 

@@ -9,6 +9,7 @@ own first checkpoint on.
 import asyncio
 import copy
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -27,6 +28,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from longtable.graph.admission import Base, admit, ain_order, base_of, in_order, key_of, noted, noting, plain
 from longtable.graph.again import aagain, again
+from longtable.graph.damage import readable
 from longtable.graph.errors import AWAITED, ConfigError
 from longtable.graph.heads import AsyncHeads, AsyncProcessHeads, AsyncSqliteHeads, Heads, ProcessHeads, Saver, SqliteHeads
 from longtable.graph.locks import Turns
@@ -84,7 +86,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             return self._in_loop(self.aget_tuple(config))
         # Read before the checkpoint: a writer that comes between the two is then one this run has not seen.
         seen = again(lambda: self.heads.writer(key_of(config)))
-        return noted(again(lambda: self.inner.get_tuple(plain(config))), config, seen)
+        with _decoding(config):
+            return noted(again(lambda: self.inner.get_tuple(plain(config))), config, seen)
 
     def list(
         self,
@@ -95,7 +98,12 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
         """List checkpoints, newest first."""
-        return self.inner.list(config, filter=filter, before=before, limit=limit)
+        with _decoding(config):
+            yield from self.inner.list(config, filter=filter, before=before, limit=limit)
+
+    def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
+        """Return the ids of a thread's checkpoints, newest first, also of those that cannot be read; none where all can."""
+        return self.heads.checkpoint_ids(thread_id) if isinstance(self.heads, SqliteHeads) else []
 
     def put(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
@@ -154,7 +162,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         """Return the writes that delta channels are rebuilt from."""
-        return again(lambda: self.inner.get_delta_channel_history(config=plain(config), channels=channels))
+        with _decoding(config):
+            return again(lambda: self.inner.get_delta_channel_history(config=plain(config), channels=channels))
 
     def _in_loop(self, call: Coroutine[Any, Any, Result]) -> Result:
         """Run an async method for another thread, as savers that are awaited offer it."""
@@ -183,7 +192,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             return self.get_tuple(config)
         heads = self.async_heads
         seen = await aagain(lambda: heads.writer(key_of(config)))
-        return noted(await aagain(lambda: self.inner.aget_tuple(plain(config))), config, seen)
+        with _decoding(config):
+            return noted(await aagain(lambda: self.inner.aget_tuple(plain(config))), config, seen)
 
     async def alist(
         self,
@@ -194,8 +204,13 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, newest first."""
-        async for found in self.inner.alist(config, filter=filter, before=before, limit=limit):
-            yield found
+        with _decoding(config):
+            async for found in self.inner.alist(config, filter=filter, before=before, limit=limit):
+                yield found
+
+    async def acheckpoint_ids(self, thread_id: str) -> Sequence[str]:
+        """Return the ids of a thread's checkpoints: see `checkpoint_ids`."""
+        return await self.async_heads.checkpoint_ids(thread_id) if isinstance(self.async_heads, AsyncSqliteHeads) else []
 
     async def aput(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
@@ -256,7 +271,13 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         """Return the writes that delta channels are rebuilt from."""
-        return await aagain(lambda: self.inner.aget_delta_channel_history(config=plain(config), channels=channels))
+        with _decoding(config):
+            return await aagain(lambda: self.inner.aget_delta_channel_history(config=plain(config), channels=channels))
+
+
+def _decoding(config: RunnableConfig | None) -> AbstractContextManager[None]:
+    thread_id = (config or {}).get("configurable", {}).get("thread_id")
+    return readable(str(thread_id)) if thread_id is not None else nullcontext()
 
 
 def _heads_of(inner: Saver) -> tuple[Heads, AsyncHeads | None]:

@@ -29,6 +29,7 @@ TABLE = """CREATE TABLE IF NOT EXISTS longtable_writers (
 WRITER = "SELECT writer FROM longtable_writers WHERE thread_id = ? AND checkpoint_ns = ?"
 HEAD = f"SELECT (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?), ({WRITER})"
 CLAIM = "INSERT OR REPLACE INTO longtable_writers (thread_id, checkpoint_ns, writer) VALUES (?, ?, ?)"
+CHECKPOINT_IDS = "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id DESC"
 FORGET = "DELETE FROM longtable_writers WHERE thread_id = ?"
 
 
@@ -203,6 +204,11 @@ class SqliteHeads:
             self.within.delete_thread(thread_id)
             connection.execute(FORGET, (thread_id,))
 
+    def checkpoint_ids(self, thread_id: str) -> list[str]:
+        """Return the ids of a thread's checkpoints, newest first; what else is stored of them is not read."""
+        with self.saver.cursor(transaction=False) as cursor:
+            return [row[0] for row in cursor.execute(CHECKPOINT_IDS, (thread_id,))]
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         self.setup()
@@ -251,6 +257,11 @@ class AsyncSqliteHeads:
         async with self._transaction() as within:
             await within.conn.execute(FORGET, (thread_id,))
             await within.adelete_thread(thread_id)
+
+    async def checkpoint_ids(self, thread_id: str) -> list[str]:
+        """Return the ids of a thread's checkpoints, newest first."""
+        async with self.saver.lock, self.saver.conn.execute(CHECKPOINT_IDS, (thread_id,)) as cursor:
+            return [row[0] for row in await cursor.fetchall()]
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[AsyncSqliteSaver]:

@@ -8,6 +8,7 @@ from langgraph.store.base import Item
 
 from longtable.graph.errors import ConfigError
 from longtable.graph.persistence import Persistence, storage_errors
+from longtable.memory.archive import DAMAGED
 from longtable.nodes.thread_index import THREADS, may_see
 
 MOST_THREADS = 1_000_000
@@ -29,6 +30,8 @@ class ThreadInfo:
     """Which answered last; empty where it does not say."""
     owner: str | None = None
     project: str = ""
+    damaged: bool = False
+    """Whether its line of the list cannot be read: the others are empty then. The thread itself may be sound."""
 
 
 def list_threads(
@@ -80,13 +83,15 @@ def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
         model=str(entry.get("model") or ""),
         owner=owner if isinstance(owner, str) else None,
         project=str(entry.get("project") or ""),
+        damaged=DAMAGED in entry,
     )
 
 
 def _infos(items: Iterable[Item], text: str, project: str | None, owner: str | None, *, all_owners: bool) -> list[ThreadInfo]:
     words = text.casefold().split()
     infos = (info_of(item.key, item.value) for item in items if item.namespace == THREADS)
-    seen = [info for info in infos if all_owners or may_see(info.owner, owner)]
+    # Whose a damaged one is nobody knows: it is shown to those who run the store, and where threads have no owners.
+    seen = [info for info in infos if all_owners or (owner is None if info.damaged else may_see(info.owner, owner))]
     wanted = [
         info for info in seen if project in (None, info.project) and (not words or all(word in info.title.casefold() for word in words))
     ]

@@ -1,7 +1,6 @@
 """Operations on the threads of a store: rename, search, delete, prune. No model and no database is needed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -9,21 +8,22 @@ from urllib.parse import unquote
 
 from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
-from longtable.graph.errors import ConfigError, ThreadBusyError, ThreadNotFoundError
+from longtable.graph.damage import Report, log_damaged
+from longtable.graph.errors import ConfigError, DamagedThreadError, ThreadBusyError, ThreadNotFoundError
 from longtable.graph.export import import_lines
 from longtable.graph.listing import MOST_THREADS, ThreadInfo, alist_threads, list_threads
 from longtable.graph.persistence import Persistence
 from longtable.graph.reading import reader
 from longtable.graph.running import is_pending
 from longtable.graph.steps import Batch, Drop, Forget, Save, Shelve, Steps, arun, is_there, run
-from longtable.graph.transcripts import PAGE, REDUCING, load_steps, save_steps, seen_steps
+from longtable.graph.transcripts import PAGE, REDUCING, entry_steps, load_steps, save_steps, seen_steps
 from longtable.memory.archive import NODE, key_of, label, namespace_of
 from longtable.memory.excerpt import excerpt_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
 from longtable.memory.stamps import marks_of
 from longtable.nodes import audit
 from longtable.nodes.inbox import BELLS
-from longtable.nodes.thread_index import THREADS, title_of
+from longtable.nodes.thread_index import THREADS, may_see, owner_of, title_of
 
 if TYPE_CHECKING:
     from longtable.graph.archive_files import ArchiveFiles
@@ -133,7 +133,7 @@ def delete_steps(
     archive: "ArchiveFiles | None" = None,
 ) -> Steps[None]:
     """Delete results, files, checkpoints and writes, then what the store keeps; the index last, so that what is left can be found."""
-    yield from seen_steps(thread_id, owner, all_owners=all_owners)
+    yield from _owned_steps(thread_id, owner, all_owners=all_owners)
     if results is not None:
         for name in [thread_id, *(yield from _nodes(thread_id))]:
             yield Drop(results, name)
@@ -143,6 +143,22 @@ def delete_steps(
     for kind in KINDS:
         yield from _clear(("longtable", kind, label(thread_id)))
     yield Batch([PutOp(BELLS, thread_id, None), PutOp(THREADS, thread_id, None)])
+
+
+def _owned_steps(thread_id: str, owner: str | None, *, all_owners: bool) -> Steps[None]:
+    """Raise `ThreadNotFoundError` for a thread that is not there, or is another's; a damaged one is known by what can be read of it.
+
+    Raises `DamagedThreadError` where nothing says whose it is, unless for `all_owners`.
+    """
+    try:
+        yield from seen_steps(thread_id, owner, all_owners=all_owners)
+    except DamagedThreadError as error:
+        entry = yield from entry_steps(thread_id)
+        if not entry and not all_owners:
+            what = f"{error.what} and whose it is (name all owners: all_owners=True, --all-owners)"
+            raise DamagedThreadError(thread_id, what=what, why=error.why) from error
+        if not (all_owners or may_see(owner_of(entry), owner)):
+            raise ThreadNotFoundError(thread_id) from error
 
 
 def reduce_steps(thread_id: str) -> Steps[bool]:
@@ -177,12 +193,14 @@ def _nodes(thread_id: str) -> Steps[list[str]]:
 
 def _clear(namespace: tuple[str, ...]) -> Steps[None]:
     """Delete what is in a namespace and below it: of a thread, and of another graph's nodes on it."""
+    before: list[PutOp] = []
     while True:
         (found,) = yield Batch([SearchOp(namespace, limit=PAGE)])
-        items = [item for item in found or [] if isinstance(item, Item)]
-        if not items:
+        deletions = [PutOp(tuple(item.namespace), item.key, None) for item in found or [] if isinstance(item, Item)]
+        if deletions == before:  # nothing is left, or only what a damaged name keeps from being deleted
             return
-        yield Batch([PutOp(tuple(item.namespace), item.key, None) for item in items])
+        yield Batch(deletions)
+        before = deletions
 
 
 # -- many threads ---------------------------------------------------------------------------------------------------
@@ -198,19 +216,25 @@ def prune_threads(
     all_owners: bool = False,
     results: "ResultStore | None" = None,
     archive: "ArchiveFiles | None" = None,
+    on_damaged: Report = log_damaged,
 ) -> list[ThreadInfo]:
     """Delete the threads not used for so long and return them, the newest first; their results too where their store is given.
 
-    With `keep_archive` their transcript and memory stay and can be continued; only the checkpoints behind them go.
+    With `keep_archive` their transcript and memory stay and can be continued; only the checkpoints behind them go. One that
+    cannot be read is left then: `on_damaged` is called, by default the log says it.
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     old = stale_threads(infos, older_than=older_than, now=now)
     graph = reader(persistence)
     pruned = []
     for info in old:
-        with suppress(ThreadBusyError):  # it is used again
+        try:
             if run(_prune(info, keep_archive=keep_archive, results=results, archive=archive), graph, alone=info.thread_id):
                 pruned.append(info)
+        except ThreadBusyError:  # it is used again
+            continue
+        except DamagedThreadError as error:
+            on_damaged(error)
     return pruned
 
 
@@ -224,6 +248,7 @@ async def aprune_threads(
     all_owners: bool = False,
     results: "ResultStore | None" = None,
     archive: "ArchiveFiles | None" = None,
+    on_damaged: Report = log_damaged,
 ) -> list[ThreadInfo]:
     """Delete the threads not used for so long: see `prune_threads`."""
     infos = await alist_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
@@ -231,9 +256,13 @@ async def aprune_threads(
     graph = reader(persistence)
     pruned = []
     for info in old:
-        with suppress(ThreadBusyError):  # as above
+        try:
             if await arun(_prune(info, keep_archive=keep_archive, results=results, archive=archive), graph, alone=info.thread_id):
                 pruned.append(info)
+        except ThreadBusyError:  # as above
+            continue
+        except DamagedThreadError as error:
+            on_damaged(error)
     return pruned
 
 
@@ -246,9 +275,7 @@ def stale_threads(infos: Sequence[ThreadInfo], *, older_than: timedelta, now: da
 
 def _prune(info: ThreadInfo, *, keep_archive: bool, results: "ResultStore | None", archive: "ArchiveFiles | None") -> Steps[bool]:
     # Looked at again: it may have been used, or deleted, since it was listed.
-    try:
-        _, entry = yield from seen_steps(info.thread_id, None, all_owners=True)
-    except ThreadNotFoundError:
+    if not (entry := (yield from entry_steps(info.thread_id))):
         return False
     if entry.get("updated") != info.updated or (keep_archive and entry.get(REDUCED) == _last_use(entry)):
         return False
@@ -274,25 +301,38 @@ def _time(text: str) -> datetime | None:
 
 
 def search_threads(
-    persistence: Persistence, query: str, *, limit: int = 20, owner: str | None = None, all_owners: bool = False
+    persistence: Persistence,
+    query: str,
+    *,
+    limit: int = 20,
+    owner: str | None = None,
+    all_owners: bool = False,
+    on_damaged: Report = log_damaged,
 ) -> list[Found]:
     """Return the turns whose words answer a query best, over all transcripts an owner may see, live and archived.
 
     Each turn once, by its best message; excluded messages are left out. Reads every transcript: time grows with their sum.
+    `on_damaged` is called for each thread that cannot be read; by default the log says it.
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    return run(_search(query, infos, limit), reader(persistence))
+    return run(_search(query, infos, limit, on_damaged), reader(persistence))
 
 
 async def asearch_threads(
-    persistence: Persistence, query: str, *, limit: int = 20, owner: str | None = None, all_owners: bool = False
+    persistence: Persistence,
+    query: str,
+    *,
+    limit: int = 20,
+    owner: str | None = None,
+    all_owners: bool = False,
+    on_damaged: Report = log_damaged,
 ) -> list[Found]:
     """Return the turns whose words answer a query best: see `search_threads`."""
     infos = await alist_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    return await arun(_search(query, infos, limit), reader(persistence))
+    return await arun(_search(query, infos, limit, on_damaged), reader(persistence))
 
 
-def _search(query: str, infos: Sequence[ThreadInfo], limit: int) -> Steps[list[Found]]:
+def _search(query: str, infos: Sequence[ThreadInfo], limit: int, on_damaged: Report) -> Steps[list[Found]]:
     if limit < 0:
         raise ConfigError(f"a search takes no negative limit, found {limit}")
     if not tokens_of(query):
@@ -303,6 +343,9 @@ def _search(query: str, infos: Sequence[ThreadInfo], limit: int) -> Steps[list[F
         try:
             whole, _ = yield from load_steps(info.thread_id, info.owner)
         except ThreadNotFoundError:  # deleted since it was listed
+            continue
+        except DamagedThreadError as error:
+            on_damaged(error)
             continue
         for number, message in enumerate(whole.shown, 1):
             originals.append(Original(len(places) + 1, message))

@@ -2,9 +2,11 @@
 
 import asyncio
 import errno
+import os
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any
+from typing import Any, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -27,6 +29,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
+from longtable.graph.damage import item_row, item_value, text_factory
 from longtable.graph.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.leases import LEASE_SECONDS, SqliteLease
@@ -36,6 +39,8 @@ from longtable.graph.sealing import SealedStore, checked_key
 from longtable.tools.url import parse_url
 
 BUSY_TIMEOUT_MS = 10_000
+EMPTY_SECONDS = 1.0
+"""How long a new file may be empty; SQLite creates it and writes its first page some milliseconds later."""
 POSTGRES = "postgresql://"
 OPEN_FILES = {errno.EMFILE, errno.ENFILE}
 DISK_AND_FILES = {*OPEN_FILES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
@@ -200,16 +205,18 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
     from langgraph.checkpoint.sqlite import SqliteSaver
     from langgraph.store.sqlite import SqliteStore
 
-    serde = _set_up(path, lease, key)
-    made = _one_line()
-    checkpoints = sqlite3.connect(path, check_same_thread=False, factory=made)
-    items = sqlite3.connect(path, check_same_thread=False, isolation_level=None, factory=made)
+    file = _set_up(path, lease, key)
+    checkpoints = sqlite3.connect(file.uri, uri=True, check_same_thread=False, factory=file.factory)
+    items = sqlite3.connect(file.uri, uri=True, check_same_thread=False, isolation_level=None, factory=file.factory)
     try:
         for connection in (checkpoints, items):
-            for pragma in PRAGMAS:
+            connection.text_factory = text_factory
+            for pragma in file.pragmas:
                 connection.execute(pragma)
-        saver, store = GuardedSaver(SqliteSaver(checkpoints, serde=serde), turns=Turns(lease)), SqliteStore(items)
-        yield Persistence(saver, _sealed(store, serde))
+        items.row_factory = item_row
+        saver = GuardedSaver(SqliteSaver(checkpoints, serde=file.serde), turns=Turns(file.lease))
+        store = SqliteStore(items, deserializer=item_value)
+        yield Persistence(saver, _sealed(store, file.serde))
     finally:
         lease.close()
         items.close()
@@ -222,16 +229,21 @@ async def _asqlite(path: Path, lease: SqliteLease, key: str | None) -> AsyncIter
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.store.sqlite import AsyncSqliteStore
 
-    serde = await asyncio.to_thread(_set_up, path, lease, key)
-    made = _one_line()
-    async with aiosqlite.connect(path, factory=made) as checkpoints, aiosqlite.connect(path, isolation_level=None, factory=made) as items:
+    file = await asyncio.to_thread(_set_up, path, lease, key)
+    async with (
+        aiosqlite.connect(file.uri, uri=True, factory=file.factory) as checkpoints,
+        aiosqlite.connect(file.uri, uri=True, isolation_level=None, factory=file.factory) as items,
+    ):
         for connection in (checkpoints, items):
-            for pragma in PRAGMAS:
+            connection.text_factory = text_factory
+            for pragma in file.pragmas:
                 await connection.execute(pragma)
-        saver, store = GuardedSaver(AsyncSqliteSaver(checkpoints, serde=serde), turns=Turns(lease)), AsyncSqliteStore(items)
+        items.row_factory = cast("type", item_row)
+        saver = GuardedSaver(AsyncSqliteSaver(checkpoints, serde=file.serde), turns=Turns(file.lease))
+        store = AsyncSqliteStore(items, deserializer=item_value)
         try:
             async with store:
-                yield Persistence(saver, _sealed(store, serde))
+                yield Persistence(saver, _sealed(store, file.serde))
         finally:
             await asyncio.to_thread(lease.close)
 
@@ -273,33 +285,74 @@ def _sealed(store: BaseStore, serde: SerializerProtocol | None) -> BaseStore:
     return SealedStore(store, serde) if isinstance(serde, EncryptedSerializer) else store
 
 
-def _probe(path: Path, key: str | None) -> EncryptedSerializer | None:
-    """Open and read the file once, so that a wrong one gives one clear error before anything is written; return its serializer."""
+@dataclass(frozen=True)
+class _File:
+    """How a SQLite file is opened."""
+
+    uri: str
+    serde: EncryptedSerializer | None
+    pragmas: Sequence[str] = PRAGMAS
+    lease: SqliteLease | None = None
+    """None: nobody can write to it, so nobody takes turns."""
+    factory: Any = sqlite3.Connection
+
+
+def _set_up(path: Path, lease: SqliteLease, key: str | None) -> _File:
+    """Look at the file, so that a wrong one gives one clear error before anything is written, and create what is missing in it."""
     try:
+        if _is_read_only(path):
+            return _read_only(path, key)
+        _refuse_empty(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
     except (OSError, sqlite3.Error) as error:
         raise PersistenceError(f"the store {path} cannot be opened ({error}): give a file in a folder that can be written") from error
-    try:
-        with storage_errors():
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            connection.execute("PRAGMA journal_mode=WAL")
-            return sqlite_schema(connection, key)
-    finally:
-        connection.close()
+    with storage_errors(), closing(connection):
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        connection.execute("PRAGMA journal_mode=WAL")
+        serde = sqlite_schema(connection, key)
+    _create_tables(path, lease)
+    return _File(f"{path.absolute().as_uri()}?mode=rw", serde, lease=lease, factory=_one_line())
 
 
-def _set_up(path: Path, lease: SqliteLease, key: str | None) -> EncryptedSerializer | None:
+def _create_tables(path: Path, lease: SqliteLease) -> None:
     """Create the tables, one process at a time: the store's migrations hold no lock of their own."""
     from langgraph.checkpoint.sqlite import SqliteSaver
     from langgraph.store.sqlite import SqliteStore
 
-    serde = _probe(path, key)
     with storage_errors(), setting_up(lease), closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         GuardedSaver(SqliteSaver(connection)).setup()
         SqliteStore(connection).setup()
-    return serde
+
+
+def _is_read_only(path: Path) -> bool:
+    """Return whether this process may read a file and not write it; in a folder that it may not write it cannot, either."""
+    return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _read_only(path: Path, key: str | None) -> _File:
+    """Open a file that can only be read: its threads can be listed, shown and exported."""
+    # SQLite reads a file in WAL mode only where it can have a log beside it, unless it is told that nobody writes.
+    still = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+    uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if still else ''}"
+    with storage_errors(), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+        return _File(uri, sqlite_schema(connection, key, read_only=True), pragmas=PRAGMAS[2:])
+
+
+def _refuse_empty(path: Path) -> None:
+    """Raise `PersistenceError` for a file of 0 bytes: SQLite would begin a new store in it, and drop a log that is beside it.
+
+    Another process may be making the file at this moment; it is given time to.
+    """
+    end = time.monotonic() + EMPTY_SECONDS
+    while path.is_file() and path.stat().st_size == 0:
+        if time.monotonic() > end:
+            raise PersistenceError(
+                f"the store {path} is empty (0 bytes), which a store never is: it was cut off, or never written. "
+                "Restore it from a copy, or delete the empty file to begin a new store"
+            )
+        time.sleep(0.05)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from langgraph.types import Interrupt, StateSnapshot
 
 from longtable.graph.archive_files import checked_archive
 from longtable.graph.context import Context
+from longtable.graph.damage import UNREADABLE, check_values, readable
 from longtable.graph.errors import ConfigError, ThreadNotFoundError, TurnPendingError
 from longtable.graph.events import AnswerEvent, Event, ReasoningEvent, Token
 from longtable.graph.locks import turns_of
@@ -89,18 +90,28 @@ class Runner:
 
     def _run(self, given: Any) -> Iterator[Event]:
         reader = _Reader()
-        for mode, payload in self.graph.stream(given, self.config, context=self.context, stream_mode=cast("Any", MODES), durability="sync"):
-            yield from reader.read(str(mode), payload)
+        try:
+            for mode, payload in self.graph.stream(
+                given, self.config, context=self.context, stream_mode=cast("Any", MODES), durability="sync"
+            ):
+                yield from reader.read(str(mode), payload)
+        except UNREADABLE:
+            self._state()  # raises what is the matter where the thread is damaged
+            raise
         self._last = reader.turn if reader.answered else None
         yield from reader.end()
 
     async def _arun(self, given: Any) -> AsyncGenerator[Event, None]:
         reader = _Reader()
-        async for mode, payload in self.graph.astream(
-            given, self.config, context=self.context, stream_mode=cast("Any", MODES), durability="sync"
-        ):
-            for event in reader.read(str(mode), payload):
-                yield event
+        try:
+            async for mode, payload in self.graph.astream(
+                given, self.config, context=self.context, stream_mode=cast("Any", MODES), durability="sync"
+            ):
+                for event in reader.read(str(mode), payload):
+                    yield event
+        except UNREADABLE:
+            await self._astate()
+            raise
         self._last = reader.turn if reader.answered else None
         for event in reader.end():
             yield event
@@ -108,11 +119,13 @@ class Runner:
     def _at_rest(self) -> bool:
         """Tell that no turn of the thread was interrupted, without loading its messages. Raises where it is another's."""
         saver = self.graph.checkpointer
-        return isinstance(saver, BaseCheckpointSaver) and self._rests(saver.get_tuple(self.config))
+        with readable(self.thread_id):
+            return isinstance(saver, BaseCheckpointSaver) and self._rests(saver.get_tuple(self.config))
 
     async def _aat_rest(self) -> bool:
         saver = self.graph.checkpointer
-        return isinstance(saver, BaseCheckpointSaver) and self._rests(await saver.aget_tuple(self.config))
+        with readable(self.thread_id):
+            return isinstance(saver, BaseCheckpointSaver) and self._rests(await saver.aget_tuple(self.config))
 
     def _rests(self, found: CheckpointTuple | None) -> bool:
         if found is None:
@@ -180,11 +193,11 @@ class Runner:
 
     def _state(self) -> StateSnapshot:
         with storage_errors():
-            return self._seen(self.graph.get_state(self.config))
+            return self._seen(load_state(self.graph, self.config))
 
     async def _astate(self) -> StateSnapshot:
         with storage_errors():
-            return self._seen(await self.graph.aget_state(self.config))
+            return self._seen(await aload_state(self.graph, self.config))
 
     def _seen(self, state: StateSnapshot) -> StateSnapshot:
         """Return the state if the thread is this context's owner's or nobody's. Every turn and every look begins here."""
@@ -203,6 +216,22 @@ class Runner:
         if is_pending(state):
             raise TurnPendingError(self.thread_id)
         return values
+
+
+def load_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
+    """Return a thread's state. Raises `DamagedThreadError` where it cannot be read."""
+    with readable(config["configurable"]["thread_id"]):
+        state = graph.get_state(config)
+        check_values(state.values)
+    return state
+
+
+async def aload_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
+    """Return a thread's state: see `load_state`."""
+    with readable(config["configurable"]["thread_id"]):
+        state = await graph.aget_state(config)
+        check_values(state.values)
+    return state
 
 
 def is_pending(state: StateSnapshot) -> bool:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from longtable.graph.errors import NewerStoreError, StoreKeyError
+from longtable.graph.errors import NewerStoreError, PersistenceError, StoreKeyError
 from longtable.graph.sealing import new_seal, seal_of
 
 SCHEMA = 2
@@ -35,10 +35,13 @@ def opened(meta: Meta, key: str | None) -> EncryptedSerializer | None:
 
     A store of an earlier version is brought up to this one. Raises `NewerStoreError`, `StoreKeyError`.
     """
-    version = meta.get("schema")
-    if version is not None and int(version) > SCHEMA:
-        raise NewerStoreError(found=int(version), known=SCHEMA)
-    if version is None or int(version) < SCHEMA:  # nothing of version 1 has to be changed to be read
+    try:
+        version = int(meta.get("schema") or 1)
+    except ValueError as error:
+        raise PersistenceError("the conversation store is damaged: its version is no number. Restore it from a copy") from error
+    if version > SCHEMA:
+        raise NewerStoreError(found=version, known=SCHEMA)
+    if version < SCHEMA:  # nothing of version 1 has to be changed to be read
         meta.put("schema", str(SCHEMA))
     proof = meta.get("key")
     if proof is not None:
@@ -75,8 +78,22 @@ class SqliteMeta:
         return any(self.connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for (table,) in tables)
 
 
-def sqlite_schema(connection: sqlite3.Connection, key: str | None) -> EncryptedSerializer | None:
+class ReadOnlyMeta(SqliteMeta):
+    """The table in a SQLite file that cannot be written; version 0.1.0 made none."""
+
+    def get(self, name: str) -> str | None:
+        """Return a value."""
+        there = self.connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'longtable_meta'").fetchone()
+        return super().get(name) if there else None
+
+    def put(self, name: str, value: str) -> None:
+        """Leave it as it is."""
+
+
+def sqlite_schema(connection: sqlite3.Connection, key: str | None, *, read_only: bool = False) -> EncryptedSerializer | None:
     """Look at a SQLite file: see `opened`. The connection is in autocommit mode."""
+    if read_only:
+        return opened(ReadOnlyMeta(connection), key)
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(TABLE)

@@ -16,7 +16,9 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
 
+from longtable.graph.damage import UNREADABLE
 from longtable.graph.errors import ConfigError, MissingExtraError, StoreKeyError
+from longtable.memory.archive import DAMAGED
 
 LEAST_CHARS = 16
 """Of a passphrase."""
@@ -41,11 +43,11 @@ def new_seal(key: str) -> tuple[EncryptedSerializer, str]:
 
 def seal_of(key: str, proof: str) -> EncryptedSerializer:
     """Return the serializer of a store whose proof was made with this key. Raises `StoreKeyError` for another key."""
-    told = json.loads(proof)
-    serializer = _serializer(key, bytes.fromhex(told["salt"]))
     try:
+        told = json.loads(proof)
+        serializer = _serializer(key, bytes.fromhex(told["salt"]))
         word = opened(serializer, told["word"])
-    except ValueError:
+    except UNREADABLE:
         word = None
     if word != _WORD:
         raise StoreKeyError("the key is not the one this store was encrypted with: give that one")
@@ -78,7 +80,10 @@ class SealedStore(BaseStore):
             return [self._open(item) for item in found]
         if not isinstance(found, Item) or SEALED not in found.value:
             return found
-        value = opened(self.serializer, found.value[SEALED])
+        try:
+            value = opened(self.serializer, found.value[SEALED])
+        except UNREADABLE:
+            value = {DAMAGED: True}
         place = (found.namespace, found.key, value, found.created_at, found.updated_at)
         return SearchItem(*place, found.score) if isinstance(found, SearchItem) else _item(*place)
 

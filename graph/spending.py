@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from longtable.graph.errors import ThreadNotFoundError
+from longtable.graph.damage import Report, log_damaged
+from longtable.graph.errors import DamagedThreadError, ThreadNotFoundError
 from longtable.graph.listing import MOST_THREADS, ThreadInfo, alist_threads, list_threads
 from longtable.graph.persistence import Persistence
 from longtable.graph.reading import reader
@@ -23,14 +24,15 @@ def usage_of_threads(
     prices: Mapping[str, Price] | None = None,
     owner: str | None = None,
     all_owners: bool = False,
+    on_damaged: Report = log_damaged,
 ) -> list[Spent]:
     """Return the tokens that an owner's threads took, added up `by` day, thread, model or project; `pandas.DataFrame` takes the list.
 
     What an answer's provider reported, else an estimate, marked; with `prices` also what it cost. The summariser's calls for
-    memories that were taken are in it.
+    memories that were taken are in it. `on_damaged` is called for each thread that cannot be read; by default the log says it.
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    return added(_costed(run(_all(infos), reader(persistence)), prices), by)
+    return added(_costed(run(_all(infos, on_damaged), reader(persistence)), prices), by)
 
 
 async def ausage_of_threads(
@@ -40,10 +42,11 @@ async def ausage_of_threads(
     prices: Mapping[str, Price] | None = None,
     owner: str | None = None,
     all_owners: bool = False,
+    on_damaged: Report = log_damaged,
 ) -> list[Spent]:
     """Return the tokens that an owner's threads took: see `usage_of_threads`."""
     infos = await alist_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    return added(_costed(await arun(_all(infos), reader(persistence)), prices), by)
+    return added(_costed(await arun(_all(infos, on_damaged), reader(persistence)), prices), by)
 
 
 def spent_in(whole: Whole, prices: Mapping[str, Price] | None = None) -> list[Spent]:
@@ -59,12 +62,15 @@ def _costed(rows: list[Spent], prices: Mapping[str, Price] | None) -> list[Spent
     return rows if prices is None else priced(rows, prices)
 
 
-def _all(infos: Sequence[ThreadInfo]) -> Steps[list[Spent]]:
+def _all(infos: Sequence[ThreadInfo], on_damaged: Report) -> Steps[list[Spent]]:
     spent: list[Spent] = []
     for info in infos:
         try:
             whole, _ = yield from load_steps(info.thread_id, info.owner)
         except ThreadNotFoundError:  # deleted since it was listed
+            continue
+        except DamagedThreadError as error:
+            on_damaged(error)
             continue
         spent += spent_in(whole)
     return spent

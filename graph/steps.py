@@ -15,9 +15,10 @@ from langgraph.store.base import BaseStore, Op
 from langgraph.types import StateSnapshot
 
 from longtable.graph.errors import ConfigError
+from longtable.graph.guard import GuardedSaver
 from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors
-from longtable.graph.running import Graph
+from longtable.graph.running import Graph, aload_state, load_state
 from longtable.memory.archive import apage, page
 from longtable.memory.search import Original
 from longtable.nodes.shelf import StoreShelf, akeep_originals, keep_originals
@@ -36,7 +37,15 @@ class Batch:
 
 @dataclass(frozen=True)
 class Load:
-    """Read a thread's state: a `StateSnapshot`."""
+    """Read a thread's state, the newest or that of a checkpoint: a `StateSnapshot`. Raises `DamagedThreadError`."""
+
+    thread_id: str
+    checkpoint_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Read the ids of a thread's checkpoints and nothing else of them, the newest first."""
 
     thread_id: str
 
@@ -81,7 +90,7 @@ class Drop:
     thread_id: str
 
 
-Step = Batch | Load | Save | Forget | Page | Shelve | Drop
+Step = Batch | Load | Checkpoints | Save | Forget | Page | Shelve | Drop
 Result = TypeVar("Result")
 Steps = Generator[Step, Any, Result]
 
@@ -94,13 +103,18 @@ def run(steps: Steps[Result], graph: Graph, *, alone: str | None = None, wait: b
     """
     with storage_errors(), turns_of(graph.checkpointer).turn(alone, wait=wait) if alone else nullcontext():
         answer: Any = None
+        failure: Exception | None = None
         while True:
             try:
-                step = steps.send(answer)
+                step = steps.throw(failure) if failure else steps.send(answer)
             except StopIteration as done:
                 result: Result = done.value
                 return result
-            answer = _do(step, graph)
+            failure = None
+            try:
+                answer = _do(step, graph)
+            except Exception as error:
+                failure = error
 
 
 async def arun(steps: Steps[Result], graph: Graph, *, alone: str | None = None, wait: bool = False) -> Result:
@@ -111,23 +125,31 @@ async def arun(steps: Steps[Result], graph: Graph, *, alone: str | None = None, 
 
 
 async def carried(steps: Steps[Result], do: Callable[[Step], Awaitable[Any]]) -> Result:
-    """Carry out an operation, each step by `do`."""
+    """Carry out an operation, each step by `do`; what a step raises is raised where the operation asked for it."""
     answer: Any = None
+    failure: Exception | None = None
     while True:
         try:
-            step = steps.send(answer)
+            step = steps.throw(failure) if failure else steps.send(answer)
         except StopIteration as done:
             result: Result = done.value
             return result
-        answer = await do(step)
+        failure = None
+        try:
+            answer = await do(step)
+        except Exception as error:
+            failure = error
 
 
 def _do(step: Step, graph: Graph) -> Any:
     match step:
         case Batch(ops):
             return graph.store.batch(ops) if graph.store is not None else [None] * len(ops)
-        case Load(thread_id):
-            return graph.get_state(config_of(thread_id))
+        case Load(thread_id, checkpoint_id):
+            return load_state(graph, config_of(thread_id, checkpoint_id))
+        case Checkpoints(thread_id):
+            saver = graph.checkpointer
+            return saver.checkpoint_ids(thread_id) if isinstance(saver, GuardedSaver) else []
         case Save(thread_id, values):
             return graph.update_state(config_of(thread_id), dict(values), as_node="prepare")
         case Forget(thread_id):
@@ -144,8 +166,11 @@ async def _ado(step: Step, graph: Graph) -> Any:
     match step:
         case Batch(ops):
             return await graph.store.abatch(ops) if graph.store is not None else [None] * len(ops)
-        case Load(thread_id):
-            return await graph.aget_state(config_of(thread_id))
+        case Load(thread_id, checkpoint_id):
+            return await aload_state(graph, config_of(thread_id, checkpoint_id))
+        case Checkpoints(thread_id):
+            saver = graph.checkpointer
+            return await saver.acheckpoint_ids(thread_id) if isinstance(saver, GuardedSaver) else []
         case Save(thread_id, values):
             return await graph.aupdate_state(config_of(thread_id), dict(values), as_node="prepare")
         case Forget(thread_id):
@@ -158,9 +183,10 @@ async def _ado(step: Step, graph: Graph) -> Any:
             return await akeep_originals(StoreShelf(_store(graph)), thread_id, originals)
 
 
-def config_of(thread_id: str) -> RunnableConfig:
-    """Return the configuration that names a thread."""
-    return {"configurable": {"thread_id": thread_id}}
+def config_of(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfig:
+    """Return the configuration that names a thread, and a checkpoint of it."""
+    checkpoint = {"checkpoint_id": checkpoint_id} if checkpoint_id else {}
+    return {"configurable": {"thread_id": thread_id, **checkpoint}}
 
 
 def is_there(state: StateSnapshot) -> bool:

@@ -10,6 +10,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.types import Command, StateSnapshot
 
 from longtable.graph.context import Context
+from longtable.graph.damage import readable
 from longtable.graph.errors import ConfigError, EmptyMessageError, UndoTooFarError, UnknownMessageError, UnknownPinError, UnknownTopicError
 from longtable.graph.events import ContextCompressed, Event
 from longtable.graph.persistence import storage_errors
@@ -256,22 +257,26 @@ class ThreadMemory(Runner):
     def _archived(self, thread: Thread, first: int, last: int) -> list[Original]:
         """Return the retired messages of a range of numbers."""
         last = min(last, thread.archived)
-        return page(self._shelf(), self.thread_id, first, last) if first <= last else []
+        with readable(self.thread_id, "its archive"):
+            return page(self._shelf(), self.thread_id, first, last) if first <= last else []
 
     async def _aarchived(self, thread: Thread, first: int, last: int) -> list[Original]:
         last = min(last, thread.archived)
-        return await apage(self._shelf(), self.thread_id, first, last) if first <= last else []
+        with readable(self.thread_id, "its archive"):
+            return await apage(self._shelf(), self.thread_id, first, last) if first <= last else []
 
     def _topics(self) -> list[Topic]:
         """Return every version of every topic, also of those whose compactions retired."""
         thread = thread_of(self._values(self._state()))
         batches = old_records.gets(self.thread_id, 1, merged_count(thread.records))
-        return _topics_with(thread, [item for batch in batches for item in self._shelf().store.batch(batch)])
+        with readable(self.thread_id, "its archive"):
+            return _topics_with(thread, [item for batch in batches for item in self._shelf().store.batch(batch)])
 
     async def _atopics(self) -> list[Topic]:
         thread = thread_of(self._values(await self._astate()))
         batches = old_records.gets(self.thread_id, 1, merged_count(thread.records))
-        return _topics_with(thread, [item for batch in batches for item in await self._shelf().store.abatch(batch)])
+        with readable(self.thread_id, "its archive"):
+            return _topics_with(thread, [item for batch in batches for item in await self._shelf().store.abatch(batch)])
 
     def _whole_result(self, handle: str, form: ResultForm) -> "QueryResult | pyarrow.Table | pandas.DataFrame":
         results = self._results()

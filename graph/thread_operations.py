@@ -33,10 +33,11 @@ class ThreadOperations(ThreadMemory):
         """Give the thread another title: see `rename`."""
         return await arun(rename_steps(self.thread_id, title, self.context.owner), self.graph, alone=self.thread_id, wait=self._waits)
 
-    def fork(self, turn: int, *, thread_id: str | None = None) -> Self:
+    def fork(self, turn: int | None = None, *, thread_id: str | None = None) -> Self:
         """Return a new thread that begins with this one's transcript up to and with `turn`, and the memory it had then.
 
-        Results and archive files go along where the conversation was given them.
+        Without `turn` up to the last one that is finished; of a damaged thread, that can be read. Results and archive files
+        go along where the conversation was given them.
 
         Raises `UnknownTurnError`, `TurnPendingError` for a turn that is not finished, `ThreadExistsError`.
         """
@@ -45,7 +46,7 @@ class ThreadOperations(ThreadMemory):
         self._copy_files(new_id, compactions)
         return self._on(new_id)
 
-    async def afork(self, turn: int, *, thread_id: str | None = None) -> Self:
+    async def afork(self, turn: int | None = None, *, thread_id: str | None = None) -> Self:
         """Return a new thread that begins as this one did: see `fork`."""
         new_id = thread_id or uuid.uuid4().hex[:12]
         compactions = await arun(fork_steps(self.thread_id, new_id, turn, self.context.owner, _now()), self.graph, alone=new_id)

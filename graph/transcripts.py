@@ -8,10 +8,12 @@ from langchain_core.messages import BaseMessage
 from langgraph.store.base import GetOp, Item, PutOp
 from langgraph.types import StateSnapshot
 
-from longtable.graph.errors import ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
+from longtable.graph.damage import readable
+from longtable.graph.errors import DamagedThreadError, ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
 from longtable.graph.running import is_pending, state_owner
 from longtable.graph.state import thread_of, turn_of
-from longtable.graph.steps import Batch, Load, Page, Save, Shelve, Steps, is_there
+from longtable.graph.steps import Batch, Checkpoints, Load, Page, Save, Shelve, Steps, is_there
+from longtable.memory.archive import DAMAGED
 from longtable.memory.merging import merged_count, unmerged
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked, turn_number
@@ -67,20 +69,37 @@ class Whole:
         return [marked(message, kind=EXCLUDED) if message.id in excluded else message for message in self.messages]
 
 
-def seen_steps(thread_id: str, owner: str | None, *, all_owners: bool = False) -> Steps[tuple[StateSnapshot, Json]]:
-    """Return a thread's state and its item of the index. Raises `ThreadNotFoundError` where it is not there, or is another's."""
-    state: StateSnapshot = yield Load(thread_id)
-    (item,) = yield Batch([GetOp(THREADS, thread_id)])
-    entry = dict(item.value) if isinstance(item, Item) else {}
+def seen_steps(
+    thread_id: str, owner: str | None, *, all_owners: bool = False, checkpoint_id: str | None = None
+) -> Steps[tuple[StateSnapshot, Json]]:
+    """Return a thread's state and its item of the index, empty where that is damaged.
+
+    Raises `ThreadNotFoundError` where it is not there, or is another's, and `DamagedThreadError`.
+    """
+    state: StateSnapshot = yield Load(thread_id, checkpoint_id)
+    entry = yield from entry_steps(thread_id)
     theirs = state_owner(state) or owner_of(entry)
     if not (is_there(state) or entry) or not (all_owners or may_see(theirs, owner)):
         raise ThreadNotFoundError(thread_id)
     return state, entry
 
 
-def load_steps(thread_id: str, owner: str | None, *, all_owners: bool = False) -> Steps[tuple[Whole, StateSnapshot]]:
-    """Read a thread whole. Raises `ThreadNotFoundError` where it is not there, or is another's."""
-    state, entry = yield from seen_steps(thread_id, owner, all_owners=all_owners)
+def entry_steps(thread_id: str) -> Steps[Json]:
+    """Return a thread's item of the index, empty where there is none or it is damaged."""
+    (item,) = yield Batch([GetOp(THREADS, thread_id)])
+    return dict(item.value) if isinstance(item, Item) and DAMAGED not in item.value else {}
+
+
+def load_steps(
+    thread_id: str, owner: str | None, *, all_owners: bool = False, checkpoint_id: str | None = None
+) -> Steps[tuple[Whole, StateSnapshot]]:
+    """Read a thread whole, as it is or as it was at a checkpoint. Raises what `seen_steps` does."""
+    state, entry = yield from seen_steps(thread_id, owner, all_owners=all_owners, checkpoint_id=checkpoint_id)
+    with readable(thread_id, "what is kept of it in the store"):
+        return (yield from _whole(thread_id, state, entry)), state
+
+
+def _whole(thread_id: str, state: StateSnapshot, entry: Json) -> Steps[Whole]:
     thread = thread_of(state.values)
     # A thread that was being reduced when the process died has no state: its archive holds all, the index says how much.
     archived = thread.archived if is_there(state) else int(entry.get(REDUCING) or 0)
@@ -91,7 +110,7 @@ def load_steps(thread_id: str, owner: str | None, *, all_owners: bool = False) -
     found: list[Any] = []
     for batch in old_records.gets(thread_id, 1, merged_count(thread.records)):
         found += yield Batch(batch)
-    whole = Whole(
+    return Whole(
         thread_id=thread_id,
         entry=entry,
         messages=[*messages, *thread.messages],
@@ -102,7 +121,6 @@ def load_steps(thread_id: str, owner: str | None, *, all_owners: bool = False) -
         turn=turn_of(state.values),
         kept={name: dict(state.values[name]) for name in KEPT if state.values.get(name)},
     )
-    return whole, state
 
 
 def save_steps(whole: Whole) -> Steps[None]:
@@ -122,21 +140,46 @@ def save_steps(whole: Whole) -> Steps[None]:
         yield Batch([PutOp(THREADS, whole.thread_id, whole.entry, False)])
 
 
-def fork_steps(thread_id: str, new_id: str, turn: int, owner: str | None, now: str) -> Steps[set[str]]:
+def fork_steps(thread_id: str, new_id: str, turn: int | None, owner: str | None, now: str) -> Steps[set[str]]:
     """Write the first turns of a thread as a thread of its own; return the ids of the compactions it has."""
-    whole, state = yield from load_steps(thread_id, owner)
+    try:
+        whole, state = yield from load_steps(thread_id, owner)
+    except DamagedThreadError as error:
+        whole, state = yield from _last_readable(thread_id, owner, error)
     fork = forked(whole, new_id, turn, pending=is_pending(state), owner=owner, now=now)
     yield from save_steps(fork)
     return {str(record["id"]) for record in fork.compactions}
 
 
-def forked(whole: Whole, new_id: str, turn: int, *, pending: bool, owner: str | None, now: str) -> Whole:
+def _last_readable(thread_id: str, owner: str | None, error: DamagedThreadError) -> Steps[tuple[Whole, StateSnapshot]]:
+    """Return a thread as it was at the newest checkpoint that can be read. Raises `error` where none can.
+
+    A damaged row spoils all checkpoints between it and the next place where its channel was stored whole: the place is
+    found in steps that double, and then halve.
+    """
+    ids: Sequence[str] = yield Checkpoints(thread_id)
+    damaged, place = 0, 1
+    found: tuple[Whole, StateSnapshot] | None = None
+    while found is None or place - damaged > 1:
+        middle = (damaged + place) // 2 if found else min(place, len(ids) - 1)
+        if middle <= damaged:
+            raise error
+        try:
+            found = yield from load_steps(thread_id, owner, checkpoint_id=ids[middle])
+            place = middle
+        except DamagedThreadError:
+            damaged, place = middle, place if found else 2 * middle
+    return found
+
+
+def forked(whole: Whole, new_id: str, turn: int | None, *, pending: bool, owner: str | None, now: str) -> Whole:
     """Return a thread as it was after a turn, with what the person changed about those messages since.
 
     Memory is the one of that time: later compactions are left out, so that the rounds it kept word for word are again.
-    Raises `UnknownTurnError`, and `TurnPendingError` for a turn that is not finished.
+    `turn`: None, the last that is finished. Raises `UnknownTurnError`, and `TurnPendingError` for a turn that is not finished.
     """
     last = int(whole.turn.get("number") or max((turn_number(message) for message in whole.messages), default=0))
+    turn = last - pending if turn is None else turn
     if not 1 <= turn <= last:
         raise UnknownTurnError(turn, turns=last)
     if turn == last and pending:

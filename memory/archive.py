@@ -16,6 +16,8 @@ BATCH = 1_000
 """Items of one store call: SQLite binds 32,766 values a statement at most, PostgreSQL 65,535, and a put takes five."""
 NODE = "\x1f"
 """Between a thread's id and the node of another graph whose memory it is."""
+DAMAGED = "longtable_damaged"
+"""Key of the value that stands for an item of the store that cannot be read."""
 DIGITS = 9
 """Of a key, so that keys sort as their numbers do."""
 TEXT_CHARS = 4_000

@@ -96,9 +96,9 @@ def take_in(turn: Turn, runtime: Runtime[Context], *, look: bool = True) -> tupl
         if token is None:
             return [], turn
         (found,) = store.batch([inbox_of(thread_id)])
+        came = letters(thread_id, found if isinstance(found, list) else [])
     except Exception:  # the turn goes on without; what waits stays where it is, and is looked for again
         return [], turn
-    came = letters(thread_id, found if isinstance(found, list) else [])
     return came, {**turn, "bell": token, "joined": [letter.key for letter in came]}
 
 

@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from longtable.graph.context import Context
-from longtable.memory.archive import NODE
+from longtable.memory.archive import DAMAGED, NODE
 
 THREADS = ("longtable", "threads")
 TITLE_CHARS = 80
@@ -24,19 +24,22 @@ def open_turn(
     store: BaseStore, thread_id: str, *, first: str, owner: str | None, model: str, turns: int, now: str, project: str | None = None
 ) -> None:
     """Write that a turn began. The title is made from the `first` text and stays, as the owner does; a project until another is named."""
-    known = store.get(THREADS, thread_id)
+    known = _entry(store, thread_id)
     begun = {"title": title_of(first), "created": now, "owner": owner}
     named = {"project": project} if project else {}
-    store.put(
-        THREADS, thread_id, {**(known.value if known else begun), "updated": now, "turns": turns, "model": model, **named}, index=False
-    )
+    store.put(THREADS, thread_id, {**(known or begun), "updated": now, "turns": turns, "model": model, **named}, index=False)
 
 
 def close_turn(store: BaseStore, thread_id: str, *, messages: int) -> None:
     """Write how many messages the transcript has now; nothing for a thread that was deleted under way."""
-    known = store.get(THREADS, thread_id)
-    if known:
-        store.put(THREADS, thread_id, {**known.value, "messages": messages}, index=False)
+    if known := _entry(store, thread_id):
+        store.put(THREADS, thread_id, {**known, "messages": messages}, index=False)
+
+
+def _entry(store: BaseStore, thread_id: str) -> Entry:
+    """Return a thread's item, empty where there is none, or where it is damaged: the next turn writes it anew."""
+    found = store.get(THREADS, thread_id)
+    return found.value if found and DAMAGED not in found.value else {}
 
 
 def may_see(thread_owner: str | None, owner: str | None) -> bool:

@@ -1,0 +1,234 @@
+"""A store with damaged bytes: one thread that cannot be read is named, the others work, and it can be deleted and forked."""
+
+import asyncio
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage
+
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    Conversation,
+    Persistence,
+    build_graph,
+    delete_thread,
+    list_threads,
+    open_persistence,
+    search_threads,
+    usage_of_threads,
+)
+from longtable.graph.auditing import audit_of_threads
+from longtable.graph.errors import DamagedThreadError, LongtableError, PersistenceError, ThreadNotFoundError
+from longtable.graph.running import Graph
+from longtable.graph.threads import alist_threads
+from tests.support.models import ScriptedModel
+
+CONTEXT = Context(model_limit=3_000)
+TURNS = {"long": 14, "short": 4, "other": 2}
+TABLES = ("checkpoints", "writes", "store", "checkpoints", "writes", "store", "longtable_writers", "longtable_meta")
+Result = TypeVar("Result")
+
+
+def echo(messages: Sequence[BaseMessage]) -> AIMessage:
+    return AIMessage(f"answer to {messages[-1].text}")
+
+
+def graph_on(kept: Persistence) -> Graph:
+    graph = build_graph(model=ScriptedModel(say=echo), recall=False, policy=CompactionPolicy(retire_after=8))
+    return graph.compile(checkpointer=kept.checkpointer, store=kept.store)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sound") / "chat.db"
+    with open_persistence(f"sqlite:///{path}") as kept:
+        for name, turns in TURNS.items():
+            conversation = Conversation(graph_on(kept), name, context=CONTEXT)
+            for turn in range(turns):
+                conversation.ask(f"{name} turn {turn} " + "w " * 80)
+        assert graph_on(kept).get_state({"configurable": {"thread_id": "long"}}).values["archive"]["count"] > 0
+        Conversation(graph_on(kept), "short", context=CONTEXT).pin("amounts in euro")
+    return path
+
+
+def copied(sound: Path, folder: Path) -> Path:
+    return Path(shutil.copy(sound, folder / "chat.db"))
+
+
+def damage(path: Path, table: str, where: str, *, column: str, at: int = 0, to: bytes = b"\xc1") -> None:
+    """Write other bytes into one cell."""
+    with closing(sqlite3.connect(path)) as connection:
+        ((row, kind, cell),) = connection.execute(
+            f"SELECT rowid, typeof({column}), CAST({column} AS BLOB) FROM {table} WHERE {where} ORDER BY rowid DESC LIMIT 1"
+        ).fetchall()
+        changed = cell[:at] + to + cell[at + len(to) :]
+        connection.execute(f"UPDATE {table} SET {column} = CAST(? AS {kind}) WHERE rowid = ?", (changed, row))
+        connection.commit()
+
+
+def flip(path: Path, table: str, chance: random.Random) -> None:
+    """Flip one bit of one cell, often of a long one."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.text_factory = bytes
+        columns = [name.decode() for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
+        row = chance.choice(connection.execute(f"SELECT rowid FROM {table}").fetchall())[0]
+        found = zip(columns, connection.execute(f"SELECT * FROM {table} WHERE rowid = ?", (row,)).fetchone(), strict=True)
+        cells = {name: cell for name, cell in found if isinstance(cell, bytes) and cell}
+        lengths = [len(cell) if chance.random() < 0.6 else 1 for cell in cells.values()]
+        column = chance.choices(list(cells), lengths)[0]
+        changed = bytearray(cells[column])
+        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+        kind = connection.execute(f"SELECT typeof({column}) FROM {table} WHERE rowid = ?", (row,)).fetchone()[0].decode()
+        with suppress(sqlite3.IntegrityError):  # it became the name of another row
+            connection.execute(f"UPDATE {table} SET {column} = CAST(? AS {kind}) WHERE rowid = ?", (bytes(changed), row))
+        connection.commit()
+
+
+def is_damaged(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except DamagedThreadError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("seed", range(48))
+def test_a_flipped_bit_costs_one_thread_at_most(seed: int, sound: Path, tmp_path: Path) -> None:
+    path, chance = copied(sound, tmp_path), random.Random(seed)
+    flip(path, TABLES[seed % len(TABLES)], chance)
+    try:
+        opened = open_persistence(f"sqlite:///{path}")
+        with opened:
+            pass
+    except PersistenceError:
+        assert TABLES[seed % len(TABLES)] == "longtable_meta"  # of a version that nobody knows
+        return
+    with open_persistence(f"sqlite:///{path}") as kept:
+        told: list[DamagedThreadError] = []
+        graph = graph_on(kept)
+        assert len(list_threads(kept)) >= len(TURNS) - 1  # of a damaged name nobody knows whose it was
+        search_threads(kept, "short turn", on_damaged=told.append)
+        usage_of_threads(kept, on_damaged=told.append)
+        audit_of_threads(kept, on_damaged=told.append)
+        conversations = {name: Conversation(graph, name, context=CONTEXT) for name in TURNS}
+        hurt = {
+            name
+            for name, talk in conversations.items()
+            if any([is_damaged(talk.history), is_damaged(talk.view), is_damaged(talk.export), is_damaged(lambda: talk.export("html"))])  # noqa: B023
+        }
+        assert len(hurt) <= 1
+        assert {error.thread_id for error in told} <= hurt
+        for name in set(TURNS) - hurt:
+            assert conversations[name].ask("and now?").status == "answered"
+        for name in hurt:
+            is_damaged(lambda: conversations[name].ask("and now?"))  # noqa: B023
+            with suppress(DamagedThreadError):
+                assert conversations[name].fork().ask("and now?").status == "answered"
+            delete_thread(kept, name)
+            with pytest.raises(ThreadNotFoundError):
+                conversations[name].history()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_flipped_bit_anywhere_in_the_file_is_a_typed_error_at_most(seed: int, sound: Path, tmp_path: Path) -> None:
+    path, chance = copied(sound, tmp_path), random.Random(seed)
+    content = bytearray(path.read_bytes())
+    for _ in range(4):
+        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+    path.write_bytes(content)
+    with suppress(LongtableError), open_persistence(f"sqlite:///{path}") as kept:
+        graph = graph_on(kept)
+        calls: list[Callable[[], object]] = [lambda: list_threads(kept), lambda: search_threads(kept, "turn")]
+        for name in TURNS:
+            talk = Conversation(graph, name, context=CONTEXT)
+            calls += [talk.history, talk.export, partial(talk.ask, "and now?"), partial(delete_thread, kept, name)]
+        for call in calls:
+            with suppress(LongtableError):
+                call()
+
+
+def test_the_error_names_the_thread_and_a_fork_goes_on_from_what_can_be_read(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    damage(path, "checkpoints", "thread_id = 'short'", column="checkpoint")
+    with open_persistence(f"sqlite:///{path}") as kept:
+        talk = Conversation(graph_on(kept), "short", context=CONTEXT)
+        for call in (talk.history, talk.export, talk.pins, lambda: talk.ask("and now?")):
+            with pytest.raises(DamagedThreadError, match=r"'short' is damaged.*threads fork short") as caught:
+                call()
+            assert caught.value.thread_id == "short"
+        fork = talk.fork(thread_id="again")
+        assert len([m for m in fork.history() if m.type == "human"]) >= TURNS["short"] - 1
+        assert fork.ask("and now?").text == "answer to and now?"
+        assert {info.thread_id for info in list_threads(kept)} == {*TURNS, "again"}
+
+
+def test_a_fork_of_a_sound_thread_without_a_turn_has_all_of_it(sound: Path, tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{copied(sound, tmp_path)}") as kept:
+        talk = Conversation(graph_on(kept), "long", context=CONTEXT)
+        assert [m.text for m in talk.fork().history()] == [m.text for m in talk.history()]
+
+
+def test_a_damaged_line_of_the_list_is_marked_and_healed_by_the_next_turn(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    damage(path, "store", "prefix = 'longtable.threads' AND key = 'other'", column="value")
+    damage(path, "store", "prefix = 'longtable.threads' AND key = 'short'", column="created_at", to=b"x")
+    with open_persistence(f"sqlite:///{path}") as kept:
+        assert {info.thread_id: info.damaged for info in list_threads(kept)} == {"long": False, "short": False, "other": True}
+        talk = Conversation(graph_on(kept), "other", context=CONTEXT)
+        assert len(talk.history()) == 2 * TURNS["other"]
+        talk.ask("a new title")
+        assert {info.title for info in list_threads(kept) if info.thread_id == "other"} == {"a new title"}
+        assert not any(info.damaged for info in list_threads(kept))
+
+    async def listed() -> list[str]:
+        async with open_persistence(f"sqlite:///{path}") as kept:
+            return [info.thread_id for info in await alist_threads(kept)]
+
+    assert set(asyncio.run(listed())) == set(TURNS)
+
+
+def test_a_thread_of_which_nobody_knows_whose_it_is_is_deleted_by_who_runs_the_store(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    damage(path, "checkpoints", "thread_id = 'other'", column="checkpoint")
+    damage(path, "store", "prefix = 'longtable.threads' AND key = 'other'", column="value")
+    with open_persistence(f"sqlite:///{path}") as kept:
+        with pytest.raises(DamagedThreadError, match="all_owners"):
+            delete_thread(kept, "other")
+        delete_thread(kept, "other", all_owners=True)
+        assert {info.thread_id for info in list_threads(kept)} == {"long", "short"}
+
+
+def test_another_owner_deletes_no_damaged_thread(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    with open_persistence(f"sqlite:///{path}") as kept:
+        Conversation(graph_on(kept), "anns", context=Context(model_limit=3_000, owner="ann")).ask("mine")
+    damage(path, "checkpoints", "thread_id = 'anns'", column="checkpoint")
+    with open_persistence(f"sqlite:///{path}") as kept:
+        with pytest.raises(ThreadNotFoundError):
+            delete_thread(kept, "anns", owner="ben")
+        with pytest.raises(ThreadNotFoundError):
+            delete_thread(kept, "anns")
+        delete_thread(kept, "anns", owner="ann")
+        assert "anns" not in {info.thread_id for info in list_threads(kept, all_owners=True)}
+
+
+def test_an_encrypted_store_with_a_damaged_row_goes_on(tmp_path: Path) -> None:
+    path, key = tmp_path / "chat.db", "a passphrase of a test"
+    with open_persistence(f"sqlite:///{path}", key=key) as kept:
+        for name in ("a", "b"):
+            Conversation(graph_on(kept), name, context=CONTEXT).ask("hello")
+    damage(path, "store", "prefix = 'longtable.threads' AND key = 'a'", column="value", at=60, to=b"AAAA")
+    damage(path, "checkpoints", "thread_id = 'b'", column="checkpoint", at=20)
+    with open_persistence(f"sqlite:///{path}", key=key) as kept:
+        assert {info.thread_id: info.damaged for info in list_threads(kept)} == {"a": True, "b": False}
+        assert len(Conversation(graph_on(kept), "a", context=CONTEXT).history()) == 2
+        with pytest.raises(DamagedThreadError):
+            Conversation(graph_on(kept), "b", context=CONTEXT).history()
