@@ -333,9 +333,10 @@ def _is_read_only(path: Path) -> bool:
 
 def _read_only(path: Path, key: str | None) -> _File:
     """Open a file that can only be read: its threads can be listed, shown and exported."""
-    # SQLite reads a file in WAL mode only where it can have a log beside it, unless it is told that nobody writes.
-    still = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
-    uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if still else ''}"
+    # In WAL mode SQLite makes files beside it even to read, which would keep its owner out afterwards, unless it is told that
+    # nobody writes: where there is no log, nobody has it open.
+    immutable = "" if Path(f"{path}-wal").exists() else "&immutable=1"
+    uri = f"{path.absolute().as_uri()}?mode=ro{immutable}"
     with storage_errors(), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
         return _File(uri, sqlite_schema(connection, key, read_only=True), pragmas=PRAGMAS[2:])
 

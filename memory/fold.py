@@ -180,10 +180,9 @@ def needs_originals(thread: Thread, frame: Frame) -> bool:
     a model it is also done every `rebuild_every`-th time, so that no error is handed on for ever, as long as the
     folded text fills at most `rebuild_windows` windows.
     """
-    record = thread.live[0]
-    if record is None:
+    if thread.live[0] is None:
         return False
-    if thread.stale or record.get("strategy", ROLLING) != frame.policy.strategy:
+    if must_be_remade(thread, frame):
         return True
     every, window = frame.policy.rebuild_every, frame.window
     if window is None or not every:
@@ -195,6 +194,12 @@ def needs_originals(thread: Thread, frame: Frame) -> bool:
         since += int(older.get("folds", 1))
     folded = sum(int(older["folded_tokens"]) for older in thread.chain)
     return since + 1 >= every and folded <= frame.policy.rebuild_windows * window
+
+
+def must_be_remade(thread: Thread, frame: Frame) -> bool:
+    """Return whether the memory may not be continued: it holds what was excluded since, or another strategy wrote it."""
+    record = thread.live[0]
+    return record is not None and (thread.stale or record.get("strategy", ROLLING) != frame.policy.strategy)
 
 
 def fold_steps(job: Job, strategy: Strategy) -> Generator[Request, str | Exception | None, Outcome]:

@@ -17,12 +17,12 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from longtable.graph.context import Context
-from longtable.graph.errors import ConfigError, Reason
+from longtable.graph.errors import ArchiveFormatError, ArchiveGapError, ConfigError, Reason
 from longtable.graph.events import ContextCompactionSkipped, ContextCompressed
 from longtable.graph.redact import redacted
 from longtable.graph.state import State, layout_of, turn_of
-from longtable.memory.archive import apage, labels, page
-from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, needs_originals
+from longtable.memory.archive import DAMAGED, apage, labels, page
+from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, must_be_remade, needs_originals
 from longtable.memory.plan import Fold, When, plan_fold
 from longtable.memory.summary import Numbered
 from longtable.memory.view import Layout
@@ -254,7 +254,7 @@ def _place(plan: Plan) -> tuple[str, ...]:
 
 
 def _stored(item: Any) -> dict[str, Any] | None:
-    return dict(item.value) if item else None
+    return dict(item.value) if item and DAMAGED not in item.value else None
 
 
 def _given_up(plan: Plan, error: Exception) -> Outcome:
@@ -278,14 +278,24 @@ def _originals(plan: Plan, runtime: Runtime[Context]) -> list[Numbered] | None:
     if not plan.from_originals:
         return None
     shelf, last = _retired(plan, runtime)
-    return _not_excluded(page(shelf, plan.thread_id, 1, last), plan) if shelf else []
+    try:
+        return _not_excluded(page(shelf, plan.thread_id, 1, last), plan) if shelf else []
+    except (ArchiveFormatError, ArchiveGapError):  # the memory before goes on: else the thread would never be folded again
+        if must_be_remade(plan.layout.thread, plan.layout.frame):
+            raise
+        return None
 
 
 async def _aoriginals(plan: Plan, runtime: Runtime[Context]) -> list[Numbered] | None:
     if not plan.from_originals:
         return None
     shelf, last = _retired(plan, runtime)
-    return _not_excluded(await apage(shelf, plan.thread_id, 1, last), plan) if shelf else []
+    try:
+        return _not_excluded(await apage(shelf, plan.thread_id, 1, last), plan) if shelf else []
+    except (ArchiveFormatError, ArchiveGapError):  # as above
+        if must_be_remade(plan.layout.thread, plan.layout.frame):
+            raise
+        return None
 
 
 def _retired(plan: Plan, runtime: Runtime[Context]) -> tuple[StoreShelf | None, int]:

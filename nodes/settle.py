@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -122,7 +123,8 @@ class Settle:
 
 def _close(runtime: Runtime[Context], length: int) -> None:
     if runtime.store is not None and (thread_id := thread_id_of(runtime)):
-        close_turn(runtime.store, thread_id, messages=length)
+        with suppress(Exception):  # the answer has streamed: the next turn writes the count again
+            close_turn(runtime.store, thread_id, messages=length)
 
 
 def newest_language(messages: Sequence[BaseMessage]) -> str:

@@ -2,14 +2,14 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph
@@ -135,6 +135,18 @@ def test_a_check_that_fails_is_told_and_fails_no_turn(talk: Callable[..., Conver
 
 
 INVENTED, MENDED = "The cheapest costs 41.90.", "The cheapest costs 37.25."
+
+
+@pytest.mark.parametrize("name", ["*.parquet", "meta.json"])
+def test_a_result_that_is_damaged_on_the_disk_costs_no_turn(name: str, talk: Callable[..., Conversation], tmp_path: Path) -> None:
+    def say(sent: Sequence[BaseMessage]) -> AIMessage:
+        if sent[-1].type == "human":
+            return call("run_sql", sql=ALL)
+        (file,) = (tmp_path / "results").rglob(name)
+        file.write_bytes(bytes(byte ^ 0x11 for byte in file.read_bytes()))
+        return AIMessage("The dearest costs 3,725, the cheapest 918.33.")
+
+    assert talk(model=ScriptedModel(say=say)).ask("What do they cost?").status == "answered"
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

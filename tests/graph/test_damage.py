@@ -4,14 +4,17 @@ import asyncio
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.base import Op, PutOp
+from langgraph.store.base import Result as StoreResult
+from langgraph.store.memory import InMemoryStore
 
 from longtable.graph import (
     CompactionPolicy,
@@ -30,11 +33,11 @@ from longtable.graph.errors import DamagedThreadError, LongtableError, Persisten
 from longtable.graph.running import Graph
 from longtable.graph.threads import alist_threads
 from tests.support.models import ScriptedModel
+from tests.support.threads import Events, of_type, summariser
 
 CONTEXT = Context(model_limit=3_000)
 TURNS = {"long": 14, "short": 4, "other": 2}
 TABLES = ("checkpoints", "writes", "store", "checkpoints", "writes", "store", "longtable_writers", "longtable_meta")
-Result = TypeVar("Result")
 
 
 def echo(messages: Sequence[BaseMessage]) -> AIMessage:
@@ -232,3 +235,38 @@ def test_an_encrypted_store_with_a_damaged_row_goes_on(tmp_path: Path) -> None:
         assert len(Conversation(graph_on(kept), "a", context=CONTEXT).history()) == 2
         with pytest.raises(DamagedThreadError):
             Conversation(graph_on(kept), "b", context=CONTEXT).history()
+
+
+def test_a_damaged_archive_stops_neither_turns_nor_compactions(tmp_path: Path) -> None:
+    path = tmp_path / "chat.db"
+    policy = CompactionPolicy(retire_after=8, rebuild_every=2, min_messages=2, min_new_messages=1)
+
+    def talk(kept: Persistence, turns: int) -> Events:
+        graph = build_graph(model=ScriptedModel(say=echo), summarizer=summariser(), policy=policy, recall=False)
+        conversation = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
+        return [dict(event) for turn in range(turns) for event in conversation.stream(f"turn {turn} " + "w " * 100)]
+
+    with open_persistence(f"sqlite:///{path}") as kept:
+        assert of_type(talk(kept, 24), "messages_retired")
+    for kind in ("archive", "archived", "compactions"):
+        damage(path, "store", f"prefix = 'longtable.{kind}.t'", column="value")
+    with open_persistence(f"sqlite:///{path}") as kept:
+        events = talk(kept, 12)
+    assert [event["status"] for event in of_type(events, "answer")] == ["answered"] * 12
+    assert of_type(events, "context_compressed")
+    assert not of_type(events, "context_compaction_skipped")
+
+
+class FailsAfterTheAnswer(InMemoryStore):
+    """A store that takes no count of messages."""
+
+    def batch(self, ops: Iterable[Op]) -> list[StoreResult]:
+        ops = list(ops)
+        if any(isinstance(op, PutOp) and op.value and "messages" in op.value for op in ops):
+            raise OSError("the disk is gone")
+        return super().batch(ops)
+
+
+def test_a_store_that_fails_once_the_answer_has_streamed_costs_no_turn() -> None:
+    app = build_graph(model=ScriptedModel(say=echo)).compile(checkpointer=InMemorySaver(), store=FailsAfterTheAnswer())
+    assert Conversation(app, "t", context=CONTEXT).ask("hello").status == "answered"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from longtable.graph import Context, Conversation, build_graph, list_threads, open_persistence, persistence
+from benchmarks.faults.files import folder_for_all
+from longtable.graph import Context, Conversation, build_graph, list_threads, open_persistence, persistence, search_threads
 from longtable.graph.errors import ConfigError, PersistenceError, ThreadNotFoundError
 from longtable.graph.persistence import storage_errors
 from longtable.graph.threads import alist_threads
@@ -103,6 +104,70 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
     with pytest.raises(PersistenceError, match="not a SQLite database"), open_persistence(f"sqlite:///{path}"):
         pass
     assert path.read_text() == "dear reader, " * 100
+
+
+def test_a_file_of_no_bytes_is_refused_and_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(persistence, "EMPTY_SECONDS", 0.1)
+    path = tmp_path / "chat.db"
+    ask(f"sqlite:///{path}", "t", "one")
+    os.truncate(path, 0)
+    with (
+        pytest.raises(PersistenceError, match=r"is empty \(0 bytes\).*Restore it from a copy, or delete"),
+        open_persistence(f"sqlite:///{path}"),
+    ):
+        pass
+    assert path.stat().st_size == 0
+    path.unlink()
+    assert ask(f"sqlite:///{path}", "t", "one") == 1
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
+def test_a_file_that_was_cut_off_is_told(share: float, tmp_path: Path) -> None:
+    path = tmp_path / "chat.db"
+    ask(f"sqlite:///{path}", "t", "one")
+    os.truncate(path, int(path.stat().st_size * share))
+    with pytest.raises(PersistenceError, match="damaged"):
+        ask(f"sqlite:///{path}", "t", "two")
+
+
+def _read_as_nobody(folder: Path, kind: str) -> None:
+    if os.getuid() == 0:
+        os.setuid(65_534)
+    url = f"sqlite:///{folder}/chat.db"
+
+    async def look() -> None:
+        async with open_persistence(url) as kept:
+            assert [info.thread_id for info in await alist_threads(kept)] == ["t"]
+            conversation = Conversation(build_graph(model=script("fine")).compile(checkpointer=kept.checkpointer, store=kept.store), "t")
+            assert "one" in await conversation.aexport()
+            with pytest.raises(PersistenceError, match="check that it can be written"):
+                await conversation.aask("two")
+
+    if kind == "async":
+        asyncio.run(look())
+        return
+    with open_persistence(url) as kept:
+        assert [info.thread_id for info in list_threads(kept)] == ["t"]
+        assert len(search_threads(kept, "one")) == 1
+        conversation = Conversation(build_graph(model=script("fine")).compile(checkpointer=kept.checkpointer, store=kept.store), "t")
+        assert [m.text for m in conversation.history()] == ["one", "fine"]
+        assert "one" in conversation.export()
+        for write in (lambda: conversation.ask("two"), lambda: conversation.rename("new"), conversation.fork, conversation.delete):
+            with pytest.raises(PersistenceError, match="check that it can be written"):
+                write()
+    assert sorted(file.name for file in folder.iterdir() if file.stat().st_size) == ["chat.db"]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize(("file", "place"), [(0o444, 0o777), (0o444, 0o555), (0o644, 0o555)])
+def test_a_store_that_cannot_be_written_is_listed_shown_and_exported(file: int, place: int, kind: str) -> None:
+    with folder_for_all() as folder:
+        ask(f"sqlite:///{folder}/chat.db", "t", "one")
+        (folder / "chat.db").chmod(file)
+        folder.chmod(place)
+        done = run(_read_as_nobody, folder, kind, timeout=60)
+        folder.chmod(0o755)
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def test_a_folder_in_the_way_is_refused(tmp_path: Path) -> None:
