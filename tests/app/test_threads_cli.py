@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.app.runner import PROGRAM, SECONDS, Home, make_home
+from tests.graph.test_damage import damage
 
 
 @pytest.fixture
@@ -99,6 +100,30 @@ def test_what_cannot_be_done_is_one_sentence_and_changes_nothing(home: Home, arg
     assert done.returncode == 1
     assert says in done.stderr
     assert sorted(ids(home)) == ["a", "b"]
+
+
+def test_a_damaged_thread_is_named_and_the_others_are_shown(home: Home) -> None:
+    file = Path(home.store.removeprefix("sqlite:///"))
+    damage(file, "checkpoints", "thread_id = 'a'", column="checkpoint")
+    for args in (["show", "a"], ["export", "a"], ["rename", "a", "new"]):
+        done = home.run("threads", *args)
+        assert done.returncode == 1
+        assert "'a' is damaged" in " ".join(done.stderr.split())
+        assert "inside longtable" not in done.stderr
+    assert sorted(ids(home)) == ["a", "b"]
+    found = home.run("threads", "search", "orders", "--json")
+    assert {json.loads(line)["thread_id"] for line in found.stdout.splitlines()} == {"b"}
+    for told in (found, home.run("usage"), home.run("audit")):
+        assert told.returncode == 0
+        assert "Thread a is damaged and was left out" in told.stderr
+    forked = home.run("threads", "fork", "a", "--as", "again")
+    assert "New thread again, with the first" in forked.stdout
+    assert "How many orders" in home.run("threads", "show", "again").stdout
+    assert home.run("threads", "delete", "a", "--yes").returncode == 0
+    damage(file, "store", "prefix = 'longtable.threads' AND key = 'b'", column="value")
+    listed = home.run("threads")
+    assert "line of thread b is damaged" in listed.stderr
+    assert sorted(ids(home)) == ["again", "b"]
 
 
 def test_prune_deletes_or_reduces(home: Home) -> None:
