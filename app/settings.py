@@ -50,15 +50,16 @@ class Settings:
 def server_settings(environment: Mapping[str, str]) -> Settings:
     """Return what a server's environment says, "" being unset. Raises `ConfigError` for what is wrong or has no effect there."""
 
-    def flag(name: str) -> bool:
-        value = environment.get(name) or "0"
+    def flag(name: str, default: str = "0") -> bool:
+        value = environment.get(name) or default
         if value.lower() not in _FLAGS:
             raise ConfigError(f"{name} must be 1 or 0, found {value[:20]!r}")
         return _FLAGS[value.lower()]
 
     if environment.get("LONGTABLE_STORE"):
         raise ConfigError("LONGTABLE_STORE has no effect here: a server keeps its threads itself. Unset it for the server")
-    if (archive := flag("LONGTABLE_ARCHIVE_ON_COMPACT")) and not environment.get("LONGTABLE_ARCHIVE"):
+    archive = flag("LONGTABLE_ARCHIVE_ON_COMPACT", "1" if environment.get("LONGTABLE_ARCHIVE") else "0")
+    if archive and not environment.get("LONGTABLE_ARCHIVE"):
         raise ConfigError("LONGTABLE_ARCHIVE_ON_COMPACT needs a folder on a server: name it in LONGTABLE_ARCHIVE")
     limit = environment.get("LONGTABLE_MODEL_LIMIT") or None
     if limit and not (limit.isascii() and limit.isdigit() and len(limit) <= 12 and int(limit)):

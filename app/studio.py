@@ -4,7 +4,7 @@ Built once when the server loads it, as the environment says (see `.env.example`
 database and the built-in analyst. What it says of privacy, approval, limit and project holds for every run, whatever context a
 client sends: the client may be stricter (`Context.within`).
 Compiled without a checkpointer: the server brings its own. Whole results are kept in LONGTABLE_RESULTS, and what is folded in
-LONGTABLE_ARCHIVE if that is set, for `app/web.py`.
+LONGTABLE_ARCHIVE if that is set (LONGTABLE_ARCHIVE_ON_COMPACT=0: only read there), for `app/web.py`.
 """
 
 import os
@@ -28,7 +28,7 @@ _built = build_graph(
         _settings.database or f"duckdb:///{ensure_demo(cache_folder())}", policy=Path(_settings.policy) if _settings.policy else None
     ),
     results=server_results(),
-    archive_on_compact=server_archive(),
+    archive_on_compact=server_archive() if _settings.archive_on_compact else None,
     output_schema=Output,
     operator=_settings.context(),
 )

@@ -90,7 +90,8 @@ def build_graph(
     writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
     `results` keeps every whole result under a handle that the model is told, for `fetch_result`, `show_chart` and
     `Conversation.result`. `cost` says which queries are costly, for `Context.approve_sql`.
-    `operator`: settings that no run's context loosens (`Context.within`), for servers whose clients send the context.
+    `operator`: settings that no run's context loosens (`Context.within`), for servers whose clients send the context. A
+    `Conversation` with a client's context shows the same views as the runs where it gets `context.within(operator)`.
     `archive_on_compact`: a folder, or `ArchiveFiles`, to which what is folded is written before each compaction.
     `fallbacks` answer in their order where the model before them fails before its answer begins. `context_providers` give
     material that goes with the calls of one turn and is not kept. `rate_limit` bounds the turns of an owner.

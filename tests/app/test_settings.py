@@ -114,6 +114,9 @@ def test_a_servers_environment_is_what_the_operator_sets() -> None:
     for unset in ({}, dict.fromkeys(environment, ""), {"LONGTABLE_PRIVATE": "0"}):
         assert server_settings(unset).context().fields_set == frozenset()
     assert server_settings({"LONGTABLE_APPROVE_SQL": "never"}).context().fields_set == {"approve_sql"}
+    for wanted, archived in (("", True), ("1", True), ("0", False)):
+        archive = {"LONGTABLE_ARCHIVE": "/archive", "LONGTABLE_ARCHIVE_ON_COMPACT": wanted}
+        assert server_settings(archive).archive_on_compact is archived
 
 
 @pytest.mark.parametrize(
