@@ -73,6 +73,8 @@ class Catalog:
     """Whether the engine tells `Order` from `order` once a name is quoted."""
     own_types: frozenset[str] = frozenset()
     """Types that the database defines itself and a query may cast to: enums and domains, never the row of a table."""
+    listing_types: bool = False
+    """Whether a type lists values of a column that is denied or masked, as DuckDB's enums do: then no query may name such types."""
     hidden_columns: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
     """Columns that the policy denies, by schema and name of their table, which itself need not be shown."""
     view_sql: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)

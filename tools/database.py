@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from longtable.graph.errors import ConfigError, MissingExtraError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog
+from longtable.tools.cells import without_labels
 from longtable.tools.cost import Plan, stops_early
 from longtable.tools.engines.base import Engine, Fetched, LoadNote, Row
 from longtable.tools.masks import masked_rows, without_values
@@ -34,7 +35,7 @@ PLAN_SECONDS = 5.0
 class QueryResult:
     """A whole result. `sql` is the text that ran, tables of which columns are denied by their names;
 
-    `types` are the engine's names, `ms` is the time from call to last row.
+    `types` are the engine's names, enums without their labels; `ms` is the time from call to last row.
     """
 
     sql: str
@@ -146,7 +147,8 @@ class Database:
         ms = round((time.monotonic() - started) * 1000)
         masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
         columns = tuple(verdict.headings.get(name, name) for name in fetched.columns)
-        return QueryResult(verdict.told, columns, fetched.types, fetched.rows, len(fetched.rows), ms, masked, reads)
+        types = tuple(map(without_labels, fetched.types))
+        return QueryResult(verdict.told, columns, types, fetched.rows, len(fetched.rows), ms, masked, reads)
 
     def check_sql(self, sql: str, *, cancel: Cancel | None = None) -> Plan:
         """Check one SELECT, have the engine plan it behind its wall, and return what it would do; nothing runs.

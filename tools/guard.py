@@ -160,6 +160,12 @@ _MENDED = {"sqlite": _as_sqlite_has_it, "postgres": as_postgres_has_it}
 def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
     if isinstance(node, exp.Identifier):
         _check_name(node)
+    if isinstance(node, exp.PositionalColumn):
+        # What it means stands in no scope, so that no rule about columns sees it.
+        raise RefusedError("construct", "a column cannot be named by its place (#1)", "write the column's name", node=node)
+    if catalog.listing_types and dialect == "duckdb" and isinstance(node, exp.DataType) and node.this == exp.DataType.Type.USERDEFINED:
+        reason = "a type of the database's own cannot be named: it may list the values of a masked or denied column"
+        raise RefusedError("type", reason, "cast to a built-in type, such as VARCHAR", node=node)
     if dialect == "sqlite" and isinstance(node, exp.In) and node.args.get("field") is not None:
         # SQLite reads `IN name` as a table, the tree has it as a column.
         raise RefusedError("construct", "a table after IN must be read by a SELECT", "write IN (SELECT column FROM table)", node=node)
@@ -209,11 +215,16 @@ def _resolved(node: exp.Table, dialect: str, catalog: Catalog) -> Table | None:
     return catalog.resolve(written_name(node.this, dialect), schema=schema, database=database)
 
 
+_NAMING_TYPES = frozenset({"from_json", "from_json_strict", "json_transform", "json_transform_strict"})
+"""DuckDB's functions that name types in a text."""
+
+
 def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) -> None:
     name = _written_name(node, sql)
     in_from = isinstance(node.parent, exp.Table | exp.From | exp.Join | exp.Lateral)
     allowed = TABLE_FUNCTIONS[dialect] if in_from else SCALAR_FUNCTIONS[dialect]
-    if name in allowed and name not in catalog.hidden_functions:
+    closed = catalog.hidden_functions | (_NAMING_TYPES if catalog.listing_types else frozenset())
+    if name in allowed and name not in closed:
         return
     close = nearest(name, allowed)
     where = " in FROM" if in_from else ""

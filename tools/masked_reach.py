@@ -1,16 +1,17 @@
-"""Tell what of a query a masked value reaches: an expression's value, or the rows of a query inside."""
+"""Find what a masked value reaches in a query: an expression's value, or the rows of a query inside."""
 
 from sqlglot import exp
 
 from longtable.tools.catalog import fold
 from longtable.tools.masks import goes_by
+from longtable.tools.nodes_allowed import computes
 
 
 def touches(node: object, names: set[str], sources: set[str]) -> bool:
-    """Say whether the value of an expression may come of a masked column; what is counted does not come through."""
+    """Return whether the value of an expression may come of a masked column; what is counted does not come through."""
     if not isinstance(node, exp.Expr) or isinstance(node, exp.Count):
         return False
-    if isinstance(node, exp.Star):
+    if not computes(node):
         return True
     if isinstance(node, exp.Identifier | exp.Literal | exp.Var) and goes_by(node.name, names):
         return True

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from longtable.graph.errors import QueryFailedError
 from longtable.tools.catalog import fold
+from longtable.tools.cells import without_labels
 
 MASK = "•••"
 """What a model is shown in place of a masked value."""
@@ -78,5 +79,6 @@ def without_values(error: QueryFailedError, sql: str) -> QueryFailedError:
     if not _OF_THE_TEXT.match(error.reason):
         return QueryFailedError(NOT_TOLD, problem=error.problem)
     known = sql.casefold()
-    reason = _QUOTED.sub(lambda match: match[0] if match[0][1:-1].casefold() in known else MASK, error.reason)
+    plain = without_labels(error.reason)
+    reason = _QUOTED.sub(lambda match: match[0] if match[0][1:-1].casefold() in known else MASK, plain)
     return QueryFailedError(reason, hint=error.hint, problem=error.problem, line=error.line, column=error.column, nearest=error.nearest)

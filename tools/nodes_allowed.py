@@ -12,7 +12,7 @@ Except ExtendsLeft ExtendsRight Fetch Filter From GT GTE Glob Group GroupingSets
 In IntDiv Intersect Interval IntervalSpan Is JSON JSONExtractQuote JSONKeyValue JSONPath JSONPathFilter JSONPathKey JSONPathRecursive
 JSONPathRoot JSONPathScript JSONPathSelector JSONPathSlice JSONPathSubscript JSONPathUnion JSONPathWildcard Join Kwarg LT LTE Lambda
 Lateral Like Limit LimitOptions Literal Match Mod Mul NEQ National Neg Not Null NullSafeEQ NullSafeNEQ Offset Operator Order Ordered
-Overlaps Paren Pivot PivotAlias PivotAny PositionalColumn PropertyEQ Pseudocolumn Qualify RawString RespectNulls Rollup Select SimilarTo
+Overlaps Paren Pivot PivotAlias PivotAny PropertyEQ Pseudocolumn Qualify RawString RespectNulls Rollup Select SimilarTo
 Slice Star Sub Subquery TableAlias TableColumn TableSample Tuple UnicodeString Union UnpivotColumns Values Var Where Window WindowSpec
 With WithinGroup
 """
@@ -32,8 +32,17 @@ def _classes(names: str) -> tuple[type[exp.Expr], ...]:
     return tuple(getattr(exp, name) for name in names.split() if hasattr(exp, name))
 
 
+# They take what they give from elsewhere than the nodes below them.
+_REACHING = "Columns Pivot PivotAny Pseudocolumn Star TableColumn Unpivot UnpivotColumns"
+
 NODES = frozenset(_classes(_NODES))
 SYNTAX_FUNCTIONS = _classes(_SYNTAX_FUNCTIONS)
+REACHING = frozenset(_classes(_REACHING))
+
+
+def computes(node: exp.Expr) -> bool:
+    """Return whether a node's value comes of the nodes below it alone; of one that is not known it does not."""
+    return (type(node) in NODES or isinstance(node, exp.Func)) and type(node) not in REACHING
 
 
 def allowed_node(node: exp.Expr) -> bool:

@@ -10,6 +10,7 @@ import duckdb
 
 from longtable.graph.errors import DatabaseUnavailableError, QueryFailedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Column, Table, quoted
+from longtable.tools.cells import without_labels
 from longtable.tools.database import QueryLimits, QueryResult
 from longtable.tools.engines.base import Fetched
 from longtable.tools.engines.duckdb import DuckdbSession
@@ -58,7 +59,8 @@ def run_over_handles(
         raise explained(error, asked=sql, ran=verdict.sql, dialect="duckdb", catalog=catalog, tables=verdict.tables) from error
     ms = round((time.monotonic() - started) * 1000)
     masked = verdict.masks.of(fetched.columns)
-    return QueryResult(verdict.sql, fetched.columns, fetched.types, fetched.rows, len(fetched.rows), ms, masked)
+    types = tuple(map(without_labels, fetched.types))
+    return QueryResult(verdict.sql, fetched.columns, types, fetched.rows, len(fetched.rows), ms, masked)
 
 
 def _table(meta: ResultMeta) -> Table:

@@ -1,7 +1,7 @@
 """Hold what an engine reflects to the policy: the catalogue of what a model may see, and what its views read unseen."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from longtable.tools.catalog import Catalog, Column, Reflected, Table, fold
@@ -39,12 +39,14 @@ def visible(found: Reflected, policy: TablePolicy, *, dialect: str = "") -> Cata
         for table in found.tables
         if table.name in open_tables
     )
+    closed = _closed_types(found, tables)
     return Catalog(
         tables,
         database_names=found.database_names,
         hidden_functions=found.own_functions,
         exact_case=found.exact_case,
-        own_types=found.own_types,
+        own_types=frozenset(name for name in found.own_types if not _names_one(name, closed)),
+        listing_types=any(kind != without_labels(kind) for kind in closed),
         hidden_columns=hidden,
         view_sql=found.view_sql,
     )
@@ -69,6 +71,17 @@ def _hidden_columns(found: Reflected, policy: TablePolicy) -> dict[tuple[str, st
 def _open_columns(table: Table, hidden: Mapping[tuple[str, str], frozenset[str]], masked: frozenset[str]) -> tuple[Column, ...]:
     gone = hidden.get((table.schema, table.bare_name), frozenset())
     return tuple(_masked(column) if column.name in masked else column for column in table.columns if column.name not in gone)
+
+
+def _closed_types(found: Reflected, tables: Iterable[Table]) -> frozenset[str]:
+    """Return the types of columns that are denied or masked, but for those that an open column has, too: a type may list values."""
+    seen = {table.name: {column.name for column in table.columns if not column.masked} for table in tables}
+    every = [(column, column.name in seen.get(table.name, ())) for table in found.tables for column in table.columns]
+    return frozenset(column.type for column, _ in every) - {column.type for column, is_open in every if is_open}
+
+
+def _names_one(name: str, kinds: Iterable[str]) -> bool:
+    return any(mentions(without_labels(kind), name.rpartition(".")[2]) for kind in kinds)
 
 
 def _masked(column: Column) -> Column:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import duckdb
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
@@ -79,3 +80,27 @@ def test_it_does_not_start_with_what_it_cannot_honour(home: Home, option: str) -
     assert done.returncode == 1
     option = option.partition("=")[0]
     assert option in done.stderr
+
+
+def test_no_masked_value_goes_out_by_its_place_or_in_the_name_of_a_type(home: Home) -> None:
+    file, policy = home.folder / "people.duckdb", home.folder / "policy.toml"
+    with duckdb.connect(file) as connection:
+        connection.execute("CREATE TABLE customers (id INTEGER, email VARCHAR, mood ENUM('canary.two', 'ok'))")
+        connection.execute("INSERT INTO customers VALUES (1, 'canary.one@example.com', 'canary.two')")
+    policy.write_text("columns.masked = ['customers.email', 'customers.mood']\n")
+    asked = (
+        "SELECT id, #2 FROM customers",
+        "SELECT * FROM customers",
+        "SELECT typeof(mood) FROM customers",
+        "SELECT sum(mood) FROM customers",
+    )
+
+    async def work(client: Client) -> list[CallToolResult]:
+        rows = [await client.call_tool("run_sql", {"sql": sql}) for sql in asked]
+        return [*rows, await client.call_tool("describe_tables", {"names": ["customers"]})]
+
+    answers = with_server(home, work, "--database", f"duckdb:///{file}", "--policy", str(policy))
+    assert answers[0].is_error
+    assert "write the column's name" in json.dumps(text_of(answers[0]))
+    assert text_of(answers[1])["types"] == ["INTEGER", "VARCHAR", "ENUM"]
+    assert "canary" not in " ".join(repr(answer) for answer in answers)
