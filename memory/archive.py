@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from longtable.graph.errors import ArchiveFormatError, ArchiveGapError
@@ -128,6 +129,15 @@ async def apage(shelf: Shelf, thread_id: str, first: int, last: int) -> list[Ori
     """Return the originals from number `first` to `last`, both included, in order. Raises `ArchiveGapError` if any is missing."""
     found = [await shelf.aget(namespace_of(thread_id), keys) for keys in _keys(first, last)]
     return _whole(first, found)
+
+
+def readable_page(shelf: Shelf, thread_id: str, first: int, last: int) -> list[Original]:
+    """Return those originals from number `first` to `last` that are there and can be read, in order."""
+    found: list[Original] = []
+    for item in (item for keys in _keys(first, last) for item in shelf.get(namespace_of(thread_id), keys) if item is not None):
+        with suppress(ArchiveFormatError):
+            found.append(from_item(item))
+    return found
 
 
 def near(shelf: Shelf, thread_id: str, query: str, limit: int) -> list[Original]:

@@ -23,7 +23,7 @@ from longtable.graph.context import Context
 from longtable.graph.errors import LongtableError, QueryCancelledError, QueryRefusedError
 from longtable.graph.events import AuditFailed
 from longtable.graph.state import State, thread_of, turn_of
-from longtable.memory.archive import labels
+from longtable.memory.archive import DAMAGED, labels
 from longtable.memory.rounds import all_calls
 from longtable.nodes.answers import told_in
 from longtable.nodes.folding import thread_id_of
@@ -184,7 +184,7 @@ class Log:
 
     def _begin(self, found: Sequence[Any]) -> None:
         for place, item in zip(self._entries, found, strict=False):
-            if isinstance(item, Item):
+            if isinstance(item, Item) and DAMAGED not in item.value:
                 before = AuditEntry.from_json(item.value)
                 runs = before.runs + (before.verdict not in ("waiting", "refused"))
                 self._entries[place] = replace(self._entries[place], time=before.time, runs=runs)

@@ -9,7 +9,7 @@ from langgraph.store.base import BaseStore
 
 from longtable.graph.context import Context
 from longtable.graph.events import Recall
-from longtable.memory.archive import near, page
+from longtable.memory.archive import near, readable_page
 from longtable.memory.frame import Frame
 from longtable.memory.search import Index, Original, in_turns, text_of
 from longtable.memory.stamps import is_recalled, marks_of
@@ -79,7 +79,7 @@ class Originals:
     def _all(self) -> list[Original]:
         thread = self.thread
         there = thread.archived and self.store is not None and self.thread_id
-        retired = page(StoreShelf(self.store), str(self.thread_id), 1, thread.archived) if there and self.store else []
+        retired = readable_page(StoreShelf(self.store), str(self.thread_id), 1, thread.archived) if there and self.store else []
         live = [Original(number, message) for number, message in thread.numbered(0, thread.live[1])]
         return [original for original in [*retired, *live] if original.message.id not in thread.excluded]
 

@@ -30,9 +30,10 @@ from longtable.graph import (
 )
 from longtable.graph.auditing import audit_of_threads
 from longtable.graph.errors import DamagedThreadError, LongtableError, PersistenceError, ThreadNotFoundError
+from longtable.graph.operations import asearch_threads
 from longtable.graph.running import Graph
 from longtable.graph.threads import alist_threads
-from tests.support.models import ScriptedModel
+from tests.support.models import ScriptedModel, call
 from tests.support.threads import Events, of_type, summariser
 
 CONTEXT = Context(model_limit=3_000)
@@ -255,6 +256,41 @@ def test_a_damaged_archive_stops_neither_turns_nor_compactions(tmp_path: Path) -
     assert [event["status"] for event in of_type(events, "answer")] == ["answered"] * 12
     assert of_type(events, "context_compressed")
     assert not of_type(events, "context_compaction_skipped")
+
+
+def test_recall_leaves_out_what_is_damaged(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    damage(path, "store", "prefix = 'longtable.archive.long'", column="value")
+
+    def say(messages: Sequence[BaseMessage]) -> AIMessage:
+        return call("recall_history", query="long turn") if messages[-1].type == "human" else AIMessage("done")
+
+    with open_persistence(f"sqlite:///{path}") as kept:
+        app = build_graph(model=ScriptedModel(say=say)).compile(checkpointer=kept.checkpointer, store=kept.store)
+        events = [dict(event) for event in Conversation(app, "long", context=CONTEXT.replace(model_limit=16_000)).stream("what was it?")]
+    assert [event["found"] > 1 for event in of_type(events, "recall")] == [True]
+
+
+def test_async_callers_read_fork_and_delete_around_a_damaged_thread(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    damage(path, "writes", "thread_id = 'short' AND channel = 'messages'", column="value")
+
+    async def use() -> None:
+        async with open_persistence(f"sqlite:///{path}") as kept:
+            told: list[DamagedThreadError] = []
+            await asearch_threads(kept, "turn", on_damaged=told.append)
+            assert [error.thread_id for error in told] == ["short"]
+            talk = Conversation(graph_on(kept), "short", context=CONTEXT)
+            for read in (talk.ahistory(), talk.aexport(), talk.aask("and now?")):
+                with pytest.raises(DamagedThreadError):
+                    await read
+            fork = await talk.afork()
+            assert (await fork.aask("and now?")).status == "answered"
+            assert (await Conversation(graph_on(kept), "other", context=CONTEXT).aask("and now?")).status == "answered"
+            await talk.adelete()
+            assert "short" not in {info.thread_id for info in await alist_threads(kept)}
+
+    asyncio.run(use())
 
 
 class FailsAfterTheAnswer(InMemoryStore):
