@@ -18,7 +18,7 @@ from longtable.graph.running import is_failed, is_pending
 from longtable.graph.state import Input
 from longtable.graph.steering import Steering
 from longtable.graph.waiting import Decision, Waiting, decided, replied, waiting_in
-from longtable.nodes.failures import atelling, telling
+from longtable.nodes.failures import aends_with_failed, ends_with_failed
 from longtable.nodes.ingest import check_input
 
 
@@ -66,7 +66,7 @@ class Conversation(Steering):
         """Run one turn and return its answer."""
         return _collect([event async for event in self.astream(text)])
 
-    @telling
+    @ends_with_failed
     def stream(self, text: str) -> Iterator[Event]:
         """Run one turn and yield its events. Raises the typed errors of `longtable.graph.errors`."""
         with storage_errors():
@@ -77,7 +77,7 @@ class Conversation(Steering):
             with self._alone():
                 yield from self._turn(message)
 
-    @atelling
+    @aends_with_failed
     async def astream(self, text: str) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events, the last an `answer`. Cancelling the task cancels queries, not the thread."""
         with storage_errors():
@@ -112,14 +112,14 @@ class Conversation(Steering):
         """Tell whether a turn was interrupted and waits to be resumed."""
         return is_pending(await self._astate())
 
-    @telling
+    @ends_with_failed
     def resume(self) -> Iterator[Event]:
         """Finish an interrupted turn and yield its events; nothing when none is pending."""
         with storage_errors(), self._alone():
             if self.pending():
                 yield from self._run(None)
 
-    @atelling
+    @aends_with_failed
     async def aresume(self) -> AsyncGenerator[Event, None]:
         """Finish an interrupted turn and yield its events; nothing when none is pending."""
         with storage_errors():
@@ -129,7 +129,7 @@ class Conversation(Steering):
                         async for event in events:
                             yield event
 
-    @telling
+    @ends_with_failed
     def retry(self) -> Iterator[Event]:
         """Run the newest turn again where it failed, and yield its events; nothing where it did not.
 
@@ -139,7 +139,7 @@ class Conversation(Steering):
             if self.pending() or is_failed(self._state()):
                 yield from self._run(None if self.pending() else Input(messages=[]))
 
-    @atelling
+    @aends_with_failed
     async def aretry(self) -> AsyncGenerator[Event, None]:
         """Run the newest turn again where it failed: see `retry`."""
         with storage_errors():
@@ -181,12 +181,12 @@ class Conversation(Steering):
         """Decide on the calls that wait, and finish the turn: see `decide`."""
         return _collect([event async for event in self.astream_decisions(decisions)])
 
-    @telling
+    @ends_with_failed
     def stream_decisions(self, decisions: Sequence[Decision]) -> Iterator[Event]:
         """Decide on the calls that wait, and yield the events of the rest of the turn: see `decide`."""
         yield from self._go_on(lambda state: decided(state, decisions, self.thread_id))
 
-    @atelling
+    @aends_with_failed
     async def astream_decisions(self, decisions: Sequence[Decision]) -> AsyncGenerator[Event, None]:
         """Decide on the calls that wait, and yield the events of the rest of the turn: see `decide`."""
         async with aclosing(self._ago_on(lambda state: decided(state, decisions, self.thread_id))) as events:
@@ -204,12 +204,12 @@ class Conversation(Steering):
         """Answer what a tool asks, and finish the turn: see `reply`."""
         return _collect([event async for event in self.astream_reply(reply, waiting_id=waiting_id)])
 
-    @telling
+    @ends_with_failed
     def stream_reply(self, reply: Any, *, waiting_id: str | None = None) -> Iterator[Event]:
         """Answer what a tool asks, and yield the events of the rest of the turn: see `reply`."""
         yield from self._go_on(lambda state: replied(state, reply, waiting_id, self.thread_id))
 
-    @atelling
+    @aends_with_failed
     async def astream_reply(self, reply: Any, *, waiting_id: str | None = None) -> AsyncGenerator[Event, None]:
         """Answer what a tool asks, and yield the events of the rest of the turn: see `reply`."""
         async with aclosing(self._ago_on(lambda state: replied(state, reply, waiting_id, self.thread_id))) as events:

@@ -1,4 +1,4 @@
-"""Tell a person that a run failed, and keep the developer's words from the clients of a server."""
+"""Report a failed run to the person in one sentence; the developer's text goes to the log, never to a server's clients."""
 
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -19,24 +19,24 @@ from longtable.nodes.settle import newest_language
 from longtable.nodes.tracing import log_failure
 
 P = ParamSpec("P")
-_TOLD = "_told"
-"""Attribute of an error that was told as an event."""
+_REPORTED = "_reported"
+"""Attribute of an error for which the event `failed` was sent."""
 
 
-class _Talk(Protocol):
+class _HasContext(Protocol):
     @property
     def context(self) -> Context: ...
 
 
-Talk = TypeVar("Talk", bound=_Talk)
+Owner = TypeVar("Owner", bound=_HasContext)
 
 
 @contextmanager
 def reporting(state: State, runtime: Runtime[Context]) -> Iterator[None]:
-    """Run a node; tell its failure by the event `failed`, and on a server raise what a client may read in the error's place."""
+    """Send the event `failed` where a node fails. On a server, raise an error that holds only what a client may read."""
     try:
         yield
-    except (GraphBubbleUp, RunFailedError):  # an interrupt; a graph within this one told it
+    except (GraphBubbleUp, RunFailedError):  # an interrupt; a failure that a graph within this one reported
         raise
     except Exception as error:
         if _is_retried(error):
@@ -44,7 +44,7 @@ def reporting(state: State, runtime: Runtime[Context]) -> Iterator[None]:
         event = failed(error, _language(state, runtime.context))
         runtime.stream_writer(event)
         if runtime.server_info is None:
-            error.__dict__[_TOLD] = True
+            error.__dict__[_REPORTED] = True
             raise
         log_failure(event["code"], error)
         raise for_clients(error, event["text"], event["code"]) from None  # a server shows and logs causes, keys and all
@@ -57,43 +57,43 @@ def failed(error: Exception, language: str) -> Failed:
     return Failed(type="failed", code=known.code, text=known.user_text(language), retry_after=wait)
 
 
-def telling(stream: Callable[Concatenate[Talk, P], Iterator[Event]]) -> Callable[Concatenate[Talk, P], Iterator[Event]]:
-    """Let a stream of events end with the event `failed` where it fails outside the nodes: before a run begins, in its store."""
+def ends_with_failed(stream: Callable[Concatenate[Owner, P], Iterator[Event]]) -> Callable[Concatenate[Owner, P], Iterator[Event]]:
+    """Decorate a stream of events: a failure outside the nodes, such as in the store, is its last event, too."""
 
     @wraps(stream)
-    def told(self: Talk, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Event]:
+    def wrapper(self: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Event]:
         try:
             yield from stream(self, *args, **kwargs)
         except Exception as error:
-            if not _was_told(error):
+            if not _is_reported(error):
                 yield failed(error, _language_of_call(self.context, args))
             raise
 
-    return told
+    return wrapper
 
 
-def atelling(
-    stream: Callable[Concatenate[Talk, P], AsyncGenerator[Event, None]],
-) -> Callable[Concatenate[Talk, P], AsyncGenerator[Event, None]]:
-    """Let an awaited stream do so: see `telling`."""
+def aends_with_failed(
+    stream: Callable[Concatenate[Owner, P], AsyncGenerator[Event, None]],
+) -> Callable[Concatenate[Owner, P], AsyncGenerator[Event, None]]:
+    """Decorate an async stream: see `ends_with_failed`."""
 
     @wraps(stream)
-    async def told(self: Talk, /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Event, None]:
+    async def wrapper(self: Owner, /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Event, None]:
         try:
             async with aclosing(stream(self, *args, **kwargs)) as events:
                 async for event in events:
                     yield event
         except Exception as error:
-            if not _was_told(error):
+            if not _is_reported(error):
                 yield failed(error, _language_of_call(self.context, args))
             raise
 
-    return told
+    return wrapper
 
 
-def _was_told(error: BaseException | None) -> bool:
-    """Return whether a node told of this error, or of the one that it was made of."""
-    return error is not None and (_TOLD in vars(error) or _was_told(error.__cause__))
+def _is_reported(error: BaseException | None) -> bool:
+    """Return whether a node sent an event for this error or for its cause."""
+    return error is not None and (_REPORTED in vars(error) or _is_reported(error.__cause__))
 
 
 def _language_of_call(context: Context, args: tuple[object, ...]) -> str:
@@ -107,6 +107,6 @@ def _language(state: State, context: Context) -> str:
 
 
 def _is_retried(error: Exception) -> bool:
-    """Return whether Agent Server runs the turn again after this error: it knows it by its class."""
+    """Return whether Agent Server runs the turn again after an error of this class."""
     worker = sys.modules.get("langgraph_api.worker_runtime")
     return isinstance(error, getattr(worker, "ALL_RETRIABLE_EXCEPTIONS", ()))
