@@ -315,7 +315,7 @@ def search_threads(
     `on_damaged` is called for each thread that cannot be read; by default the log says it.
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    return run(_search(query, infos, limit, on_damaged), reader(persistence))
+    return run(_search(query, infos, limit, on_damaged, all_owners=all_owners), reader(persistence))
 
 
 async def asearch_threads(
@@ -329,10 +329,10 @@ async def asearch_threads(
 ) -> list[Found]:
     """Return the turns whose words answer a query best: see `search_threads`."""
     infos = await alist_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    return await arun(_search(query, infos, limit, on_damaged), reader(persistence))
+    return await arun(_search(query, infos, limit, on_damaged, all_owners=all_owners), reader(persistence))
 
 
-def _search(query: str, infos: Sequence[ThreadInfo], limit: int, on_damaged: Report) -> Steps[list[Found]]:
+def _search(query: str, infos: Sequence[ThreadInfo], limit: int, on_damaged: Report, *, all_owners: bool) -> Steps[list[Found]]:
     if limit < 0:
         raise ConfigError(f"a search takes no negative limit, found {limit}")
     if not tokens_of(query):
@@ -341,7 +341,7 @@ def _search(query: str, infos: Sequence[ThreadInfo], limit: int, on_damaged: Rep
     places: list[tuple[ThreadInfo, int]] = []
     for info in reversed(infos):  # the oldest first: of equals the index prefers the newest
         try:
-            whole, _ = yield from load_steps(info.thread_id, info.owner)
+            whole, _ = yield from load_steps(info.thread_id, info.owner, all_owners=all_owners)
         except ThreadNotFoundError:  # deleted since it was listed
             continue
         except DamagedThreadError as error:

@@ -60,7 +60,8 @@ class open_persistence:  # used like the function it reads as: `with open_persis
     """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db", "postgresql://..." or "memory://" as a context manager.
 
     Sync or async. A missing file and its folder are created. Raises `ConfigError` for another URL, `PersistenceError` for a file that
-    cannot be opened, is no SQLite database, or is locked.
+    cannot be opened, is no SQLite database, is empty (a store never is: it was cut off), or is locked. One that cannot be written is
+    opened for reading: its threads can be listed, shown, searched and exported.
 
     Several processes may share one file or database. `lease_seconds`: how long a process that was killed in mid-turn
     keeps others off its thread in a file; a database notices at once.

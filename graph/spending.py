@@ -32,7 +32,7 @@ def usage_of_threads(
     memories that were taken are in it. `on_damaged` is called for each thread that cannot be read; by default the log says it.
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    return added(_costed(run(_all(infos, on_damaged), reader(persistence)), prices), by)
+    return added(_costed(run(_all(infos, on_damaged, all_owners=all_owners), reader(persistence)), prices), by)
 
 
 async def ausage_of_threads(
@@ -46,7 +46,7 @@ async def ausage_of_threads(
 ) -> list[Spent]:
     """Return the tokens that an owner's threads took: see `usage_of_threads`."""
     infos = await alist_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    return added(_costed(await arun(_all(infos, on_damaged), reader(persistence)), prices), by)
+    return added(_costed(await arun(_all(infos, on_damaged, all_owners=all_owners), reader(persistence)), prices), by)
 
 
 def spent_in(whole: Whole, prices: Mapping[str, Price] | None = None) -> list[Spent]:
@@ -62,11 +62,11 @@ def _costed(rows: list[Spent], prices: Mapping[str, Price] | None) -> list[Spent
     return rows if prices is None else priced(rows, prices)
 
 
-def _all(infos: Sequence[ThreadInfo], on_damaged: Report) -> Steps[list[Spent]]:
+def _all(infos: Sequence[ThreadInfo], on_damaged: Report, *, all_owners: bool) -> Steps[list[Spent]]:
     spent: list[Spent] = []
     for info in infos:
         try:
-            whole, _ = yield from load_steps(info.thread_id, info.owner)
+            whole, _ = yield from load_steps(info.thread_id, info.owner, all_owners=all_owners)
         except ThreadNotFoundError:  # deleted since it was listed
             continue
         except DamagedThreadError as error:

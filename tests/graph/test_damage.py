@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from longtable.graph import (
     delete_thread,
     list_threads,
     open_persistence,
+    prune_threads,
     search_threads,
     usage_of_threads,
 )
@@ -208,6 +210,29 @@ def test_a_thread_of_which_nobody_knows_whose_it_is_is_deleted_by_who_runs_the_s
             delete_thread(kept, "other")
         delete_thread(kept, "other", all_owners=True)
         assert {info.thread_id for info in list_threads(kept)} == {"long", "short"}
+
+
+def test_a_damaged_thread_is_pruned_and_left_where_its_transcript_is_to_stay(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    damage(path, "checkpoints", "thread_id = 'other'", column="checkpoint")
+    later = datetime.now(UTC) + timedelta(days=9)
+    with open_persistence(f"sqlite:///{path}") as kept:
+        told: list[DamagedThreadError] = []
+        done = prune_threads(kept, older_than=timedelta(days=1), now=later, keep_archive=True, on_damaged=told.append)
+        assert {info.thread_id for info in done} == {"long", "short"}
+        assert [error.thread_id for error in told] == ["other"]
+        assert {info.thread_id for info in prune_threads(kept, older_than=timedelta(days=1), now=later)} == set(TURNS)
+
+
+def test_a_search_over_all_owners_finds_a_thread_whose_line_of_the_list_is_damaged(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    with open_persistence(f"sqlite:///{path}") as kept:
+        Conversation(graph_on(kept), "anns", context=Context(model_limit=3_000, owner="ann")).ask("about submarines")
+    damage(path, "store", "prefix = 'longtable.threads' AND key = 'anns'", column="value")
+    with open_persistence(f"sqlite:///{path}") as kept:
+        assert {found.thread_id for found in search_threads(kept, "submarines", all_owners=True)} == {"anns"}
+        assert not search_threads(kept, "submarines")
+        assert "anns" not in {info.thread_id for info in list_threads(kept, owner="ben")}
 
 
 def test_another_owner_deletes_no_damaged_thread(sound: Path, tmp_path: Path) -> None:
