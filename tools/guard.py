@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from longtable.graph.errors import QueryRefusedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Table, fold, nearest
-from longtable.tools.expansion import check_sources
+from longtable.tools.expansion import check_expressions, check_sources
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
 from longtable.tools.guard_postgres import as_postgres_has_it, check_postgres, check_tokens
@@ -115,6 +115,7 @@ def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:
     if not isinstance(tree, QUERIES):
         raise RefusedError("statement", f"{_label(tree)} is not a query", "only reading is allowed: send one SELECT")
     check_sources(tree, dialect, catalog)
+    check_expressions(tree, dialect)
     for node in tree.walk():
         _check_node(node, sql, dialect, catalog)
         if dialect == "postgres":

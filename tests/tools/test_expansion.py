@@ -107,3 +107,32 @@ def test_counting_takes_time_in_proportion_to_the_text(database: Database) -> No
         assert check(doubling(count), dialect=database.dialect, catalog=database.catalog()).rule in ("sources", "table")
         times.append(time.perf_counter() - started)
     assert times[1] < 5
+
+
+GROWING = {
+    "over CTEs": doubling(30, each="SELECT x + x AS x FROM {0}"),
+    "over CTEs of other names": doubling(30, "SELECT x AS x0 FROM t", "SELECT y + y AS y FROM (SELECT * FROM {0}) q(y)"),
+    "over subqueries": "SELECT x FROM " + "(SELECT x + x AS x FROM " * 20 + "t" + ") q" * 20,
+    "over unions": doubling(30, each="SELECT x + x AS x FROM {0} UNION ALL SELECT 1"),
+}
+NAMES_OF_ONE_SELECT = "SELECT x AS y0, " + ", ".join(f"y{i} + y{i} AS y{i + 1}" for i in range(25)) + " FROM t"
+
+
+@pytest.mark.parametrize("text", GROWING)
+def test_an_expression_that_doubles_from_name_to_name_is_refused(text: str, database: Database) -> None:
+    with pytest.raises(QueryRefusedError, match="once the expressions it names are put in") as caught:
+        database.run(GROWING[text])
+    assert "fewer times" in caught.value.hint
+
+
+def test_the_names_of_one_select_may_not_double_either_in_duckdb(opened: dict[str, Database]) -> None:
+    with pytest.raises(QueryRefusedError, match="once the expressions it names are put in"):
+        opened["duckdb"].run(NAMES_OF_ONE_SELECT)
+    short = "SELECT x AS y0, y0 + y0 AS y1, y1 + y1 AS y2, y2 * 2 AS x FROM t"
+    assert opened["duckdb"].run(short).rows == [(1, 2, 4, 8)]
+
+
+def test_a_chain_of_honest_expressions_runs(database: Database) -> None:
+    each = "SELECT CASE WHEN x > 0 THEN x ELSE -x END AS x FROM {0}"
+    assert database.run(doubling(8, each=each)).rows == [(1,)]
+    assert database.run(doubling(40, each="SELECT x + 1 AS x FROM {0}")).rows == [(1,)]
