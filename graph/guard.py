@@ -87,7 +87,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         # Read before the checkpoint: a writer that comes between the two is then one this run has not seen.
         seen = again(lambda: self.heads.writer(key_of(config)))
         with _decoding(config):
-            return noted(again(lambda: self.inner.get_tuple(plain(config))), config, seen)
+            return noted(_checked(again(lambda: self.inner.get_tuple(plain(config)))), config, seen)
 
     def list(
         self,
@@ -193,7 +193,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         heads = self.async_heads
         seen = await aagain(lambda: heads.writer(key_of(config)))
         with _decoding(config):
-            return noted(await aagain(lambda: self.inner.aget_tuple(plain(config))), config, seen)
+            return noted(_checked(await aagain(lambda: self.inner.aget_tuple(plain(config)))), config, seen)
 
     async def alist(
         self,
@@ -273,6 +273,13 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         """Return the writes that delta channels are rebuilt from."""
         with _decoding(config):
             return await aagain(lambda: self.inner.aget_delta_channel_history(config=plain(config), channels=channels))
+
+
+def _checked(found: CheckpointTuple | None) -> CheckpointTuple | None:
+    """Raise `ValueError` for a checkpoint that bears another id than its row: every write after it would seem another run's."""
+    if found is not None and found.checkpoint["id"] != found.config["configurable"]["checkpoint_id"]:
+        raise ValueError("a checkpoint bears another id than its row")
+    return found
 
 
 def _decoding(config: RunnableConfig | None) -> AbstractContextManager[None]:

@@ -309,7 +309,10 @@ def _set_up(path: Path, lease: SqliteLease, key: str | None) -> _File:
     except (OSError, sqlite3.Error) as error:
         raise PersistenceError(f"the store {path} cannot be opened ({error}): give a file in a folder that can be written") from error
     with storage_errors(), closing(connection):
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except UnicodeDecodeError as error:  # SQLite's own message quotes a damaged name
+            raise PersistenceError(f"the conversation store {_DAMAGED}") from error
         connection.execute("PRAGMA journal_mode=WAL")
         serde = sqlite_schema(connection, key)
     _create_tables(path, lease)

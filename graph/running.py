@@ -18,7 +18,7 @@ from longtable.graph.errors import ConfigError, ThreadNotFoundError, TurnPending
 from longtable.graph.events import AnswerEvent, Event, ReasoningEvent, Token
 from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors
-from longtable.graph.state import Input, State, turn_of
+from longtable.graph.state import Input, State, next_view, turn_of
 from longtable.graph.waiting import passed_over, waiting_of
 from longtable.memory.archive import NODE
 from longtable.memory.reasoning import reasoning_told
@@ -96,7 +96,7 @@ class Runner:
             ):
                 yield from reader.read(str(mode), payload)
         except UNREADABLE:
-            self._state()  # raises what is the matter where the thread is damaged
+            self._check_view(self._state())  # raises where the thread is damaged
             raise
         self._last = reader.turn if reader.answered else None
         yield from reader.end()
@@ -110,7 +110,7 @@ class Runner:
                 for event in reader.read(str(mode), payload):
                     yield event
         except UNREADABLE:
-            await self._astate()
+            self._check_view(await self._astate())
             raise
         self._last = reader.turn if reader.answered else None
         for event in reader.end():
@@ -204,6 +204,10 @@ class Runner:
         if not may_see(state_owner(state), self.context.owner):
             raise ThreadNotFoundError(self.thread_id)
         return state
+
+    def _check_view(self, state: StateSnapshot) -> None:
+        with readable(self.thread_id):
+            next_view(state.values, self.context)
 
     def _values(self, state: StateSnapshot) -> Values:
         if state.created_at is None:

@@ -64,11 +64,13 @@ class ThreadMemory(Runner):
 
     def view(self) -> list[BaseMessage]:
         """Return exactly what the next model call would be sent. Raises `ThreadNotFoundError`."""
-        return next_view(self._values(self._state()), self.context)
+        with readable(self.thread_id):
+            return next_view(self._values(self._state()), self.context)
 
     async def aview(self) -> list[BaseMessage]:
         """Return exactly what the next model call would be sent. Raises `ThreadNotFoundError`."""
-        return next_view(self._values(await self._astate()), self.context)
+        with readable(self.thread_id):
+            return next_view(self._values(await self._astate()), self.context)
 
     # -- compaction -------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
@@ -174,6 +175,26 @@ def test_the_error_names_the_thread_and_a_fork_goes_on_from_what_can_be_read(sou
         assert len([m for m in fork.history() if m.type == "human"]) >= TURNS["short"] - 1
         assert fork.ask("and now?").text == "answer to and now?"
         assert {info.thread_id for info in list_threads(kept)} == {*TURNS, "again"}
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "sound_bytes", "damaged_bytes"),
+    [
+        ("checkpoints", "checkpoint", rb"(\xa2id\xd9\x24).", rb"\1f"),  # the checkpoint bears another id than its row
+        ("writes", "value", rb"language", rb"lanfuage"),  # a field of a compaction
+    ],
+)
+def test_a_turn_on_values_that_decode_and_make_no_sense_says_so(
+    table: str, column: str, sound_bytes: bytes, damaged_bytes: bytes, sound: Path, tmp_path: Path
+) -> None:
+    path = copied(sound, tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute(f"SELECT rowid, {column} FROM {table} WHERE thread_id = 'long' AND type = 'msgpack'").fetchall()
+        changed = [(re.sub(sound_bytes, damaged_bytes, cell), row) for row, cell in rows]
+        connection.executemany(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", changed)
+        connection.commit()
+    with open_persistence(f"sqlite:///{path}") as kept, pytest.raises(DamagedThreadError):
+        Conversation(graph_on(kept), "long", context=CONTEXT).ask("and now?")
 
 
 def test_a_fork_of_a_sound_thread_without_a_turn_has_all_of_it(sound: Path, tmp_path: Path) -> None:
