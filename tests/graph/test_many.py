@@ -68,6 +68,31 @@ def test_eight_threads_with_a_conversation_each_lose_no_turn(tmp_path: Path) -> 
             assert app.get_state(conversation.config).values["archive"]["count"] > 0
 
 
+def test_threads_and_tasks_that_opened_the_same_file_lose_no_turn(tmp_path: Path) -> None:
+    url, names, turns = f"sqlite:///{tmp_path}/chat.db", [f"t{n}" for n in range(4)], 8
+
+    def talk(name: str) -> None:
+        for turn in range(turns):
+            assert Conversation(sync_app, name, context=CONTEXT).ask(f"{turn}").text == f"answer to {turn}"
+
+    async def talk_async() -> None:
+        async with open_persistence(url) as kept:
+            app = build_graph(model=ScriptedModel(say=echo)).compile(checkpointer=kept.checkpointer, store=kept.store)
+
+            async def talk_one(name: str) -> None:
+                for turn in range(turns):
+                    assert (await Conversation(app, name, context=CONTEXT).aask(f"{turn}")).text == f"answer to {turn}"
+
+            await asyncio.gather(*(talk_one(f"async {name}") for name in names))
+
+    with open_persistence(url) as kept, ThreadPoolExecutor(len(names) + 1) as pool:
+        sync_app = build_graph(model=ScriptedModel(say=echo)).compile(checkpointer=kept.checkpointer, store=kept.store)
+        for done in [pool.submit(lambda: asyncio.run(talk_async())), *(pool.submit(talk, name) for name in names)]:
+            done.result()
+        for name in [*names, *(f"async {name}" for name in names)]:
+            assert len(Conversation(sync_app, name).history()) == 2 * turns
+
+
 def test_a_turn_whose_connections_are_cut_goes_on_over_new_ones() -> None:
     url = postgres_server().create()
 
