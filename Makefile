@@ -36,8 +36,8 @@ clean:
 
 # One stamp an extra: installed again when pyproject.toml changes. Editable, so that the sources are what runs.
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	@echo "Installing longtable, the demo data, a Chinese dictionary and charts into $(VENV) ..." >&2
-	@$(BIN)/python -m pip install --quiet --editable '.[demo,chinese,charts]'
+	@echo "Installing longtable, the demo data and charts into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --editable '.[demo,charts]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

@@ -26,7 +26,7 @@ def open_model(name: str | None, *, base_url: str | None = None) -> "BaseChatMod
         check_base_url(base_url)
         return _endpoint(name, base_url)
     if not name:
-        from longtable.app.offline.model import BuiltInAnalyst
+        from longtable.analyst.model import BuiltInAnalyst
 
         return BuiltInAnalyst()
     return _named(name)

@@ -47,10 +47,14 @@ def answer(text: str) -> RenderableType:
     return Markdown(clean(text), hyperlinks=False)
 
 
-def tool_started(name: str, args: Mapping[str, Any]) -> RenderableType:
-    """Return the line of a tool that begins."""
-    given = json.dumps(args, ensure_ascii=False) if args else ""
-    return Text.assemble(("▸ ", "cyan"), (clean_line(name), "cyan"), (f" {clean_line(given, 200)}" if given else "", "dim"))
+def lookups(calls: Sequence[tuple[str, Mapping[str, Any]]], ms: int) -> RenderableType:
+    """Return one quiet line for the look-ups before a query or an answer: each tool with what it was asked."""
+    told = [" ".join([clean_line(name), *(clean_line(_brief(value), 60) for value in args.values())]) for name, args in calls]
+    return Text(f"  {' · '.join(dict.fromkeys(told))}: {ms} ms", "dim", overflow="ellipsis", no_wrap=True)
+
+
+def _brief(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType:
@@ -69,11 +73,9 @@ def approval(event: ApprovalRequested, *, plain: bool = False) -> RenderableType
     return Group(*parts)
 
 
-def tool_finished(event: ToolFinished) -> RenderableType:
-    """Return how a tool ended."""
-    if event["status"] == "error":
-        return Text(f"  {clean_line(event['name'])}: {clean_line(event.get('error', ''))}", "red")
-    return Text(f"  {clean_line(event['name'])}: {event['ms']} ms", "dim")
+def tool_failed(event: ToolFinished) -> RenderableType:
+    """Return how a tool failed."""
+    return Text(f"  {clean_line(event['name'])}: {clean_line(event.get('error', ''))}", "red")
 
 
 def query_finished(event: QueryFinished, width: int, language: Language) -> RenderableType:

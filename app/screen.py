@@ -2,9 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -98,6 +98,8 @@ class ConsoleScreen:
         self.reasoning = self._thinking = False
         self._text = ""
         self._doubts: list[str] = []
+        self._lookups: list[tuple[str, Mapping[str, Any]]] = []
+        self._ms = 0
         self._session: Session | None = None
         self._live: Live | None = None
 
@@ -108,11 +110,14 @@ class ConsoleScreen:
 
     def asked(self, text: str) -> None:
         self.results.next_turn()
-        self._doubts = []
+        self._doubts, self._lookups, self._ms = [], [], 0
         if not self.console.is_terminal:  # in a terminal it stands there already, typed
             self._print(Text(f"> {clean(text)}", "bold"))
 
     def event(self, event: Event) -> None:
+        if self._lookups and event["type"] not in ("tool_started", "tool_finished", "context_usage", "reasoning"):
+            self._print(render.lookups(self._lookups, self._ms))
+            self._lookups, self._ms = [], 0
         if event["type"] == "token":
             self._grow(event["text"])
             return
@@ -131,9 +136,11 @@ class ConsoleScreen:
         text = self.end()
         match event["type"]:
             case "tool_started":
-                self._print(render.tool_started(event["name"], event["args"]))
+                self._lookups.append((event["name"], event["args"]))
+            case "tool_finished" if event["status"] == "error":
+                self._print(render.tool_failed(event))
             case "tool_finished":
-                self._print(render.tool_finished(event))
+                self._ms += event["ms"]
             case "query_started":
                 self._print(render.query_started(event["name"], event["sql"], plain=not self.console.is_terminal))
             case "query_finished":

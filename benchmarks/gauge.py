@@ -9,8 +9,8 @@ from pathlib import Path
 import matplotlib as mpl
 from langgraph.checkpoint.memory import InMemorySaver
 
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.app.demo import ensure_demo
-from longtable.app.offline.model import BuiltInAnalyst
 from longtable.graph import Context, Conversation, Database, build_graph
 from tests.support.flights_talk import TALK
 

@@ -31,7 +31,7 @@ import langgraph.graph, langchain_core.language_models
 step("import langgraph and langchain-core")
 import sqlglot, duckdb
 step("import sqlglot and duckdb")
-from longtable.app.offline.model import BuiltInAnalyst
+from longtable.analyst.model import BuiltInAnalyst
 model = BuiltInAnalyst()
 step("import the built-in analyst")
 from longtable.graph import Conversation, Database, build_graph, open_persistence

@@ -1,81 +1,100 @@
-"""Measure the built-in analyst: `python -m evals.analyst` prints a table of data sets, right, wrong and declined."""
+"""Measure the built-in analyst: `python -m evals.analyst` prints a table of question sets with right, wrong and declined.
+
+A set is a file of JSON lines: id, db, lang, after (the id of the question that it goes on from, or null), question, gold (accepted
+SQL; empty where a decline is right) and kind (value, rows, ordered_rows or decline). `newcomers` was written by people who had not
+seen the code; the sets of `questions/` are those that it was tuned on.
+"""
 
 import argparse
 import json
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evals.databases import open_database
-from evals.loop import Answered, Talk
-from evals.match import same_strict, same_tolerant
+from langgraph.checkpoint.memory import InMemorySaver
+
+from evals.match import same_tolerant
+from longtable.analyst.model import BuiltInAnalyst
+from longtable.app.demo import ensure_demo
+from longtable.app.settings import cache_folder
+from longtable.graph import Context, Conversation, Database, build_graph
 
 HERE = Path(__file__).parent
-SHARED = HERE.parent.parent / "shared" / "data"
+NEWCOMERS = "newcomers"
+OUTCOMES = ("right", "wrong", "declined")
+LIMIT = 32_000
 
 
 @dataclass(frozen=True)
 class Question:
-    """One question with the SQL that answers it; `then` marks a follow-up of the one before. Empty SQL: a decline is right."""
+    """One question and the SQL that answers it; without SQL a decline is right."""
 
     id: str
-    text: str
-    sql: str
-    then: bool = False
+    db: str
+    question: str
+    gold: tuple[str, ...]
+    kind: str
     lang: str = "en"
-    kind: str = ""
+    after: str | None = None
 
 
-@dataclass
-class Score:
-    """Counts of one data set."""
-
-    name: str
-    asked: int = 0
-    strict: int = 0
-    right: int = 0
-    wrong: int = 0
-    declined: int = 0
-    calls: int = 0
-    first_asked: int = 0
-    first_right: int = 0
-    misses: list[str] = field(default_factory=list)
-
-    def add(self, question: Question, outcome: str, answered: Answered) -> None:
-        """Book one outcome: strict, right, wrong or declined."""
-        self.asked += 1
-        self.calls += answered.calls
-        self.strict += outcome == "strict"
-        self.right += outcome in ("strict", "right")
-        self.wrong += outcome == "wrong"
-        self.declined += outcome == "declined"
-        self.first_asked += not question.then
-        self.first_right += not question.then and outcome in ("strict", "right")
-        if outcome in ("wrong", "declined"):
-            self.misses.append(
-                f"[{outcome}] {question.id}: {question.text}\n    gold {question.sql}\n    "
-                f"said {answered.sql or answered.text.splitlines()[0]}"
-            )
+def read_questions(path: Path) -> list[Question]:
+    """Read a set from its JSON lines."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [Question(r["id"], r["db"], r["question"], tuple(r["gold"]), r["kind"], r.get("lang", "en"), r.get("after")) for r in rows]
 
 
-def judge(question: Question, answered: Answered, gold_at: Path) -> str:
-    """Return strict, right, wrong or declined."""
-    if not question.sql:
-        return "strict" if not answered.sql else "wrong"
-    if not answered.sql:
+def cosql(folder: Path) -> list[Question]:
+    """Return the dialogues of CoSQL as questions; of a turn with a clarification the last part that asks."""
+    found: list[Question] = []
+    file = folder / "cosql" / "dialogues.json"
+    for dialogue in json.loads(file.read_text(encoding="utf-8")) if file.exists() else ():
+        last = None
+        for place, turn in enumerate(dialogue["turns"]):
+            parts = [part.strip() for part in turn["utterance"].split(" | ")]
+            spoken = turn["utterance"] if len(parts) < 3 else parts[-1] if len(parts[-1].split()) > 4 else parts[0]
+            kind = "ordered_rows" if "order by" in turn["query"].lower() and "limit 1" not in turn["query"].lower() else "rows"
+            name = f"{dialogue['id']}.{place}"
+            found.append(Question(name, dialogue["db_id"], spoken, (turn["query"],), kind, after=last))
+            last = name
+    return found
+
+
+def judge(question: Question, rows: Sequence[Sequence[Any]] | None, gold: Sequence[Sequence[Sequence[Any]]]) -> str:
+    """Return right, wrong or declined; `rows` is None where no query answered, `gold` the rows of each accepted query."""
+    if not question.gold:
+        return "right" if rows is None else "wrong"
+    if rows is None:
         return "declined"
-    gold, got = _rows(gold_at, question.sql), _rows(gold_at, answered.sql)
-    ordered = "order by" in question.sql.lower() and "limit 1" not in question.sql.lower()
-    if same_strict(gold, got, ordered=ordered):
-        return "strict"
-    return "right" if same_tolerant(gold, got, ordered=ordered) else "wrong"
+    return "right" if any(same_tolerant(each, rows, ordered=question.kind == "ordered_rows") for each in gold) else "wrong"
 
 
-def _rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
+def ask(questions: Sequence[Question], path: Path) -> Iterator[tuple[Question, str, str]]:
+    """Ask all questions of one database in order; yield each with its outcome and the SQL that ran."""
+    conversations: dict[str, Conversation] = {}
+    with Database.open(str(path)) as database:
+        app = build_graph(model=BuiltInAnalyst(), database=database).compile(checkpointer=InMemorySaver())
+        for question in questions:
+            conversation = conversations.get(question.after or "") or Conversation(app, question.id, context=Context(model_limit=LIMIT))
+            conversations[question.id] = conversation
+            answer = conversation.ask(question.question)
+            ran = [query for query in answer.queries if "rows" in query]
+            rows = ran[-1]["rows"] if ran else None
+            try:
+                gold = [select(path, sql) for sql in question.gold]
+            except sqlite3.Error:
+                continue  # a gold query of CoSQL that does not run
+            yield question, judge(question, rows, gold), ran[-1]["sql"] if ran else answer.text.splitlines()[0]
+
+
+def select(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a gold query."""
     if path.suffix == ".duckdb":
         import duckdb
 
@@ -86,114 +105,50 @@ def _rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql).fetchall()
 
 
-def own_questions(name: str) -> list[Question]:
-    """Read evals/questions/<name>.jsonl."""
-    lines = (HERE / "questions" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    return [
-        Question(row["id"], row["question"], row["sql"], bool(row.get("then")), row.get("lang", "en"), row.get("kind", "")) for row in rows
-    ]
-
-
-def run(path: Path, questions: list[Question], score: Score) -> None:
-    """Ask all questions of one database; a follow-up goes on in the same conversation."""
-    with open_database(path) as tools:
-        talk = Talk(tools)
-        for question in questions:
-            if not question.then:
-                talk = Talk(tools)
-            answered = talk.ask(question.text)
-            score.add(question, judge(question, answered, path), answered)
-
-
-def cosql(database: str) -> list[Question]:
-    """Return the dialogues of one CoSQL database as questions; clarifications inside a turn keep the last part that asks."""
-    questions: list[Question] = []
-    for dialogue in json.loads((SHARED / "cosql" / "dialogues.json").read_text(encoding="utf-8")):
-        if dialogue["db_id"] != database:
-            continue
-        for place, turn in enumerate(dialogue["turns"]):
-            questions.append(Question(f"{dialogue['id']}.{place}", spoken(turn["utterance"]), turn["query"], then=place > 0))
-    return questions
-
-
-def spoken(utterance: str) -> str:
-    """Return what the user asked in a turn that holds a clarification: 'question | clarifying | answer'."""
-    parts = [part.strip() for part in utterance.split(" | ")]
-    if len(parts) < 3:
-        return utterance
-    return parts[-1] if len(parts[-1].split()) > 4 else parts[0]
-
-
-def runnable(path: Path, question: Question) -> bool:
-    """Say whether the gold SQL runs at all."""
-    try:
-        _rows(path, question.sql)
-    except sqlite3.Error:
-        return False
-    return True
-
-
-def datasets(wanted: set[str]) -> Iterator[Score]:
-    """Run each data set that is there and was asked for."""
-    for name, path in (("chinook", SHARED / "chinook" / "Chinook_Sqlite.sqlite"), ("northwind", SHARED / "northwind" / "northwind.db")):
-        if (wanted and name not in wanted) or not (HERE / "questions" / f"{name}.jsonl").exists():
-            continue
-        if not path.exists():
-            print(f"{name}: skipped, {path.name} is not at ../shared/data/{name}", file=sys.stderr)
-            continue
-        score = Score(name)
-        run(path, own_questions(name), score)
-        yield score
-    yield from unseen(wanted)
-    if not wanted or "cosql" in wanted:
-        yield from _cosql_scores()
-
-
-def unseen(wanted: set[str]) -> Iterator[Score]:
-    """Run the schemas made for this measurement."""
-    for script in sorted((HERE / "schemas").glob("*.sql")):
-        name = script.stem
-        if wanted and name not in wanted:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"{name}.db"
-            with sqlite3.connect(path) as connection:
+@contextmanager
+def databases(data: Path) -> Iterator[dict[str, Path]]:
+    """Yield the file of each database that is there: the demo, the schemas made here, and those of the folder of shared data."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = {"demo": ensure_demo(cache_folder())}
+        for script in sorted((HERE / "schemas").glob("*.sql")):
+            found[script.stem] = Path(folder) / f"{script.stem}.db"
+            with sqlite3.connect(found[script.stem]) as connection:
                 connection.executescript(script.read_text(encoding="utf-8"))
             connection.close()
-            score = Score(name)
-            run(path, own_questions(name), score)
-            yield score
-
-
-def _cosql_scores() -> Iterator[Score]:
-    folder = SHARED / "cosql" / "databases"
-    if not folder.exists():
-        print("cosql: skipped, it is not at ../shared/data/cosql", file=sys.stderr)
-        return
-    score = Score("cosql")
-    for path in sorted(folder.glob("*.sqlite")):
-        run(path, [question for question in cosql(path.stem) if runnable(path, question)], score)
-    yield score
+        shared = {"chinook": data / "chinook" / "Chinook_Sqlite.sqlite", "northwind": data / "northwind" / "northwind.db"}
+        shared |= {path.stem: path for path in (data / "cosql" / "databases").glob("*.sqlite")}
+        yield found | {name: path for name, path in shared.items() if path.exists()}
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the table; with --misses also each miss."""
+    """Print the table; with --misses also each question that was not answered right."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("datasets", nargs="*", help="chinook, northwind, cosql or a schema of evals/schemas; all if none is named")
+    parser.add_argument("sets", nargs="*", help="newcomers, a file of evals/questions without its ending, or cosql; all if none is named")
+    parser.add_argument(
+        "--data", type=Path, default=HERE.parent.parent / "shared" / "data", help="folder with chinook, northwind and cosql"
+    )
     parser.add_argument("--misses", action="store_true", help="print each wrong or declined question")
     options = parser.parse_args(arguments)
-    print("| data set | questions | right | strictly | wrong | declined | right % | first turns % | model calls |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for score in datasets(set(options.datasets)):
-        first = 100 * score.first_right / max(1, score.first_asked)
-        print(
-            f"| {score.name} | {score.asked} | {score.right} | {score.strict} | {score.wrong} | {score.declined} "
-            f"| {100 * score.right / max(1, score.asked):.0f} "
-            f"| {first:.0f} ({score.first_right}/{score.first_asked}) | {score.calls / max(1, score.asked):.1f} |"
-        )
-        if options.misses:
-            print("\n".join(score.misses))
+    tuned = {path.stem: read_questions(path) for path in sorted((HERE / "questions").glob("*.jsonl"))}
+    newcomers = HERE / f"{NEWCOMERS}.jsonl"
+    sets = ({NEWCOMERS: read_questions(newcomers)} if newcomers.exists() else {}) | tuned | {"cosql": cosql(options.data)}
+    print("| set | questions | right | wrong | declined |\n|---|---:|---:|---:|---:|")
+    with databases(options.data) as files:
+        for name in options.sets or [name for name, questions in sets.items() if questions]:
+            asked = sets[name]
+            if missing := sorted({question.db for question in asked} - set(files)):
+                print(f"{name}: {', '.join(missing)} not found in {options.data}: those questions are left out", file=sys.stderr)
+            told = [
+                each
+                for db in dict.fromkeys(q.db for q in asked)
+                if db in files
+                for each in ask([q for q in asked if q.db == db], files[db])
+            ]
+            counts = Counter(outcome for _, outcome, _ in told)
+            print(f"| {name} | {len(told)} | " + " | ".join(str(counts[outcome]) for outcome in OUTCOMES) + " |", flush=True)
+            for question, outcome, said in told if options.misses else ():
+                if outcome != "right":
+                    print(f"[{outcome}] {question.id}: {question.question}\n    {said}")
 
 
 if __name__ == "__main__":

@@ -67,13 +67,21 @@ def _found(told: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
     """Return where values stand, and how many; the value itself only where it is, word for word, what was asked for."""
     counts: dict[tuple[Any, ...], int] = {}
     for match in _dicts(told.get("matches")):
-        exact = match.get("match") == "exact" and match.get("value") == args.get("text")
-        key = (match.get("table"), match.get("column"), match.get("match"), args.get("text") if exact else None)
+        asked = match.get("text", args.get("text"))
+        exact = match.get("match") == "exact" and match.get("value") == asked
+        key = (match.get("table"), match.get("column"), match.get("match"), asked if exact else None, match.get("text"))
         count = match.get("count")
         counts[key] = counts.get(key, 0) + (count if isinstance(count, int) else 0)
     matches = [
-        {"table": table, "column": column, **({"value": value} if value is not None else {}), "count": count, "match": kind}
-        for (table, column, kind, value), count in counts.items()
+        {
+            **({"text": text} if text is not None else {}),
+            "table": table,
+            "column": column,
+            **({"value": value} if value is not None else {}),
+            "count": count,
+            "match": kind,
+        }
+        for (table, column, kind, value, text), count in counts.items()
     ]
     return {**_only(told, _LISTING), "matches": matches}
 

@@ -240,7 +240,7 @@ def test_the_extra_charts_draws_every_form(python: Python) -> None:
 
 LIMITED = """
 import sys
-from longtable.app.offline.model import BuiltInAnalyst
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import Context, Conversation, LongtableError, RateLimit, build_graph
 from langgraph.checkpoint.memory import InMemorySaver
 graph = build_graph(model=BuiltInAnalyst(), rate_limit=RateLimit(turns=1, seconds=60, storage={storage!r}))

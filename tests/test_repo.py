@@ -14,7 +14,7 @@ from longtable.graph import Context
 from longtable.graph.errors import extra_command
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("memory", "tools", "nodes", "graph", "app")
+ROOMS = ("analyst", "memory", "tools", "nodes", "graph", "app")
 BOTTOM = {"longtable.graph.errors", "longtable.graph.redact"}
 SPOKEN = BOTTOM | {f"longtable.graph.{name}" for name in ("state", "context", "events")}
 PARSING = {"longtable.tools.parsing", "longtable.tools.refusal"}
@@ -32,6 +32,7 @@ ARROWS: dict[str, set[str]] = {
     "graph.context": {*BOTTOM},
     "graph.state": {"longtable.memory", *SPOKEN},
     "graph": {"longtable.graph", "longtable.nodes", "longtable.memory", "longtable.tools"},
+    "analyst": {"longtable.analyst", "longtable.memory", *PARSING, *BOTTOM},
     "app": {"longtable"},
 }
 

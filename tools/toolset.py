@@ -47,7 +47,7 @@ class FindColumns(BaseModel):
 class FindValues(BaseModel):
     """Arguments of find_values."""
 
-    text: str = Field(description="The value or a part of it, for instance a name the user wrote.")
+    text: str | list[str] = Field(description="The value, or a part of it; or several.")
     table: str = Field(default="", description="Search this table only. Empty: the text columns of all tables.")
     column: str = Field(default="", description="Search columns of this name only, or one as table.column.")
     limit: int = Field(default=20, description="Most matches to return.")
@@ -80,7 +80,9 @@ def database_tools(database: Database) -> list[BaseTool]:
         answer = schema_tools.find_columns(database, text, limit, cancel=cancel)
         return dumps(answer), described(answer, "columns")
 
-    def find(text: str, table: str = "", column: str = "", limit: int = 20, *, cancel: Cancel | None = None) -> Answer:
+    def find(text: str | list[str], table: str = "", column: str = "", limit: int = 20, *, cancel: Cancel | None = None) -> Answer:
+        if not isinstance(text, str):
+            return dumps(values.find_several(database, text, table, column, limit, cancel=cancel)), None
         return dumps(values.find_values(database, text, table, column, limit, cancel=cancel)), None
 
     def run(sql: str, *, cancel: Cancel | None = None) -> Answer:

@@ -1,1 +1,1 @@
-"""The built-in analyst: a chat model that needs no weights."""
+"""The name under which the built-in analyst was imported until 0.1; it goes with 0.2."""

@@ -25,7 +25,7 @@ def server() -> Iterator[ModelServer]:
 
 
 def test_no_name_is_the_built_in_analyst() -> None:
-    model = pytest.importorskip("longtable.app.offline.model").BuiltInAnalyst
+    model = pytest.importorskip("longtable.analyst.model").BuiltInAnalyst
     assert isinstance(open_model(None), model)
 
 

@@ -118,6 +118,15 @@ def test_cell(value: object, shown: str) -> None:
     assert render.cell(value) == shown
 
 
+def test_lookups_are_one_quiet_line() -> None:
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("list_tables", {}),
+        ("describe_tables", {"names": ["a", "b"]}),
+        ("find_values", {"text": ["x\x1b[1m"], "limit": 8}),
+    ]
+    assert drawn(render.lookups(calls, 12)).strip() == "list_tables · describe_tables a, b · find_values x␛[1m 8: 12 ms"
+
+
 def test_result_shows_twenty_rows_and_counts_the_rest() -> None:
     event = finished(["n"], [[n] for n in range(1234)])
     text = drawn(render.query_finished(event, 100, "en"))

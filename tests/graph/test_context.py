@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from longtable.app.offline.model import BuiltInAnalyst
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import Context, build_graph
 from longtable.graph.context import BOUNDS
 from longtable.graph.errors import ConfigError, MessageTooLongError

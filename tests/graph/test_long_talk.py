@@ -14,8 +14,8 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.app.demo import ensure_demo
-from longtable.app.offline.model import BuiltInAnalyst
 from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
 from longtable.memory.merging import merged_count
 from tests.memory.test_rounds import assert_paired

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from longtable.app.offline.model import BuiltInAnalyst
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph
 from longtable.graph.errors import NotPrivateError
 from longtable.memory.policy import CompactionPolicy

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from longtable.app.offline.model import BuiltInAnalyst
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, next_view
 from longtable.memory.stale import without_stale
 from longtable.memory.stamps import marks_of

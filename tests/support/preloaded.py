@@ -9,8 +9,15 @@ from importlib import import_module
 from longtable.memory.tokens import counter
 
 MODULES = (
-    *(f"longtable.app.{name}" for name in ("cli", "chat", "demo", "logs", "models", "offline.model", "records_cli", "threads_cli")),
-    *("longtable.graph", "longtable.graph.archive_files", "longtable.graph.export", "longtable.graph.reading"),
+    *(f"longtable.app.{name}" for name in ("cli", "chat", "demo", "logs", "models", "records_cli", "threads_cli")),
+    *(
+        "longtable.analyst.model",
+        "longtable.analyst.zh",
+        "longtable.graph",
+        "longtable.graph.archive_files",
+        "longtable.graph.export",
+        "longtable.graph.reading",
+    ),
     *("longtable.tools.engines.duckdb", "longtable.tools.engines.sqlite", "longtable.tools.guard", "longtable.tools.schema_index"),
     *("longtable.nodes.tracing", "sqlglot.dialects.duckdb", "sqlglot.dialects.sqlite", "typer._adapters"),
     # What a client of a provider imports when it first sends something.

@@ -6,7 +6,7 @@ python -m tests.support.talker STORE_URL DATABASE_URL LIMIT FIRST LAST
 import json
 import sys
 
-from longtable.app.offline.model import BuiltInAnalyst
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
 from tests.support.flights_talk import TALK
 

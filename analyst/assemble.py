@@ -1,0 +1,482 @@
+"""Make one query of filled slots: choose its base, join what is shown, put conditions on other tables into subqueries."""
+
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from longtable.analyst import costs
+from longtable.analyst.conditions import whole_table
+from longtable.analyst.lattice import Draft, Key, Measure, NoReadingError, Rank, path_cost
+from longtable.analyst.query import Agg, Bucket, Col, Compare, Condition, Func, Join, Null, Order, Product, Query, Scalar, Unit, Within
+from longtable.analyst.schema import Catalog, Column, Roles, Step, Table
+from longtable.analyst.words import is_plural, lemma, vocabulary
+
+MOST_SHOWN = 8
+_CLAUSES = frozenset(["who", "that", "which", "whose", "where"])
+
+
+@dataclass
+class Builder:
+    """A query being put together around its base."""
+
+    draft: Draft
+    base: str
+    joins: list[Join] = field(default_factory=list)
+    repeats: bool = False
+    """Whether a join repeats rows of the base."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """Return the catalogue."""
+        return self.draft.catalog
+
+    @property
+    def tables(self) -> list[str]:
+        """Return the tables joined so far."""
+        return [self.base, *(join.table for join in self.joins)]
+
+    def steps(self, table: str, roles: Roles = frozenset()) -> tuple[Step, ...]:
+        """Return the joins from the base to a table, and pay for a long or doubtful way."""
+        found = self.catalog.path(self.base, table, roles)
+        if found is None:
+            raise NoReadingError
+        if any(step.rivals for step in found):
+            self.draft.pay(costs.RIVAL_KEY, table)
+        self.draft.pay(max(0.0, path_cost(found) - costs.STEP * 2), table)
+        return found
+
+    def join(self, table: str) -> tuple[Step, ...]:
+        """Join a table: rows without a partner stay, but where it repeats rows."""
+        if table in self.tables:
+            return ()
+        steps = self.steps(table)
+        for step in steps:
+            if step.there not in self.tables:
+                left, right = Col(step.here, step.here_column), Col(step.there, step.there_column)
+                self.joins.append(Join(step.there, left, right, outer=step.up and not self.repeats))
+                self.repeats |= not step.up
+        return steps
+
+    def within(
+        self, table: str, conds: list[Condition], roles: Roles = frozenset(), *, negated: bool = False, grouped: Query | None = None
+    ) -> Condition:
+        """Return the condition that rows of another table are there, or are not."""
+        steps = self.steps(table, roles)
+        if not steps:
+            raise NoReadingError
+        last = Col(table, steps[-1].there_column)
+        filled = [Null(last, negated=True)] if negated and not steps[-1].up else []
+        inner = Query(table, select=(last,), where=(*filled, *conds))
+        if grouped is not None:
+            inner = Query(table, select=(last,), where=(*grouped.where, *conds), group=(last,), having=grouped.having)
+        for step, earlier in zip(reversed(steps[1:]), reversed(steps[:-1]), strict=True):
+            back = Col(step.here, earlier.there_column)
+            inner = Query(step.here, select=(back,), where=(Within(Col(step.here, step.here_column), inner),))
+        return Within(Col(self.base, steps[0].here_column), inner, negated)
+
+    def conditions(self) -> list[Condition]:
+        """Return all conditions; those on one other table bear on the same row of it."""
+        found: list[Condition] = []
+        inner: dict[tuple[str, Roles], list[Condition]] = {}
+        for each in self.draft.slots.where:
+            if each.table == self.base:
+                found.append(each.cond)
+            else:
+                inner.setdefault((each.table, each.roles), []).append(each.cond)
+        absent = list(dict.fromkeys(self.draft.slots.absent))
+        for (table, roles), conds in inner.items():
+            if table not in absent:
+                found.append(self.within(table, conds, roles))
+        for table in absent:
+            conds = [cond for (name, _), those in inner.items() if name == table for cond in those]
+            found.append(self.within(table, conds, negated=True))
+        found = list(dict.fromkeys(found))
+        equal = [cond.left for cond in found if isinstance(cond, Compare) and cond.op == "="]
+        if len(set(equal)) < len(equal):
+            raise NoReadingError  # one column cannot be two values at once
+        return found
+
+    def unused_tables(self, conditions: list[Condition]) -> list[Condition]:
+        """Return the condition that a table which is only named has rows; pay for it, and for one that changes nothing."""
+        inside = {name for cond in conditions if isinstance(cond, Within) for name in cond.query.tables}
+        more: list[Condition] = []
+        for table in dict.fromkeys(self.draft.slots.heads):
+            if table in self.tables or table in inside or table in self.draft.slots.absent:
+                continue
+            steps = self.steps(table)
+            self.draft.pay(costs.UNUSED_TABLE, table)
+            if not all(step.up for step in steps):
+                more.append(self.within(table, []))
+        return more
+
+
+def assemble(draft: Draft) -> Query:
+    """Return the query that the slots of a draft make; NoReadingError where they make none."""
+    slots = draft.slots
+    ranked = any(rank.measure.func not in ("", "again") for rank in slots.ranks)
+    return _computed(draft) if slots.measures or slots.keys or slots.havings or ranked else _listed(draft)
+
+
+def as_scalar(catalog: Catalog, key: Key) -> Scalar:
+    """Return a column, or a part of a date."""
+    col = Col(key.table, key.column)
+    column = catalog.column(key.table, key.column)
+    if column is None:
+        raise NoReadingError
+    return Bucket(col, cast(Unit, key.unit)) if key.unit else col
+
+
+def as_aggregate(measure: Measure, base: str) -> Agg:
+    """Return a measure as an aggregate of a query over `base`."""
+    if not measure.column:
+        return Agg("count")
+    col = Col(measure.table or base, measure.column)
+    arg = Product((col, Col(measure.table, measure.factor))) if measure.factor else col
+    return Agg(cast(Func, measure.func), arg, measure.func == "count" and measure.distinct)
+
+
+# -- lists --------------------------------------------------------------------------------------------------------------
+
+
+def _listed(draft: Draft) -> Query:
+    slots = draft.slots
+    asked = draft.asked()
+    only_shown = asked >= 0 and draft.meanings[asked].kind in ("column", "unit") and not slots.ranks and _asks_what(draft, asked)
+    builder = Builder(draft, _list_base(draft))
+    table = draft.table(builder.base)
+    items: list[Scalar] = []
+    head = draft.head()
+    if not only_shown and (head in ("", builder.base) or slots.ranks):
+        items += [_as_col(column) for column in identity(draft, table)]
+    for key in slots.shown:
+        steps = builder.join(key.table)
+        del steps
+        items.append(as_scalar(draft.catalog, key))
+        items += _pointed_names(builder, key)
+    if head and head != builder.base:
+        draft.pay(costs.ODD, head)
+        builder.join(head)
+        items += [_as_col(column) for column in identity(draft, draft.table(head))]
+    order: list[Order] = []
+    limit = slots.limit
+    for rank in slots.ranks:
+        if rank.measure.func == "again":
+            raise NoReadingError(draft.words[0])
+        builder.join(rank.measure.table)
+        col = Col(rank.measure.table, rank.measure.column)
+        order.append(Order(col, rank.desc))
+        limit = rank.limit if rank.limit is not None else limit
+        items.append(col)
+    where = builder.conditions()
+    where += builder.unused_tables(where)
+    where += [Null(each.by, negated=True) for each in order if limit is not None and not each.desc and isinstance(each.by, Col)]
+    clause = bool(_CLAUSES & set(draft.words[1:])) and any(m.text.lower() in vocabulary().lists["verbs"] for m in draft.meanings)
+    if not where and limit is None and (clause or (not draft.base and any(m.is_op("neg", "cmp", "time") for m in draft.meanings))):
+        raise NoReadingError(" ".join(m.text for m in draft.meanings if m.kind != "mark"))
+    told = {cond.left for cond in where if isinstance(cond, Compare) and cond.op == "="}
+    if told and set(items) <= told and limit is None:
+        draft.pay(
+            costs.UNKNOWN, " ".join(m.text for m in draft.meanings if m.kind == "filler" and m.cost > costs.GRAMMAR)
+        )  # only what was said
+    if builder.repeats:
+        draft.pay(costs.FAN_OUT, draft.meanings[0].text)
+    distinct = slots.distinct or builder.repeats or (only_shown and not order)
+    if not items:
+        raise NoReadingError
+    return Query(
+        builder.base,
+        tuple(builder.joins),
+        tuple(dict.fromkeys(items)),
+        tuple(dict.fromkeys(where)),
+        order=tuple(each for each in order if not distinct or each.by in items),
+        limit=limit,
+        distinct=distinct,
+    )
+
+
+def _asks_what(draft: Draft, asked: int) -> bool:
+    """Return whether the values of a column are asked for, and not rows with it: 'which countries', not 'show the email of'."""
+    return any(draft.meanings[n].is_op("wh") for n in range(asked)) or (draft.chinese and any(m.is_op("wh") for m in draft.meanings))
+
+
+def _list_base(draft: Draft) -> str:
+    slots = draft.slots
+    head = draft.head()
+    spoken = [*(key.table for key in slots.shown), *(rank.measure.table for rank in slots.ranks if rank.measure.table)]
+    tables = list(dict.fromkeys([name for name in (head, *spoken) if name]))
+    for name in tables:
+        ways = [draft.catalog.path(name, other) for other in tables if other != name]
+        if all(way is not None and all(step.up for step in way) for way in ways):
+            return name
+    if tables:
+        return tables[0]
+    if slots.heads:
+        return slots.heads[0]
+    if draft.base:
+        return draft.base
+    if slots.where:
+        draft.pay(costs.ODD, draft.meanings[0].text)
+        return slots.where[0].table
+    raise NoReadingError
+
+
+def _as_col(column: Column) -> Col:
+    return Col(column.table, column.name)
+
+
+def identity(draft: Draft, table: Table) -> list[Column]:
+    """Return what a person needs to know rows by: names, else key, dates and codes; and what was asked about; eight at most."""
+    asked = [column for each in draft.slots.where if each.table == table.name and (column := table.by_name.get(each.column.casefold()))]
+    ranked = [
+        column
+        for rank in draft.slots.ranks
+        if rank.measure.table == table.name and (column := table.by_name.get(rank.measure.column.casefold()))
+    ]
+    readable = [column for column in whole_table(table) if not (column.is_number and column.references)]
+    if table.names:
+        found = [*table.names, *asked]
+        plain = not draft.slots.shown and not asked and not draft.slots.ranks
+        found += [column for column in readable if not column.primary or not column.is_number][: MOST_SHOWN - 2] if plain else []
+    else:
+        parts = [column for column in (table.part(unit) for unit in ("year", "month", "day")) if column is not None]
+        dates = parts or [column for column in table.columns if column.is_date][:1]
+        codes = [column for column in readable if column.references or (column.primary and not column.is_date)]
+        found = [*dates, *codes, *asked, *ranked, *readable]
+        found = [*dict.fromkeys([*dates, *asked, *ranked])][:MOST_SHOWN] + [column for column in [*codes, *readable] if column not in asked]
+    return list(dict.fromkeys(found))[:MOST_SHOWN]
+
+
+def _pointed_names(builder: Builder, key: Key) -> list[Scalar]:
+    """Return the names of what a key that is shown points at, joined."""
+    for each in builder.catalog.references:
+        if (each.many, each.column) == (key.table, key.column):
+            other = builder.draft.table(each.one)
+            if other.names and each.one not in builder.tables:
+                builder.joins.append(Join(each.one, Col(key.table, key.column), Col(each.one, each.target)))
+                return [_as_col(column) for column in other.names]
+    return []
+
+
+# -- numbers ------------------------------------------------------------------------------------------------------------
+
+
+def _computed(draft: Draft) -> Query:
+    slots = draft.slots
+    measures = list(slots.measures)
+    if len(measures) == 1 and measures[0].func == "count" and not measures[0].column and slots.havings and not (slots.keys or slots.ranks):
+        return _count_of_those(draft, measures[0])
+    extra = [having.measure for having in slots.havings] + [rank.measure for rank in slots.ranks if rank.measure.func not in ("", "again")]
+    measures += [each for each in extra if each not in measures]
+    if not measures:
+        measures = [_implied(draft)]
+    keys = list(slots.keys)
+    base = _base(draft, measures)
+    if any(measure.table not in ("", base) for measure in measures):
+        draft.pay(costs.ODD, draft.table(base).name)
+    base = _link_table(draft, base, keys, measures)
+    needs_key = bool(slots.havings or any(rank.measure.func not in ("", "again") for rank in slots.ranks))
+    if not keys and needs_key:
+        keys = _asked_keys(draft, base, measures)
+        if not keys:
+            raise NoReadingError
+        base = _link_table(draft, base, keys, measures)
+    rest = [key for key in slots.shown if key not in keys]
+    if not keys and not rest and slots.ranks:
+        raise NoReadingError
+    if not keys and rest:
+        draft.pay(_implied_groups_price(draft, rest), rest[0].column)
+        keys, rest = rest, []
+    builder = Builder(draft, base)
+    shown: list[Scalar] = []
+    hidden: list[Scalar] = []
+    for key in keys:
+        visible, group = key_items(builder, key)
+        shown += visible
+        hidden += [item for item in group if item not in visible]
+    for key in rest:
+        draft.pay(costs.ODD if draft.catalog.column(key.table, key.column) is None else costs.GUESSED, key.column)
+        builder.join(key.table)
+        shown.append(as_scalar(draft.catalog, key))
+    for measure in measures:
+        builder.join(measure.table or base)
+    if builder.repeats:
+        measures = [_without_repeats(draft, measure, base) for measure in measures]
+    where = builder.conditions()
+    where += builder.unused_tables(where)
+    limit = next((rank.limit for rank in slots.ranks if rank.limit is not None), slots.limit)
+    things = [
+        item for key, item in zip(keys, shown, strict=False) if not key.column and isinstance(item, Col) and item.table == base != key.table
+    ]
+    where += [Null(item, negated=True) for item in things[:1] if keys[:1] and not keys[0].column]
+    if limit is not None or slots.havings:
+        firsts = [*hidden[:1], *(item for item in shown[:1] if not hidden)]
+        where += [Null(item, negated=True) for item in firsts if isinstance(item, Col)]
+    aggregates = [as_aggregate(measure, base) for measure in measures]
+    having = tuple(Compare(as_aggregate(_as_counted(builder, each.measure, base), base), each.op, each.number) for each in slots.havings)
+    order = [Order(_ranked(draft, rank, aggregates, shown, base), rank.desc) for rank in slots.ranks]
+    if shown and not order:
+        dated = isinstance(shown[0], Bucket) or (
+            isinstance(shown[0], Col) and (c := draft.catalog.column(shown[0].table, shown[0].name)) and c.is_number
+        )
+        order = [Order(shown[0])] if dated else [Order(aggregates[0], desc=True)]
+    select = (*dict.fromkeys(shown), *dict.fromkeys(aggregates))
+    group_by = tuple(dict.fromkeys((*hidden, *shown)))
+    return Query(base, tuple(builder.joins), select, tuple(dict.fromkeys(where)), group_by, having, tuple(order), limit)
+
+
+def _implied_groups_price(draft: Draft, keys: list[Key]) -> float:
+    """Return the price of grouping by columns that are only named beside a number; numbers group nothing."""
+    columns = [draft.catalog.column(key.table, key.column) for key in keys]
+    if any(column is not None and column.is_measure for column in columns):
+        return costs.UNKNOWN
+    asked = draft.asked()
+    thing = draft.meanings[asked] if asked >= 0 else None
+    return costs.GUESSED if thing is not None and Key(thing.table, thing.column) == keys[0] else costs.EVERY_ROW
+
+
+def _implied(draft: Draft) -> Measure:
+    """Return what is computed for each key where nobody said: the one amount shown is added up, else rows are counted."""
+    slots = draft.slots
+    amounts = [key for key in slots.shown if (column := draft.catalog.column(key.table, key.column)) is not None and column.is_measure]
+    if len(amounts) == 1:
+        words = {lemma(word) for word in (draft.catalog.column(amounts[0].table, amounts[0].column) or Column("", "")).words}
+        slots.shown = [key for key in slots.shown if key not in amounts]
+        lists = vocabulary().lists
+        sums = bool(words & lists["sum_words"]) and not words & lists["single_words"]
+        draft.pay(costs.IMPLIED if sums else costs.EVERY_ROW, amounts[0].column)
+        return Measure("sum", amounts[0].table, amounts[0].column)
+    counted = draft.head() or next((key.table for key in slots.keys), "")
+    plural = any(each.table == counted and each.kind == "table" and is_plural(each.text.lower().split()[-1]) for each in draft.meanings)
+    draft.pay(costs.IMPLIED if plural or draft.chinese else costs.ODD, counted)
+    return Measure("count", counted)
+
+
+def _base(draft: Draft, measures: list[Measure]) -> str:
+    tables = list(dict.fromkeys(measure.table for measure in measures if measure.table))
+    if not tables:
+        raise NoReadingError
+    for name in tables:
+        ways = [draft.catalog.path(name, other) for other in tables if other != name]
+        if all(way is not None and all(step.up for step in way) for way in ways):
+            return name
+    raise NoReadingError
+
+
+def _link_table(draft: Draft, base: str, keys: list[Key], measures: list[Measure]) -> str:
+    """Return the table that only connects what is counted with what it is counted for, where there is one: its rows are the pairs."""
+    if len(keys) == 1 and all(measure == Measure("count", base) for measure in measures):
+        steps = draft.catalog.path(base, keys[0].table) or ()
+        if len(steps) == 2 and not steps[0].up and steps[1].up and not draft.table(steps[0].there).names:
+            measures[:] = [Measure("count", steps[0].there)]
+            draft.slots.ranks = [replace(r, measure=measures[0]) if r.measure == Measure("count", base) else r for r in draft.slots.ranks]
+            draft.slots.havings = [replace(h, measure=measures[0]) for h in draft.slots.havings]
+            draft.slots.heads = [name for name in draft.slots.heads if name != base]
+            return steps[0].there
+    return base
+
+
+def _asked_keys(draft: Draft, base: str, measures: list[Measure]) -> list[Key]:
+    """Return what a rank or a limit on a measure is for: the thing or the column asked for."""
+    slots = draft.slots
+    counted = {measure.table for measure in measures if measure.func == "count" and not measure.column}
+    asked = draft.asked()
+    thing = draft.meanings[asked] if asked >= 0 else None
+    shown = [key for key in slots.shown if not ((c := draft.catalog.column(key.table, key.column)) is not None and c.is_measure)]
+    if thing is not None and thing.kind == "table" and thing.table not in counted:
+        return [Key(thing.table)]
+    if thing is not None and thing.kind == "column" and Key(thing.table, thing.column) in shown:
+        return [Key(thing.table, thing.column)]
+    heads = [name for name in (draft.head(), *slots.heads) if name and name not in counted]
+    if shown and (not heads or heads[0] == base):
+        return shown[:1]
+    if heads:
+        return [Key(heads[0])]
+    if draft.head() == base and all(measure.func != "count" for measure in measures):
+        return [Key(base)]
+    if draft.words[:1] == ["who"]:
+        people = [each.one for each in draft.catalog.references if each.many == base and draft.table(each.one).is_people]
+        if len(people) == 1:
+            return [Key(people[0])]
+    return []
+
+
+def key_items(builder: Builder, key: Key) -> tuple[list[Scalar], list[Scalar]]:
+    """Return what is shown of a key and what is grouped by: a thing by the base's own column, its names beside it."""
+    draft = builder.draft
+    if key.column:
+        builder.join(key.table)
+        item = as_scalar(draft.catalog, key)
+        items = [item, *(_pointed_names(builder, key) if not key.unit else [])]
+        return items, items
+    table = draft.table(key.table)
+    names: list[Scalar] = [_as_col(column) for column in table.names]
+    if key.table == builder.base:
+        own: list[Scalar] = [_as_col(column) for column in table.key]
+        return (names or own or _raise()), [*own, *names]
+    steps = builder.steps(key.table)
+    if not all(step.up for step in steps):
+        builder.join(key.table)
+        draft.pay(costs.FAN_OUT, key.table)
+        own = [_as_col(column) for column in table.key]
+        return (names or own or _raise()), [*own, *names]
+    *_, last = steps
+    builder.join(last.here)
+    pointing = Col(last.here, last.here_column)
+    if names:
+        builder.join(key.table)
+    return [pointing, *names], [pointing, *names]
+
+
+def _raise() -> list[Scalar]:
+    raise NoReadingError
+
+
+def _without_repeats(draft: Draft, measure: Measure, base: str) -> Measure:
+    """Count rows once where a join repeats them; what is added up cannot be."""
+    key = draft.table(base).key
+    if measure.func == "count" and not measure.column and len(key) == 1:
+        draft.pay(costs.FAN_OUT, base)
+        return Measure("count", base, key[0].name, distinct=True)
+    if measure.func in ("min", "max"):
+        return measure
+    raise NoReadingError
+
+
+def _as_counted(builder: Builder, measure: Measure, base: str) -> Measure:
+    return _without_repeats(builder.draft, measure, base) if builder.repeats else measure
+
+
+def _ranked(draft: Draft, rank: Rank, aggregates: list[Agg], shown: list[Scalar], base: str) -> Scalar:
+    """Return what a grouped answer is ordered by."""
+    measure = rank.measure
+    if measure.func == "again":
+        return aggregates[0]
+    if measure.func:
+        wanted = as_aggregate(measure, base)
+        return next((each for each in aggregates if (each.func, each.arg) == (wanted.func, wanted.arg)), aggregates[0])
+    col = Col(measure.table, measure.column)
+    for item in (*aggregates, *shown):
+        if item == col or (isinstance(item, Agg) and item.arg == col) or (isinstance(item, Bucket) and item.col == col):
+            return item
+    draft.pay(costs.ODD, measure.column)
+    raise NoReadingError
+
+
+def _count_of_those(draft: Draft, counted: Measure) -> Query:
+    """'how many members have more than 2 rentals' is one number: the members for whom it holds."""
+    slots = draft.slots
+    builder = Builder(draft, counted.table)
+    found: list[Condition] = []
+    for having in slots.havings:
+        name = having.measure.table
+        if name == counted.table:
+            raise NoReadingError
+        steps = builder.steps(name)
+        if len(steps) != 1 or steps[0].up:
+            raise NoReadingError
+        own = [each.cond for each in slots.where if each.table == name]
+        slots.where = [each for each in slots.where if each.table != name]
+        test = Compare(as_aggregate(having.measure, name), having.op, having.number)
+        found.append(builder.within(name, own, grouped=Query(name, having=(test,))))
+    where = builder.conditions()
+    where += builder.unused_tables([*where, *found])
+    return Query(counted.table, tuple(builder.joins), (Agg("count"),), (*where, *found))

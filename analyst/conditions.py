@@ -1,0 +1,464 @@
+"""Fill slots from numbers, values, flags, patterns and negations."""
+
+from longtable.analyst import costs
+from longtable.analyst.lattice import Draft, Having, Meaning, Measure, NoReadingError, Where
+from longtable.analyst.query import Agg, Among, Beats, Between, Col, Compare, Condition, Like, Null
+from longtable.analyst.schema import Column, Roles, Table, Value
+from longtable.analyst.words import is_plural, lemma, stem, vocabulary
+
+_PASSED = ("wh", "list", "distinct", "present", "pron", "count", "agg", "late", "neg")
+
+
+def dimension_columns(draft: Draft, dimension: str, tables: list[str]) -> list[tuple[float, Column, int]]:
+    """Return the columns that hold a dimension, best first, each with a price and 1, or -1 where it runs the other way (birth: age)."""
+    wanted = vocabulary().dimensions.get(dimension, ())
+    said = {stem(word) for word in draft.words}
+    lists = vocabulary().lists
+    moves = [{stem(word) for word in lists[name]} for name in ("departs", "arrives")]
+    found: list[tuple[float, Column, int]] = []
+    for rank, name in enumerate(dict.fromkeys(tables)):
+        for column in draft.table(name).columns:
+            words = {lemma(word) for word in column.words} | ({column.unit} if column.unit else set())
+            place = next((n for n, word in enumerate(wanted) if word.lstrip("-") in words and word), -1)
+            if place < 0 or column.is_id or not (column.is_measure or column.is_date or column.is_year):
+                continue
+            turned = wanted[place].startswith("-")
+            if column.is_date and not turned and dimension != "date":
+                continue
+            stems = {stem(word) for word in column.words}
+            price = 0.2 * rank + 0.02 * place - (0.3 if stems & said else 0.0)
+            price -= 0.3 if any(stems & move and said & move for move in moves) else 0.0
+            found.append((price, column, -1 if turned else 1))
+    return sorted(found, key=lambda each: each[0])
+
+
+def best_dimension(draft: Draft, dimension: str, tables: list[str], text: str) -> tuple[Column, int]:
+    """Return the column that a dimension is measured by, and pay for the choice."""
+    found = dimension_columns(draft, dimension, tables)
+    if not found:
+        raise NoReadingError(text)
+    price, column, sign = found[0]
+    close = len(found) > 1 and found[1][0] - price < 0.05 and found[1][1].table == column.table
+    draft.pay(max(0.05, price + 0.1) + (costs.RIVAL if close else 0.0), text)
+    return column, sign
+
+
+# -- numbers ------------------------------------------------------------------------------------------------------------
+
+
+def fill_numbers(draft: Draft) -> None:
+    """Give each number that nothing used its column, or the measure that it limits."""
+    for place, each in draft.open("op"):
+        if each.is_op("between"):
+            numbers = [n for n in range(place + 1, min(place + 6, len(draft.meanings))) if draft.meanings[n].kind == "number"]
+            if len(numbers) == 2:
+                _between(draft, place, numbers)
+    for place, _ in draft.open("number"):
+        if place not in draft.used:
+            _number(draft, place)
+    for place, each in draft.open("op"):
+        if each.is_op("cmp") and place not in draft.used:
+            _average(draft, place, each)
+
+
+def _between(draft: Draft, place: int, numbers: list[int]) -> None:
+    target = _target(draft, place, numbers[-1])
+    draft.use(place, *numbers)
+    if isinstance(target, Measure):
+        for op, number in ((">=", numbers[0]), ("<=", numbers[1])):
+            draft.slots.havings.append(Having(target, op, draft.meanings[number].number))
+        return
+    low, high = (_converted(draft, target, n, _unit_after(draft, numbers[-1])) for n in numbers)
+    draft.slots.where.append(Where(target.table, target.name, Between(Col(target.table, target.name), low, high)))
+
+
+def _number(draft: Draft, place: int) -> None:
+    each = draft.meanings[place]
+    earlier = draft.before(place, most=3)
+    op = "="
+    dimension = ""
+    begin = place
+    if earlier >= 0 and draft.meanings[earlier].is_op("cmp"):
+        op, _, dimension = draft.meanings[earlier].arg.partition(":")
+        draft.use(earlier)
+        begin = earlier
+        further = draft.before(earlier, most=2)
+        if further >= 0 and draft.meanings[further].is_op("neg") and draft.meanings[earlier].start - draft.meanings[further].end <= 1:
+            op = {">": "<=", "<": ">=", "=": "<>", ">=": "<", "<=": ">"}[op]
+            draft.use(further)
+    later = draft.after(place, over=("late",), most=3)
+    if later >= 0 and draft.meanings[later].kind == "unit":
+        later = draft.after(later, most=2)
+    if later >= 0 and draft.meanings[later].is_op("post"):
+        op = draft.meanings[later].arg
+        draft.use(later)
+    target = _target(draft, begin, place, dimension, bare=op == "=" and begin == place)
+    draft.use(place)
+    if isinstance(target, Measure):
+        draft.slots.havings.append(Having(target, op, each.number))
+        return
+    number = _converted(draft, target, place, _unit_after(draft, place))
+    if op == "=" and begin == place and not float(number).is_integer():
+        draft.pay(costs.ODD, each.text)
+    if dimension and vocabulary().dimensions.get(dimension) and (target.is_date):
+        raise NoReadingError(each.text)
+    draft.slots.where.append(Where(target.table, target.name, Compare(Col(target.table, target.name), op, number)))
+
+
+def _unit_after(draft: Draft, place: int) -> int:
+    following = place + 1
+    return following if following < len(draft.meanings) and draft.meanings[following].kind == "unit" else -1
+
+
+def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: bool = False) -> Column | Measure:
+    """Return what a number between `begin` and `place` is about: a column, or a measure of each row of the answer."""
+    unit = _unit_after(draft, place)
+    late = [n for n in range(max(0, begin - 3), min(len(draft.meanings), place + 4)) if draft.meanings[n].is_op("late")]
+    after = draft.after(unit if unit >= 0 else place, over=("distinct", "late", "post"), most=3)
+    before = draft.before(begin, over=_PASSED, most=5)
+    for other in (after, before):
+        each = draft.meanings[other] if other >= 0 and other not in draft.used else None
+        if each is None or (other == before and bare and each.kind != "column"):
+            continue
+        column = draft.column(each) if each.kind == "column" else None
+        if bare and column is not None:
+            if abs(other - place) > 2:
+                continue
+            draft.pay(costs.IMPLIED, each.text)
+        if (
+            column is not None
+            and (column.is_measure or column.is_year or (column.is_number and bare))
+            and not (other == after and _begins_clause(draft, place, other))
+        ):
+            averaged = _function_before(draft, other)
+            draft.use(other, *late, price=costs.FAR * max(0, abs(other - place) - 3), text=each.text)
+            if averaged >= 0:
+                func = draft.meanings[averaged].arg
+                draft.use(averaged)
+                return Measure(func, column.table, column.name)
+            return column
+        if each.kind == "table" and other == after and not bare and each.table != draft.head():
+            draft.use(other)
+            return Measure("count", each.table)
+        if each.kind == "table" and other == after and bare and each.table != draft.head() and "exactly" in draft.words:
+            draft.use(other)
+            return Measure("count", each.table)
+    text = draft.meanings[place].text
+    if late:
+        draft.use(*late)
+        return best_dimension(draft, "delay", draft.spoken() or [t.name for t in draft.catalog.plain], text)[0]
+    if unit >= 0 and (found_unit := _by_unit(draft, draft.meanings[unit].arg, dimension, text)) is not None:
+        return found_unit
+    if dimension:
+        column, sign = best_dimension(draft, dimension, draft.spoken(), text)
+        if sign > 0:
+            return column
+    if vocabulary().lists["money_verbs"] & set(draft.words) or {"cost", "costs", "costing", "price"} & set(draft.words):
+        own = dimension_columns(draft, "price", draft.spoken()[:1])
+        if own and not {"spent", "spend"} & set(draft.words):
+            draft.pay(0.1, text)
+            return own[0][1]
+        return money_measure(draft, draft.head(), text)
+    return _limited_before(draft, text)
+
+
+def _limited_before(draft: Draft, text: str) -> Column:
+    """Return the column whose numbers the query before limits: 'and less than 1?'."""
+    limits = [cond for cond in draft.prior.where if isinstance(cond, Compare | Between)] if draft.prior is not None else []
+    columns = [draft.catalog.column(cond.left.table, cond.left.name) for cond in limits if isinstance(cond.left, Col)]
+    found = next((column for column in columns if column is not None and column.is_measure), None)
+    if found is None:
+        raise NoReadingError(text)
+    return found
+
+
+def _begins_clause(draft: Draft, place: int, other: int) -> bool:
+    """Return whether a word between a number and a column parts them: 'over 60 and the average distance'."""
+    return any(draft.meanings[n].text.lower() in ("and", "from", "by", "in", "per", "with") for n in range(place + 1, other))
+
+
+def _function_before(draft: Draft, place: int) -> int:
+    earlier = draft.before(place, most=2)
+    return earlier if earlier >= 0 and draft.meanings[earlier].is_op("agg") and earlier not in draft.used else -1
+
+
+def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | None:
+    """Return the one column of numbers in the tables spoken of whose unit measures the same as `unit`."""
+    units = vocabulary().units
+    kind = units[unit].dimension if unit in units else ""
+    wanted = {"duration": "length", "distance": "distance", "weight": "weight", "money": "price", "speed": "speed", "heat": "heat"}.get(
+        kind, ""
+    )
+    options = [(price, column) for price, column, sign in dimension_columns(draft, dimension or wanted, draft.spoken()) if sign > 0]
+    fits = [(price, column) for price, column in options if column.unit and units[column.unit].dimension == kind]
+    found = sorted(fits or options, key=lambda each: each[0])
+    if not found:
+        return None
+    close = len(found) > 1 and found[1][0] - found[0][0] < 0.05
+    draft.pay(max(0.0, found[0][0]) + (costs.RIVAL if close else 0.1), text)
+    return found[0][1]
+
+
+def _converted(draft: Draft, column: Column, place: int, unit: int) -> float | int:
+    """Return the number in the unit of its column, and pay where that unit is not known."""
+    number = draft.meanings[place].number
+    if unit < 0:
+        return number
+    draft.use(unit)
+    units, told = vocabulary().units, draft.meanings[unit].arg
+    if told not in units:
+        return number
+    own = units.get(column.unit)
+    if own is None or own.dimension != units[told].dimension:
+        draft.pay(costs.UNKNOWN_UNIT if own is None else costs.UNKNOWN, draft.meanings[unit].text)
+        return number
+    value = number * units[told].factor / own.factor
+    return int(value) if abs(value - round(value)) < 1e-9 else round(value, 6)
+
+
+def _average(draft: Draft, place: int, each: Meaning) -> None:
+    """'above the average price', 'cheaper than average': a column beside its own average."""
+    op, _, dimension = each.arg.partition(":")
+    function = next((n for n in range(place + 1, min(place + 4, len(draft.meanings))) if draft.meanings[n].is_op("agg")), -1)
+    if function < 0 or draft.meanings[function].arg != "avg":
+        return
+    target = next((n for n in (draft.after(function, most=3), draft.before(place, over=_PASSED, most=4)) if draft.is_measure(n)), -1)
+    column = draft.column(draft.meanings[target]) if target >= 0 else None
+    if column is None and dimension:
+        column = best_dimension(draft, dimension, draft.spoken(), each.text)[0]
+    if column is None:
+        return
+    draft.use(place, function, target)
+    col = Col(column.table, column.name)
+    draft.slots.where.append(Where(column.table, column.name, Beats(col, op, Agg("avg", col))))
+
+
+def money_measure(draft: Draft, head: str, text: str) -> Measure:
+    """Return the sum of money nearest to a table: an amount of its own or of a table that points at it; else price times quantity."""
+    order = [t.name for t in draft.catalog.plain if not head or t.name == head or draft.catalog.path(t.name, head) is not None]
+    lists = vocabulary().lists
+    options: list[tuple[float, Measure]] = []
+    for name in order:
+        way = draft.catalog.path(name, head) if head else ()
+        if way is None or not all(step.up for step in way):
+            continue
+        columns = [column for column in draft.table(name).columns if column.is_measure]
+        for column in columns:
+            words = {lemma(word) for word in column.words}
+            if words & (lists["sum_words"] - {"quantity", "hour", "volume", "cost"}):
+                options.append((0.15 * len(way) + (0.0 if words & {"total", "amount"} else 0.1), Measure("sum", name, column.name)))
+        prices = [column for column in columns if "price" in column.words]
+        counts = [column for column in columns if "quantity" in column.words]
+        if len(prices) == len(counts) == 1:
+            options.append((0.15 * len(way) + 0.05, Measure("sum", name, prices[0].name, counts[0].name)))
+    options.sort(key=lambda each: each[0])
+    if not options:
+        raise NoReadingError(text)
+    rival = len(options) > 1 and options[1][0] - options[0][0] < 0.04
+    draft.pay(costs.IMPLIED + options[0][0] + (costs.GUESSED if rival else 0.0), text)
+    return options[0][1]
+
+
+# -- values, patterns, negations ----------------------------------------------------------------------------------------
+
+
+def fill_lateness(draft: Draft) -> None:
+    """'arrived late' without a number: the delay is over nothing; 'on time': it is not."""
+    for place, each in draft.open("op"):
+        if each.is_op("late"):
+            draft.use(place)
+            column = best_dimension(draft, "delay", draft.spoken(), each.text)[0]
+            draft.slots.where.append(Where(column.table, column.name, Compare(Col(column.table, column.name), each.arg, 0)))
+
+
+def fill_patterns(draft: Draft) -> None:
+    """'whose title starts with The', 'containing love': the column before, or the name of what is asked about."""
+    for place, each in draft.open("op"):
+        if not each.is_op("like"):
+            continue
+        text = next((n for n in range(place + 1, min(place + 4, len(draft.meanings))) if _is_text(draft, n)), -1)
+        if text < 0:
+            continue
+        before = draft.before(place, over=("wh",), most=4)
+        column = draft.column(draft.meanings[before]) if before >= 0 and draft.meanings[before].kind == "column" else None
+        names = draft.table(draft.head()).names if draft.head() else ()
+        if column is None and not names:
+            continue
+        draft.use(place, text, before if column is not None else -1)
+        draft.cost -= draft.meanings[text].cost
+        draft.blamed = [blame for blame in draft.blamed if blame[1] != draft.meanings[text].text]
+        target = column or next(iter(names))
+        how = {"contains": "contains", "starts": "starts", "ends": "ends"}[each.arg]
+        spoken = draft.meanings[text]
+        cond = Like(Col(target.table, target.name), how, " ".join(t.text for t in draft.tokens[spoken.start : spoken.end]))  # type: ignore[arg-type]  # one of the three
+        draft.slots.where.append(Where(target.table, target.name, cond))
+
+
+def _is_text(draft: Draft, place: int) -> bool:
+    token = draft.tokens[draft.meanings[place].start]
+    return token.kind in ("quoted", "code") or token.is_name or draft.meanings[place].kind in ("value", "part", "unknown")
+
+
+def fill_negations(draft: Draft) -> None:
+    """Give every 'without', 'not', 'never' what it denies: a table, a column, a value, a flag."""
+    for place, each in draft.open("op"):
+        if each.is_op("missing", "present"):
+            target = next(
+                (n for n in (draft.before(place, over=("wh", "neg")), draft.after(place)) if n >= 0 and draft.meanings[n].kind == "column"),
+                -1,
+            )
+            if target >= 0 and target not in draft.used:
+                draft.use(place, target)
+                _is_null(draft, draft.meanings[target], negated=each.op == "present")
+            elif each.op == "missing":
+                raise NoReadingError(each.text)
+            continue
+        if not each.is_op("neg"):
+            continue
+        target = draft.after(place, over=("neg", "count", "distinct", "present", "pron", "agg"), most=6)
+        denied = draft.meanings[target] if target >= 0 and target not in draft.used else None
+        if (target != place + 1 or denied is None) and _denied_date(draft, place, target):
+            continue
+        if denied is None and draft.chinese:
+            target = draft.before(place, most=2)
+            denied = draft.meanings[target] if target >= 0 and target not in draft.used else None
+        draft.use(place)
+        if denied is None:
+            raise NoReadingError(each.text)
+        if denied.kind == "table" and denied.table != draft.head():
+            draft.use(target)
+            draft.slots.absent.append(denied.table)
+        elif denied.kind == "column":
+            draft.use(target)
+            _is_null(draft, denied, negated=False)
+        elif denied.kind in ("value", "part", "flag"):
+            for other in range(target, min(target + 5, len(draft.meanings))):
+                if draft.meanings[other].kind == denied.kind and draft.meanings[other].column == denied.column:
+                    draft.change(other, op="not")
+        else:
+            raise NoReadingError(each.text)
+
+
+def _denied_date(draft: Draft, place: int, target: int) -> bool:
+    """'have not been shipped': the date of the verb is missing; only where the verb closes the clause."""
+    head = draft.head() or draft.base
+    if not head:
+        return False
+    last = draft.meanings[place].end
+    stop = draft.meanings[target].start if target >= 0 else len(draft.tokens)
+    for n in range(last, min(last + 4, stop)):
+        word = draft.tokens[n].word
+        dates = [column for column in draft.table(head).columns if column.is_date and stem(word) in {stem(part) for part in column.words}]
+        if len(dates) == 1 and len(word) > 3:
+            draft.use(place)
+            found = next(k for k, m in enumerate(draft.meanings) if m.start <= n < m.end)
+            draft.use(found)
+            draft.cost -= max(0.0, draft.meanings[found].cost - costs.VERB)
+            draft.blamed = [blame for blame in draft.blamed if blame[1] != draft.meanings[found].text]
+            draft.slots.where.append(Where(head, dates[0].name, Null(Col(head, dates[0].name))))
+            return True
+    return False
+
+
+def _is_null(draft: Draft, each: Meaning, *, negated: bool) -> None:
+    column = draft.column(each)
+    col = Col(each.table, each.column)
+    cond: Condition = Null(col, negated)
+    if column is not None and column.truth is not None and not negated:
+        cond = _flag(col, column.truth, denied=True)
+    elif column is not None and column.is_measure and {"stock", "quantity", "unit"} & {lemma(word) for word in column.words}:
+        cond = Compare(col, ">" if negated else "=", 0)
+    draft.slots.where.append(Where(each.table, each.column, cond))
+
+
+def fill_values(draft: Draft) -> None:
+    """Turn values, parts of values and flags into conditions; values of one column are alternatives."""
+    _drop_names(draft)
+    groups: dict[tuple[str, str, bool, Roles], list[Meaning]] = {}
+    for place, each in draft.open("value"):
+        draft.use(place)
+        _check_place(draft, place, each)
+        known = [slot for slot in groups if slot[:3] == (each.table, each.column, each.op == "not")]
+        roles = draft.roles(place)
+        slot = next((slot for slot in known if not roles or slot[3] == roles), (each.table, each.column, each.op == "not", roles))
+        if known and slot not in known:
+            draft.pay(costs.ODD, each.text)
+        groups.setdefault(slot, []).append(each)
+    for (table, column, denied, roles), found in groups.items():
+        col = Col(table, column)
+        values = tuple(dict.fromkeys(each.value for each in found))
+        cond: Condition = Compare(col, "<>" if denied else "=", values[0]) if len(values) == 1 else Among(col, values, negated=denied)
+        draft.slots.where.append(Where(table, column, cond, roles))
+    for place, each in draft.open("part"):
+        draft.use(place)
+        cond = Like(Col(each.table, each.column), "contains", str(each.value), each.op == "not")
+        draft.slots.where.append(Where(each.table, each.column, cond, draft.roles(place)))
+        draft.pay(_part_price(draft, place, each), each.text)
+    for place, each in draft.open("flag"):
+        draft.use(place)
+        draft.slots.where.append(Where(each.table, each.column, _flag(Col(each.table, each.column), each.value, denied=each.op == "not")))
+
+
+def _check_place(draft: Draft, place: int, each: Meaning) -> None:
+    """Pay for a value whose place speaks against its column: 'to JFK' of an origin, 'the album X' of a track, 'X or Y' of two."""
+    lists = vocabulary().lists
+    column = draft.column(each)
+    roles = draft.roles(place)
+    stems = {stem(word) for word in column.words} if column is not None else set()
+    opposite = [{stem(word) for word in lists[name]} for name in ("to_names", "from_names")]
+    if roles and stems & (opposite[0] if roles & opposite[1] else opposite[1]) - roles:
+        draft.pay(costs.ODD, each.text)
+    before = draft.meanings[place - 1] if place else None
+    if before is not None and before.kind == "table" and before.table != each.table and not is_plural(before.text.lower().split()[-1]):
+        draft.pay(costs.ODD, each.text)
+    earlier = draft.meanings[place - 2] if place > 1 else None
+    joined = before is not None and before.text.lower() in ("or", "或", "或者")
+    if joined and earlier is not None and earlier.kind == "value" and (earlier.table, earlier.column) != (each.table, each.column):
+        raise NoReadingError(each.text)
+
+
+def _part_price(draft: Draft, place: int, each: Meaning) -> float:
+    """Return the price of a part of a value: dear where nothing names its table and it is not beside the one asked about."""
+    head = draft.head() or draft.base
+    column = draft.column(each)
+    if each.table in draft.named() or each.table == head or not head:
+        return 0.0
+    way = draft.catalog.path(head, each.table, draft.roles(place))
+    names = column is not None and column in draft.table(each.table).names
+    near = way is not None and len(way) == 1 and way[0].up and way[0].rivals == 0 and names
+    if not near or way is None:
+        return costs.FAR_PART
+    told = bool(draft.roles(place)) or each.cost < costs.VALUE_PART
+    return 0.1 if told else costs.UNNAMED_PART
+
+
+def _drop_names(draft: Draft) -> None:
+    """Take up a column or table that only names what a value beside it is: 'carrier UA', 'the genre Rock', 'status open'."""
+    for place, each in draft.open("value", "part"):
+        for other in (draft.before(place, over=("neg",), most=3), draft.after(place, most=2)):
+            beside = draft.meanings[other] if other >= 0 and other not in draft.used else None
+            if (
+                beside is None
+                or beside.op
+                or any(m.text.lower() in ("and", "their", ",") for m in draft.meanings[min(place, other) + 1 : max(place, other)])
+            ):
+                continue
+            same = (beside.table, beside.column) == (each.table, each.column)
+            pointing = beside.kind == "column" and any(
+                (key.many, key.column, key.one) in ((beside.table, beside.column, each.table), (each.table, each.column, beside.table))
+                or {(key.many, key.column), (key.one, key.target)} == {(beside.table, beside.column), (each.table, each.column)}
+                for key in draft.catalog.references
+            )
+            if (beside.kind == "column" and same) or (pointing and not is_plural(beside.text.lower())):
+                draft.use(other)
+
+
+def _flag(col: Col, truth: Value, *, denied: bool) -> Condition:
+    if not denied:
+        return Compare(col, "=", truth)
+    return Compare(col, "=", not truth) if isinstance(truth, bool) else Compare(col, "<>", truth)
+
+
+def whole_table(table: Table) -> tuple[Column, ...]:
+    """Return the columns of a table that a person can read."""
+    return tuple(column for column in table.columns if not column.is_binary)

@@ -1,0 +1,226 @@
+"""Read a question: alone, or as going on from the query before, whose slots are there at no cost; the cheapest reading wins."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from longtable.analyst import costs
+from longtable.analyst.assemble import Builder, as_aggregate, as_scalar, assemble, identity, key_items
+from longtable.analyst.conditions import fill_lateness, fill_negations, fill_numbers, fill_patterns, fill_values
+from longtable.analyst.lattice import Draft, Measure, NoReadingError, Path, cheapest_paths
+from longtable.analyst.links import Values, all_meanings
+from longtable.analyst.measures import fill_functions, fill_groups, fill_ranks, fill_rest
+from longtable.analyst.query import Agg, Bucket, Col, Condition, Null, Order, Query, Scalar, Within
+from longtable.analyst.schema import Catalog
+from longtable.analyst.times import fill_periods
+from longtable.analyst.words import Token, vocabulary
+
+_RULES = (
+    fill_patterns,
+    fill_periods,
+    fill_ranks,
+    fill_numbers,
+    fill_lateness,
+    fill_functions,
+    fill_groups,
+    fill_negations,
+    fill_values,
+    fill_rest,
+)
+_MOST_BLAMED = 3
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A whole reading: its query, its price, and the user's words that the price is for, the dearest first."""
+
+    query: Query | None
+    cost: float
+    blamed: tuple[str, ...] = ()
+
+
+def read_question(tokens: list[Token], catalog: Catalog, values: Values, prior: Query | None = None, *, chinese: bool = False) -> Reading:
+    """Return the cheapest reading of a question; its query is None where no path makes one."""
+    meanings = all_meanings(tokens, catalog, values)
+    leads, elliptical = _goes_on(tokens)
+    found: list[Reading] = []
+    if prior is None or not leads:
+        alone = [_read(path, tokens, catalog, None, chinese=chinese) for path in cheapest_paths(meanings, len(tokens), catalog)]
+        further = costs.PRIOR if prior is not None and elliptical else 0.0
+        found += [replace(each, cost=each.cost + further) for each in alone]
+    if prior is not None and catalog.table(prior.base) is not None:
+        paths = [path for base in ((prior.base,), ()) for path in cheapest_paths(meanings, len(tokens), catalog, frozenset(base))]
+        further = 0.0 if leads or elliptical else costs.PRIOR
+        found += [
+            replace(each, cost=each.cost + further) for path in paths for each in [_read(path, tokens, catalog, prior, chinese=chinese)]
+        ]
+    found.sort(key=lambda each: (each.query is None, each.cost))
+    if not found:
+        return Reading(None, costs.UNKNOWN_NAME)
+    if found[0].query is None or found[0].cost > costs.GOOD:
+        return min(found, key=lambda each: each.cost) if found[0].query is None else found[0]
+    return found[0]
+
+
+def _goes_on(tokens: list[Token]) -> tuple[bool, bool]:
+    """Return whether a question says that it goes on from the one before, and whether it is too short to stand alone."""
+    words = [token.word for token in tokens if token.kind not in ("comma", "stop")]
+    phrases = vocabulary().phrases
+    pronouns = any(phrases.get((word,), ("",))[0] == "pron" and word not in ("its", "their", "his", "her", "ones", "it") for word in words)
+    about = words[:2] in (["what", "about"], ["how", "about"])
+    asks = any(
+        phrases.get(tuple(words[n : n + size]), ("",))[0] in ("count", "wh", "list", "howmuch", "howadj")
+        for n in range(len(words))
+        for size in (1, 2, 3)
+    )
+    leads = pronouns or about or words[:1] in ([word] for word in vocabulary().lists["leads"])
+    return leads, not asks and len(words) <= 7
+
+
+def _read(path: Path, tokens: list[Token], catalog: Catalog, prior: Query | None, *, chinese: bool) -> Reading:
+    draft = Draft(path, tokens, catalog, chinese=chinese, prior=prior)
+    query: Query | None = None
+    try:
+        for rule in _RULES:
+            rule(draft)
+        query = assemble(draft) if prior is None else go_on(draft, prior)
+    except NoReadingError as error:
+        draft.pay(costs.UNKNOWN, str(error))
+    blamed = [text for _, text in sorted(draft.blamed, key=lambda each: -each[0]) if text]
+    return Reading(query, draft.cost, tuple(dict.fromkeys(blamed))[:_MOST_BLAMED])
+
+
+def go_on(draft: Draft, prior: Query) -> Query:
+    """Return the query before, edited by the slots of the question; NoReadingError where nothing changes."""
+    slots = draft.slots
+    pointing = any(each.is_op("pron") for each in draft.meanings)
+    counted = [each.table for each in slots.measures if each.func == "count" and not each.column]
+    if not pointing and (counted or not slots.measures) and (table := next(iter(counted or slots.heads), "")) and table != prior.base:
+        return _turned_to(draft, prior, table)
+    slots.heads = [name for name in slots.heads if name != prior.base]
+    builder = Builder(draft, prior.base, list(prior.joins) if not slots.keys else [])
+    new = builder.conditions()
+    new += builder.unused_tables(new)
+    where = _merged(prior.where, new)
+    query = replace(prior, where=where, joins=tuple(builder.joins))
+    changed = bool(new)
+    if slots.keys:
+        query, changed = _regrouped(draft, builder, query), True
+    if slots.measures:
+        query, changed = _remeasured(draft, query, pointing=pointing), True
+    elif slots.shown or (pointing and not slots.ranks and any(each.is_op("wh", "list") for each in draft.meanings) and prior.aggregates):
+        query, changed = _listed(draft, builder, query), True
+    if slots.ranks:
+        query, changed = _reordered(draft, builder, query), True
+    if slots.limit is not None:
+        query, changed = replace(query, limit=slots.limit), True
+    if not changed:
+        raise NoReadingError
+    return query
+
+
+def _turned_to(draft: Draft, prior: Query, table: str) -> Query:
+    """Turn to another table: after a count it is counted, after a list it is listed."""
+    slots = draft.slots
+    if not slots.measures and not slots.ranks:
+        if prior.aggregates == (Agg("count"),) and not prior.group:
+            slots.measures.append(Measure("count", table))
+            slots.heads = [name for name in slots.heads if name != table]
+        elif prior.aggregates:
+            raise NoReadingError
+    draft.prior = None
+    return assemble(draft)
+
+
+def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, ...]:
+    """Return old conditions and new ones; a new one takes the place of those on the same column or table."""
+    told = {_subject(cond) for cond in new}
+    return tuple(dict.fromkeys((*(cond for cond in old if _subject(cond) not in told), *new)))
+
+
+def _subject(cond: Condition) -> object:
+    """Return what a condition is about: a column, a part of a date, a column of another table."""
+    if isinstance(cond, Within):
+        inner = cond.query.where[-1] if cond.query.where else None
+        return (cond.left, cond.query.base, _subject(inner) if inner is not None and not cond.negated else None)
+    return cond.left
+
+
+def _regrouped(draft: Draft, builder: Builder, query: Query) -> Query:
+    shown: list[Scalar] = []
+    group: list[Scalar] = []
+    for key in draft.slots.keys:
+        visible, grouped = key_items(builder, key)
+        shown += visible
+        group += grouped
+    aggregates = query.aggregates or (Agg("count"),)
+    if builder.repeats:
+        raise NoReadingError
+    dated = isinstance(shown[0], Bucket) or (
+        isinstance(shown[0], Col) and (c := draft.catalog.column(shown[0].table, shown[0].name)) is not None and c.is_number
+    )
+    order = (Order(shown[0]),) if dated else (Order(aggregates[0], desc=True),)
+    where = tuple(cond for cond in query.where if not (isinstance(cond, Null) and cond.negated and cond.left in query.group))
+    select = (*dict.fromkeys(shown), *aggregates)
+    return Query(query.base, tuple(builder.joins), select, where, tuple(dict.fromkeys(group)), order=order)
+
+
+def _remeasured(draft: Draft, query: Query, *, pointing: bool) -> Query:
+    measures = draft.slots.measures
+    if any(measure.table not in ("", query.base) for measure in measures):
+        if not pointing or len(measures) > 1 or measures[0].func != "count":
+            raise NoReadingError
+        raise NoReadingError
+    aggregates = tuple(as_aggregate(measure, query.base) for measure in measures)
+    if query.limit is not None and not query.group:
+        raise NoReadingError  # a number over the few rows that were picked
+    kept = tuple(item for item in query.select if not isinstance(item, Agg)) if query.group else ()
+    order = tuple(Order(aggregates[0], each.desc) if isinstance(each.by, Agg) else each for each in query.order) if query.group else ()
+    if query.having:
+        raise NoReadingError
+    return replace(query, select=(*kept, *aggregates), order=order, distinct=False, joins=query.joins if query.group else ())
+
+
+def _listed(draft: Draft, builder: Builder, query: Query) -> Query:
+    if query.group:
+        raise NoReadingError
+    table = draft.table(query.base)
+    items: list[Scalar] = (
+        [Col(column.table, column.name) for column in identity(draft, table)]
+        if query.aggregates or not query.select
+        else list(query.select)
+    )
+    for key in draft.slots.shown:
+        builder.join(key.table)
+        items.append(as_scalar(draft.catalog, key))
+    return replace(query, select=tuple(dict.fromkeys(items)), joins=tuple(builder.joins), distinct=query.distinct or builder.repeats)
+
+
+def _reordered(draft: Draft, builder: Builder, query: Query) -> Query:
+    order: list[Order] = []
+    limit = query.limit
+    select = list(query.select)
+    for rank in draft.slots.ranks:
+        measure = rank.measure
+        by: Scalar
+        if measure.func == "again" or (query.group and measure.func == "count" and not measure.column):
+            if not query.aggregates or not query.group:
+                raise NoReadingError
+            by = query.aggregates[0]
+        elif measure.func:
+            raise NoReadingError
+        else:
+            by = Col(measure.table, measure.column)
+            if query.group:
+                by = next(
+                    (item for item in query.select if item == by or (isinstance(item, Agg | Bucket) and by in vars(item).values())), by
+                )
+                if by not in query.select:
+                    raise NoReadingError
+            else:
+                if query.aggregates:
+                    raise NoReadingError
+                builder.join(measure.table)
+                select += [by] if by not in select else []
+        order.append(Order(by, rank.desc))
+        limit = rank.limit if rank.limit is not None else limit
+    return replace(query, order=tuple(order), limit=limit, select=tuple(select), joins=tuple(builder.joins))

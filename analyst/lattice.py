@@ -1,0 +1,315 @@
+"""Cut a question into priced meanings in the cheapest ways: a beam over its words."""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Literal
+
+from longtable.analyst import costs
+from longtable.analyst.query import Condition, Query
+from longtable.analyst.schema import Catalog, Column, Roles, Step, Table, Value
+from longtable.analyst.words import Token, stem, vocabulary
+
+WIDTH = 40
+BEST = 12
+
+Kind = Literal["table", "column", "value", "part", "flag", "number", "time", "unit", "op", "mark", "filler", "unknown"]
+
+
+@dataclass(frozen=True)
+class Period:
+    """A stretch of time: only what the question says of it is set; `weekday` counts from Sunday."""
+
+    year: int = 0
+    month: int = 0
+    day: int = 0
+    quarter: int = 0
+    weekday: int = -1
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """One meaning of the words from `start` to `end`, and its price."""
+
+    start: int
+    end: int
+    kind: Kind
+    cost: float
+    text: str
+    table: str = ""
+    column: str = ""
+    value: Value = ""
+    op: str = ""
+    arg: str = ""
+    number: float | int = 0
+    period: Period | None = None
+
+    def is_op(self, *names: str) -> bool:
+        """Return whether it is one of these operations."""
+        return self.kind == "op" and self.op in names
+
+
+@dataclass(frozen=True)
+class Path:
+    """A question cut into meanings, their price together and the tables that they speak of."""
+
+    meanings: tuple[Meaning, ...] = ()
+    cost: float = 0.0
+    tables: frozenset[str] = frozenset()
+
+
+def cheapest_paths(meanings: Iterable[Meaning], size: int, catalog: Catalog, prior: frozenset[str] = frozenset()) -> list[Path]:
+    """Return the cheapest ways to cut a question of `size` words into meanings; the tables of `prior` are there already."""
+    starts: dict[int, list[Meaning]] = defaultdict(list)
+    for meaning in meanings:
+        starts[meaning.start].append(meaning)
+    beams: list[list[Path]] = [[] for _ in range(size + 1)]
+    beams[0] = [Path(tables=prior)]
+    for place in range(size):
+        for known in _cheapest(beams[place], WIDTH):
+            for meaning in starts[place]:
+                further = table_cost(catalog, known.tables, meaning.table) if meaning.table else 0.0
+                tables = known.tables | {meaning.table} if meaning.table else known.tables
+                beams[meaning.end].append(Path((*known.meanings, meaning), known.cost + meaning.cost + further, tables))
+    return _cheapest(beams[size], BEST)
+
+
+def _cheapest(paths: list[Path], width: int) -> list[Path]:
+    return sorted(paths, key=lambda path: (path.cost, len(path.meanings)))[:width]
+
+
+@lru_cache(maxsize=20_000)
+def table_cost(catalog: Catalog, tables: frozenset[str], table: str) -> float:
+    """Return what a further table costs beside those there are."""
+    if not tables or table in tables:
+        return 0.0
+    ways = [way for other in tables for way in (catalog.path(other, table), catalog.path(table, other)) if way is not None]
+    return costs.APART if not ways else min(costs.TABLE + path_cost(way) for way in ways)
+
+
+def path_cost(steps: tuple[Step, ...]) -> float:
+    """Return what joins cost beyond the first, and down after up."""
+    zigzag = any(first.up and not second.up for first, second in itertools.pairwise(steps))
+    return costs.STEP * max(0, len(steps) - 1) + (costs.ZIGZAG if zigzag else 0.0)
+
+
+class NoReadingError(Exception):
+    """A path makes no query; its text is the user's words that stand against it."""
+
+
+# -- slots --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Where:
+    """A condition on rows of one table; `roles` tell which key leads to the table."""
+
+    table: str
+    column: str
+    cond: Condition
+    roles: Roles = frozenset()
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An aggregate of a column, or of price times quantity; a count of rows of a table where `column` is empty."""
+
+    func: str
+    table: str = ""
+    column: str = ""
+    factor: str = ""
+    distinct: bool = False
+
+
+@dataclass(frozen=True)
+class Having:
+    """A condition on a measure for each row of the answer."""
+
+    measure: Measure
+    op: str
+    number: float | int
+
+
+@dataclass(frozen=True)
+class Key:
+    """What the answer is grouped by: a table's rows, a column, or a part of a date."""
+
+    table: str
+    column: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """An order by a measure or a column (no function), with a limit where only the first are wanted."""
+
+    measure: Measure
+    desc: bool
+    limit: int | None = None
+
+
+@dataclass
+class Slots:
+    """The typed parts of a query before tables are joined."""
+
+    heads: list[str] = field(default_factory=list)
+    shown: list[Key] = field(default_factory=list)
+    measures: list[Measure] = field(default_factory=list)
+    keys: list[Key] = field(default_factory=list)
+    where: list[Where] = field(default_factory=list)
+    havings: list[Having] = field(default_factory=list)
+    ranks: list[Rank] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    limit: int | None = None
+    distinct: bool = False
+
+
+@dataclass
+class Draft:
+    """One path while its meanings are put into slots, with the questions that rules ask of neighbours."""
+
+    path: Path
+    tokens: list[Token]
+    catalog: Catalog
+    chinese: bool = False
+    prior: Query | None = None
+    """The query before, where the question goes on from it."""
+    meanings: list[Meaning] = field(default_factory=list)
+    used: set[int] = field(default_factory=set)
+    slots: Slots = field(default_factory=Slots)
+    cost: float = 0.0
+    blamed: list[tuple[float, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.meanings = list(self.path.meanings)
+        self.cost = self.path.cost
+        self.blamed = [(each.cost, each.text) for each in self.meanings if each.cost > costs.VERB]
+
+    def pay(self, cost: float, text: str) -> None:
+        """Add to the price of the reading, and note the user's words that it is paid for."""
+        if cost > 0:
+            self.cost += cost
+            self.blamed.append((cost, self.said(text)))
+
+    def said(self, name: str) -> str:
+        """Return the user's words for a table or column, the text itself where it is no name of the schema."""
+        words = [each.text for each in self.path.meanings if name and name in (each.table, each.column)]
+        return words[0] if words else "" if self.catalog.table(name) is not None else name
+
+    @property
+    def base(self) -> str:
+        """Return the table of the query before, "" where the question stands alone."""
+        return self.prior.base if self.prior is not None else ""
+
+    @property
+    def words(self) -> list[str]:
+        """Return the words of the question in lower case and English."""
+        return [token.word for token in self.tokens]
+
+    def open(self, *kinds: str) -> list[tuple[int, Meaning]]:
+        """Return the meanings of these kinds that nothing used, with their places."""
+        return [(n, each) for n, each in enumerate(self.meanings) if n not in self.used and each.kind in kinds]
+
+    def use(self, *places: int, price: float = 0.0, text: str = "") -> None:
+        """Mark meanings as used, and pay where their use is doubtful."""
+        self.used |= {place for place in places if place >= 0}
+        self.pay(price, text)
+
+    def change(self, place: int, **changes: Any) -> None:
+        """Change the meaning at a place."""
+        self.meanings[place] = replace(self.meanings[place], **changes)
+
+    def after(self, place: int, *, over: tuple[str, ...] = (), most: int = 5) -> int:
+        """Return the place of the next meaning that says something, -1 where none is near; operations in `over` are passed."""
+        return self._look(range(place + 1, min(len(self.meanings), place + 1 + most)), over)
+
+    def before(self, place: int, *, over: tuple[str, ...] = (), most: int = 5) -> int:
+        """Return the place of the meaning before that says something, -1 where none is near."""
+        return self._look(range(place - 1, max(-1, place - 1 - most), -1), over)
+
+    def _look(self, places: range, over: tuple[str, ...]) -> int:
+        for place in places:
+            each = self.meanings[place]
+            if each.kind == "mark":
+                return -1
+            if each.kind not in ("filler", "unknown") and not each.is_op(*over):
+                return place
+        return -1
+
+    def column(self, each: Meaning) -> Column | None:
+        """Return the column of a meaning."""
+        return self.catalog.column(each.table, each.column) if each.column else None
+
+    def table(self, name: str) -> Table:
+        """Return a table that is there."""
+        found = self.catalog.table(name)
+        assert found is not None, name
+        return found
+
+    def is_measure(self, place: int) -> bool:
+        """Return whether the meaning at a place is a column of numbers to compute with."""
+        column = self.column(self.meanings[place]) if place >= 0 and self.meanings[place].kind == "column" else None
+        return column is not None and column.is_measure
+
+    def named(self) -> list[str]:
+        """Return the tables that the question names, in order."""
+        return list(dict.fromkeys(each.table for each in self.meanings if each.kind == "table"))
+
+    def spoken(self) -> list[str]:
+        """Return the tables of the question: its head, those named, those of columns and values, that of the query before."""
+        others = [each.table for each in self.meanings if each.table]
+        return [name for name in dict.fromkeys((self.head(), *self.named(), *others, self.base)) if name]
+
+    def asked(self) -> int:
+        """Return the place of the meaning that the question asks for, -1 where no word asks."""
+        for place, each in enumerate(self.meanings):
+            if each.is_op("count", "wh", "list") or (each.is_op("agg") and not self.chinese):
+                following = self.after(place, over=("distinct", "most", "sup", "top", "wh", "list", "count", "neg", "late"), most=6)
+                while following >= 0 and self.meanings[following].kind in ("value", "part", "flag", "number"):
+                    following = self.after(following, most=3)
+                if following >= 0 and self.meanings[following].kind in ("table", "column", "unit"):
+                    while (
+                        following + 1 < len(self.meanings) and self.meanings[following].kind == self.meanings[following + 1].kind == "table"
+                    ):
+                        following += 1
+                    return following
+                if self.chinese and (earlier := self._last_named(place)) >= 0:
+                    return earlier
+        return -1
+
+    def _last_named(self, place: int) -> int:
+        return next((n for n in range(place - 1, -1, -1) if self.meanings[n].kind in ("table", "column", "unit")), -1)
+
+    def head(self) -> str:
+        """Return the table that the question is about, "" where it names none."""
+        asked = self.asked()
+        if asked >= 0 and self.meanings[asked].kind == "table":
+            return self.meanings[asked].table
+        if self.words[:1] in (["who"], ["whom"]):
+            people = [name for name in self.named() if self.table(name).is_people]
+            if people:
+                return people[0]
+        named = self.named()
+        if self.chinese and named:
+            return named[-1] if asked < 0 else named[0]
+        return named[0] if named else ""
+
+    def roles(self, place: int) -> Roles:
+        """Return the words that tell which key leads to the table of the meaning at `place`: from, to, arriving."""
+        lists = vocabulary().lists
+        found: set[str] = set()
+        for other in range(place - 1, max(-1, place - 4), -1):
+            words = set(self.meanings[other].text.lower().split()) | set(self.words[self.meanings[other].start : self.meanings[other].end])
+            if words & lists["to_words"]:
+                return frozenset(map(stem, lists["to_names"]))
+            if words & lists["from_words"]:
+                return frozenset(map(stem, lists["from_names"]))
+            if self.meanings[other].kind not in ("filler", "op", "column"):
+                break
+            found |= words
+        return frozenset()
+
+
+__all__ = ["Draft", "Having", "Key", "Meaning", "Measure", "Path", "Period", "Rank", "Slots", "Where", "cheapest_paths", "table_cost"]

@@ -1,0 +1,366 @@
+"""Link spans of words to what they may mean: names of the schema, values, operations, numbers, times."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from longtable.analyst import costs
+from longtable.analyst.lattice import Meaning, Period
+from longtable.analyst.schema import Catalog, Column, Table, Value
+from longtable.analyst.words import Token, abbreviates, is_plural, lemma, likeness, split_name, stem, vocabulary
+
+LONGEST = 5
+LONGEST_VALUE = 7
+_LOOSE = 0.78
+_KEPT = 0.11
+_MOST_NAMES = 8
+_TIME_WORDS = frozenset(["date", "day", "time", "year", "birthday", "since", "deadline", "birth"])
+_BE = frozenset(["is", "are", "was", "were", "be", "been", "being", "not", "aren't", "isn't", "weren't", "wasn't"])
+
+
+@dataclass(frozen=True)
+class Match:
+    """A value found in the database for a text of the question; `how` is exact, case, plural or partial."""
+
+    table: str
+    column: str
+    value: Value
+    how: str
+
+
+Values = Mapping[str, tuple[Match, ...]]
+
+
+def all_meanings(tokens: list[Token], catalog: Catalog, values: Values) -> list[Meaning]:
+    """Return every meaning of every span of the question."""
+    found: list[Meaning] = []
+    for start, first in enumerate(tokens):
+        if first.kind in ("comma", "stop"):
+            found.append(Meaning(start, start + 1, "mark", 0.0, first.text))
+            continue
+        for end in range(start + 1, min(start + LONGEST_VALUE, len(tokens)) + 1):
+            part = tokens[start:end]
+            if part[-1].kind in ("comma", "stop"):
+                break
+            text = _text(part)
+            if end - start <= LONGEST:
+                found += _operations(part, start, text)
+                after_number = start > 0 and tokens[start - 1].kind == "number" and first.word in vocabulary().units
+                found += _names(part, start, text, catalog) if not (after_number and len(part) == 1) else []
+            found += _values(part, start, text, values)
+        found += _numbers(tokens, start)
+    found += [each for start in range(len(tokens)) for each in _plain(tokens, start, found)]
+    return [*found, *_dated_verbs(tokens, catalog, found)]
+
+
+def _dated_verbs(tokens: list[Token], catalog: Catalog, found: list[Meaning]) -> Iterator[Meaning]:
+    """Pass over a verb that a date column is called by, where the question names a time: 'shipped in 2017'."""
+    if any(each.kind == "time" for each in found):
+        stems = _date_stems(catalog)
+        for start, token in enumerate(tokens):
+            if token.kind == "word" and len(token.word) > 3 and stem(token.word) in stems:
+                yield Meaning(start, start + 1, "filler", costs.VERB, token.text)
+
+
+@lru_cache(maxsize=16)
+def _date_stems(catalog: Catalog) -> frozenset[str]:
+    columns = [column for table in catalog.plain for column in table.columns if column.is_date]
+    return frozenset(stem(word) for column in columns for word in column.words if word not in ("date", "time", "day", "hour"))
+
+
+def _text(part: list[Token]) -> str:
+    return ("" if any(not token.text.isascii() for token in part) else " ").join(dict.fromkeys(token.text for token in part))
+
+
+# -- grammar, numbers, times --------------------------------------------------------------------------------------------
+
+_SYMBOLS = {"<": "<", ">": ">", "<=": "<=", ">=": ">=", "≥": ">=", "≤": "<=", "=": "=", "!=": "<>", "<>": "<>"}
+
+
+def _operations(part: list[Token], start: int, text: str) -> Iterator[Meaning]:
+    if any(token.kind not in ("word", "symbol") for token in part):
+        return
+    if len(part) == 1 and part[0].kind == "symbol":
+        yield Meaning(start, start + 1, "op", costs.GRAMMAR, text, op="cmp", arg=_SYMBOLS[part[0].word])
+        return
+    found = vocabulary().phrases.get(tuple(token.word for token in part))
+    if found is not None:
+        yield Meaning(start, start + len(part), "op", costs.GRAMMAR, text, op=found[0], arg=found[1])
+    if len(part) == 1 and lemma(part[0].word) in vocabulary().dimensions and part[0].word not in ("date", "sale", "money"):
+        yield Meaning(start, start + 1, "op", costs.VERB, text, op="dimension", arg=lemma(part[0].word))
+
+
+def _numbers(tokens: list[Token], start: int) -> Iterator[Meaning]:
+    token, maps = tokens[start], vocabulary().maps
+    before = tokens[start - 1].word if start else ""
+    one = (start, start + 1)
+    if token.kind == "number":
+        if not token.text.endswith("年"):
+            yield Meaning(*one, "number", costs.NUMBER, token.text, number=token.number)
+        if isinstance(token.number, int) and 1900 <= token.number <= 2100 and len(token.word) == 4:
+            price = (
+                costs.YEAR
+                if before in vocabulary().lists["year_before"] or before in maps["months"] or token.text.endswith("年")
+                else costs.LOOSE_YEAR
+            )
+            yield Meaning(*one, "time", price, token.text, period=Period(year=int(token.number)))
+        if before in maps["months"] and isinstance(token.number, int) and token.number <= 31:
+            yield Meaning(*one, "time", 0.0, token.text, period=Period(day=token.number))
+    elif token.kind == "ordinal" and token.number <= 31:
+        months = {each.word for each in tokens[max(0, start - 3) : start + 3]} & set(maps["months"])
+        if months:
+            yield Meaning(*one, "time", 0.0, token.text, period=Period(day=int(token.number)))
+        yield Meaning(*one, "op", costs.GRAMMAR, token.text, op="ordinal", number=token.number)
+    elif token.kind == "date":
+        year, month, day = map(int, token.word.split("-"))
+        yield Meaning(*one, "time", 0.0, token.text, period=Period(year=year, month=month, day=day))
+    elif token.kind == "code" and (quarter := re.fullmatch(r"q([1-4])", token.word)):
+        yield Meaning(*one, "time", 0.0, token.text, period=Period(quarter=int(quarter[1])))
+    if token.kind != "word":
+        return
+    if token.word in maps["numbers"] and not (token.word == "one" and before in ("which", "that", "the", "this")):
+        value = float(maps["numbers"][token.word])
+        yield Meaning(*one, "number", costs.NUMBER, token.text, number=int(value) if value == int(value) else value)
+    if token.word in maps["ordinals"]:
+        yield Meaning(*one, "op", costs.GRAMMAR, token.text, op="ordinal", number=int(maps["ordinals"][token.word]))
+    if token.word in maps["months"] and _is_month(tokens, start):
+        yield Meaning(*one, "time", 0.0, token.text, period=Period(month=int(maps["months"][token.word])))
+    if token.word in maps["weekdays"]:
+        yield Meaning(*one, "time", 0.0, token.text, period=Period(weekday=int(maps["weekdays"][token.word])))
+    if re.fullmatch(r"q[1-4]", token.word):
+        yield Meaning(*one, "time", 0.0, token.text, period=Period(quarter=int(token.word[1])))
+    after_number = start and (tokens[start - 1].kind == "number" or before in maps["numbers"])
+    if token.word in vocabulary().units and after_number:
+        yield Meaning(*one, "unit", costs.GRAMMAR, token.text, arg=vocabulary().units[token.word].name)
+    elif token.word in maps["periods"]:
+        yield Meaning(*one, "unit", costs.GRAMMAR, token.text, arg=maps["periods"][token.word])
+
+
+def _is_month(tokens: list[Token], start: int) -> bool:
+    """Return whether a word that may be something else ('may', 'march') stands as a month."""
+    token = tokens[start]
+    plain = token.word not in ("may", "march", "mar", "sep", "dec", "jan") or not token.text.isascii()
+    return plain or token.is_name or (start > 0 and tokens[start - 1].word in vocabulary().lists["year_before"])
+
+
+def _plain(tokens: list[Token], start: int, found: list[Meaning]) -> Iterator[Meaning]:
+    """Yield what a word means without any condition: nothing, or that it was not understood."""
+    token, lists = tokens[start], vocabulary().lists
+    one = (start, start + 1)
+    if token.kind in ("comma", "stop"):
+        return
+    linked = [each for each in found if each.start == start and each.end == start + 1 and each.kind in ("table", "column")]
+    price = costs.UNKNOWN_NAME if token.is_name or token.kind not in ("word", "symbol") else costs.UNKNOWN
+    yield Meaning(*one, "unknown", price, token.text)
+    if token.kind != "word":
+        return
+    if token.word == "may" and _is_month(tokens, start):
+        return
+    if token.word in lists["grammar"]:
+        yield Meaning(*one, "filler", costs.GRAMMAR, token.text)
+    elif token.word in lists["idle"] and not (is_plural(token.word) and any(each.cost < 0.2 for each in linked)):
+        yield Meaning(*one, "filler", costs.IDLE_WORD, token.text)
+    elif token.word in lists["verbs"]:
+        own_table = any(each.kind == "table" and each.cost < 0.2 for each in linked) and is_plural(token.word)
+        yield Meaning(*one, "filler", costs.DROPPED_TABLE if own_table else _verb_price(tokens, start, found), token.text)
+
+
+def _verb_price(tokens: list[Token], start: int, found: list[Meaning]) -> float:
+    """Return the price of a verb: dear where it is a state that no column explains, as in 'paid invoices', 'were paid'."""
+    word = tokens[start].word
+    if not (word.endswith("ed") or word in ("sold", "bought", "paid", "sent", "left", "open", "made", "lost", "written", "spent")):
+        return costs.VERB
+    earlier = next(
+        (token.word for token in reversed(tokens[:start]) if token.word not in ("still", "already", "ever", "yet", "never", "all")), ""
+    )
+    closes = start + 1 >= len(tokens) or tokens[start + 1].kind in ("stop", "comma")
+    noun = any(each.start == start + 1 and each.kind == "table" and each.cost < 0.3 for each in found)
+    measured = any(each.end == start and each.kind == "column" and each.cost < 0.3 for each in found)
+    asked = measured or {"who", "did", "does", "has", "have", "had"} & {token.word for token in tokens[:start]}
+    return costs.STATE if (noun and not asked) or (closes and (earlier in _BE or word == "open" or not asked)) else costs.VERB
+
+
+# -- names of the schema ------------------------------------------------------------------------------------------------
+
+
+def _names(part: list[Token], start: int, text: str, catalog: Catalog) -> Iterator[Meaning]:
+    lists = vocabulary().lists
+    if any(token.kind not in ("word", "quoted", "code") for token in part):
+        return
+    edges = {part[0].word, part[-1].word}
+    if len(part) > 1 and (edges & lists["dropped"] or edges & (lists["grammar"] - {"time", "number"})):
+        return
+    spoken = tuple(piece for token in part for piece in token.word.replace("-", " ").split())
+    words = tuple(word for word in spoken if word not in lists["dropped"])
+    if not words or (len(words) == 1 and words[0] in lists["grammar"]):
+        return
+    end = start + len(part)
+    yield from (replace(each, start=start, end=end, text=text) for each in name_meanings(catalog, words, held="of" in spoken))
+    if len(words) > 1 and words[-1] in lists["tails"]:
+        for each in name_meanings(catalog, words[:-1]):
+            if each.kind == "column" and each.cost < 0.3:
+                yield replace(each, start=start, end=end, text=text, cost=each.cost + costs.TAIL)
+
+
+@lru_cache(maxsize=20_000)
+def name_meanings(catalog: Catalog, words: tuple[str, ...], *, held: bool = False) -> tuple[Meaning, ...]:
+    """Return the tables, columns and flags that words name, cheapest first; `held`: the first word owns the last ('price of tracks')."""
+    idle = len(words) == 1 and words[0] in vocabulary().lists["idle"]
+    scored: list[tuple[float, Table, Column | None]] = []
+    for table in catalog.plain:
+        if (score := _table_score(words, table)) >= _LOOSE:
+            scored.append((score, table, None))
+        for each in table.columns:
+            if (score := _column_score(words, each, table, held=held)) >= _LOOSE:
+                scored.append((score, table, each))
+    scored.sort(key=lambda each: -each[0])
+    if not scored:
+        return ()
+    own_name = len(words) == 1 and any(score >= 0.99 and named is None for score, _, named in scored)
+    found: list[Meaning] = []
+    for score, table, column in [each for each in scored if each[0] >= scored[0][0] - _KEPT][:_MOST_NAMES]:
+        if (idle or own_name) and score < 0.97:
+            continue
+        price = costs.LINK + costs.MISFIT * (1 - score) + (costs.VERB if idle and score < 0.99 and column is None else 0.0)
+        if column is None:
+            found.append(Meaning(0, 0, "table", price, "", table.name))
+            continue
+        alike = sum(1 for other, owner, rival in scored if rival is not None and owner is table and abs(other - score) < 0.011)
+        if score < 0.97 and alike > 1:
+            price += costs.RIVAL_NAME
+        if words[-1].endswith("ed") and score < 0.97:
+            continue  # a verb
+        if column.is_date and not _TIME_WORDS & {lemma(word) for word in words}:
+            price += 0.4 if len(words) == 1 else 0.1
+            if len(words) == 1 and words[0].endswith("ed"):
+                continue  # a verb: periods find its date
+        if not table.names:
+            price += 0.02  # rather a column of things that have names
+        if column.is_id and (column.is_number or "id" in column.words) and not {lemma(word) for word in words} & vocabulary().lists["keys"]:
+            pointed = next((key.one for key in catalog.references if (key.many, key.column) == (table.name, column.name)), table.name)
+            found.append(Meaning(0, 0, "table", price + 0.05, "", pointed))
+            continue  # a number that is a key stands for the thing
+        found.append(Meaning(0, 0, "column", price + (0.01 if column.references else 0.0), "", table.name, column.name))
+        if column.truth is not None:
+            found.append(Meaning(0, 0, "flag", price - costs.LINK + costs.FLAG, "", table.name, column.name, column.truth))
+    return tuple(dict.fromkeys(found))
+
+
+def _table_score(words: tuple[str, ...], table: Table) -> float:
+    own = tuple(dict.fromkeys((*table.words, *split_name(table.name))))
+    joined = "".join(table.words)
+    if "".join(map(lemma, words)) in (joined, lemma(joined)):
+        return 1.0
+    scores = [max(likeness(word, name) for name in own) for word in words]
+    if min(scores) < 0.8:
+        return 0.0
+    unsaid = sum(1 for name in table.words if max(likeness(word, name) for word in words) < 0.8)
+    return sum(scores) / len(scores) - 0.07 * unsaid - (0.05 if len(words) > len(table.words) else 0.0)
+
+
+def _column_score(words: tuple[str, ...], column: Column, table: Table, *, held: bool) -> float:
+    """Return how well words name a column; those that only name its table are context."""
+    lists = vocabulary().lists
+    own = tuple(dict.fromkeys((*column.words, *split_name(column.name))))
+    compact = column.name.casefold()
+    if "".join(words) == compact.replace("_", "") or abbreviates(words, compact):
+        return 1.0 if len(column.words) == 1 else 0.98
+    scores: list[float] = []
+    context = 0
+    said: set[str] = set()
+    for word in words:
+        best = max(own, key=lambda name: likeness(word, name))
+        if (score := likeness(word, best)) >= 0.78:
+            scores.append(score)
+            said.add(best)
+        elif max(likeness(word, name) for name in table.words) >= 0.85:
+            context += 1
+        else:
+            return 0.0
+    if not scores or (held and context == 0 and len(words) > 1):
+        return 0.0
+    table_words = {lemma(word) for word in table.words}
+    if all(lemma(word) in table_words for word in words) and not column.is_name and not column.primary:
+        return 0.0  # the name of the table is no column of it
+    unsaid = [name for name in column.words if max(likeness(word, name) for word in words) < 0.78]
+    light = [
+        name
+        for name in unsaid
+        if lemma(name) in table_words or name in lists["names"] or name in ("id", "code", "number", "is", "date", "flag")
+    ]
+    # A bare name is each table's own name; a key's number is not what its word stands for.
+    missing = 0.06 * (len(unsaid) - len(light)) + 0.03 * len(light)
+    return sum(scores) / len(scores) - missing - 0.01 * context
+
+
+# -- values -------------------------------------------------------------------------------------------------------------
+
+
+def _values(part: list[Token], start: int, text: str, values: Values) -> Iterator[Meaning]:
+    spoken = " ".join(token.word for token in part)
+    written = "".join(token.text for token in part) if not text.isascii() else ""
+    name = any(token.is_name or token.kind in ("quoted", "code") for token in part) or not text.isascii()
+    end = start + len(part)
+    parts: dict[tuple[str, str], list[Match]] = {}
+    for match in dict.fromkeys((*values.get(spoken, ()), *values.get(written.lower(), ()))):
+        price = costs.VALUE + (0.0 if name else costs.COMMON_WORD if isinstance(match.value, str) and match.value[:1].isupper() else 0.05)
+        if part[0].kind == "number" and len(part) == 1:
+            price += costs.ODD
+        if match.how in ("exact", "case"):
+            yield Meaning(start, end, "value", price, text, match.table, match.column, match.value)
+        elif match.how == "plural":
+            yield Meaning(start, end, "value", price + costs.VALUE_FORM, text, match.table, match.column, match.value)
+        elif match.how == "partial" and re.search(rf"(?<!\w){re.escape(spoken)}(?!\w)", str(match.value).lower()):
+            parts.setdefault((match.table, match.column), []).append(match)
+    for (table, column), matches in parts.items():
+        first = any(str(match.value).lower().startswith(spoken) for match in matches)
+        price = costs.VALUE_PART + (0.0 if name else costs.COMMON_WORD) - (0.2 if first and len(matches) == 1 else 0.0)
+        yield Meaning(start, end, "part", price, text, table, column, part[0].text if len(part) == 1 else _text(part))
+
+
+def texts_to_look_up(tokens: list[Token], catalog: Catalog, most: int) -> list[str]:
+    """Return the texts of a question that may be values, likeliest first: quoted ones, names, then words that nothing else explains."""
+    lists, maps = vocabulary().lists, vocabulary().maps
+    named: list[str] = []
+    others: list[str] = []
+    run: list[Token] = []
+
+    def explained(token: Token, start: int) -> bool:
+        if token.kind not in ("word", "code", "quoted"):
+            return True
+        if token.kind != "word":
+            return False
+        small = token.word in lists["grammar"] | lists["idle"] | lists["verbs"] or any(token.word in table for table in maps.values())
+        if small or token.word in vocabulary().units or (token.word,) in vocabulary().phrases:
+            return not (token.is_name and start and token.word not in maps["months"] and token.word not in maps["weekdays"])
+        return False if token.is_name and start else any(each.cost < 0.3 for each in name_meanings(catalog, (token.word,)))
+
+    def close() -> None:
+        if run:
+            texts = [" ".join(token.word for token in run)] + ([token.word for token in run] if len(run) > 1 else [])
+            (named if any(token.is_name for token in run) else others).extend(texts)
+        run.clear()
+
+    for place, token in enumerate(tokens):
+        if token.kind == "quoted" or not token.text.isascii():
+            close()
+            if not explained(token, place):
+                named.append(token.word)
+                if not token.text.isascii() and token.text != token.word:
+                    named.append(token.text.lower())
+        elif explained(token, place) and not (run and run[-1].is_name and token.is_name):
+            joins = (
+                bool(run) and run[-1].is_name and token.word in ("of", "the", "and", "de", "&", "be", "there") and place + 1 < len(tokens)
+            )
+            if joins and tokens[place + 1].is_name:
+                run.append(token)
+            else:
+                close()
+        else:
+            run.append(token)
+    close()
+    return list(dict.fromkeys([*named, *others]))[:most]
+
+
+__all__ = ["Match", "Values", "all_meanings", "name_meanings", "texts_to_look_up"]

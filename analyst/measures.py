@@ -1,0 +1,569 @@
+"""Fill slots from functions, counts, ranks, orders and groups, and settle what is left."""
+
+from dataclasses import replace
+
+from longtable.analyst import costs
+from longtable.analyst.conditions import best_dimension, dimension_columns, money_measure
+from longtable.analyst.lattice import Draft, Key, Meaning, Measure, NoReadingError, Rank
+from longtable.analyst.query import Col
+from longtable.analyst.schema import Column
+from longtable.analyst.times import unit_key
+from longtable.analyst.words import is_plural, lemma, stem, vocabulary
+
+_ASKING = ("wh", "list", "distinct")
+_SHOWN_BY = frozenset(["with", "has", "have", "had", "having", "which", "who", "whose", "are", "where"])
+
+
+def _column_measure(draft: Draft, func: str, column: Column, text: str) -> Measure:
+    """Return a function of a column; sums and averages of dates and keys are refused, sums of prices and ages are dear."""
+    if func in ("sum", "avg") and not column.is_measure:
+        raise NoReadingError(text)
+    words = {lemma(word) for word in column.words}
+    lists = vocabulary().lists
+    if func == "sum" and words & lists["single_words"] and not words & lists["sum_words"]:
+        draft.pay(costs.NOT_SUMMED, text)
+    if func in ("sum", "avg") and column.is_year:
+        raise NoReadingError(text)
+    return Measure(func, column.table, column.name)
+
+
+def _measure_at(draft: Draft, place: int) -> Measure | None:
+    """Read the measure that begins at a place: a count, 'average delay', 'total', 'sales', or a table; mark it used."""
+    if place < 0 or place >= len(draft.meanings):
+        return None
+    each = draft.meanings[place]
+    column = draft.column(each) if each.kind == "column" else None
+    if each.is_op("agg", "sup", "most"):
+        target = draft.after(place, over=(*_ASKING, "count"), most=5)
+        inner = draft.column(draft.meanings[target]) if target >= 0 and draft.meanings[target].kind == "column" else None
+        if inner is not None:
+            draft.use(place, target, *_counts_between(draft, place, target))
+            return _column_measure(draft, each.arg if each.op == "agg" else "", inner, each.text)
+        found = _measure_at(draft, target) if target >= 0 and draft.meanings[target].is_op("count", "money", "dimension") else None
+        if found is not None:
+            draft.use(place)
+            return Measure(each.arg, found.table, found.column, found.factor) if each.op == "agg" and found.column else found
+        return None
+    if each.is_op("count"):
+        target = draft.after(place, over=_ASKING, most=5)
+        if target >= 0 and draft.meanings[target].kind in ("table", "column"):
+            counted = draft.meanings[target]
+            distinct = any(draft.meanings[n].is_op("distinct") for n in range(place, target))
+            draft.use(place, target)
+            inner = draft.column(counted) if counted.kind == "column" else None
+            return (
+                Measure("count", counted.table)
+                if inner is None
+                else (
+                    Measure("", inner.table, inner.name)
+                    if inner.is_measure
+                    else Measure("count", inner.table, inner.name, distinct=distinct or True)
+                )
+            )
+        return None
+    if each.is_op("money"):
+        draft.use(place)
+        return money_measure(draft, draft.head() or draft.base, each.text)
+    if each.is_op("dimension"):
+        draft.use(place)
+        measured = best_dimension(draft, each.arg, draft.spoken()[:2], each.text)[0]
+        return Measure("", measured.table, measured.name)
+    if column is not None:
+        draft.use(place)
+        return Measure("", column.table, column.name)
+    if each.kind == "table":
+        draft.use(place)
+        return Measure("count", each.table)
+    return None
+
+
+def _counts_between(draft: Draft, place: int, target: int) -> list[int]:
+    return [n for n in range(place + 1, target) if draft.meanings[n].is_op("count", *_ASKING)]
+
+
+# -- ranks and orders ---------------------------------------------------------------------------------------------------
+
+
+def fill_ranks(draft: Draft) -> None:
+    """Read superlatives, 'most', 'top 5 ... by' and 'sorted by'."""
+    rules = {"order": _order, "top": _top, "first": _first, "most": _most, "frequent": _frequent, "sup": _superlative}
+    for place, each in draft.open("op"):
+        if each.op in rules and place not in draft.used:
+            draft.use(place)
+            draft.slots.ranks += rules[each.op](draft, place, each)
+    for place, each in draft.open("op"):
+        if each.is_op("dir") and draft.slots.ranks:
+            draft.use(place)
+            draft.slots.ranks[0] = replace(draft.slots.ranks[0], desc=each.arg == "desc")
+
+
+def _limit(draft: Draft, place: int) -> int | None:
+    """Take the number beside a superlative: top 5, the 3 longest."""
+    for other in (place + 1, place - 1):
+        number = draft.meanings[other].number if 0 <= other < len(draft.meanings) and other not in draft.used else 0
+        compared = draft.before(other, most=1)
+        with_unit = other + 1 < len(draft.meanings) and draft.meanings[other + 1].kind == "unit"
+        if (
+            isinstance(number, int)
+            and 0 < number <= 1000
+            and not with_unit
+            and not (compared >= 0 and draft.meanings[compared].is_op("cmp"))
+        ):
+            draft.use(other)
+            return number
+    return None
+
+
+def _by(draft: Draft, place: int) -> Measure | None:
+    """Read the measure after 'by' or 'in terms of', behind a top or a popularity."""
+    for other in range(place + 1, len(draft.meanings)):
+        if draft.meanings[other].is_op("by", "order") and (found := _measure_at(draft, draft.after(other, most=3))) is not None:
+            draft.use(other)
+            return found
+    return None
+
+
+def _order(draft: Draft, place: int, each: Meaning) -> list[Rank]:
+    direction = next((n for n, other in draft.open("op") if other.is_op("dir")), -1)
+    desc = direction >= 0 and draft.meanings[direction].arg == "desc"
+    target = draft.after(place, most=4)
+    pronoun = target >= 0 and draft.meanings[target].is_op("pron")
+    draft.use(direction, target if pronoun else -1)
+    again = pronoun and draft.meanings[target].text.lower() in ("that", "it")
+    found = None if again else _measure_at(draft, draft.after(target, most=2) if pronoun else target)
+    if found is not None and found.func == "count" and not found.column and found.table not in draft.named():
+        draft.pay(costs.ODD, each.text)
+    return [Rank(found or Measure("again"), desc if found or direction >= 0 else True)]
+
+
+def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
+    limit = _limit(draft, place) or 1
+    following = draft.after(place, most=3)
+    thing = draft.meanings[following] if following >= 0 else None
+    if _cuts(draft):
+        draft.slots.limit = limit
+        return []
+    if thing is not None and thing.is_op("sup", "most", "frequent"):
+        draft.change(following, number=limit)
+        return []
+    told = following if thing is not None and (draft.is_measure(following) or thing.is_op("agg", "money")) else -1
+    money = next((n for n, op in draft.open("op") if op.is_op("money")), -1)
+    measure = _by(draft, place) or _measure_at(draft, told) or _measure_at(draft, money)
+    if measure is None:
+        raise NoReadingError(each.text)  # what is best about them nobody said
+    column = draft.catalog.column(measure.table, measure.column)
+    worse = column is not None and {lemma(word) for word in column.words} & vocabulary().lists["worse"]
+    turned = bool(worse) and each.text.lower() in ("best", "worst")
+    return [Rank(measure, (each.arg == "max") != turned, limit)]
+
+
+def _cuts(draft: Draft) -> bool:
+    """Return whether 'the first 3' only cuts the answer before."""
+    return bool(draft.base) and not draft.named() and not any(each.is_op("by", "sup") for each in draft.meanings)
+
+
+def _first(draft: Draft, place: int, each: Meaning) -> list[Rank]:
+    """'which of them was hired first', 'the last invoice': by the date of the rows asked about."""
+    limit = _limit(draft, place) or 1
+    if _cuts(draft):
+        draft.slots.limit = limit
+        return []
+    head = draft.head()
+    target = draft.after(place, most=2)
+    dates = [column for column in draft.table(head).columns if column.is_date] if head else []
+    verbs = {stem(word) for word in draft.words}
+    named = [column for column in dates if {stem(word) for word in column.words if word not in ("date", "time")} & verbs]
+    found = named if len(named) == 1 else dates
+    if len(found) != 1 or (target >= 0 and draft.meanings[target].table != head):
+        raise NoReadingError(each.text)
+    draft.pay(0.0 if named else costs.GUESSED, each.text)
+    return [Rank(Measure("", head, found[0].name), each.arg == "desc", limit)]
+
+
+def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
+    limit = int(each.number) or _limit(draft, place) or 1
+    target = draft.after(place, over=("late", "distinct"), most=4)
+    while target >= 0 and draft.meanings[target].kind in ("value", "part", "flag", "number"):
+        target = draft.after(target, over=("late", "distinct"), most=3)
+    counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
+    if counted is None or not (counted.kind in ("table", "column") or counted.is_op("money", "agg", "dimension")):
+        target = draft.before(place, over=("wh", "list"), most=4)
+        counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
+        if counted is None or (counted.kind == "table" and counted.table == draft.head() and not draft.chinese):
+            raise NoReadingError(each.text)
+    column = draft.column(counted)
+    if column is None:
+        measure = _measure_at(draft, target)
+    elif column.is_measure:
+        draft.pay(costs.ODD if counted.cost > 0.12 and not draft.chinese else 0.0, counted.text)
+        measure = _column_measure(draft, "" if column.table == draft.head() or not draft.head() else "sum", column, counted.text)
+    else:
+        measure = Measure("count", column.table, column.name, distinct=True)
+    draft.use(target)
+    if measure is None or (column is not None and target == draft.asked()):
+        raise NoReadingError(each.text)
+    return [Rank(measure, each.arg == "max", limit)]
+
+
+def _frequent(draft: Draft, place: int, each: Meaning) -> list[Rank]:
+    """'the most popular genre', 'busiest month for flights': by the rows that point at it, or those named."""
+    limit = int(each.number) or _limit(draft, place) or 1
+    measure = _by(draft, place)
+    target = draft.after(place, most=3)
+    if target < 0 or draft.meanings[target].kind not in ("table", "column", "unit"):
+        target = draft.asked()
+    thing = draft.meanings[target]
+    others = [name for name in draft.named() if name != thing.table]
+    if thing.kind == "table" and not others:
+        others = sorted({key.many for key in draft.catalog.references if key.one == thing.table})
+        draft.pay(costs.GUESSED, each.text)
+    elif thing.kind == "column" and not others:
+        others = [thing.table]
+    if target < 0 or (measure is None and len(others) != 1):
+        raise NoReadingError(each.text)
+    measure = measure or Measure("count", others[0])
+    draft.use(target)
+    draft.slots.keys.append(unit_key(draft, thing.arg, [measure.table])[0] if thing.kind == "unit" else Key(thing.table, thing.column))
+    return [Rank(measure, each.arg == "max", limit)]
+
+
+def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
+    sign, _, dimension = each.arg.partition(":")
+    limit = int(each.number) or _limit(draft, place)
+    target = draft.after(place, over=_ASKING, most=4)
+    thing = draft.meanings[target] if target >= 0 and target not in draft.used else None
+    column = draft.column(thing) if thing is not None else None
+    measure: Measure | None = None
+    if thing is not None and thing.is_op("agg", "money", "count"):
+        measure = _measure_at(draft, target)
+    elif column is not None and (column.is_measure or column.is_date or column.is_year) and _is_of(column, dimension):
+        draft.use(target)
+        measure = Measure("", column.table, column.name)
+        if not limit and not _ranked(draft, place, target):
+            draft.slots.measures.append(Measure(sign, column.table, column.name))
+            return []
+    elif column is None and (thing is None or thing.kind not in ("table", "unit")):
+        measure = _measure_before(draft, place, dimension, each)
+    if measure is not None:
+        return [Rank(measure, sign == "max", limit or 1)]
+    tables = [thing.table] if thing is not None and thing.kind == "table" else draft.spoken()[:1]
+    names = [name for name in ((dimension,) if dimension else ("size", "height", "price")) if dimension_columns(draft, name, tables)]
+    if not names or (thing is not None and (column is not None or thing.kind == "unit")):
+        raise NoReadingError(each.text)  # a rainy month: not the month itself is more or less
+    found, way = best_dimension(draft, names[0], tables, each.text)
+    # The oldest was born first: what grows with a date gets less with its age.
+    return [Rank(Measure("", found.table, found.name), (sign == "max") == (way > 0), limit or 1)]
+
+
+def _is_of(column: Column, dimension: str) -> bool:
+    """Return whether a column may be measured by a dimension; any may without one."""
+    words = {word.lstrip("-") for word in vocabulary().dimensions.get(dimension, ())}
+    return not dimension or bool({lemma(word) for word in column.words} & words)
+
+
+def _measure_before(draft: Draft, place: int, dimension: str, each: Meaning) -> Measure | None:
+    """Read the measure before a superlative, with its function: 平均延误最高."""
+    earlier = draft.before(place, over=("wh",), most=3)
+    column = draft.column(draft.meanings[earlier]) if earlier >= 0 else None
+    if earlier >= 0 and draft.meanings[earlier].is_op("dimension"):
+        return _measure_at(draft, earlier)
+    if column is None or not (column.is_measure or column.is_date) or not (draft.chinese or not dimension):
+        return None
+    function = draft.before(earlier, most=2)
+    averaged = function >= 0 and draft.meanings[function].is_op("agg")
+    draft.use(earlier, function if averaged else -1)
+    return _column_measure(draft, draft.meanings[function].arg if averaged else "", column, each.text)
+
+
+def _ranked(draft: Draft, place: int, target: int) -> bool:
+    """Return whether rows with the highest value are asked for, not the value itself."""
+    earlier = [draft.meanings[n] for n in range(place)]
+    words = {word for each in earlier for word in each.text.lower().split()}
+    asked = draft.asked()
+    if 0 <= asked < place and draft.meanings[asked].kind in ("table", "column", "unit") and (words & _SHOWN_BY or draft.chinese):
+        return True
+    return draft.chinese and asked > target
+
+
+# -- functions and counts -----------------------------------------------------------------------------------------------
+
+
+def fill_functions(draft: Draft) -> None:
+    """Give each function (average, total, how much, how long) the column that it computes over."""
+    for place, each in reversed(draft.open("op")):
+        if place in draft.used:
+            continue
+        if each.is_op("agg"):
+            _function(draft, place, each)
+        elif each.is_op("howmuch"):
+            _how_much(draft, place, each)
+        elif each.is_op("count"):
+            _count(draft, place, each)
+    for place, each in draft.open("op"):
+        if each.is_op("howadj") and place not in draft.used:
+            draft.use(place)
+            draft.slots.shown.append(_dimension_key(draft, each.arg, draft.named()[:1] or draft.spoken()[:1], each.text.split()[-1]))
+
+
+def _function(draft: Draft, place: int, each: Meaning) -> None:
+    func = each.arg
+    target = draft.after(place, over=(*_ASKING, "present", "each") if not draft.chinese else (*_ASKING, "present"), most=5)
+    while target >= 0 and draft.meanings[target].is_op("agg", "sup") and target not in draft.used:
+        target = draft.after(target, most=4)  # the lowest and the highest weight
+    thing = draft.meanings[target] if target >= 0 else None
+    if thing is not None and thing.is_op("count"):
+        counted = draft.after(target, over=_ASKING, most=4)
+        draft.use(place, target)
+        if counted >= 0 and draft.is_measure(counted):
+            _compute(draft, func, counted)
+            return
+        if func == "sum":
+            draft.used.discard(target)
+            return
+        raise NoReadingError(f"{each.text} {thing.text}")
+    options = [target, draft.before(place, over=("wh",), most=4)]
+    options += [n for n, _ in draft.open("column") if draft.is_measure(n) and abs(n - place) <= 7]
+    for option in options:
+        if option < 0 or (option in draft.used and not draft.meanings[option].op) or draft.meanings[option].kind != "column":
+            continue
+        column = draft.column(draft.meanings[option])
+        if column is not None and (column.is_measure or (func in ("min", "max") and column.is_date) or option == target):
+            draft.use(place, price=costs.FAR * max(0, abs(option - place) - 4), text=each.text)
+            _compute(draft, func, option)
+            return
+    for other, op in draft.open("op"):
+        if op.is_op("money", "howadj", "dimension") and abs(other - place) <= 6:
+            _over_dimension(draft, func, place, other, op)
+            return
+    if func == "sum" and any(op.is_op("count") for op in draft.meanings):
+        draft.use(place)
+        return
+    if thing is not None and thing.kind == "table":
+        _over_table(draft, func, place, target, each)
+        return
+    known = next((agg.arg for agg in draft.prior.aggregates if isinstance(agg.arg, Col)), None) if draft.prior is not None else None
+    if known is not None:
+        draft.use(place)
+        draft.slots.measures.append(Measure(func, known.table, known.name))
+
+
+def _compute(draft: Draft, func: str, place: int) -> None:
+    column = draft.column(draft.meanings[place])
+    assert column is not None
+    draft.use(place)
+    draft.change(place, op=func)
+    draft.slots.measures.insert(0, _column_measure(draft, func, column, draft.meanings[place].text))
+
+
+def _over_dimension(draft: Draft, func: str, place: int, other: int, op: Meaning) -> None:
+    """'average length', 'total sales', 'how old on average': no table beside those that the question names."""
+    draft.use(place, other)
+    if op.is_op("money"):
+        measure = money_measure(draft, draft.head() or draft.base, op.text)
+        draft.slots.measures.append(Measure(func, measure.table, measure.column, measure.factor))
+        return
+    key = _dimension_key(draft, op.arg, draft.named() or draft.spoken()[:1], op.text.split()[-1])
+    column = draft.catalog.column(key.table, key.column)
+    if column is not None:
+        draft.slots.measures.append(_column_measure(draft, func, column, op.text))
+
+
+def _over_table(draft: Draft, func: str, place: int, target: int, each: Meaning) -> None:
+    """'average invoice', 'total payments': the one amount of the table; 'total flights': how many."""
+    name = draft.meanings[target].table
+    amounts = [
+        column
+        for column in draft.table(name).columns
+        if column.is_measure and {"amount", "total", "payment"} & {lemma(word) for word in column.words} and not column.is_year
+    ]
+    draft.use(place)
+    if len(amounts) == 1:
+        draft.use(target, price=costs.GUESSED, text=each.text)
+        draft.slots.measures.append(Measure(func, name, amounts[0].name))
+    elif func == "sum" and is_plural(draft.meanings[target].text.lower().split()[-1]):
+        draft.use(target, price=costs.GUESSED, text=each.text)
+        draft.slots.measures.append(Measure("count", name))
+    else:
+        raise NoReadingError(each.text)
+
+
+def _dimension_key(draft: Draft, dimension: str, tables: list[str], text: str) -> Key:
+    """Return the column that a dimension is measured by, where that is a number that grows with it."""
+    column, sign = best_dimension(draft, dimension, tables, text)
+    if sign < 0 or not column.is_measure:
+        raise NoReadingError(text)
+    return Key(column.table, column.name)
+
+
+def _how_much(draft: Draft, place: int, each: Meaning) -> None:
+    draft.use(place)
+    money = next((n for n, op in draft.open("op") if op.is_op("money")), -1)
+    if money >= 0:
+        measure = _measure_at(draft, money)
+        if measure is not None:
+            draft.slots.measures.append(measure)
+            return
+    target = draft.after(place, most=4)
+    if target >= 0 and draft.is_measure(target):
+        if not draft.slots.measures and not any(m.kind == "value" for m in draft.meanings):
+            _compute(draft, "sum", target)
+        return
+    if {"cost", "costs", "price"} & set(draft.words):
+        draft.slots.shown.append(_dimension_key(draft, "price", draft.spoken()[:1], each.text))
+        return
+    if not draft.slots.measures and not draft.chinese:
+        raise NoReadingError(each.text)
+
+
+def _count(draft: Draft, place: int, each: Meaning) -> None:
+    target = draft.after(place, over=("distinct", "wh", "list", "late", "pron"), most=5)
+    distinct = any(draft.meanings[n].is_op("distinct") for n in range(place, max(place, target)))
+    while target >= 0 and draft.meanings[target].kind in ("value", "part", "flag"):
+        target = draft.after(target, over=("distinct", "late"), most=3)
+    while target >= 0 and target + 1 < len(draft.meanings) and draft.meanings[target].kind == draft.meanings[target + 1].kind == "table":
+        target += 1
+    thing = draft.meanings[target] if target >= 0 and target not in draft.used else None
+    draft.use(place)
+    if draft.base and any(each.is_op("pron") for each in draft.meanings[place + 1 : place + 3]):
+        draft.slots.measures.append(Measure("count", draft.base))  # how many of them
+        return
+    if draft.chinese and (draft.slots.measures or (thing is None and draft.slots.ranks)):
+        return  # 多少 asks for the number that is computed already
+    if thing is not None and thing.kind == "table":
+        draft.use(target)
+        draft.change(target, op="count")
+        draft.slots.measures.append(Measure("count", thing.table))
+        draft.pay(costs.ODD / 2 if distinct else 0.0, thing.text)
+        return
+    column = draft.column(thing) if thing is not None and thing.kind == "column" else None
+    if column is not None:
+        draft.use(target)
+        draft.change(target, op="count")
+        if column.is_measure:
+            draft.pay(costs.GUESSED, thing.text if thing is not None else "")
+            draft.slots.measures.append(_column_measure(draft, "sum", column, each.text))
+        else:
+            draft.slots.measures.append(Measure("count", column.table, column.name, distinct=True))
+        return
+    if thing is not None and thing.kind == "unit":
+        raise NoReadingError(thing.text)
+    counted = _counted(draft, place)
+    draft.slots.measures.append(Measure("count", counted))
+    if not counted or not (draft.named() or draft.base):
+        draft.pay(costs.UNKNOWN if not counted else costs.IDLE, each.text)
+
+
+def _counted(draft: Draft, place: int) -> str:
+    """Return the table whose rows are counted where none follows: the one named last, else that of the values or the query before."""
+    before = [n for n, each in enumerate(draft.meanings[:place]) if each.kind == "table"]
+    if before:
+        draft.use(before[-1])
+        return draft.meanings[before[-1]].table
+    return next(iter(draft.spoken()), "")
+
+
+# -- groups, and the rest -----------------------------------------------------------------------------------------------
+
+
+def fill_groups(draft: Draft) -> None:
+    """Read what numbers are given for: 'per month', 'for each carrier and origin', 'by genre'."""
+    for place, each in draft.open("op"):
+        if not each.is_op("each", "by") or place in draft.used:
+            continue
+        target = draft.after(place, over=("distinct", "wh", "list"), most=4)
+        if target < 0 or not _group(draft, target):
+            if each.is_op("each"):
+                raise NoReadingError(each.text)
+            continue
+        if each.is_op("by") and not (draft.slots.measures or draft.slots.ranks or draft.base):
+            draft.pay(costs.IMPLIED if is_plural(draft.words[0]) else costs.ODD, each.text)
+        draft.use(place)
+        while target + 2 < len(draft.meanings) and draft.meanings[target + 1].text.lower() in ("and", "和", "、"):
+            further = draft.after(target + 1, over=("each", "by"), most=2)
+            if further < 0 or draft.meanings[further].op or draft.is_measure(further) or not _group(draft, further):
+                break
+            draft.use(*range(target + 1, further))
+            target = further
+
+
+def _group(draft: Draft, place: int) -> bool:
+    each = draft.meanings[place]
+    if place in draft.used:
+        return False
+    if each.kind == "unit":
+        counted = [measure.table for measure in draft.slots.measures] + [rank.measure.table for rank in draft.slots.ranks]
+        found = unit_key(draft, each.arg, [name for name in dict.fromkeys((*counted, *draft.spoken())) if name])
+        draft.slots.keys.append(found[0])
+        draft.pay(found[1], each.text)
+    elif each.kind in ("table", "column"):
+        column = draft.column(each)
+        if column is not None and column.is_date:
+            draft.pay(costs.GUESSED, each.text)
+        draft.slots.keys.append(Key(each.table, each.column))
+    else:
+        return False
+    draft.use(place)
+    return True
+
+
+_DEAR = (
+    "cmp",
+    "most",
+    "sup",
+    "top",
+    "frequent",
+    "between",
+    "time",
+    "post",
+    "like",
+    "late",
+    "agg",
+    "dimension",
+    "first",
+    "order",
+    "dir",
+    "missing",
+)
+
+
+def fill_rest(draft: Draft) -> None:
+    """Settle what nothing used: tables and columns are shown, operations without a place are paid for."""
+    asked = draft.asked()
+    slots = draft.slots
+    for place, each in draft.open("unit"):
+        if place == asked or (slots.ranks and not slots.keys):
+            counted = [rank.measure.table for rank in slots.ranks] + draft.spoken()
+            found = unit_key(draft, each.arg, [name for name in dict.fromkeys(counted) if name])
+            if any(rank.measure.func for rank in slots.ranks):
+                slots.keys.append(found[0])
+            else:
+                slots.shown.append(found[0])
+                draft.pay(found[1], each.text)
+        else:
+            raise NoReadingError(each.text)
+        draft.use(place)
+    for place, each in draft.open("table"):
+        draft.use(place)
+        slots.heads.append(each.table)
+    for place, each in draft.open("column"):
+        draft.use(place)
+        slots.shown.append(Key(each.table, each.column))
+        if (column := draft.column(each)) is not None and column.truth is not None and place != asked:
+            draft.pay(costs.ODD, each.text)  # rather a condition
+        function = vocabulary().phrases.get((each.text.lower(),), ("",))[0] == "agg"
+        if function and place + 1 < len(draft.meanings) and draft.meanings[place + 1].kind == "column":
+            raise NoReadingError(each.text)
+    for place, each in draft.open("op"):
+        draft.use(place)
+        if each.is_op("distinct"):
+            slots.distinct = True
+        elif each.is_op("pron"):
+            if not draft.base and not draft.named():
+                raise NoReadingError(each.text)
+        elif each.is_op("beyond", "money", "ordinal", "howmuch") or _asks_when(draft, each) or each.is_op(*_DEAR):
+            raise NoReadingError(each.text)
+
+
+def _asks_when(draft: Draft, each: Meaning) -> bool:
+    """Return whether 'when' or 'where' asks for what nothing shows."""
+    return each.is_op("wh") and each.text.lower() in ("when", "where") and not (draft.slots.shown or draft.slots.measures)

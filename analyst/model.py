@@ -1,0 +1,120 @@
+"""Offer the built-in analyst as a LangChain chat model: tool calls, streaming, usage numbers; no weights, no network."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models.model_profile import ModelProfile
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages.tool import tool_call, tool_call_chunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import Field
+
+from longtable.analyst.dialog import Call, decide, read_view
+from longtable.memory.tokens import compact_json, counter
+
+MODEL_NAME = "built-in-analyst"
+INPUT_LIMIT = 32_000
+_WORDS = re.compile(r"\S+\s*|\s+")
+
+
+class BuiltInAnalyst(BaseChatModel):
+    """Answer questions about a database by rules; it knows the database only through the tools bound to it.
+
+    The same messages get the same answer. Its usage numbers are what the graph counts: it has no tokenizer of its own.
+    """
+
+    writes_summaries: ClassVar[bool] = False
+    """It writes no summaries of conversations: code does that for it."""
+
+    model_name: str = MODEL_NAME
+    encoding: str = "o200k_base"  # what the graph counts its messages with
+    profile: ModelProfile | None = Field(default_factory=lambda: ModelProfile(max_input_tokens=INPUT_LIMIT))
+
+    @property
+    def _llm_type(self) -> str:
+        return MODEL_NAME
+
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        *,
+        tool_choice: str | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Bind tools; only their names matter to this model."""
+        bound = {"tools": [convert_to_openai_tool(tool) for tool in tools], **kwargs}
+        return self.bind(**bound, **({"tool_choice": tool_choice} if tool_choice else {}))
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        del stop, run_manager
+        return ChatResult(generations=[ChatGeneration(message=self.answer(messages, kwargs.get("tools") or ()))])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        del stop
+        for chunk in self._chunks(self.answer(messages, kwargs.get("tools") or ())):
+            if run_manager:
+                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+
+    def answer(self, messages: Sequence[BaseMessage], tools: Sequence[Any] = ()) -> AIMessage:
+        """Return the message that follows `messages`: tool calls or the worded answer, with usage."""
+        decision = decide(read_view(messages), frozenset(_names(tools)))
+        calls = [tool_call(name=call.name, args=call.args, id=_call_id(messages, call, place)) for place, call in enumerate(decision.calls)]
+        text = "" if calls else decision.text
+        count = counter(self.encoding)
+        sent = count.messages(messages) + count.tools(tools)
+        spent = count.text(text) + sum(count.text(compact_json(call["args"])) for call in calls)
+        usage = UsageMetadata(input_tokens=sent, output_tokens=spent, total_tokens=sent + spent)
+        metadata = {"model_name": self.model_name, "finish_reason": "tool_calls" if calls else "stop"}
+        return AIMessage(content=text, tool_calls=calls, usage_metadata=usage, response_metadata=metadata)
+
+    def _chunks(self, message: AIMessage) -> Iterator[ChatGenerationChunk]:
+        """Cut a message into word-wise chunks; tool calls and usage come with the last."""
+        words = _WORDS.findall(str(message.content))
+        for word in words:
+            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
+        calls = [
+            tool_call_chunk(name=call["name"], args=json.dumps(call["args"], ensure_ascii=False), id=call["id"], index=place)
+            for place, call in enumerate(message.tool_calls)
+        ]
+        last = AIMessageChunk(
+            content="",
+            tool_call_chunks=calls,
+            usage_metadata=message.usage_metadata,
+            response_metadata=message.response_metadata,
+            chunk_position="last",
+        )
+        yield ChatGenerationChunk(message=last)
+
+
+def _names(tools: Sequence[Any]) -> Iterator[str]:
+    for tool in tools:
+        yield tool["function"]["name"] if isinstance(tool, dict) and "function" in tool else str(getattr(tool, "name", tool))
+
+
+def _call_id(messages: Sequence[BaseMessage], call: Call, place: int) -> str:
+    """Return an id that the same view gives again, and that no earlier call of the thread has."""
+    last = (messages[-1].id, str(messages[-1].text)) if messages else ()
+    key = json.dumps([len(messages), last, call.name, call.args, place], sort_keys=True)
+    return "call_" + hashlib.sha256(key.encode()).hexdigest()[:20]

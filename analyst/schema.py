@@ -1,0 +1,429 @@
+"""Hold what the tools said of a database: tables, columns, keys, and the ways to join them."""
+
+import heapq
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+from longtable.analyst.words import expanded, lemma, split_name, stem, vocabulary
+
+Value = str | int | float
+
+_NUMBER_TYPE = re.compile(r"INT|REAL|FLOA|DOUB|NUM|DEC|MONEY|SERIAL", re.IGNORECASE)
+_DATE_TYPE = re.compile(r"DATE|TIMESTAMP", re.IGNORECASE)
+_DATE_TEXT = re.compile(r"^\d{4}-\d{2}(-\d{2})?([ T].*)?$")
+_UNIT_COMMENT = re.compile(r"\bin (\w+)")
+_DEFAULT_ROLE = frozenset(["current", "main", "primary", "default"])
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: declared type, key marks, and the sample values that were shown."""
+
+    table: str
+    name: str
+    type: str = ""
+    primary: bool = False
+    references: str = ""
+    comment: str = ""
+    samples: tuple[object, ...] = ()
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Return the words of its name, abbreviations spelled out."""
+        return expanded(self.name)
+
+    @cached_property
+    def seen(self) -> list[object]:
+        """Return the samples that are not NULL."""
+        return [value for value in self.samples if value is not None]
+
+    @cached_property
+    def is_date(self) -> bool:
+        """Return whether it holds dates: by type, or texts that look like ISO dates."""
+        return (
+            True
+            if _DATE_TYPE.search(self.type)
+            else bool(self.seen) and all(isinstance(value, str) and _DATE_TEXT.match(value) for value in self.seen)
+        )
+
+    @cached_property
+    def is_number(self) -> bool:
+        """Return whether it holds numbers."""
+        if self.is_date or self.type.upper().startswith("BOOL"):
+            return False
+        return bool(_NUMBER_TYPE.search(self.type)) or (bool(self.seen) and all(isinstance(v, int | float) for v in self.seen))
+
+    @cached_property
+    def is_id(self) -> bool:
+        """Return whether it is a key rather than a measure."""
+        return self.primary or bool(self.references) or self.words[-1:] in (("id",), ("identifier",), ("code",), ("key",))
+
+    @cached_property
+    def is_measure(self) -> bool:
+        """Return whether its numbers can be added up, averaged or compared."""
+        return self.is_number and not self.is_id and self.words not in (("number",), ("phone",))
+
+    @cached_property
+    def is_year(self) -> bool:
+        """Return whether it holds years as numbers."""
+        years = bool(self.seen) and all(str(value).isdigit() and 1500 <= int(str(value)) <= 2100 for value in self.seen)
+        return self.is_number and not self.is_id and ("year" in self.words or years)
+
+    @cached_property
+    def is_name(self) -> bool:
+        """Return whether it names its row."""
+        names = vocabulary().lists["names"]
+        return not self.is_number and (any(word in names for word in self.words) or self.name.lower().endswith(("name", "名")))
+
+    @cached_property
+    def is_binary(self) -> bool:
+        """Return whether it holds bytes."""
+        return bool(re.search("BLOB|BYTEA|BINARY", self.type, re.IGNORECASE))
+
+    @cached_property
+    def truth(self) -> Value | None:
+        """Return what stands for yes in a column of flags, None where it is none."""
+        lists = vocabulary().lists
+        if self.is_id:
+            return None
+        if self.type.upper().startswith("BOOL"):
+            return True
+        seen = {str(value).strip() for value in self.seen}
+        parts = split_name(self.name)
+        flagged = bool(set(parts) & {"is", "has", "flag", "was", "can"}) or (parts[-1:] and parts[-1].endswith(("ed", "ive", "able")))
+        if not seen or not seen <= lists["yes"] | lists["no"] or (seen <= {"0", "1"} and not flagged):
+            return None
+        yes = next((value for value in seen if value in lists["yes"]), "")
+        pairs = {
+            "0": "1",
+            "no": "yes",
+            "No": "Yes",
+            "NO": "YES",
+            "N": "Y",
+            "n": "y",
+            "F": "T",
+            "f": "t",
+            "false": "true",
+            "False": "True",
+            "否": "是",
+        }
+        found = yes or pairs.get(next(iter(seen)), "")
+        return int(found) if found.isdigit() and self.is_number else found or None
+
+    @cached_property
+    def unit(self) -> str:
+        """Return the unit that its name or comment gives, "" where none does."""
+        units = vocabulary().units
+        named = [units[word].name for word in (*split_name(self.name), *self.words) if len(word) > 1 and word in units]
+        told = [units[word].name for word in _UNIT_COMMENT.findall(self.comment.lower()) if word in units]
+        return next(iter((*named, *told)), "")
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table or view; `described` once its types and keys are known."""
+
+    name: str
+    kind: str = "table"
+    rows: int | None = None
+    columns: tuple[Column, ...] = ()
+    described: bool = False
+    comment: str = ""
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Return the words of its name."""
+        words = tuple(word for word in expanded(self.name) if word not in ("tbl", "dim", "fact", "table"))
+        return words or expanded(self.name)
+
+    @cached_property
+    def by_name(self) -> dict[str, Column]:
+        """Return its columns by case-folded name."""
+        return {column.name.casefold(): column for column in self.columns}
+
+    @cached_property
+    def key(self) -> tuple[Column, ...]:
+        """Return the primary key, or the column that looks like one."""
+        declared = tuple(column for column in self.columns if column.primary)
+        if declared:
+            return declared
+        own = {lemma(word) for word in self.words}
+        return tuple(c for c in self.columns[:1] if c.words[-1:] == ("id",) and (len(c.words) == 1 or lemma(c.words[0]) in own))
+
+    @cached_property
+    def names(self) -> tuple[Column, ...]:
+        """Return the columns that name a row: first and last name, or the best name."""
+        found = [column for column in self.columns if column.is_name and not column.references and not column.is_date]
+        people = [column for column in found if {"first", "last", "given", "family", "surname", "forename"} & set(split_name(column.name))]
+        if len(people) >= 2:
+            return tuple(people[:2])
+        own = {lemma(word) for word in self.words} | vocabulary().lists["names"] | {"company", "full", "display", "short", "legal"}
+        named = [column for column in found if {lemma(word) for word in column.words} <= own]
+        if named:
+            return (named[0],)
+        called = [
+            c
+            for c in self.columns
+            if {lemma(word) for word in c.words} <= own | {"description"} and c.type and not (c.is_id or c.is_number)
+        ]
+        return tuple(called[:1])
+
+    @cached_property
+    def is_people(self) -> bool:
+        """Return whether it holds people."""
+        return any(lemma(word) in vocabulary().lists["people"] for word in self.words)
+
+    def part(self, unit: str) -> Column | None:
+        """Return the column of numbers that is called by a part of a date: month, hour."""
+        column = self.by_name.get(unit)
+        return column if column is not None and (column.is_number or not column.type) and not column.references else None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A column of `many` that points at a column of `one`."""
+
+    many: str
+    column: str
+    one: str
+    target: str
+    sure: bool = True
+
+
+@dataclass(frozen=True)
+class Step:
+    """One join from `here` to `there`; `up` when each row here has at most one there."""
+
+    here: str
+    here_column: str
+    there: str
+    there_column: str
+    up: bool
+    rivals: int = 0
+    """Other keys between the same two tables that nothing in the question prefers less."""
+
+
+Roles = frozenset[str]
+"""Stems of the words that tell one key of several: origin, destination."""
+
+
+@dataclass(frozen=True, eq=False)
+class Catalog:
+    """All that the messages tell about the database."""
+
+    dialect: str = "sqlite"
+    tables: dict[str, Table] = field(default_factory=dict)
+    pages: int = 1
+    total: int = 0
+    carded: frozenset[str] = frozenset()
+    """Tables known by the schema's card alone: without samples and comments."""
+
+    def table(self, name: str) -> Table | None:
+        """Return a table by name, whatever its case."""
+        return self.tables.get(name.casefold())
+
+    def column(self, table: str, name: str) -> Column | None:
+        """Return a column by names, whatever their case."""
+        found = self.table(table)
+        return found.by_name.get(name.casefold()) if found else None
+
+    @cached_property
+    def plain(self) -> tuple[Table, ...]:
+        """Return the tables that are no views; the views where there is nothing else."""
+        tables = tuple(table for table in self.tables.values() if table.kind == "table")
+        return tables or tuple(self.tables.values())
+
+    @cached_property
+    def references(self) -> tuple[Reference, ...]:
+        """Return every key that points at another table: declared ones, then those inferred from names."""
+        declared = [reference for table in self.plain for reference in self._declared(table)]
+        known = {(each.many, each.column) for each in declared}
+        pairs = {(each.many, each.one) for each in declared}
+        paired = [each for each in self._paired(declared) if (each.many, each.column) not in known]
+        inferred = [
+            each for many in self.plain for one in self.plain for each in self._inferred(many, one) if (many.name, one.name) not in pairs
+        ]
+        return (*declared, *paired, *inferred)
+
+    def _declared(self, table: Table) -> Iterator[Reference]:
+        for column in table.columns:
+            if column.references:
+                target, _, name = column.references.rpartition(".")
+                other = self.table(target.strip('"'))
+                if other is not None and other.name != table.name:
+                    yield Reference(table.name, column.name, other.name, name.strip('"'))
+
+    def _paired(self, declared: list[Reference]) -> Iterator[Reference]:
+        """Let a destination point where the origin of the same table points, though no key says so."""
+        lists = vocabulary().lists
+        for each in declared:
+            words = set(expanded(each.column))
+            for mine, others in ((lists["from_names"], lists["to_names"]), (lists["to_names"], lists["from_names"])):
+                table = self.table(each.many)
+                for column in table.columns if table is not None and words & mine else ():
+                    if (
+                        set(column.words) & others
+                        and set(column.words) - others == words - mine
+                        and column.is_number == self._is_number(each)
+                    ):
+                        yield Reference(each.many, column.name, each.one, each.target, sure=False)
+
+    def _is_number(self, each: Reference) -> bool:
+        column = self.column(each.many, each.column)
+        return column is not None and column.is_number
+
+    def _inferred(self, many: Table, one: Table) -> Iterator[Reference]:
+        """Infer a key by names: x.country_id points at country.id, a shared name at the key of another table."""
+        if many.name == one.name or len(one.key) != 1:
+            return
+        [key] = one.key
+        own = [lemma(word) for word in one.words]
+        for column in many.columns:
+            words = [lemma(word) for word in column.words]
+            if column.references or (column.primary and len(many.key) == 1):
+                continue
+            points = words[-1:] == ["id"] and words[:-1] and words[:-1] == own[-len(words[:-1]) :] and key.words[-1:] == ("id",)
+            shared = column.name.casefold() == key.name.casefold() and key.words not in (("id",), ("name",), ("code",))
+            if points or shared:
+                yield Reference(many.name, column.name, one.name, key.name, sure=False)
+
+    @cached_property
+    def _steps(self) -> dict[str, list[tuple[Step, Reference]]]:
+        found: dict[str, list[tuple[Step, Reference]]] = {}
+        for each in self.references:
+            many = self.table(each.many)
+            single = many is not None and [column.name for column in many.key] == [each.column]
+            found.setdefault(each.many, []).append((Step(each.many, each.column, each.one, each.target, up=True), each))
+            found.setdefault(each.one, []).append((Step(each.one, each.target, each.many, each.column, up=single), each))
+        return found
+
+    @lru_cache(maxsize=2_000)  # noqa: B019 - the catalogues kept are few, and this is what makes a question quick
+    def path(self, source: str, target: str, roles: Roles = frozenset()) -> tuple[Step, ...] | None:
+        """Return the cheapest joins from one table to another, None when there are none.
+
+        Down after up is dear: two tables that point at the same third one have nothing to do with each other.
+        """
+        order = itertools.count()
+        queue: list[tuple[float, int, str, bool, tuple[Step, ...]]] = [(0.0, next(order), source, False, ())]
+        done: set[tuple[str, bool]] = set()
+        while queue:
+            cost, _, here, climbed, steps = heapq.heappop(queue)
+            if here == target:
+                return steps
+            if (here, climbed) in done or len(steps) >= 6:
+                continue
+            done.add((here, climbed))
+            options = [(self._step_cost(reference, roles), step) for step, reference in self._steps.get(here, ())]
+            for price, step in options:
+                if any(step.there == known.here for known in steps):
+                    continue
+                rivals = sum(1 for other, alike in options if alike.there == step.there and abs(other - price) < 0.01) - 1
+                price += (3.0 if climbed and not step.up else 0.0) + (0.05 if not step.up else 0.0)
+                further = Step(step.here, step.here_column, step.there, step.there_column, step.up, rivals)
+                heapq.heappush(queue, (cost + price, next(order), step.there, step.up, (*steps, further)))
+        return None
+
+    def _step_cost(self, reference: Reference, roles: Roles) -> float:
+        words = set(expanded(reference.column)) | set(split_name(reference.column))
+        fits = {stem(word) for word in words} & roles
+        return (1.0 if reference.sure else 1.1) - (0.4 if fits else 0.0) - (0.05 if words & _DEFAULT_ROLE else 0.0)
+
+
+# -- what the tools' answers say ----------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def read_catalog(answers: tuple[tuple[str, str], ...], card: str = "") -> Catalog | None:
+    """Return the catalogue that answers of list_tables ("list" for a whole page, "search") and describe_tables tell, else the card.
+
+    The same answers give the same object, so that what is derived from it is computed once.
+    """
+    dialect, pages, total = "", 1, 0
+    tables: dict[str, Table] = {}
+    for kind, text in answers:
+        data = json.loads(text)
+        dialect = str(data.get("dialect") or dialect)
+        if kind == "list":
+            pages, total = int(data.get("pages") or 1), int(data.get("total") or 0)
+        for raw in data["tables"]:
+            if kind == "describe" or str(raw["name"]).casefold() not in tables:
+                tables[str(raw["name"]).casefold()] = _table(raw, described=kind == "describe")
+    known = read_card(card) if card else None
+    if not dialect and known is not None:
+        return Catalog(known.dialect, {**known.tables, **tables}, total=known.total, carded=known.carded - set(tables))
+    return Catalog(dialect, tables, pages, total or len(tables)) if dialect else None
+
+
+def _table(raw: dict[str, Any], *, described: bool) -> Table:
+    name = str(raw["name"])
+    samples = [row for row in raw.get("sample_rows") or () if isinstance(row, list)]
+    columns: list[Column] = []
+    for place, column in enumerate(raw.get("columns", ())):
+        if not isinstance(column, dict):
+            columns.append(Column(name, str(column)))
+            continue
+        seen = tuple(row[place] for row in samples if place < len(row))
+        points = str(column.get("references") or column.get("inferred_reference") or "")
+        primary = bool(column.get("primary_key"))
+        columns.append(
+            Column(name, str(column["name"]), str(column.get("type") or ""), primary, points, str(column.get("comment") or ""), seen)
+        )
+    rows = raw.get("rows", raw.get("rows_at_least", raw.get("rows_estimate")))
+    count = int(rows) if isinstance(rows, int | float) else None
+    return Table(name, str(raw.get("kind", "table")), count, tuple(columns), described, str(raw.get("comment") or ""))
+
+
+_NAME = r'(?:"(?:[^"]|"")+"|[^\W\d]\w*(?:\.\w+)*)'
+_CARD = re.compile(
+    r"^Database: .* \((?P<dialect>\w+) dialect\)\.$.*?^Schema \((?P<count>[\d,]+) tables?;[^\n]*\n(?P<lines>.*?)(?:\n\n|\Z)", re.M | re.S
+)
+_CARD_LINE = re.compile(rf"(?P<name>{_NAME})(?: \((?:(?P<view>view)|~?(?P<rows>[\d,]+) rows?)\))?: (?P<columns>.+)")
+_CARD_COLUMN = re.compile(rf"(?P<name>{_NAME})(?P<key>\*)? (?P<type>\S.*?)(?: (?:->|~>) (?P<target>{_NAME}(?:\.{_NAME})*))?")
+_CUT = re.compile(r"…|, and [\d,]+ more$")
+
+
+def read_card(text: str) -> Catalog | None:
+    """Return the tables on the schema's card of a system prompt, None unless it has every column of every table."""
+    found = _CARD.search(text)
+    if found is None:
+        return None
+    tables: dict[str, Table] = {}
+    for line in found["lines"].splitlines():
+        match = _CARD_LINE.fullmatch(line)
+        if match is None or _CUT.search(line):
+            return None
+        name = _bare(match["name"])
+        parts = [_CARD_COLUMN.fullmatch(part) for part in _parts(match["columns"])]
+        columns = tuple(Column(name, _bare(c["name"]), c["type"], bool(c["key"]), c["target"] or "") for c in parts if c is not None)
+        if len(columns) != len(parts):
+            return None
+        rows = int(match["rows"].replace(",", "")) if match["rows"] else None
+        tables[name.casefold()] = Table(name, "view" if match["view"] else "table", rows, columns, described=True)
+    return (
+        None
+        if len(tables) != int(found["count"].replace(",", ""))
+        else Catalog(found["dialect"], tables, total=len(tables), carded=frozenset(tables))
+    )
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the columns of a line: commas within quotes or brackets separate nothing."""
+    begin, depth, quoted = 0, 0, False
+    for place, letter in enumerate(text):
+        if letter == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (letter in "([") - (letter in ")]")
+            if letter == "," and depth == 0:
+                yield text[begin:place]
+                begin = place + 2
+    yield text[begin:]
+
+
+def _bare(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name

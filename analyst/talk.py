@@ -1,0 +1,466 @@
+"""Say everything that is said: greetings, help, what was recalled, charts, declines, and results in words. Read what is small talk."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from longtable.analyst.query import Agg, Among, Beats, Between, Bucket, Col, Compare, Condition, Like, Null, Product, Query, Scalar, Within
+from longtable.analyst.schema import Catalog, Table
+from longtable.analyst.words import expanded, is_chinese, lemma, likeness, stem, tokenize, vocabulary
+
+SHOWN_ROWS = 10
+MOST_WISH = 200
+_TABLES_SHOWN = 20
+_CELL = 60
+
+_PHRASES = resources.files("longtable.analyst") / "data" / "talk.toml"
+
+
+@cache
+def _texts() -> dict[str, dict[str, list[str]]]:
+    """Read what is said, and the patterns of small talk, once."""
+    return tomllib.loads(_PHRASES.read_text(encoding="utf-8"))
+
+
+class DeclineError(Exception):
+    """A question that gets no answer: why, and the user's own words that it is about."""
+
+    def __init__(self, reason: str, *words: str, near: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.reason, self.words, self.near = reason, words, near
+
+
+def language_of(text: str) -> str:
+    """Return "zh" when the text holds Chinese, else "en"."""
+    return "zh" if is_chinese(text) else "en"
+
+
+def say(name: str, language: str, **values: object) -> str:
+    """Return one of the sentences in a language."""
+    return _texts()["said"][name][language == "zh"].format(**values)
+
+
+def with_introduction(text: str, language: str) -> str:
+    """Add what this model is and how to set a real one; for the first answer of a conversation."""
+    return f"{text}\n\n{say('introduction', language)}"
+
+
+def without_introduction(answer: str) -> str:
+    """Return an answer without that note."""
+    for text in _texts()["said"]["introduction"]:
+        answer = answer.replace(text, "")
+    return answer.strip()
+
+
+# -- small talk ---------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _kinds() -> dict[str, re.Pattern[str]]:
+    whole = {name: rf"^\W*(?:{'|'.join(parts)})\W*$" for name, parts in _texts()["kinds"].items()}
+    inside = {name: "|".join(parts) for name, parts in _texts()["found"].items()}
+    return {name: re.compile(pattern, re.IGNORECASE) for name, pattern in (whole | inside).items()}
+
+
+def kind_of(question: str) -> str:
+    """Return what sort of talk a question is, "" for a question about the data."""
+    kinds = _kinds()
+    if kinds["rule"].search(question):
+        return "rule"
+    found = next((name for name in _texts()["kinds"] if kinds[name].match(question)), "")
+    return found or ("recall" if kinds["recall"].search(question) else "")
+
+
+def described_name(question: str) -> str:
+    """Return the table that a question wants described."""
+    match = _kinds()["describe"].match(question)
+    return next((group for group in match.groups() if group), "").strip() if match else ""
+
+
+_RECALL_CHINESE = re.compile(
+    r"之前|刚才|问过|的时候|我问|你说|还记得|记得|提醒我|答案|回答|结果|多少|是|的|了|吗|呢|我|你|问|有|那个|什么|一下"
+)
+
+
+def best_match(question: str, asked: Sequence[str]) -> int | None:
+    """Return the place of the earlier question most like `question` by its words of weight; the later one of equals."""
+    wanted = content_words(question)
+    best: tuple[float, int] | None = None
+    for place, text in enumerate(asked):
+        have = content_words(text)
+        if not have or not wanted:
+            continue
+        likes = [max((likeness(word, other) if word.isascii() else float(word == other)) for other in have) for word in wanted]
+        extra = sum(
+            1 for other in have if all((likeness(word, other) if word.isascii() else float(word == other)) < 0.75 for word in wanted)
+        )
+        score = sum(likes) / len(wanted)
+        if score >= 0.55 and (best is None or score - 0.04 * extra >= best[0] - 1e-9):
+            best = (score - 0.04 * extra, place)
+    return best[1] if best else None
+
+
+def content_words(text: str) -> list[str]:
+    """Return the words of weight: no words of grammar or about asking; Chinese as pairs of characters."""
+    lists = vocabulary().lists
+    words = [
+        token.word for token in tokenize(re.sub(r"([\u3400-\u9fff]+)", r" \1 ", text)) if token.kind not in ("comma", "stop", "symbol")
+    ]
+    small = lists["grammar"] | lists["verbs"] | lists["recall"]
+    english = [word for word in words if word.isascii() and word not in small and lemma(word) not in small and stem(word) not in small]
+    runs = re.findall(r"[\u3400-\u9fff]+", _RECALL_CHINESE.sub(" ", text))
+    return list(dict.fromkeys([*english, *(run[n : n + 2] for run in runs for n in range(max(1, len(run) - 1)))]))
+
+
+# -- charts -------------------------------------------------------------------------------------------------------------
+
+_KIND = "bar|column|line|pie|donut|area|scatter|histogram"
+_CHART = rf"(?:an? |the |some )?(?:simple )?(?:(?:{_KIND})[- ]?)?(?:charts?|graphs?|plots?|diagrams?|histograms?)"
+_PLEASE = r"^\W*(?:please |now |and |then |can you |could you |i want (?:to )?|i'd like (?:to )?|let's |also )*"
+_DRAW = r"(?:plot|draw|chart|graph|sketch|visuali[sz]e)"
+_MAKE = rf"(?:draw|make|show|give|create)(?: me)?(?: us)? {_CHART}(?: of| for| with| showing|(?=\W*$))"
+_THAT = "it|that|this|them|those|the (?:last )?result"
+_BEFORE = re.compile(
+    rf"{_PLEASE}(?:{_DRAW}(?: me)?(?: {_CHART} (?:of|for|with|showing))?|{_MAKE}|{_CHART} (?:of|for|with|showing))\b[\s:,]*", re.IGNORECASE
+)
+_AFTER = re.compile(rf"[\s,]*\b(?:and {_DRAW} (?:{_THAT})|(?:as|in|on|by|with|using) {_CHART})\W*$", re.IGNORECASE)
+_IT = re.compile(rf"\W*(?:{_THAT}|结果|它|这个|成)?\W*", re.IGNORECASE)
+_DRAW_IT = re.compile(rf"{_PLEASE}(?:{_DRAW}|show|make|turn|render)(?: me)? (?:{_THAT})\b(?: into| as)?(?: {_CHART})?\W*$", re.IGNORECASE)
+_PICTURE = "折线图|柱状图|柱形图|条形图|饼图|散点图|直方图|面积图|趋势图|曲线图|图表|图"
+_ONE = "(?:一个|一张|个|张)?"
+_SHOW = "(?:显示|表示|展示|画出来|画出|画|呈现|来看)"
+_ZH_BEFORE = re.compile(
+    rf"^\W*(?:请|帮我|再|给我)*(?:(?:用|以)(?:{_PICTURE})来?{_SHOW}(?:一下)?|(?:画|绘制|做|生成)(?:出|一下|一个|一张|个|张)*(?:关于)?)[，,：:\s]*"
+)
+_ZH_AFTER = re.compile(
+    rf"的?[，,\s]*(?:并|然后)?(?:(?:画成|做成|绘制成|画|用){_ONE}(?:{_PICTURE})|(?:{_PICTURE.removesuffix('|图')})){_SHOW}?[。！!\s]*$"
+)
+_ZH_IT = re.compile(
+    rf"^\W*(?:请|帮我|再)*把?(?:它|这个|结果|上面的?结果|刚才的?结果)?(?:画|绘制|做|换|改)(?:成|出来|为|一下)?{_ONE}(?:{_PICTURE})[。！!\s]*$"
+)
+
+
+@dataclass(frozen=True)
+class ChartWish:
+    """A chart that was asked for. `question`: what to find out first, "" to draw the newest result."""
+
+    text: str
+    question: str
+
+
+def chart_wish(question: str) -> ChartWish | None:
+    """Return the chart that a question asks for, None where it asks for none."""
+    text = " ".join(question.split())[:MOST_WISH]
+    drawing = re.search(rf"{_DRAW}|{_CHART}", question, re.IGNORECASE)
+    if (_DRAW_IT.match(question) and drawing) or _ZH_IT.match(question):
+        return ChartWish(text, "")
+    for pattern, lead in ((_BEFORE, "Show "), (_ZH_BEFORE, "")):
+        match = pattern.match(question)
+        if match is not None and match.end() > 0 and (pattern is _BEFORE or re.search(_PICTURE, question)):
+            rest = _ZH_AFTER.sub("", _AFTER.sub("", question[match.end() :])).strip()
+            return ChartWish(text, "" if _IT.fullmatch(rest) else f"{lead}{rest}")
+    for pattern in (_AFTER, _ZH_AFTER):
+        match = pattern.search(question)
+        if match is not None and match.start() > 0:
+            rest = question[: match.start()].strip()
+            return ChartWish(text, "" if _IT.fullmatch(rest) else rest)
+    return None
+
+
+def chart_text(data: dict[str, Any] | None, error: str, handle: str, language: str) -> str:
+    """Say what became of a chart."""
+    if data is not None:
+        return say("drawn", language, handle=data.get("handle", handle))
+    return say("not_drawn", language, reason=error.splitlines()[0][:200]) if error else say("not_kept", language)
+
+
+# -- the schema, help and declines --------------------------------------------------------------------------------------
+
+
+def help_text(catalog: Catalog, language: str) -> str:
+    """Say what can be asked, with examples of this schema."""
+    return "\n".join([say("help", language), *(f"- {line}" for line in examples(catalog, language))])
+
+
+def tables_text(catalog: Catalog, language: str) -> str:
+    """List the tables."""
+    zh = language == "zh"
+    named = sorted(catalog.tables.values(), key=lambda table: table.name.lower())[:_TABLES_SHOWN]
+    lines = [
+        f"- {t.name}{_rows(t, language)}: {', '.join(c.name for c in t.columns[:12])}{' …' if len(t.columns) > 12 else ''}" for t in named
+    ]
+    total = max(catalog.total, len(named))
+    if not total:
+        return "数据库中没有表。" if zh else "There are no tables in this database."
+    if total > len(named):
+        lines.append(f"- 以及另外 {total - len(named)} 个表" if zh else f"- and {total - len(named)} more")
+    head = f"数据库中有 {total} 个表：" if zh else f"There are {total} tables:" if total != 1 else "There is 1 table:"
+    return "\n".join([head, *lines])
+
+
+def _rows(table: Table, language: str) -> str:
+    if table.rows is None:
+        return ""
+    return f" ({table.rows:,} 行)" if language == "zh" else f" ({table.rows:,} {'row' if table.rows == 1 else 'rows'})"
+
+
+def describe_text(table: Table, language: str) -> str:
+    """Describe one table."""
+    lines = [
+        "- "
+        + " ".join(part for part in (c.name, c.type, "(primary key)" * c.primary, c.references and f"-> {c.references}", c.comment) if part)
+        for c in table.columns
+    ]
+    return "\n".join([f"{table.name}{_rows(table, language)}{'：' if language == 'zh' else ':'}", *lines])
+
+
+def sql_text(sql: str, language: str) -> str:
+    """Show the last SQL."""
+    return f"{say('sql', language)}\n\n```sql\n{sql}\n```" if sql else say("no_sql", language)
+
+
+def decline(error: DeclineError, catalog: Catalog | None, language: str) -> str:
+    """Say what could not be used, in the user's words, and three questions that can be answered here."""
+    zh = language == "zh"
+    words = ("、" if zh else ", ").join(f"“{word}”" for word in error.words if word)
+    reason = _texts()["declines"][error.reason][zh].format(words=words)
+    parts = [f"{reason}，所以我没有回答，以免答错。" if zh else f"{reason}, so I give no answer rather than a wrong one."]
+    if catalog is not None and catalog.tables:
+        parts += [say("examples", language), *(f"- {line}" for line in examples(catalog, language))]
+    if error.near:
+        parts.append(say("near", language, values=("、" if zh else ", ").join(error.near)))
+    return "\n".join(parts)
+
+
+def examples(catalog: Catalog, language: str) -> list[str]:
+    """Make three questions that this schema can answer, from its largest tables."""
+    zh = language == "zh"
+    tables = sorted(catalog.plain, key=lambda table: (not table.described, -(table.rows or 0)))
+    found: list[str] = []
+    for table in tables:
+        name = " ".join(table.words) if zh else plural_of(table.name)
+        measures = [c for c in table.columns if c.is_measure and not c.is_year and not {"month", "day", "hour", "minute"} & set(c.words)]
+        keys = [c for c in table.columns if table.described and not (c.is_number or c.is_date or c.primary or c.is_binary)]
+        found.append(f"有多少 {name}？" if zh else f"How many {name} are there?")
+        if measures and (table.rows or 0) > 1:
+            measure = " ".join(measures[0].words)
+            found.append(f"{name} 的平均 {measure} 是多少？" if zh else f"What is the average {measure} of the {name}?")
+        if keys and (table.rows or 0) > 1:
+            key = " ".join(keys[0].words)
+            found.append(f"每个 {key} 有多少 {name}？" if zh else f"How many {name} are there per {key}?")
+    return found[:3]
+
+
+# -- results in words ---------------------------------------------------------------------------------------------------
+
+_FUNCS = {
+    "en": {"avg": "average", "sum": "total", "min": "lowest", "max": "highest", "count": "number of different"},
+    "zh": {"avg": "平均", "sum": "总", "min": "最小", "max": "最大", "count": "不同"},
+}
+_UNITS = {"month": "月份", "month_of_year": "月份", "year": "年份", "day": "日期", "hour": "小时", "quarter": "季度", "weekday": "星期"}
+_OPS = {"=": ("is", "为"), "<>": ("is not", "不为"), ">": (">", ">"), "<": ("<", "<"), ">=": ("≥", "≥"), "<=": ("≤", "≤")}
+_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
+
+
+def result_text(query: Query | None, data: dict[str, Any], language: str, *, whole: bool = True) -> str:
+    """Return the answer's text. `data` is run_sql's answer; `query` what its SQL says, None when that cannot be read.
+
+    Without `whole` the rows are only a part of what was asked for.
+    """
+    columns = [str(column) for column in data.get("columns", [])]
+    rows = [list(row) for row in data.get("rows", [])]
+    total = int(data.get("row_count") or len(rows))
+    same = query is not None and len(query.select) == len(columns)
+    heads = [label(item, language) for item in query.select] if same and query is not None else columns
+    if not rows:
+        return say("no_rows", language, filters=_filters(query, language))
+    return (
+        _one(query, heads, rows[0], language) if len(rows) == 1 and total == 1 else _many(query, heads, rows, total, language, whole=whole)
+    )
+
+
+def withheld_text(data: dict[str, Any], language: str) -> str:
+    """Return the answer's text where values are withheld from this model: rows, columns and handle, never a value."""
+    count = int(data.get("row_count") or 0)
+    columns = [str(column) for column in data.get("columns", [])]
+    handle = str(data.get("handle") or "")
+    if not count:
+        return say("no_rows", language, filters="")
+    if language == "zh":
+        place = f"，结果编号 {handle}" if handle else ""
+        return f"查询返回 {count:,} 行，列为：{'、'.join(columns)}{place}。按隐私设置，我看不到其中的值；完整结果已显示给您。"
+    place = f", as result {handle}" if handle else ""
+    return (
+        f"The query returned {'1 row' if count == 1 else f'{count:,} rows'} with the columns {', '.join(columns)}{place}. "
+        "By the privacy setting its values are withheld from me; the whole result is shown to you."
+    )
+
+
+def _one(query: Query | None, heads: list[str], row: list[Any], language: str) -> str:
+    zh, filters = language == "zh", _filters(query, language)
+    item = query.select[0] if query is not None and query.select else None
+    if query is not None and len(row) == 1 and item == Agg("count") and not query.group:
+        name = plain(query.base)
+        noun = _singular(name) if row[0] == 1 else plural_of(query.base)
+        counted = f"There {'is' if row[0] == 1 else 'are'} {number(row[0])} {noun}{filters}."
+        return f"共有 {number(row[0])} 条 {name} 记录{filters}。" if zh else counted
+    if len(row) == 1 and isinstance(item, Agg):
+        if row[0] is None:
+            return f"没有可计算的值{filters}。" if zh else f"There is no value to compute the {heads[0]} from{filters}."
+        return f"{heads[0]}是 {number(row[0])}{filters}。" if zh else f"The {heads[0]} is {number(row[0])}{filters}."
+    pairs = [f"{head}: {cell(value)}" for head, value in zip(heads, row, strict=False)]
+    lead = tie = ""
+    if query is not None and query.limit == 1 and query.order:
+        what, desc = label(query.order[0].by, language), query.order[0].desc
+        lead = f"{what}{'最大' if desc else '最小'}的是：" if zh else f"With the {'highest' if desc else 'lowest'} {what}: "
+        tie = "可能有并列：可以问前 5 个。" if zh else " Others may share this value: ask for the top 5 to see them."
+    return f"{lead}{'，'.join(pairs)}{filters}。{tie}" if zh else f"{lead}{', '.join(pairs)}{filters}.{tie}"
+
+
+def _many(query: Query | None, heads: list[str], rows: list[list[Any]], total: int, language: str, *, whole: bool) -> str:
+    zh, filters = language == "zh", _filters(query, language)
+    shown = rows[:SHOWN_ROWS]
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    table = "\n".join(lines + ["| " + " | ".join(cell(value).replace("|", "\\|") for value in row) + " |" for row in shown])
+    if query is None:
+        lead = "结果" if zh else "The result"
+    elif query.aggregates and query.group:
+        what = label(query.aggregates[0], language)
+        if query.aggregates[0] == Agg("count"):
+            what = f"{plain(query.base)} 数量" if zh else f"number of {plural_of(query.base)}"
+        keys = list(dict.fromkeys(label(item, language) for item in query.select if not isinstance(item, Agg)))
+        keys = [key for key in keys if not key.endswith(" id")] or keys
+        lead = f"按{'、'.join(keys)}统计的{what}" if zh else f"The {what} per {' and '.join(keys)}"
+    else:
+        lead = f"找到的 {plain(query.base)} 记录" if zh else f"Here are the {plural_of(query.base)}"
+    order = ""
+    if query is not None and query.order and (query.order[0].desc or query.limit is not None or query.order[0].by not in query.group):
+        what, desc = label(query.order[0].by, language), query.order[0].desc
+        if zh:
+            order = f"，按{what}{'降序' if desc else '升序'}" + (f"，取前 {query.limit} 个" if query.limit else "")
+        else:
+            order = f", by {what} {'descending' if desc else 'ascending'}" + (f", top {query.limit}" if query.limit else "")
+    more = total > len(shown)
+    if zh:
+        tail = (f"共 {total:,} 行" if whole else f"取出 {total:,} 行") + (f"，以上为前 {len(shown)} 行。" if more else "。")
+        return f"{lead}{filters}{order}：\n\n{table}\n\n{tail}"
+    tail = f"{total:,} rows {'in all' if whole else 'were fetched'}" + (f"; the first {len(shown)} are shown." if more else ".")
+    return f"{lead}{filters}{order}:\n\n{table}\n\n{tail}"
+
+
+def number(value: object) -> str:
+    """Return a number as people read it: separators from 1,000 on, at most two decimals unless it is small."""
+    if isinstance(value, str) and re.fullmatch(r"-?\d+\.\d+", value):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return cell(value)
+    if value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.2f}" if abs(value) >= 0.1 else f"{value:.4g}"
+
+
+def cell(value: object) -> str:
+    """Return one cell: ids and years without separators, floats short, long text clipped."""
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return number(value) if value != int(value) else f"{value:,.2f}"
+    text = str(value).replace("\n", " ")
+    return text if len(text) <= _CELL else text[: _CELL - 1] + "…"
+
+
+def label(item: Scalar, language: str) -> str:
+    """Return a column, aggregate or part of a date in words."""
+    zh = language == "zh"
+    match item:
+        case Col():
+            return phrase(item)
+        case Bucket(col=col, unit=unit):
+            return _UNITS[unit] if zh else f"{unit.replace('_of_year', '')} of {phrase(col)}"
+        case Agg(func="count", arg=None):
+            return "数量" if zh else "count"
+        case Agg(func=func, arg=arg) if arg is not None:
+            word, words = _FUNCS[language][func], label(arg, language)
+            return words if words.split()[0] == word else f"{word}{' ' if zh and words.isascii() else '' if zh else ' '}{words}"
+        case Product(factors=factors):
+            return " × ".join(phrase(factor) for factor in factors)
+    return str(item)
+
+
+def condition_text(cond: Condition, language: str) -> str:
+    """Return a condition in words."""
+    zh = language == "zh"
+    no = ("不" if zh else "not ") if getattr(cond, "negated", False) else ""
+    match cond:
+        case Compare(left=Bucket(unit="month_of_year") | Col(name="month"), op=op, value=int(value)) if 1 <= value <= 12:
+            month = f"{value} 月" if zh else _MONTHS[value - 1]
+            return f"{label(cond.left, language)} {_OPS[op][zh]} {month}"
+        case Compare(left=left, op=op, value=value):
+            return f"{label(left, language)} {_OPS[op][zh]} {value}"
+        case Between(left=left, low=low, high=high):
+            return f"{label(left, language)} {'介于' if zh else 'between'} {low} {'和' if zh else 'and'} {high}"
+        case Among(left=left, values=values):
+            return f"{label(left, language)} {no}{'属于' if zh else 'one of'} {('、' if zh else ', ').join(map(str, values))}"
+        case Like(left=left, how=how, text=text):
+            verb = {"contains": ("contains", "包含"), "starts": ("starts with", "开头为"), "ends": ("ends with", "结尾为")}[how][zh]
+            return f"{phrase(left)} {no}{verb} “{text}”"
+        case Null(left=left, negated=negated):
+            return f"{phrase(left)} {('不为空' if negated else '为空') if zh else 'is given' if negated else 'is missing'}"
+        case Beats(left=left, op=op, agg=agg):
+            return f"{phrase(left)} {_OPS[op][zh]} {label(agg, language)}"
+        case Within(query=query, negated=negated):
+            parts = [
+                condition_text(each, language) for each in (*query.where, *query.having) if not (isinstance(each, Null) and each.negated)
+            ]
+            about = (" 且 " if zh else " and ").join(parts)
+            if about and not negated and not query.having:
+                return f"{plain(query.base)}: {about}" if len(query.where) > 1 or not about.startswith(plain(query.base)) else about
+            word = ("没有" if negated else "有") if zh else "without" if negated else "with"
+            return f"{word} {plain(query.base)}{f' ({about})' if about else ''}"
+    return str(cond)
+
+
+def _filters(query: Query | None, language: str) -> str:
+    """Return the conditions of a query as the end of a sentence."""
+    if query is None:
+        return ""
+    hidden = {*(order.by for order in query.order), *query.group}
+    conds = [cond for cond in query.where if not (isinstance(cond, Null) and cond.negated and cond.left in hidden)]
+    words = list(dict.fromkeys(condition_text(cond, language) for cond in (*conds, *query.having)))
+    if not words:
+        return ""
+    return f"（{'；'.join(words)}）" if language == "zh" else f" ({', '.join(words)})"
+
+
+def phrase(col: Col) -> str:
+    """Return a column in words; a bare name with that of its table."""
+    words = " ".join(expanded(col.name)) if col.name.isascii() else col.name
+    bare = words in ("name", "title", "id", "code", "type", "year", "description")
+    return f"{_singular(plain(col.table))} {words}" if bare and col.table else words or col.name
+
+
+def plain(table: str) -> str:
+    """Return a table in words."""
+    return " ".join(expanded(table)) if table.isascii() and expanded(table) else table
+
+
+def _singular(name: str) -> str:
+    words = name.split()
+    return " ".join([*words[:-1], lemma(words[-1])]) if words else name
+
+
+def plural_of(table: str) -> str:
+    """Return a table's name as a plural noun."""
+    words = plain(table).split() or [table]
+    word = words[-1]
+    if lemma(word) == word and word.isascii() and word not in ("data", "staff", "series", "weather", "people", "news"):
+        word = (
+            word[:-1] + "ies"
+            if word.endswith("y") and word[-2:-1] not in "aeiou"
+            else word + ("es" if word.endswith(("s", "x", "ch", "sh")) else "s")
+        )
+    return " ".join([*words[:-1], word])

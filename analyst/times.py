@@ -1,0 +1,276 @@
+"""Fill slots from times: which date a period is of, and the conditions that put it there."""
+
+import calendar
+from dataclasses import fields
+
+from longtable.analyst import costs
+from longtable.analyst.lattice import Draft, Key, NoReadingError, Period, Where
+from longtable.analyst.query import Between, Bucket, Col, Compare, Condition, Scalar, Unit
+from longtable.analyst.schema import Column, Table
+from longtable.analyst.words import stem, vocabulary
+
+_OPS = {"since": ">=", "until": "<=", "till": "<=", "before": "<", "after": ">"}
+
+
+def fill_periods(draft: Draft) -> None:
+    """Turn each period of the question into conditions on a date."""
+    place = 0
+    while place < len(draft.meanings):
+        if draft.meanings[place].kind != "time" or place in draft.used:
+            place += 1
+            continue
+        low, end = _period(draft, place)
+        high: Period | None = None
+        joined = draft.after(end - 1, most=3)
+        link = next((draft.meanings[n] for n in range(end, min(end + 2, len(draft.meanings)))), None)
+        opener = draft.before(place, most=3)
+        ranged = opener >= 0 and draft.meanings[opener].is_op("between")
+        words = draft.words[max(0, draft.meanings[place].start - 1) : draft.meanings[place].start]
+        if (
+            joined >= 0
+            and draft.meanings[joined].kind == "time"
+            and link is not None
+            and link.text.lower() in ("and", "to", "through", "until", "-", "or", "至", "到")
+        ):
+            later, after = _period(draft, joined)
+            if (
+                ranged
+                or (words == ["from"] and link.text.lower() in ("to", "through", "until", "到", "至"))
+                or link.text.lower() in ("through", "to", "到", "至")
+            ):
+                high, end = later, after
+                draft.use(opener if ranged else -1)
+            elif link.text.lower() in ("and", "or") and _alike(low, later):
+                _either(draft, place, end, low, later)
+                place = after
+                continue
+        _bear(draft, place, end, low, high)
+        place = end
+
+
+def _period(draft: Draft, place: int) -> tuple[Period, int]:
+    """Read times that belong together, as in July 4th, 2013, and where they end."""
+    parts: dict[str, int] = {}
+    end = place
+    while end < len(draft.meanings):
+        each = draft.meanings[end]
+        if each.kind == "time" and each.period is not None:
+            told = {f.name: getattr(each.period, f.name) for f in fields(Period) if getattr(each.period, f.name) != f.default}
+            if set(told) & set(parts):
+                break
+            parts |= told
+            draft.use(end)
+        elif not (each.text in (",", "of", "in", "the", "年", "月") or (each.kind == "unit" and each.arg == "year")) or not (
+            end + 1 < len(draft.meanings) and draft.meanings[end + 1].kind == "time" and not set(parts) & _told(draft, end + 1)
+        ):
+            break
+        else:
+            draft.use(end)
+        end += 1
+    return Period(**parts), max(end, place + 1)
+
+
+def _told(draft: Draft, place: int) -> set[str]:
+    period = draft.meanings[place].period
+    return {f.name for f in fields(Period) if period is not None and getattr(period, f.name) != f.default}
+
+
+def _alike(low: Period, high: Period) -> bool:
+    return [bool(getattr(low, f.name)) for f in fields(Period)] == [bool(getattr(high, f.name)) for f in fields(Period)]
+
+
+def _either(draft: Draft, place: int, end: int, low: Period, high: Period) -> None:
+    """'in March and April': neighbours are a stretch; anything else is beyond this."""
+    text = draft.meanings[place].text
+    unit: Unit = "month_of_year" if low.month else "year"
+    first, second = (low.month, high.month) if low.month else (low.year, high.year)
+    if not first or second - first != 1 or low.day:
+        raise NoReadingError(text)
+    column, price = date_for(draft, place, low)
+    draft.pay(price, text)
+    table = draft.table(column.table)
+    draft.slots.where.append(Where(table.name, column.name, Between(_item(table, column, unit), first, second)))
+    draft.use(end)
+
+
+def _bear(draft: Draft, start: int, end: int, low: Period, high: Period | None) -> None:
+    op = "="
+    for other in range(start - 1, max(-1, start - 4), -1):
+        each = draft.meanings[other]
+        if each.is_op("time") or (each.is_op("cmp") and not each.arg[1:].strip("=").startswith(":")):
+            op = each.arg.partition(":")[0]
+            draft.use(other)
+            break
+        if each.is_op("neg"):
+            op = "<>"
+            draft.use(other)
+            break
+        if each.kind not in ("filler", "unit"):
+            break
+    if end < len(draft.meanings) and draft.meanings[end].is_op("post", "time") and draft.chinese:
+        op = draft.meanings[end].arg
+        draft.use(end)
+    text = " ".join(dict.fromkeys(draft.meanings[n].text for n in range(start, end)))
+    column, price = date_for(draft, start, low)
+    draft.pay(price, text)
+    for cond in _conditions(draft.table(column.table), column, op, low, high):
+        name = cond.left.col.name if isinstance(cond.left, Bucket) else cond.left.name if isinstance(cond.left, Col) else column.name
+        draft.slots.where.append(Where(column.table, name, cond))
+
+
+def date_for(draft: Draft, place: int, period: Period) -> tuple[Column, float]:
+    """Return the column that a period at `place` is of, and the price of the choice."""
+    for other in (draft.before(place, over=("time", "cmp", "between"), most=4), draft.after(place, most=2)):
+        column = draft.column(draft.meanings[other]) if other >= 0 and draft.meanings[other].kind == "column" else None
+        if column is not None and (column.is_date or (column.is_year and period.year)):
+            draft.use(other)
+            return column, 0.0
+    verbs = [token.word for token in draft.tokens[max(0, draft.meanings[place].start - 5) : draft.meanings[place].start + 5]]
+    measured = [each.table for each in draft.meanings if each.kind == "column" and (c := draft.column(each)) is not None and c.is_measure]
+    order = list(dict.fromkeys([*draft.named()[:1], *measured, *draft.spoken()]))
+    if not order and len(draft.catalog.plain) == 1:
+        order = [draft.catalog.plain[0].name]
+    beside = draft.before(place, over=("time", "cmp", "between"), most=3)
+    options: list[tuple[float, int, Column]] = []
+    for rank, name in enumerate(order):
+        table = draft.table(name)
+        for column in table.columns:
+            if (price := _fit(table, column, period, verbs)) is not None:
+                near = beside >= 0 and draft.meanings[beside].kind == "table" and draft.meanings[beside].table == name
+                options.append((price + 0.2 * rank - (0.3 if near else 0.0), len(options), column))
+    if not options:
+        return _further(draft, order, period, place, verbs)
+    options.sort(key=lambda option: option[:2])
+    best = options[0]
+    close = len(options) > 1 and options[1][0] - best[0] < 0.09 and options[1][2].table == best[2].table
+    return best[2], max(0.0, best[0]) + (costs.GUESSED if close else 0.0)
+
+
+def _further(draft: Draft, order: list[str], period: Period, place: int, verbs: list[str]) -> tuple[Column, float]:
+    """Return the one date of a table that points at the one asked about: customers in 2013 are those with an invoice then."""
+    found: list[tuple[float, Column]] = []
+    for table in draft.catalog.plain:
+        way = draft.catalog.path(order[0], table.name) if order else None
+        if way and len(way) == 1:
+            prices = [(price, column) for column in table.columns if (price := _fit(table, column, period, verbs)) is not None]
+            found += sorted(prices, key=lambda each: each[0])[:1]
+    if len(found) != 1:
+        raise NoReadingError(draft.meanings[place].text)
+    return found[0][1], costs.GUESSED + found[0][0]
+
+
+def _fit(table: Table, column: Column, period: Period, verbs: list[str]) -> float | None:
+    """Return the price of taking a column for the date that is meant, None where it is none."""
+    vocab = vocabulary()
+    part = "year" if period.year else "month" if period.month else "day" if period.day else ""
+    plain = part and table.part(part) is column and _has_parts(table, period)
+    if not (column.is_date or plain or (column.is_year and period.year and not (period.month or period.day))):
+        return None
+    kinds = {kind for word in column.words for kind in vocab.events_of(word)}
+    said = {kind for word in verbs for kind in vocab.events_of(word)}
+    roots = {stem(word) for word in column.words if word not in ("date", "time")}
+    price = 0.15 if plain else 0.2
+    price -= 0.3 if roots & {stem(word) for word in verbs} else 0.2 if kinds & said else 0.0
+    price += 0.5 if "events.birth" in kinds and "events.birth" not in said else 0.0
+    price -= (
+        0.1 if set(column.words) & {*table.words, *map(stem, table.words)} or len(column.words) == 1 or "events.order" in kinds else 0.0
+    )
+    return price
+
+
+def _has_parts(table: Table, period: Period) -> bool:
+    """Return whether a table has a column of its own for each part of a period."""
+    wanted = [part for part in ("year", "month", "day") if getattr(period, part)]
+    return bool(wanted) and all(table.part(part) is not None for part in wanted) and not period.quarter and period.weekday < 0
+
+
+def _item(table: Table, column: Column, unit: Unit) -> Scalar:
+    """Return the part of a date: a column of its own where the table has one."""
+    if column.is_date:
+        own = table.part("month" if unit == "month_of_year" else unit)
+        if own is not None and own.words == (own.name.casefold(),) and unit in ("month_of_year", "hour", "day"):
+            return Col(table.name, own.name)
+        return Bucket(Col(table.name, column.name), unit)
+    part = table.part("month" if unit == "month_of_year" else unit)
+    return Col(table.name, part.name if part is not None else column.name)
+
+
+def _conditions(table: Table, column: Column, op: str, low: Period, high: Period | None) -> list[Condition]:
+    """Return the conditions that put a date into a period."""
+    full = bool(low.year and low.month) or bool(low.day)
+    if high is not None:
+        high = Period(high.year, high.month, high.day) if high.year or not low.year else Period(low.year, high.month, high.day)
+        if low.year and not low.month and high.year and not high.month:
+            return [Between(_item(table, column, "year"), low.year, high.year)]
+        if low.month and not low.day and not high.day and not low.year and not high.year and low.month <= high.month:
+            return [Between(_item(table, column, "month_of_year"), low.month, high.month)]
+        low = low if low.year else Period(high.year, low.month, low.day)
+        return [Between(_day(column), _first(low), _last(high))]
+    if op != "=" and full:
+        return [Compare(_day(column), op, _first(low) if op in ("<", ">=") else _last(low))]
+    conditions: list[Condition] = []
+    units: tuple[tuple[Unit, int], ...] = (("year", low.year), ("month_of_year", low.month), ("quarter", low.quarter))
+    if low.day and low.year and column.is_date and not _has_parts(table, low):
+        return [Compare(_day(column), op, _first(low))]
+    for unit, value in units:
+        if value:
+            conditions.append(Compare(_item(table, column, unit), op, value))
+    if low.day:
+        if not _has_parts(table, low):
+            raise NoReadingError
+        conditions.append(Compare(_item(table, column, "day"), op, low.day))
+    if low.weekday >= 0:
+        if not column.is_date:
+            dates = [each for each in table.columns if each.is_date]
+            if len(dates) != 1:
+                raise NoReadingError
+            column = dates[0]
+        conditions.append(Compare(Bucket(Col(table.name, column.name), "weekday"), op, low.weekday))
+    if op == "<>" and len(conditions) > 1:
+        raise NoReadingError
+    return conditions
+
+
+def _day(column: Column) -> Scalar:
+    if not column.is_date:
+        raise NoReadingError
+    timed = "TIME" in column.type.upper() or any(len(str(value)) > 10 for value in column.seen)
+    col = Col(column.table, column.name)
+    return Bucket(col, "day") if timed else col
+
+
+def _first(period: Period) -> str:
+    if not period.year:
+        raise NoReadingError
+    return f"{period.year:04}-{period.month or 1:02}-{period.day or 1:02}"
+
+
+def _last(period: Period) -> str:
+    if not period.year:
+        raise NoReadingError
+    month = period.month or 12
+    return f"{period.year:04}-{month:02}-{period.day or calendar.monthrange(period.year, month)[1]:02}"
+
+
+def unit_key(draft: Draft, unit: str, tables: list[str]) -> tuple[Key, float]:
+    """Return what 'per month' groups by: a column of that name, or the date of the first of `tables` that has one, and its price."""
+    vocab = vocabulary()
+    said = {kind for word in draft.words for kind in vocab.events_of(word)}
+    for rank, name in enumerate(tables):
+        table = draft.table(name)
+        part = table.part(unit)
+        if part is not None and unit != "day":
+            return Key(name, part.name), 0.2 * rank
+        dates = sorted(
+            (price, n) for n, c in enumerate(table.columns) if c.is_date and (price := _fit(table, c, Period(), draft.words)) is not None
+        )
+        if dates:
+            price, place = dates[0]
+            close = len(dates) > 1 and dates[1][0] - price < 0.09 and not said
+            return Key(name, table.columns[place].name, unit), max(0.0, price) + 0.2 * rank + (costs.GUESSED if close else 0.0)
+        if part is not None:
+            return Key(name, part.name), 0.2 * rank
+        years = [column for column in table.columns if column.is_year]
+        if unit == "year" and len(years) == 1:
+            return Key(name, years[0].name), 0.2 * rank
+    raise NoReadingError(unit)

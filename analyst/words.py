@@ -1,0 +1,256 @@
+"""Split a question into tokens, compare words with names, and hold the general vocabulary of `data/`, read on first use."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
+
+_TOKEN = re.compile(
+    r"""
+    "(?P<q1>[^"]+)" | “(?P<q2>[^”]+)” | (?<![\w])'(?P<q3>[^']+(?:'[a-z][^']*)*)'(?!\w) | ‘(?P<q4>[^’]+)’
+  | 「(?P<q5>[^」]+)」 | 《(?P<q6>[^》]+)》
+  | (?P<date>\d{4}-\d{1,2}-\d{1,2})
+  | (?P<number>\$?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+|\d+))(?P<suffix>st|nd|rd|th|k|m|%)?(?![A-Za-z\d])
+  | (?P<code>\d+[A-Za-z][\w\-]*)
+  | (?P<symbol><=|>=|!=|<>|<|>|=|≥|≤)
+  | (?P<word>[^\W\d_][\w]*(?:[.&\-/][^\W_][\w]*)*(?:['’](?!s\b)[^\W\d_]+)?|_\w+)
+  | (?P<clitic>['’]s\b)
+  | (?P<comma>[,;，；、])
+  | (?P<stop>[.?!。？！:：])
+    """,
+    re.VERBOSE,
+)
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_SUFFIXES = ("ments", "ations", "ation", "ating", "ated", "ates", "ate", "ment", "ings", "ing", "ions", "ion", "ally", "ers", "ors")
+_ENDINGS = (*_SUFFIXES, "ed", "er", "or", "al", "ly", "es", "e", "s", "y")
+
+
+@dataclass(frozen=True)
+class Token:
+    """One word, number, quoted text or mark. `text` as the user wrote it, `word` in lower case and in English."""
+
+    text: str
+    word: str
+    kind: str
+    start: int = 0
+    number: float | int = 0
+
+    @property
+    def is_name(self) -> bool:
+        """Return whether it is written like a proper name or a code."""
+        capital = self.text.isupper() and len(self.text) > 1 if self.start == 0 else self.text[:1].isupper()
+        return self.kind in ("quoted", "code") or (self.kind == "word" and capital)
+
+
+def is_chinese(text: str) -> bool:
+    """Return whether the text holds Chinese characters."""
+    return bool(_CHINESE.search(text))
+
+
+def tokenize(text: str) -> list[Token]:
+    """Split `text`; characters that belong to no token are dropped."""
+    tokens: list[Token] = []
+    for match in _TOKEN.finditer(text):
+        quoted = next((match.group(f"q{n}") for n in range(1, 7) if match.group(f"q{n}")), None)
+        if quoted is not None:
+            tokens.append(Token(quoted.strip(), quoted.strip().lower(), "quoted", match.start()))
+        elif match.group("number"):
+            tokens.append(_number(match))
+        elif kind := next((kind for kind in ("date", "code", "symbol", "word", "comma", "stop") if match.group(kind)), ""):
+            found = match.group(kind)
+            tokens.append(Token(found, found.lower().replace("’", "'"), kind, match.start()))
+    return tokens
+
+
+def _number(match: re.Match[str]) -> Token:
+    suffix = match.group("suffix") or ""
+    plain = match.group("number").replace(",", "").lstrip("$")
+    value: float | int = float(plain) if "." in plain else int(plain)
+    value *= {"k": 1_000, "m": 1_000_000}.get(suffix, 1)
+    kind = "ordinal" if suffix in ("st", "nd", "rd", "th") else "number"
+    return Token(match.group(0), plain, kind, match.start(), int(value) if value == int(value) else value)
+
+
+# -- vocabulary ---------------------------------------------------------------------------------------------------------
+
+
+def read_lines(name: str) -> list[list[str]]:
+    """Return the lines of a data file as their fields; lines that begin with # are comments."""
+    text = (resources.files("longtable.analyst") / "data" / name).read_text(encoding="utf-8")
+    return [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of measure: its dimension, and how many of the dimension's base unit it is."""
+
+    name: str
+    dimension: str
+    factor: float
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The general vocabulary; no name of any schema is in it."""
+
+    phrases: dict[tuple[str, ...], tuple[str, str]]
+    synonyms: dict[str, frozenset[str]]
+    irregular: dict[str, str]
+    abbreviations: dict[str, tuple[str, ...]]
+    dimensions: dict[str, tuple[str, ...]]
+    units: dict[str, Unit]
+    lists: dict[str, frozenset[str]]
+    maps: dict[str, dict[str, str]]
+
+    def events_of(self, word: str) -> set[str]:
+        """Return the kinds of events that a word speaks of: birth, start, order ..."""
+        return {name for name, words in self.lists.items() if name.startswith("events.") and (word in words or lemma(word) in words)}
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """Read the data files once."""
+    text = (resources.files("longtable.analyst") / "data" / "words.toml").read_text(encoding="utf-8")
+    raw: dict[str, str] = tomllib.loads(text)
+    maps = {name: dict(pair.split("=") for pair in words.split()) for name, words in raw.items() if "=" in words}
+    rows = [line[0].split() for line in read_lines("synonyms.tsv")]
+    synonyms = {word: frozenset(other for row in rows if word in row for other in row) - {word} for row in rows for word in row}
+    units = {
+        form: Unit(name, dimension, float(factor))
+        for name, dimension, factor, forms in read_lines("units.tsv")
+        for form in (name, *forms.split())
+    }
+    return Vocabulary(
+        _phrases(),
+        synonyms,
+        dict(read_lines("irregular.tsv")),
+        {short: tuple(words.split("|")) for short, words in read_lines("abbreviations.tsv")},
+        {name: tuple(words.split()) for name, words in read_lines("dimensions.tsv")},
+        units,
+        {name: frozenset(words.split()) for name, words in raw.items() if name not in maps},
+        maps,
+    )
+
+
+def _phrases() -> dict[tuple[str, ...], tuple[str, str]]:
+    table: dict[tuple[str, ...], tuple[str, str]] = {}
+    for dimension, *forms in read_lines("degrees.tsv"):
+        for sign, (plain, more, most) in (("max", forms[:3]), ("min", forms[3:])):
+            high, low = (">", "<") if sign == "max" else ("<", ">")
+            other = "min" if sign == "max" else "max"
+            table |= {(most,): ("sup", f"{sign}:{dimension}"), (more, "than"): ("cmp", f"{high}:{dimension}")}
+            table |= {("most", plain): ("sup", f"{sign}:{dimension}"), ("least", plain): ("sup", f"{other}:{dimension}")}
+            table |= {("more", plain, "than"): ("cmp", f"{high}:{dimension}"), ("less", plain, "than"): ("cmp", f"{low}:{dimension}")}
+            table |= {("how", plain): ("howadj", dimension), (more,): ("cmp", f"{high}:{dimension}")}
+    for op, arg, phrases in read_lines("phrases.tsv"):
+        table |= {tuple(phrase.split()): (op, arg) for phrase in phrases.split(",")}
+    return {words: meaning for words, meaning in table.items() if "-" not in words}
+
+
+# -- words --------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=20_000)
+def lemma(word: str) -> str:
+    """Return the singular of an English word, by rule."""
+    irregular = vocabulary().irregular
+    if word in irregular:
+        return irregular[word]
+    if len(word) <= 3 or not word.isascii() or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y" if len(word) > 4 else word[:-1]
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")) or (word.endswith("uses") and len(word) > 5 and word[-5] not in "aoe"):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") else word
+
+
+def is_plural(word: str) -> bool:
+    """Return whether a word is a plural."""
+    return lemma(word) != word
+
+
+@lru_cache(maxsize=20_000)
+def stem(word: str) -> str:
+    """Return a rough stem, for words of one family (departed, departure, departing)."""
+    base = lemma(word)
+    if base.endswith("ure") and len(base) > 6:
+        base = base[:-3]
+    for suffix in _ENDINGS:
+        if base.endswith(suffix) and len(base) - len(suffix) >= 3:
+            base = base[: -len(suffix)]
+            break
+    if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "aeiousl":
+        base = base[:-1]
+    return base[:-1] + "y" if base.endswith("i") and len(base) > 4 else base
+
+
+@lru_cache(maxsize=20_000)
+def split_name(name: str) -> tuple[str, ...]:
+    """Split an identifier into lower-case words as they are written: camelCase, underscores, blanks, digits."""
+    spaced = re.sub(r"([a-z\d])([A-Z])", r"\1 \2", name)
+    spaced = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1 \2", spaced)
+    return tuple(word.lower() for word in re.findall(r"[^\W\d_]+|\d+", spaced))
+
+
+@lru_cache(maxsize=20_000)
+def expanded(name: str) -> tuple[str, ...]:
+    """Split an identifier into words and spell out what is abbreviated: dep_dt is (departure, date)."""
+    table = vocabulary().abbreviations
+    return tuple(word for part in split_name(name) for word in table.get(part, (part,))[0].split())
+
+
+@lru_cache(maxsize=200_000)
+def likeness(word: str, name: str) -> float:
+    """Compare a word of the question with one word of a schema's name: 0 to 1."""
+    vocab = vocabulary()
+    first, second = lemma(word), lemma(name)
+    if first == second:
+        return 1.0
+    if first in vocab.abbreviations.get(second, ()) or second in vocab.abbreviations.get(first, ()):
+        return 0.97
+    if len(second) >= 3 and len(first) >= len(second) + 2 and second == _consonants(first):
+        return 0.95
+    if len(second) >= 4 and len(first) >= len(second) + 2 and first.startswith(second) and second not in vocab.synonyms:
+        return 0.93  # dest, precip, temp: the schema abbreviates
+    if stem(first) == stem(second) and len(stem(first)) >= 4:
+        return 0.9
+    if second in vocab.synonyms.get(first, ()):
+        return 0.88
+    if len(first) >= 4 and second.startswith(first) and len(first) >= 0.5 * len(second):
+        return 0.8
+    return 0.8 if _is_typo(first, second) else 0.0
+
+
+def _consonants(word: str) -> str:
+    return re.sub(r"(.)\1", r"\1", word[:1] + re.sub(r"[aeiou]", "", word[1:]))
+
+
+def _is_typo(first: str, second: str) -> bool:
+    """Return whether two long words differ by one letter left out, added, changed or swapped."""
+    if min(len(first), len(second)) < 6 or abs(len(first) - len(second)) > 1 or first[0] != second[0]:
+        return False
+    start = next((n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
+    one, two = first[start:], second[start:]
+    return one[1:] == two or two[1:] == one or one[1:] == two[1:] or (one[:2] == two[1::-1] and one[2:] == two[2:])
+
+
+def abbreviates(words: tuple[str, ...], compact: str) -> bool:
+    """Return whether `compact` is made of beginnings of all `words` in order: tailnum of (tail, number)."""
+    if len(words) < 2 or any(word.startswith(compact) or word in vocabulary().lists["grammar"] for word in words):
+        return False
+    return _cut(words, compact, whole=False, short=2)
+
+
+def _cut(words: tuple[str, ...], compact: str, *, whole: bool, short: int) -> bool:
+    """Return whether beginnings of the words make up `compact`, with a whole word or at least two letters of each."""
+    return (
+        compact == "" and (whole or short >= 2)
+        if not words
+        else any(
+            compact.startswith(words[0][:size])
+            and _cut(words[1:], compact[size:], whole=whole or size == len(words[0]), short=min(short, size))
+            for size in range(1, len(words[0]) + 1)
+        )
+    )

@@ -1,0 +1,116 @@
+"""Turn a Chinese question into tokens with English words; loaded for Chinese questions only."""
+
+import re
+from collections.abc import Iterable
+from functools import cache, lru_cache
+
+from longtable.analyst.links import name_meanings
+from longtable.analyst.schema import Catalog
+from longtable.analyst.words import Token, read_lines, tokenize
+
+_PIECE = re.compile(
+    r"""(?P<quoted>["“「《‘][^"”」》’]+["”」》’]) | (?P<date>\d{4}年\d{1,2}月\d{1,2}[日号]) | (?P<year>(?:19|20)\d{2})(?:年(?:度)?)
+  | (?P<month>\d{1,2})月(?:份)? | (?P<day>\d{1,2})[日号] | (?P<run>[\u3400-\u9fff]+)""",
+    re.VERBOSE,
+)
+_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
+_UNKNOWN = 3.0
+_LONGEST = 12
+_FITS = 0.5
+
+
+@cache
+def lexicon() -> dict[str, tuple[str, ...]]:
+    """Return the English words that each Chinese word may stand for, read once."""
+    return {
+        chinese: tuple(english.replace("~", "").strip() for english in rest[0].split("|")) for chinese, *rest in read_lines("chinese.tsv")
+    }
+
+
+def translate(question: str, catalog: Catalog | None, names: Iterable[str] = ()) -> list[Token]:
+    """Return the tokens of a question: each keeps its Chinese text and has an English word.
+
+    `names` are values and names in Chinese that stand for themselves. Of several English words the one that the schema has is taken.
+    """
+    known = frozenset(name for name in (*names, *_own_names(catalog)) if re.search(r"[\u3400-\u9fff]", name))
+    tokens: list[Token] = []
+    place = 0
+    for match in _PIECE.finditer(question):
+        tokens += tokenize(question[place : match.start()])
+        tokens += _piece(match, catalog, known)
+        place = match.end()
+    tokens += tokenize(question[place:])
+    return tokens
+
+
+@lru_cache(maxsize=16)
+def _own_names(catalog: Catalog | None) -> frozenset[str]:
+    tables = catalog.plain if catalog is not None else ()
+    return frozenset(name for table in tables for name in (table.name, *(column.name for column in table.columns)))
+
+
+def _piece(match: re.Match[str], catalog: Catalog | None, known: frozenset[str]) -> list[Token]:
+    text = match.group(0)
+    if match.group("quoted"):
+        return [Token(text[1:-1], text[1:-1].lower(), "quoted", match.start())]
+    if match.group("date"):
+        year, month, day = (int(part) for part in re.findall(r"\d+", text))
+        return [Token(text, f"{year:04}-{month:02}-{day:02}", "date", match.start())]
+    if match.group("year"):
+        return [Token(text, match.group("year"), "number", match.start(), int(match.group("year")))]
+    if match.group("month") and 1 <= int(match.group("month")) <= 12:
+        return [Token(text, _MONTHS[int(match.group("month")) - 1].lower(), "word", match.start())]
+    if match.group("day"):
+        return [Token(text, match.group("day"), "ordinal", match.start(), int(match.group("day")))]
+    found: list[Token] = []
+    for word, is_known in _segments(text, known):
+        if word in known:
+            found.append(Token(word, word.lower(), "word", match.start() + 1))
+        elif is_known:
+            found += [
+                Token(word, each.word, each.kind, match.start() + 1, each.number) for each in tokenize(_fitting(lexicon()[word], catalog))
+            ]
+        else:
+            found.append(Token(word, word.lower(), "word", match.start() + 1))
+    return found
+
+
+def _segments(run: str, known: frozenset[str]) -> list[tuple[str, bool]]:
+    """Cut a run into the fewest words, long ones first; what stands in no list is joined into unknown words."""
+    words = lexicon()
+    best: list[tuple[float, int]] = [(0.0, 0)]
+    for end in range(1, len(run) + 1):
+        ways = [(best[end - 1][0] + _UNKNOWN, end - 1)]
+        for start in range(max(0, end - _LONGEST), end):
+            word = run[start:end]
+            if word in known:
+                ways.append((best[start][0] + 0.5 - 0.01 * len(word), start))
+            elif word in words:
+                price = 1.3 if len(word) == 1 else 1.0 - 0.01 * len(word) ** 2 + (0.15 if word[-1] in "的了过" else 0.0)
+                ways.append((best[start][0] + price, start))
+        best.append(min(ways))
+    cuts: list[tuple[str, bool]] = []
+    end = len(run)
+    while end:
+        start = best[end][1]
+        word = run[start:end]
+        cuts.append((word, word in words or word in known))
+        end = start
+    merged: list[tuple[str, bool]] = []
+    for word, is_known in reversed(cuts):
+        if merged and not is_known and not merged[-1][1]:
+            merged[-1] = (merged[-1][0] + word, False)
+        else:
+            merged.append((word, is_known))
+    return merged
+
+
+def _fitting(options: tuple[str, ...], catalog: Catalog | None) -> str:
+    """Return the option that names something of the schema best; the first where none does."""
+    if catalog is None or len(options) == 1:
+        return options[0]
+    prices = [
+        min((each.cost for each in name_meanings(catalog, tuple(option.lower().split()))), default=9.0) for option in options if option
+    ]
+    best = min(range(len(prices)), key=lambda place: prices[place], default=0)
+    return options[best] if prices and prices[best] < _FITS else options[0]

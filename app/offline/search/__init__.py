@@ -1,1 +1,0 @@
-"""Read a question by search: every span may mean several things, the cheapest whole reading wins."""

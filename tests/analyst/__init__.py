@@ -1,0 +1,1 @@
+"""Tests of the built-in analyst over real databases."""

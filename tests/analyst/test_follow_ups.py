@@ -1,0 +1,116 @@
+"""Follow-ups: the slots of the query before are there at no cost."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import SystemMessage
+
+from longtable.memory.ledger import LedgerLine
+from longtable.memory.ledger_view import render_ledger
+from longtable.memory.summary import Finding
+from tests.analyst.conftest import Chat, holds
+
+Rows = list[tuple[Any, ...]]
+
+
+@pytest.mark.parametrize(
+    ("questions", "rows"),
+    [
+        (["How many invoices in 2021?", "and in 2022?"], [(2,)]),
+        (["How many invoices in 2021?", "same for 2022"], [(2,)]),
+        (["How many invoices are there?", "and by year?"], [(2021, 2), (2022, 2)]),
+        (["How many customers are there?", "only from Wien"], [(2,)]),
+        (["How many customers live in Wien?", "how about Santiago?"], [(1,)]),
+        (["How many invoices are from Austria?", "and the average total?"], [(18.5,)]),
+        (["What is the average total of invoices?", "and the maximum?"], [(30.0,)]),
+        (["How many tracks cost more than 1?", "and less than 1?"], [(3,)]),
+        (["How many albums per artist?", "only the first 1"], [("AC/DC", 2)]),
+        (["How many customers live in Wien?", "who are they?"], [("Leonie",), ("Astrid",)]),
+        (["How many customers live in Wien?", "how many of them have invoices?"], [(2,)]),
+        (["How many customers live in Wien?", "who are they?", "sort them by first name"], [("Leonie",), ("Astrid",)]),
+        (["How many orders are there?", "and how many customers?"], [(3,)]),
+        (["有多少customer?", "只看Wien"], [(2,)]),
+        (["How many invoices in 2021?", "2022年呢?"], [(2,)]),
+    ],
+)
+def test_a_follow_up_edits_the_query_before(shop: Chat, questions: list[str], rows: Rows) -> None:
+    answer = ""
+    for question in questions:
+        answer = shop.ask(question)
+    assert holds(shop.rows, rows), (shop.sql, answer)
+
+
+def test_sorting_by_the_number_turns_the_order(shop: Chat) -> None:
+    shop.ask("How many tracks per genre?")
+    shop.ask("sort by that in ascending order")
+    assert [row[-1] for row in shop.rows or []] == [1, 3]
+
+
+def test_a_whole_question_stands_alone(shop: Chat) -> None:
+    shop.ask("How many customers live in Wien?")
+    shop.ask("How many tracks are there?")
+    assert shop.rows == [(4,)]
+
+
+def test_nothing_goes_on_from_a_declined_question(shop: Chat) -> None:
+    shop.ask("How many tracks are there?")
+    shop.ask("How many tracks have a purple cover?")
+    answer = shop.ask("and in 2021?")
+    assert shop.rows is None
+    assert "earlier result" in answer
+
+
+def test_a_follow_up_that_cannot_be_read_is_declined_with_its_word(shop: Chat) -> None:
+    shop.ask("How many customers are there?")
+    answer = shop.ask("only the purple ones")
+    assert shop.rows is None
+    assert "purple" in answer
+
+
+def test_a_follow_up_runs_its_query_at_once(shop: Chat) -> None:
+    shop.ask("How many customers are there?")
+    shop.ask("and by country?")
+    assert shop.calls() == ["run_sql"]
+
+
+FOUND = Finding("How many invoices were issued in 2021?", "There are 2 invoices.")
+RAN = "SELECT COUNT(*) FROM invoice WHERE CAST(STRFTIME('%Y', invoice_date) AS INTEGER) = 2021"
+
+
+def folded() -> SystemMessage:
+    """Return a system message with the memory of one round: what was found, and the query that found it."""
+    ledger = render_ledger([LedgerLine(turn=1, question=FOUND.question, sql=RAN)], "en")
+    return SystemMessage(f"You answer questions.\n<memory>\nMemory.\n## Facts and findings\n{FOUND.line('en')}\n\n{ledger}\n</memory>")
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What was the answer when I asked about the invoices of 2021?", "2 invoices"),
+        ("Remind me how many invoices there were in 2021", "2 invoices"),
+        ("What did I ask first?", FOUND.question),
+        ("你还记得invoices 2021是多少吗?", "2 invoices"),
+    ],
+)
+def test_a_folded_turn_is_recalled_from_the_memory(shop: Chat, question: str, said: str) -> None:
+    shop.messages[0] = folded()
+    assert said in shop.ask(question)
+    assert shop.calls() == []
+
+
+def test_a_follow_up_after_a_fold_goes_on_from_the_ledger(shop: Chat) -> None:
+    shop.messages[0] = folded()
+    shop.ask("and in 2022?")
+    assert shop.rows == [(2,)]
+
+
+def test_what_was_never_asked_is_not_recalled(shop: Chat) -> None:
+    shop.messages[0] = folded()
+    assert "2 invoices" not in shop.ask("What did you say about the weather in Porto?")
+
+
+def test_own_questions_are_recalled_without_a_query(shop: Chat) -> None:
+    shop.ask("How many tracks are there?")
+    assert "How many tracks are there?" in shop.ask("我第一个问题是什么?")
+    assert shop.rows is None
+    assert shop.calls() == []

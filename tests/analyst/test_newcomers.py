@@ -1,0 +1,152 @@
+"""What newcomers asked the demo and Chinook and were answered wrongly: each is right now or declined, and so are its paraphrases."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.analyst.conftest import Chat, holds
+
+ROOM = Path(__file__).parents[2] / "analyst"
+Rows = list[tuple[Any, ...]]
+
+# (database, question before, question, the rows that are right)
+ASKED: list[tuple[str, str, str, Rows]] = [
+    *(
+        ("flights", "", question, [("N1", 3)])
+        for question in (
+            "Which plane has made the most flights?",
+            "Which aircraft flew the most flights?",
+            "What plane has the highest number of flights?",
+            "Show the plane with the most flights",
+        )
+    ),
+    *(
+        ("flights", "", question, [(2,)])
+        for question in (
+            "How many flights did Delta operate to Atlanta?",
+            "Number of Delta flights to Atlanta",
+            "How many flights of Delta went to Atlanta?",
+            "How many times did Delta fly to Atlanta?",
+        )
+    ),
+    *(
+        ("flights", "How many airlines are there?", question, [(4,)])
+        for question in ("and airports?", "what about airports?", "and how many airports?", "and the airports?")
+    ),
+    *(
+        ("shop", "How many tracks are there?", question, [(2,)])
+        for question in ("and customers in Wien?", "and customers from Wien?", "how about customers in Wien?", "and Wien customers?")
+    ),
+    *(
+        ("flights", "", question, [("JFK", 2)])
+        for question in (
+            "Which airports have the most departures delayed more than 2 hours?",
+            "Which airport has the most flights with a departure delay above 2 hours?",
+            "Which origin has the most flights delayed more than 120 minutes?",
+            "Top airport by number of flights with a departure delay over 2 hours",
+        )
+    ),
+    *(
+        ("shop", "", question, [])
+        for question in (
+            "How old are our customers on average?",
+            "What is the average age of the customers?",
+            "average customer age",
+            "On average, how old is a customer?",
+        )
+    ),
+    *(
+        ("flights", "", question, [(7, 4, "UA", 202, 250)])
+        for question in (
+            "show flights from JFK to LAX in July with delay over 3 hours",
+            "list July flights from JFK to LAX with a departure delay above 180 minutes",
+            "flights from JFK to LAX in July with a departure delay of more than 3 hours",
+            "Which flights from JFK to LAX in July had a delay over 180 minutes?",
+        )
+    ),
+    *(
+        ("flights", "", question, [(7,)])
+        for question in ("Rainiest month?", "Which month is the rainiest?", "wettest month", "What was the rainiest month?")
+    ),
+    *(
+        ("shop", "", question, [])
+        for question in (
+            "average number of tracks per album",
+            "How many tracks does an album have on average?",
+            "What is the mean number of tracks of an album?",
+            "average track count per album",
+        )
+    ),
+    *(
+        ("flights", "", question, [(4,)])
+        for question in (
+            "How many flights arrived late?",
+            "How many flights were late on arrival?",
+            "Number of flights that arrived late",
+            "How many flights arrived late at their destination?",
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("database", "before", "question", "right"), ASKED, ids=[each[2] for each in ASKED])
+def test_each_miss_and_its_paraphrases_are_right_or_declined(
+    database: str, before: str, question: str, right: Rows, request: pytest.FixtureRequest
+) -> None:
+    chat: Chat = request.getfixturevalue(database)
+    if before:
+        chat.ask(before)
+    answer = chat.ask(question)
+    assert chat.rows is None or (right and holds(chat.rows, right)), (chat.sql, answer)
+
+
+@pytest.mark.parametrize(
+    ("database", "question", "right"),
+    [
+        ("flights", "Which plane has made the most flights?", [("N1", 3)]),
+        ("flights", "How many flights arrived late?", [(4,)]),
+        ("flights", "show flights from JFK to LAX in July with delay over 3 hours", [(7, 4, "UA", 202, 250)]),
+    ],
+)
+def test_these_are_not_only_declined(database: str, question: str, right: Rows, request: pytest.FixtureRequest) -> None:
+    chat: Chat = request.getfixturevalue(database)
+    chat.ask(question)
+    assert holds(chat.rows, right), chat.sql
+
+
+def test_a_follow_up_after_a_count_is_a_count(flights: Chat, shop: Chat) -> None:
+    flights.ask("How many airlines are there?")
+    flights.ask("and airports?")
+    assert flights.rows == [(4,)]
+    shop.ask("How many tracks are there?")
+    shop.ask("and customers in Wien?")
+    assert shop.rows == [(2,)]
+
+
+def test_a_list_of_things_shows_what_they_are_known_by_in_eight_columns_at_most(flights: Chat) -> None:
+    flights.ask("show flights from JFK to LAX in July with delay over 3 hours")
+    assert flights.rows is not None
+    assert len(flights.rows[0]) <= 8
+
+
+@pytest.mark.parametrize(
+    ("question", "own", "not_said"),
+    [
+        ("Who is the boss of Jane?", "boss", "manager"),
+        ("Which genre is the worst?", "worst", "lowest"),
+        ("How many tracks have a purple cover?", "purple", "color"),
+        ("What is the shoe size of the drummers?", "shoe", "foot"),
+    ],
+)
+def test_a_decline_quotes_the_users_own_words(shop: Chat, question: str, own: str, not_said: str) -> None:
+    first = shop.ask(question).splitlines()[0]
+    assert shop.rows is None
+    assert own in first
+    assert not_said not in first
+
+
+def test_no_question_of_these_stands_in_the_code_or_its_words() -> None:
+    room = " ".join(path.read_text(encoding="utf-8").lower() for path in ROOM.rglob("*") if path.suffix in (".py", ".tsv", ".toml"))
+    for _, _, question, _ in ASKED:
+        assert question.lower().rstrip("?") not in room

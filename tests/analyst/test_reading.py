@@ -1,0 +1,118 @@
+"""First questions: what the cheapest reading of them returns."""
+
+from typing import Any
+
+import pytest
+
+from tests.analyst.conftest import Chat, holds
+
+Rows = list[tuple[Any, ...]]
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("How many tracks are there?", [(4,)]),
+        ("How many customers live in Wien?", [(2,)]),
+        ("List all genres", [("Rock",), ("Jazz",)]),
+        ("What is the longest track?", [("Overdose",)]),
+        ("Which artist has the most albums?", [("AC/DC", 2)]),
+        ("How many albums does each artist have?", [("AC/DC", 2), ("Accept", 1)]),
+        ("Which albums are by AC/DC?", [("Let There Be Rock",), ("High Voltage",)]),
+        ("How many tracks are in the genre Rock?", [(3,)]),
+        ("How many Jazz tracks are there?", [(1,)]),
+        ("How many invoices were issued in 2022?", [(2,)]),
+        ("Number of invoices per year", [(2021, 2), (2022, 2)]),
+        ("Which artists have no albums?", [("Nobody",)]),
+        ("How many artists have no albums?", [(1,)]),
+        ("Top 2 tracks by length", [("Overdose",), ("Go Down",)]),
+        ("Artists with more than 1 album", [("AC/DC", 2)]),
+        ("How many artists have more than 1 album?", [(1,)]),
+        ("Average total of invoices", [(13.0,)]),
+        ("Total sales by billing country", [("Chile", 15.0), ("Austria", 37.0)]),
+        ("What is the average length of tracks per genre?", [("Jazz", 252051.0), ("Rock", (331180 + 369319 + 214000) / 3)]),
+        ("Show the email of customers from Chile", [("l@x.cl",)]),
+        ("Who is the oldest employee?", [("Adams", "Andrew")]),
+        ("List employees hired after 2003", [("Peacock", "Jane")]),
+        ("Tracks longer than 6 minutes", [("Overdose", 369319)]),
+        ("How many tracks cost more than 1?", [(1,)]),
+        ("Which customer spent the most?", [("Astrid", "Gruber", 30.0)]),
+        ("Tracks without a composer", [("Overdose",)]),
+        ("How many different countries do customers come from?", [(2,)]),
+        ("Tracks containing 'down'", [("Go Down",)]),
+        ("Albums whose title starts with 'Let'", [("Let There Be Rock",)]),
+        ("Invoices with a total above the average", [(4, 30.0)]),
+        ("How many invoices have a total between 6 and 12?", [(2,)]),
+        ("Customers from Chile or Austria", [("Luis",), ("Leonie",), ("Astrid",)]),
+        ("List the tracks of the album Let There Be Rock", [("Go Down",), ("Overdose",)]),
+        ("top 2 customers by revenue", [("Astrid", 30.0), ("Luis", 15.0)]),
+        ("What is the highest invoice total?", [(30.0,)]),
+        ("How many customers are not from Austria?", [(1,)]),
+    ],
+)
+def test_a_question_about_the_shop(shop: Chat, question: str, rows: Rows) -> None:
+    answer = shop.ask(question)
+    assert holds(shop.rows, rows), (shop.sql, answer)
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("How many flights left JFK in March?", [(2,)]),
+        ("How many flights per month?", [(1, 2), (3, 2), (4, 1), (7, 3)]),
+        ("What is the average arrival delay per carrier?", [("DL", 15.5), ("UA", 220.0), ("B6", -20 / 3)]),
+        ("How many flights have no tail number?", [(2,)]),
+        ("How many flights have a departure delay over 60?", [(2,)]),
+        ("How many flights were longer than 2000 miles?", [(3,)]),
+        ("How many planes were made by BOEING?", [(1,)]),
+        ("How many planes have more than 150 seats?", [(1,)]),
+        ("What is the highest altitude of an airport?", [(1026,)]),
+        ("Which airport has the highest altitude?", [("Hartsfield Jackson Atlanta Intl", 1026)]),
+        ("Which month has the most flights?", [(7, 3)]),
+        ("top 2 destinations by number of flights", [("LAX", 3), ("BQN", 3)]),
+        ("How many flights were there on July 4th?", [(1,)]),
+        ("How many flights in January and from LGA?", [(1,)]),
+        ("How many flights did carrier UA have in July?", [(2,)]),
+    ],
+)
+def test_a_question_about_the_flights(flights: Chat, question: str, rows: Rows) -> None:
+    answer = flights.ask(question)
+    assert holds(flights.rows, rows), (flights.sql, answer)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many tracks have a purple cover?",
+        "Which customers are happy?",
+        "How many paid invoices are there?",
+        "What percentage of tracks are Rock?",
+        "invoices from last month",
+        "Who reports to Andrew Adams?",
+        "total birth date of employees",
+        "😀😀",
+        "(((((",
+        "Why are sales falling?",
+        "Customers from Wien or tracks by AC/DC",
+    ],
+)
+def test_what_is_not_understood_is_declined(shop: Chat, question: str) -> None:
+    shop.ask(question)
+    assert shop.rows is None, shop.sql
+
+
+def test_a_destination_that_points_nowhere_keeps_its_rows(flights: Chat) -> None:
+    """BQN is no row of airports: an inner join would drop three flights."""
+    flights.ask("How many flights per destination?")
+    assert holds(flights.rows, [("LAX", 3), ("BQN", 3), ("ATL", 2)]), flights.sql
+
+
+def test_of_two_ways_to_be_meant_the_doubtful_is_declined(flights: Chat) -> None:
+    flights.ask("Which airports have no flights and are above JFK?")
+    assert flights.rows is None
+
+
+def test_a_value_with_a_slip_is_asked_back(shop: Chat) -> None:
+    answer = shop.ask("How many customers are from Austira?")
+    assert shop.rows is None
+    assert "Did you mean “Austria”" in answer
