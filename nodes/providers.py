@@ -36,12 +36,22 @@ _ABOUT_CONTENT = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Words and codes of a provider that refuses what a message holds: a content policy, or a kind of content that the model does not take."""
+_CONTENT_CODE = re.compile(r"content_?(?:filter|policy)|data_?inspection|moderation|responsible_?ai|sensitive", re.IGNORECASE)
+_INPUT_NOT_TAKEN = re.compile(r"\b(?:image|audio|video) input is not supported", re.IGNORECASE)  # llama.cpp's 500
+_NOT_THE_MESSAGE = re.compile(
+    r"""not\ support\w*\ (?:\w+[ _-])?(?:tool|function)|(?:tools?|functions?)(?:[ _-](?:call(?:s|ing)?|use))?\ (?:is|are)\ not
+    |不支持(?:工具|函数)|\broles?\b[^.:]{0,40}(?:support|alternate)|(?:system|developer)\ (?:message|prompt|instruction)s?\ (?:is|are)\ not
+    |\byour\ (?:account|organi[sz]ation)\b|\buser\ location\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Words about tools, roles, the account or its place: they decide before those about content, as in
+"llama3.2-vision does not support tools" and "your account was flagged"."""
 _IN_A_MESSAGE = re.compile(r"\b(?:messages|input|contents)['\"]?(?:[.\[]|,\s*\d)")
 """A path into the messages."""
 _ABOUT_SETTINGS = re.compile(
     r"""api[ _-]?key|credit|balance|billing|quota|arrear|overdue|欠费|余额
     |model[^.]{0,60}(?:not\ (?:found|exist)|does\ not\ exist|unknown|no\ access)|(?:no\ such|unknown|invalid)\ model|模型(?:不存在|名)
-    |temperature|top_[pk]\b|max_(?:completion_|new_|output_)?tokens|tool_choice|tool[ _](?:schema|definition)|parallel_tool_calls
+    |temperature|top_[pk]\b|max_(?:completion_|new_|output_)?tokens|tool[ _](?:choice|schema|definition)|parallel_tool_calls
     |stream_options|response_format|reasoning_effort|logprobs|(?:unsupported|unknown|unrecognized)\ (?:parameter|(?:request\ )?argument)""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -103,12 +113,18 @@ def provider_error(error: Exception) -> ProviderError | None:
 def _refuses_content(error: Exception) -> bool:
     """Return whether a provider refuses what the messages hold, so that other messages may be answered.
 
-    A 400 that names no cause counts as such: were it pending, every later message would meet it again.
+    A 400 without a stated cause counts as one: otherwise every later message would fail the same way.
     """
     told = read(error)
     if told.status in (401, 429) or (told.status is None and not by_a_provider(error)):
         return False
+    if any(map(_CONTENT_CODE.search, told.names)):
+        return True
     words = " ".join([*sorted(told.names), told.words[:OWN_WORDS]])
+    if _NOT_THE_MESSAGE.search(words):
+        return False
+    if told.status is not None and told.status >= 500:
+        return bool(_INPUT_NOT_TAKEN.search(words))
     if _ABOUT_CONTENT.search(words):
         return True
     if told.status not in (400, 415, 422):

@@ -72,7 +72,9 @@ OF_CONTENT = [
     (400, {"message": "Invalid 'messages[1].name': string does not match pattern.", "param": "messages[1].name", "code": "invalid_value"}),
     (422, {"detail": [{"loc": ["body", "messages", 0, "name"], "msg": "Extra inputs are not permitted; tool_choice"}]}),
     (400, {"message": "image_url is only supported by certain models."}),
-    (403, {"message": "Your chosen model requires moderation and your input was flagged"}),
+    (403, {"message": "Your chosen model requires moderation and your input was flagged. No credits were charged."}),
+    (400, {"message": "[{'role': 'user', 'content': 'support tools by country'}] cannot be read"}),
+    (500, {"message": "Input data may contain inappropriate content.", "code": "data_inspection_failed"}),
     (404, {"message": "No endpoints found that support image input"}),
     (500, {"message": "image input is not supported - hint: you may need to provide the mmproj"}),
     (400, {"message": "Bad request"}),
@@ -84,6 +86,17 @@ OF_SETTINGS = [
     (400, {"message": "Your credit balance is too low to access the API.", "type": "invalid_request_error"}),
     (400, {"message": "Model Not Exist", "type": "invalid_request_error"}),
     (400, {"message": '"auto" tool choice requires --enable-auto-tool-choice; tool_choice'}),
+    (400, {"message": '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'}),
+    (400, {"message": "registry.ollama.ai/library/llama3:latest does not support tools"}),
+    (400, {"message": "registry.ollama.ai/library/llama3.2-vision:latest does not support tools"}),
+    (400, {"message": "This model does not support tool calling"}),
+    (400, {"message": "Function calling is not enabled for models/gemma-3-27b-it", "status": "INVALID_ARGUMENT"}),
+    (400, {"message": "System role not supported"}),
+    (400, {"message": "Developer instruction is not enabled for models/gemma-3-27b-it"}),
+    (400, {"message": "Unsupported value: 'messages[0].role' does not support 'system'", "param": "messages[0].role"}),
+    (400, {"message": "Conversation roles must alternate user/assistant/user/assistant/..."}),
+    (400, {"message": "User location is not supported for the API use.", "status": "FAILED_PRECONDITION"}),
+    (400, {"message": "Your organization must be verified to stream this model.", "param": "stream"}),
     (402, {"message": "Insufficient Balance"}),
     (404, {"message": "The model `x` does not exist", "code": "model_not_found"}),
 ]
@@ -96,6 +109,21 @@ def test_a_refusal_says_whether_it_is_for_what_the_messages_hold(status: int, er
     known = provider_error(StatusError(status, f"Error code: {status} - {error}", body={"error": error}))
     assert isinstance(known, ProviderRefusedError)
     assert known.content is content
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (403, "Your account was flagged for a violation of the content policy", ProviderAuthError),
+        (403, "User location is not supported for the API use.", ProviderAuthError),
+        (500, "error while processing image tokens", ProviderUnavailableError),
+        (503, "content filter service unavailable", ProviderUnavailableError),
+    ],
+)
+def test_words_about_content_do_not_hide_a_blocked_account_or_a_failing_server(
+    status: int, message: str, kind: type[LongtableError]
+) -> None:
+    assert type(provider_error(StatusError(status, message, body={"error": {"message": message}}))) is kind
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500])
