@@ -177,12 +177,13 @@ def owner_of(request: Request) -> str | None:
 
 
 async def failed(request: Request, error: Exception) -> Response:
-    """Tell a typed error by its status, and as the event `failed` does: its code and one sentence for people."""
+    """Return a typed error's status, its code, one sentence for people, and the seconds to wait."""
     assert isinstance(error, LongtableError)
     language = "zh" if request.headers.get("accept-language", "").startswith("zh") else "en"
     told = failure(error, language)
     headers = {"Retry-After": f"{told['retry_after']:.0f}"} if told["retry_after"] else {}
-    return _json({"error": {name: value for name, value in told.items() if name != "type"}}, status=status_of(error), headers=headers)
+    body = {"code": told["code"], "message": told["text"], "retry_after": told["retry_after"]}
+    return _json({"error": body}, status=status_of(error), headers=headers)
 
 
 async def _thread(request: Request) -> Thread:

@@ -389,7 +389,7 @@ def test_our_routes_tell_typed_errors_and_keep_to_the_owner(server: str) -> None
         answer = httpx.request(method, f"{server}/longtable/threads/{path}", headers={"x-longtable-owner": owner, **headers}, timeout=60)
         assert answer.headers["cache-control"] == "no-store"
         assert thread_id not in answer.text or answer.status_code == 200
-        assert answer.status_code == 200 or set(answer.json()["error"]) == {"code", "text", "retry_after"}
+        assert answer.status_code == 200 or set(answer.json()["error"]) == {"code", "message", "retry_after"}
         return answer.status_code, str(answer.json().get("error", {}).get("code"))
 
     assert told(f"{thread_id}/usage") == (200, "None")
