@@ -61,6 +61,11 @@ def server_settings(environment: Mapping[str, str]) -> Settings:
     archive = flag("LONGTABLE_ARCHIVE_ON_COMPACT", "1" if environment.get("LONGTABLE_ARCHIVE") else "0")
     if archive and not environment.get("LONGTABLE_ARCHIVE"):
         raise ConfigError("LONGTABLE_ARCHIVE_ON_COMPACT needs a folder on a server: name it in LONGTABLE_ARCHIVE")
+    if environment.get("LONGTABLE_STORE_KEY") and (environment.get("LONGTABLE_RESULTS") or not environment.get("LONGTABLE_ARCHIVE")):
+        raise ConfigError(
+            "LONGTABLE_STORE_KEY encrypts only the archive of a server, neither threads nor results: "
+            "set it with LONGTABLE_ARCHIVE and without LONGTABLE_RESULTS, or unset it for the server"
+        )
     limit = environment.get("LONGTABLE_MODEL_LIMIT") or None
     if limit and not (limit.isascii() and limit.isdigit() and len(limit) <= 12 and int(limit)):
         raise ConfigError(f"LONGTABLE_MODEL_LIMIT must be a whole number of tokens, at least 1, found {limit[:20]!r}")

@@ -128,6 +128,7 @@ def test_a_servers_environment_is_what_the_operator_sets() -> None:
         ("LONGTABLE_MODEL_LIMIT", "0", "LONGTABLE_MODEL_LIMIT must be a whole number of tokens"),
         ("LONGTABLE_MODEL_LIMIT", "9" * 5_000, "LONGTABLE_MODEL_LIMIT must be a whole number of tokens"),
         ("LONGTABLE_STORE", "sqlite:///threads.db", "LONGTABLE_STORE has no effect"),
+        ("LONGTABLE_STORE_KEY", "phrase", "LONGTABLE_STORE_KEY encrypts only the archive"),
         ("LONGTABLE_ARCHIVE_ON_COMPACT", "1", "LONGTABLE_ARCHIVE_ON_COMPACT needs a folder"),
         ("LONGTABLE_BASE_URL", "127.0.0.1:8000", "must begin with http"),
         ("LONGTABLE_PROJECT", " ", "project must be"),
@@ -136,6 +137,13 @@ def test_a_servers_environment_is_what_the_operator_sets() -> None:
 def test_what_a_server_cannot_honour_is_refused_before_it_starts(name: str, value: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         server_settings({name: value})
+
+
+def test_a_servers_key_is_refused_where_results_would_be_kept_in_plain_text() -> None:
+    environment = {"LONGTABLE_STORE_KEY": "phrase", "LONGTABLE_ARCHIVE": "/archive"}
+    assert server_settings(environment).archive_on_compact
+    with pytest.raises(ConfigError, match="neither threads nor results"):
+        server_settings({**environment, "LONGTABLE_RESULTS": "/results"})
 
 
 def test_the_example_names_every_variable_that_is_read_and_no_other() -> None:
