@@ -1,8 +1,9 @@
 """Settings of one run, and what an operator sets for all runs. Studio draws its form from the fields' types and metadata."""
 
 import dataclasses
+import inspect
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from longtable.graph.errors import ConfigError
 
@@ -35,7 +36,7 @@ STRICTER: dict[str, tuple[str, ...]] = {
 }
 """Choices of which one is stricter than another, the strictest last."""
 LIMITS = {*BOUNDS, "schema_share", "thinking_budget", "request_timeout"}
-"""Numbers of which an operator sets the most."""
+"""Numbers for which an operator's value is the maximum."""
 MOST_SCHEMA_SHARE = 0.5
 MOST_OWNER = 200
 OWNER_RULE = f"1 to {MOST_OWNER} printable characters without blanks at the ends"
@@ -101,6 +102,8 @@ class Context:
     project: str | None = _setting(None, "What a thread is for: threads are listed and their usage added up by it.")
     channel: str | None = _setting(None, "Where the message came from, kept in its metadata: 'web', 'chat', a bot's name.")
 
+    __signature__: ClassVar[inspect.Signature]
+
     def __new__(cls, **values: Any) -> "Context":
         """Note which fields were given: a value that equals the default may have been chosen."""
         context = super().__new__(cls)
@@ -145,19 +148,20 @@ class Context:
                 raise ConfigError(f"Context.{name} must be None or a number from {least:,} to {most:,}, found {_shown(value)}")
 
     def replace(self, **changes: Any) -> "Context":
-        """Return a copy with these fields changed, checked anew."""
+        """Return a copy with these fields changed, checked anew. `dataclasses.replace` instead marks every field as given."""
         return type(self)(**{**{name: getattr(self, name) for name in self.fields_set}, **changes})
 
     @property
     def fields_set(self) -> frozenset[str]:
-        """The names of the fields that were given a value."""
-        return frozenset(self.__dict__["_fields_set"])
+        """The names of the fields that were given a value; of a copy that did not note them, those unlike their default."""
+        unlike = (each.name for each in dataclasses.fields(self) if getattr(self, each.name) != each.default)
+        return frozenset(self.__dict__.get("_fields_set", unlike))  # pydantic replaces the whole `__dict__`
 
     def within(self, operator: "Context") -> "Context":
         """Return these settings as far as an operator's allow.
 
-        Of each field that the operator gave: its value where this context has none; else the stricter choice (`STRICTER`),
-        the smaller number (`LIMITS`), and of all others the operator's value.
+        For each field the operator set: use the operator's value if this context sets none; otherwise the stricter choice
+        (`STRICTER`), the smaller number (`LIMITS`), or the operator's value.
         """
         return self.replace(**{name: self._within(name, getattr(operator, name)) for name in operator.fields_set})
 
@@ -168,6 +172,10 @@ class Context:
         if name in STRICTER:
             return max(mine, most, key=STRICTER[name].index)
         return min(mine, most) if name in LIMITS else most
+
+
+# Without this, inspect shows `__new__`'s, which names no field.
+Context.__signature__ = inspect.Signature(list(inspect.signature(Context.__init__).parameters.values())[1:])
 
 
 def requester(user: object, claimed: str | None) -> str | None:

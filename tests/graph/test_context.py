@@ -2,9 +2,11 @@
 
 import copy
 import dataclasses
+import inspect
 import pickle
 from typing import Any
 
+import pydantic
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -55,6 +57,17 @@ def test_a_context_knows_which_fields_were_given_also_as_a_copy() -> None:
     assert context == Context(owner="ann")
     for each in (context, copy.copy(context), copy.deepcopy(context), pickle.loads(pickle.dumps(context))):
         assert each.fields_set == {"approve_sql", "owner"}
+
+
+def test_a_context_that_pydantic_built_stays_within_the_operators() -> None:
+    built = pydantic.TypeAdapter(Context).validate_python({"approve_sql": "always", "owner": "ann"})
+    assert built == Context(approve_sql="always", owner="ann")
+    assert built.fields_set == {"approve_sql", "owner"}
+    assert built.within(OPERATOR) == Context(approve_sql="always", owner="ann").within(OPERATOR)
+
+
+def test_the_signature_names_every_field() -> None:
+    assert list(inspect.signature(Context).parameters) == [each.name for each in dataclasses.fields(Context)]
 
 
 OPERATOR = Context(
