@@ -8,7 +8,7 @@ import typer
 
 from longtable.app.cli import Debug, Given, Store, sharing
 from longtable.app.streams import writing
-from longtable.app.threads_cli import Id, Owner, Scope, all_owned, left_out, owned, print_json, threads_app, work
+from longtable.app.threads_cli import Id, Owner, Scope, all_owned, owned, print_json, report_damaged, threads_app, work
 
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
@@ -46,7 +46,7 @@ def audit(
         if csv and settings.json:
             raise ConfigError("give one form: --csv or --json")
         if thread is None:
-            found = audit_of_threads(persistence, owner=given.owner, all_owners=given.all_owners, on_damaged=left_out(screen))
+            found = audit_of_threads(persistence, owner=given.owner, all_owners=given.all_owners, on_damaged=report_damaged(screen))
         else:
             steps = audit_steps(thread, given.owner, all_owners=given.all_owners)
             found = [(thread, entry) for entry in carried_out(steps, reader(persistence))]

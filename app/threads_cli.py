@@ -1,5 +1,6 @@
 """The command line's `threads` and `usage`: list, show, search, rename, fork, export, import, delete, prune; what was spent."""
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -160,7 +161,7 @@ def search(
         from longtable.app import render
         from longtable.graph.operations import search_threads
 
-        seen: Any = {"owner": given.owner, "all_owners": given.all_owners, "on_damaged": left_out(screen)}
+        seen: Any = {"owner": given.owner, "all_owners": given.all_owners, "on_damaged": report_damaged(screen)}
         found = search_threads(persistence, query, limit=limit, **seen)
         if settings.json:
             print_json(asdict(each) for each in found)
@@ -213,7 +214,7 @@ def fork(
         conversation.results, conversation.archive = kept_results(settings), kept_archive(settings)
         forked = conversation.fork(turn, thread_id=new_id)
         turns = turn or max((metadata_of(message).turn for message in forked.history()), default=0)
-        screen.note("forked", id=new_id, thread=thread, turn=turns)
+        screen.note("forked", id=new_id, argument=shlex.quote(new_id), thread=thread, turn=turns)
 
     work(ctx, given.run, run)
 
@@ -336,7 +337,7 @@ def prune(
             all_owners=given.all_owners,
             results=kept_results(settings),
             archive=kept_archive(settings),
-            on_damaged=left_out(screen),
+            on_damaged=report_damaged(screen),
         )
         if settings.json:
             print_json(asdict(info) for info in done)
@@ -365,7 +366,7 @@ def usage(
 
         names = [NAMES[each] for each in by or [By.model]]
         table = read_prices(prices) if prices else None
-        seen: Any = {"owner": given.owner, "all_owners": given.all_owners, "on_damaged": left_out(screen)}
+        seen: Any = {"owner": given.owner, "all_owners": given.all_owners, "on_damaged": report_damaged(screen)}
         spent = usage_of_threads(persistence, by=names, prices=table, **seen)
         figures = ("calls", "input", "output", "cached", "reasoning", "estimated", *(("cost", "unpriced") if table else ()))
         if settings.json:
@@ -430,7 +431,7 @@ def _list(persistence: "Persistence", settings: "Settings", screen: "Screen", *,
         raise ThreadNotFoundError(thread)
     for info in infos:
         if info.damaged:
-            complain("damaged_line", screen, info.thread_id)
+            warn("damaged_line", screen, info.thread_id)
     if settings.json:
         print_json(asdict(info) for info in infos)
     elif infos:
@@ -447,17 +448,17 @@ def _conversation(persistence: "Persistence", thread: str, owner: str | None) ->
     return Conversation(reader(persistence), thread, context=Context(owner=owner))
 
 
-def left_out(screen: "Screen") -> "Report":
-    """Return what tells on standard error which threads cannot be read."""
-    return lambda error: complain("damaged_thread", screen, error.thread_id)
+def report_damaged(screen: "Screen") -> "Report":
+    """Return a callback that names unreadable threads on standard error."""
+    return lambda error: warn("damaged_thread", screen, error.thread_id)
 
 
-def complain(key: str, screen: "Screen", thread_id: str) -> None:
-    """Say one sentence about a thread on standard error."""
+def warn(key: str, screen: "Screen", thread_id: str) -> None:
+    """Print one warning about a thread to standard error."""
     from longtable.app.clean import clean_line
     from longtable.app.words import say
 
-    print(clean_line(say(key, screen.language, id=thread_id)), file=sys.stderr)
+    print(clean_line(say(key, screen.language, id=thread_id, argument=shlex.quote(thread_id))), file=sys.stderr)
 
 
 def print_json(lines: Iterable[Mapping[str, Any]]) -> None:

@@ -180,8 +180,8 @@ WORDS: dict[str, dict[str, str]] = {
     "no_queries": {"en": "No query was sent yet.", "zh": "还没有发过查询。"},
     "nothing_found": {"en": "Nothing was found.", "zh": "没有找到。"},
     "damaged_thread": {
-        "en": "Thread {id} is damaged and was left out. A new thread of what can be read of it: longtable threads fork {id}",
-        "zh": "会话 {id} 已损坏，未计入。可用其可读部分新建会话：longtable threads fork {id}",
+        "en": "Thread {id} is damaged and was left out. A new thread of what can be read of it: longtable threads fork {argument}",
+        "zh": "会话 {id} 已损坏，未计入。可用其可读部分新建会话：longtable threads fork {argument}",
     },
     "damaged_line": {
         "en": "The list's line of thread {id} is damaged; its next turn writes it anew.",
@@ -189,8 +189,8 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "renamed": {"en": "Thread {id} is now called: {title}", "zh": "会话 {id} 的新标题：{title}"},
     "forked": {
-        "en": "New thread {id}, with the first {turn} turns of {thread}. Continue with: longtable chat --thread {id}",
-        "zh": "新会话 {id}，含 {thread} 的前 {turn} 轮。继续：longtable chat --thread {id}",
+        "en": "New thread {id}, with the first {turn} turns of {thread}. Continue with: longtable chat --thread {argument}",
+        "zh": "新会话 {id}，含 {thread} 的前 {turn} 轮。继续：longtable chat --thread {argument}",
     },
     "exported": {"en": "Thread {id} is written to {file}.", "zh": "会话 {id} 已写入 {file}。"},
     "imported": {"en": "Thread {id} is taken in.", "zh": "会话 {id} 已导入。"},

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 from langgraph.store.base import Item, SearchOp
 
-from longtable.graph.damage import Report, log_damaged, readable
-from longtable.graph.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
+from longtable.graph.damage import Report, log_damaged, readable, skipping
+from longtable.graph.errors import ConfigError
 from longtable.graph.listing import MOST_THREADS, alist_threads, list_threads
 from longtable.graph.persistence import Persistence
 from longtable.graph.reading import reader
@@ -39,14 +39,9 @@ def audit_of_threads(
     """
     found: list[tuple[str, AuditEntry]] = []
     for info in list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
-        try:
+        with skipping(on_damaged):
             entries = run(audit_steps(info.thread_id, owner, all_owners=all_owners), reader(persistence))
-        except ThreadNotFoundError:  # deleted since it was listed
-            continue
-        except DamagedThreadError as error:
-            on_damaged(error)
-            continue
-        found += [(info.thread_id, entry) for entry in entries]
+            found += [(info.thread_id, entry) for entry in entries]
     return _by_time(found)
 
 
@@ -56,14 +51,9 @@ async def aaudit_of_threads(
     """Return the queries of every thread an owner may see: see `audit_of_threads`."""
     found: list[tuple[str, AuditEntry]] = []
     for info in await alist_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
-        try:
+        with skipping(on_damaged):
             entries = await arun(audit_steps(info.thread_id, owner, all_owners=all_owners), reader(persistence))
-        except ThreadNotFoundError:  # as above
-            continue
-        except DamagedThreadError as error:
-            on_damaged(error)
-            continue
-        found += [(info.thread_id, entry) for entry in entries]
+            found += [(info.thread_id, entry) for entry in entries]
     return _by_time(found)
 
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import sqlite3
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -11,7 +12,14 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.graph.errors import ArchiveFormatError, ArchiveGapError, DamagedThreadError, LongtableError
+from longtable.graph.errors import (
+    ArchiveFormatError,
+    ArchiveGapError,
+    DamagedThreadError,
+    LongtableError,
+    ThreadBusyError,
+    ThreadNotFoundError,
+)
 from longtable.graph.state import thread_of, turn_of
 from longtable.memory.archive import DAMAGED
 
@@ -21,7 +29,6 @@ UNREADABLE = (
     LookupError,
     AttributeError,
     ArithmeticError,
-    NotImplementedError,
     RecursionError,
     ArchiveFormatError,
     ArchiveGapError,
@@ -42,9 +49,28 @@ def readable(thread_id: str, what: str = "its state") -> Iterator[None]:
     """Raise `DamagedThreadError` where what is stored of a thread cannot be decoded, or is not what was stored."""
     try:
         yield
-    except UNREADABLE as error:
+    except (*UNREADABLE, NotImplementedError) as error:
+        if isinstance(error, NotImplementedError) and not _is_of_serializer(error):
+            raise
         why = str(error) if isinstance(error, LongtableError) else type(error).__name__  # other messages may quote what was said
         raise DamagedThreadError(thread_id, what=what, why=why) from error
+
+
+def _is_of_serializer(error: Exception) -> bool:
+    """Return whether LangGraph's serializer raised it: an unknown type there is damage, a missing method elsewhere is not."""
+    names = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return str(names[-1]).startswith("langgraph.checkpoint.serde")
+
+
+@contextmanager
+def skipping(on_damaged: Report) -> Iterator[None]:
+    """Leave the block where its thread is gone, busy or damaged; report a damaged one. For operations over many threads."""
+    try:
+        yield
+    except (ThreadNotFoundError, ThreadBusyError):  # deleted, or used again, since it was listed
+        pass
+    except DamagedThreadError as error:
+        on_damaged(error)
 
 
 def log_damaged(error: DamagedThreadError) -> None:

@@ -5,6 +5,7 @@ reads `error.code` and the attributes. A person reads `error.user_text(language)
 internals (no SQL, path, URL, key or stack).
 """
 
+import shlex
 import sys
 from pathlib import Path
 from typing import ClassVar, Literal, TypedDict
@@ -34,7 +35,7 @@ class LongtableError(Exception):
         return self.short.get(language, self.short["en"])
 
     def dict(self) -> dict[str, str]:
-        """Return what Agent Server, which asks an exception for this, sends of one raised outside the nodes: nothing tells the language."""
+        """Return what Agent Server sends for an error raised outside the nodes: both languages, since the person's is unknown."""
         return {"error": type(self).__name__, "message": f"{self.user_text('en')} {self.user_text('zh')}", "code": self.code}
 
 
@@ -434,7 +435,10 @@ class PersistenceError(LongtableError):
 
 
 class DamagedThreadError(PersistenceError):
-    """What is stored of one thread cannot be read. Others of the store can; this one can be deleted, and forked from what is readable."""
+    """The stored data of one thread cannot be read.
+
+    Other threads are unaffected; this one can be deleted, or forked from its readable turns.
+    """
 
     code = "damaged_thread"
     short: ClassVar[dict[str, str]] = {
@@ -443,9 +447,10 @@ class DamagedThreadError(PersistenceError):
     }
 
     def __init__(self, thread_id: str, *, what: str, why: str) -> None:
+        argument = shlex.quote(thread_id)
         super().__init__(
-            f"thread {thread_id!r} is damaged, {what} cannot be read ({why}): `longtable threads fork {thread_id}` (`Conversation.fork()`) "
-            f"makes a new thread of the turns that can be read, `longtable threads delete {thread_id}` deletes it"
+            f"thread {thread_id!r} is damaged, {what} cannot be read ({why}): `longtable threads fork {argument}` (`Conversation.fork()`) "
+            f"makes a new thread of the turns that can be read, `longtable threads delete {argument}` deletes it"
         )
         self.thread_id, self.what, self.why = thread_id, what, why
 

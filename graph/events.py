@@ -264,7 +264,7 @@ class Steered(TypedDict):
 
 
 class Failed(TypedDict):
-    """The run failed; nothing comes after it but the error. Who reads the stream alone has here what a person may be told."""
+    """The run failed; this is the last event. It holds what a person may be told, for those who read only the stream."""
 
     type: Literal["failed"]
     code: str

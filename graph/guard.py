@@ -102,8 +102,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             yield from self.inner.list(config, filter=filter, before=before, limit=limit)
 
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints, newest first, also of those that cannot be read; none where all can."""
-        return self.heads.checkpoint_ids(thread_id) if isinstance(self.heads, SqliteHeads) else []
+        """Return the ids of a thread's checkpoints, newest first, unreadable ones too; none for a saver that cannot list them."""
+        return self.heads.checkpoint_ids(thread_id)
 
     def put(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
@@ -210,7 +210,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     async def acheckpoint_ids(self, thread_id: str) -> Sequence[str]:
         """Return the ids of a thread's checkpoints: see `checkpoint_ids`."""
-        return await self.async_heads.checkpoint_ids(thread_id) if isinstance(self.async_heads, AsyncSqliteHeads) else []
+        return await self.async_heads.checkpoint_ids(thread_id) if self.async_heads else self.heads.checkpoint_ids(thread_id)
 
     async def aput(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions

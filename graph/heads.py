@@ -7,7 +7,7 @@ runs that loaded the same checkpoint differ in nothing else until one of them st
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass
@@ -63,6 +63,10 @@ class Heads(Protocol):
         """Delete a thread, and who wrote to it."""
         ...
 
+    def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
+        """Return the ids of a thread's checkpoints, newest first, without decoding them; none where the saver cannot do that."""
+        ...
+
 
 class AsyncHeads(Protocol):
     """The same for a saver that is awaited."""
@@ -81,6 +85,10 @@ class AsyncHeads(Protocol):
 
     async def delete(self, thread_id: str) -> None:
         """Delete a thread, and who wrote to it."""
+        ...
+
+    async def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
+        """Return the ids of a thread's checkpoints: see `Heads`."""
         ...
 
 
@@ -113,6 +121,10 @@ class ProcessHeads:
     def delete(self, thread_id: str) -> None:
         self.saver.delete_thread(thread_id)
         self.writers = {key: writer for key, writer in self.writers.items() if key[0] != thread_id}
+
+    def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
+        stored = self.saver.storage.get(thread_id, {}).get("", {}) if isinstance(self.saver, InMemorySaver) else {}
+        return sorted(stored, reverse=True)
 
     def _newest(self, key: Key) -> str | None:
         thread_id, namespace = key
@@ -157,6 +169,9 @@ class AsyncProcessHeads:
     async def delete(self, thread_id: str) -> None:
         await self.saver.adelete_thread(thread_id)
         self.writers = {key: writer for key, writer in self.writers.items() if key[0] != thread_id}
+
+    async def checkpoint_ids(self, thread_id: str) -> Sequence[str]:  # noqa: ARG002
+        return ()
 
 
 class _WithinTransaction(SqliteSaver):
@@ -204,8 +219,7 @@ class SqliteHeads:
             self.within.delete_thread(thread_id)
             connection.execute(FORGET, (thread_id,))
 
-    def checkpoint_ids(self, thread_id: str) -> list[str]:
-        """Return the ids of a thread's checkpoints, newest first; what else is stored of them is not read."""
+    def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
         with self.saver.cursor(transaction=False) as cursor:
             return [row[0] for row in cursor.execute(CHECKPOINT_IDS, (thread_id,))]
 
@@ -258,8 +272,7 @@ class AsyncSqliteHeads:
             await within.conn.execute(FORGET, (thread_id,))
             await within.adelete_thread(thread_id)
 
-    async def checkpoint_ids(self, thread_id: str) -> list[str]:
-        """Return the ids of a thread's checkpoints, newest first."""
+    async def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
         async with self.saver.lock, self.saver.conn.execute(CHECKPOINT_IDS, (thread_id,)) as cursor:
             return [row[0] for row in await cursor.fetchall()]
 

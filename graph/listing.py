@@ -31,7 +31,7 @@ class ThreadInfo:
     owner: str | None = None
     project: str = ""
     damaged: bool = False
-    """Whether its line of the list cannot be read: the others are empty then. The thread itself may be sound."""
+    """Whether its entry in the list cannot be read; all other fields are then empty. The thread itself may be intact."""
 
 
 def list_threads(
@@ -90,7 +90,7 @@ def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
 def _infos(items: Iterable[Item], text: str, project: str | None, owner: str | None, *, all_owners: bool) -> list[ThreadInfo]:
     words = text.casefold().split()
     infos = (info_of(item.key, item.value) for item in items if item.namespace == THREADS)
-    # Whose a damaged one is nobody knows: it is shown to those who run the store, and where threads have no owners.
+    # The owner of a damaged entry is unknown: show it to operators, and where threads have no owners.
     seen = [info for info in infos if all_owners or (owner is None if info.damaged else may_see(info.owner, owner))]
     wanted = [
         info for info in seen if project in (None, info.project) and (not words or all(word in info.title.casefold() for word in words))

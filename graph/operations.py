@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
-from longtable.graph.damage import Report, log_damaged
-from longtable.graph.errors import ConfigError, DamagedThreadError, ThreadBusyError, ThreadNotFoundError
+from longtable.graph.damage import Report, log_damaged, skipping
+from longtable.graph.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
 from longtable.graph.export import import_lines
 from longtable.graph.listing import MOST_THREADS, ThreadInfo, alist_threads, list_threads
 from longtable.graph.persistence import Persistence
@@ -228,13 +228,9 @@ def prune_threads(
     graph = reader(persistence)
     pruned = []
     for info in old:
-        try:
+        with skipping(on_damaged):
             if run(_prune(info, keep_archive=keep_archive, results=results, archive=archive), graph, alone=info.thread_id):
                 pruned.append(info)
-        except ThreadBusyError:  # it is used again
-            continue
-        except DamagedThreadError as error:
-            on_damaged(error)
     return pruned
 
 
@@ -256,13 +252,9 @@ async def aprune_threads(
     graph = reader(persistence)
     pruned = []
     for info in old:
-        try:
+        with skipping(on_damaged):
             if await arun(_prune(info, keep_archive=keep_archive, results=results, archive=archive), graph, alone=info.thread_id):
                 pruned.append(info)
-        except ThreadBusyError:  # as above
-            continue
-        except DamagedThreadError as error:
-            on_damaged(error)
     return pruned
 
 
@@ -340,16 +332,11 @@ def _search(query: str, infos: Sequence[ThreadInfo], limit: int, on_damaged: Rep
     originals: list[Original] = []
     places: list[tuple[ThreadInfo, int]] = []
     for info in reversed(infos):  # the oldest first: of equals the index prefers the newest
-        try:
+        with skipping(on_damaged):
             whole, _ = yield from load_steps(info.thread_id, info.owner, all_owners=all_owners)
-        except ThreadNotFoundError:  # deleted since it was listed
-            continue
-        except DamagedThreadError as error:
-            on_damaged(error)
-            continue
-        for number, message in enumerate(whole.shown, 1):
-            originals.append(Original(len(places) + 1, message))
-            places.append((info, number))
+            for number, message in enumerate(whole.shown, 1):
+                originals.append(Original(len(places) + 1, message))
+                places.append((info, number))
     best: dict[tuple[str, int], Found] = {}
     for original, score in Index.build(originals).search(query, len(originals)):
         info, number = places[original.number - 1]

@@ -336,9 +336,12 @@ def _is_read_only(path: Path) -> bool:
 
 
 def _read_only(path: Path, key: str | None) -> _File:
-    """Open a file that can only be read: its threads can be listed, shown and exported."""
-    # In WAL mode SQLite makes files beside it even to read, which would keep its owner out afterwards, unless it is told that
-    # nobody writes: where there is no log, nobody has it open.
+    """Open a file that can only be read: its threads can be listed, shown and exported.
+
+    If the owner begins to write while it stays open, SQLite may read torn pages: open it anew then.
+    """
+    # In WAL mode even reading creates files beside the store, which would lock its owner out. `immutable` avoids that; without
+    # a -wal file nobody has the store open.
     immutable = "" if Path(f"{path}-wal").exists() else "&immutable=1"
     uri = f"{path.absolute().as_uri()}?mode=ro{immutable}"
     with storage_errors(), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:

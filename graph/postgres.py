@@ -4,7 +4,7 @@ import asyncio
 import copy
 import selectors
 import threading
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +42,7 @@ HEAD = f"""SELECT (SELECT checkpoint_id FROM checkpoints WHERE thread_id = %s AN
     ({WRITER})"""
 CLAIM = """INSERT INTO longtable_writers (thread_id, checkpoint_ns, writer) VALUES (%s, %s, %s)
     ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET writer = excluded.writer"""
+CHECKPOINT_IDS = "SELECT checkpoint_id FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = '' ORDER BY checkpoint_id DESC"
 FORGET = "DELETE FROM longtable_writers WHERE thread_id = %s"
 
 
@@ -79,6 +80,10 @@ class PostgresHeads:
         self.saver.delete_thread(thread_id)
         with self._connection() as connection:
             connection.execute(FORGET, (thread_id,))
+
+    def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
+        with self._connection() as connection, connection.cursor(row_factory=tuple_row) as cursor:
+            return [row[0] for row in cursor.execute(CHECKPOINT_IDS, (thread_id,))]
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Any]]:
@@ -122,6 +127,11 @@ class AsyncPostgresHeads:
         await self.saver.adelete_thread(thread_id)
         async with self._connection() as connection:
             await connection.execute(FORGET, (thread_id,))
+
+    async def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
+        async with self._connection() as connection, connection.cursor(row_factory=tuple_row) as cursor:
+            await cursor.execute(CHECKPOINT_IDS, (thread_id,))
+            return [row[0] for row in await cursor.fetchall()]
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:

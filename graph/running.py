@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk
@@ -16,6 +16,7 @@ from longtable.graph.context import Context
 from longtable.graph.damage import UNREADABLE, check_values, readable
 from longtable.graph.errors import ConfigError, ThreadNotFoundError, TurnPendingError
 from longtable.graph.events import AnswerEvent, Event, ReasoningEvent, Token
+from longtable.graph.guard import GuardedSaver
 from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors
 from longtable.graph.state import Input, State, next_view, turn_of
@@ -119,12 +120,12 @@ class Runner:
     def _at_rest(self) -> bool:
         """Tell that no turn of the thread was interrupted, without loading its messages. Raises where it is another's."""
         saver = self.graph.checkpointer
-        with readable(self.thread_id):
+        with _reading(self.graph, self.thread_id):
             return isinstance(saver, BaseCheckpointSaver) and self._rests(saver.get_tuple(self.config))
 
     async def _aat_rest(self) -> bool:
         saver = self.graph.checkpointer
-        with readable(self.thread_id):
+        with _reading(self.graph, self.thread_id):
             return isinstance(saver, BaseCheckpointSaver) and self._rests(await saver.aget_tuple(self.config))
 
     def _rests(self, found: CheckpointTuple | None) -> bool:
@@ -171,7 +172,7 @@ class Runner:
     def _change(self, decide: Callable[[Values], tuple[Result, Update]], *, mid_turn: bool = False) -> Result:
         """Write what `decide` makes of the thread's values, as a step of its own. Raises `TurnPendingError` in mid-turn.
 
-        `mid_turn`: not where a model call failed; the turn then counts anew and asks with the change.
+        `mid_turn`: also allowed in a turn whose model call failed; that turn then recounts and asks again with the change.
         """
         with storage_errors(), self._alone():
             self._keep_interrupted()
@@ -224,18 +225,27 @@ class Runner:
 
 def load_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
     """Return a thread's state. Raises `DamagedThreadError` where it cannot be read."""
-    with readable(config["configurable"]["thread_id"]):
+    thread_id = config["configurable"]["thread_id"]
+    with _reading(graph, thread_id):
         state = graph.get_state(config)
+    with readable(thread_id):
         check_values(state.values)
     return state
 
 
 async def aload_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
     """Return a thread's state: see `load_state`."""
-    with readable(config["configurable"]["thread_id"]):
+    thread_id = config["configurable"]["thread_id"]
+    with _reading(graph, thread_id):
         state = await graph.aget_state(config)
+    with readable(thread_id):
         check_values(state.values)
     return state
+
+
+def _reading(graph: Graph, thread_id: str) -> AbstractContextManager[None]:
+    """Raise `DamagedThreadError` for what cannot be decoded; errors of a caller's own saver pass, they may be its bugs."""
+    return readable(thread_id) if isinstance(graph.checkpointer, GuardedSaver) else nullcontext()
 
 
 def is_pending(state: StateSnapshot) -> bool:

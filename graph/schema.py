@@ -87,7 +87,7 @@ class ReadOnlyMeta(SqliteMeta):
         return super().get(name) if there else None
 
     def put(self, name: str, value: str) -> None:
-        """Leave it as it is."""
+        """Do nothing: the file cannot be written."""
 
 
 def sqlite_schema(connection: sqlite3.Connection, key: str | None, *, read_only: bool = False) -> EncryptedSerializer | None:

@@ -24,6 +24,8 @@ LEAST_CHARS = 16
 """Of a passphrase."""
 SEALED = "sealed"
 _WORD = "longtable"
+UNDECODABLE = (*UNREADABLE, NotImplementedError)
+"""What a serializer raises; the last of an unknown type."""
 _SCRYPT = {"n": 2**14, "r": 8, "p": 1}
 
 
@@ -47,7 +49,7 @@ def seal_of(key: str, proof: str) -> EncryptedSerializer:
         told = json.loads(proof)
         serializer = _serializer(key, bytes.fromhex(told["salt"]))
         word = opened(serializer, told["word"])
-    except UNREADABLE:
+    except UNDECODABLE:
         word = None
     if word != _WORD:
         raise StoreKeyError("the key is not the one this store was encrypted with: give that one")
@@ -82,7 +84,7 @@ class SealedStore(BaseStore):
             return found
         try:
             value = opened(self.serializer, found.value[SEALED])
-        except UNREADABLE:
+        except UNDECODABLE:
             value = {DAMAGED: True}
         place = (found.namespace, found.key, value, found.created_at, found.updated_at)
         return SearchItem(*place, found.score) if isinstance(found, SearchItem) else _item(*place)

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from longtable.graph.damage import Report, log_damaged
-from longtable.graph.errors import DamagedThreadError, ThreadNotFoundError
+from longtable.graph.damage import Report, log_damaged, skipping
 from longtable.graph.listing import MOST_THREADS, ThreadInfo, alist_threads, list_threads
 from longtable.graph.persistence import Persistence
 from longtable.graph.reading import reader
@@ -65,12 +64,7 @@ def _costed(rows: list[Spent], prices: Mapping[str, Price] | None) -> list[Spent
 def _all(infos: Sequence[ThreadInfo], on_damaged: Report, *, all_owners: bool) -> Steps[list[Spent]]:
     spent: list[Spent] = []
     for info in infos:
-        try:
+        with skipping(on_damaged):
             whole, _ = yield from load_steps(info.thread_id, info.owner, all_owners=all_owners)
-        except ThreadNotFoundError:  # deleted since it was listed
-            continue
-        except DamagedThreadError as error:
-            on_damaged(error)
-            continue
-        spent += spent_in(whole)
+            spent += spent_in(whole)
     return spent

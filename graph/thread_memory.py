@@ -64,13 +64,15 @@ class ThreadMemory(Runner):
 
     def view(self) -> list[BaseMessage]:
         """Return exactly what the next model call would be sent. Raises `ThreadNotFoundError`."""
+        values = self._values(self._state())
         with readable(self.thread_id):
-            return next_view(self._values(self._state()), self.context)
+            return next_view(values, self.context)
 
     async def aview(self) -> list[BaseMessage]:
         """Return exactly what the next model call would be sent. Raises `ThreadNotFoundError`."""
+        values = self._values(await self._astate())
         with readable(self.thread_id):
-            return next_view(self._values(await self._astate()), self.context)
+            return next_view(values, self.context)
 
     # -- compaction -------------------------------------------------------------------------------------------------
 

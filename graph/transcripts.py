@@ -146,6 +146,8 @@ def fork_steps(thread_id: str, new_id: str, turn: int | None, owner: str | None,
         whole, state = yield from load_steps(thread_id, owner)
     except DamagedThreadError as error:
         whole, state = yield from _last_readable(thread_id, owner, error)
+        if turn is None and last_turn(whole) - is_pending(state) < 1:
+            raise
     fork = forked(whole, new_id, turn, pending=is_pending(state), owner=owner, now=now)
     yield from save_steps(fork)
     return {str(record["id"]) for record in fork.compactions}
@@ -154,8 +156,8 @@ def fork_steps(thread_id: str, new_id: str, turn: int | None, owner: str | None,
 def _last_readable(thread_id: str, owner: str | None, error: DamagedThreadError) -> Steps[tuple[Whole, StateSnapshot]]:
     """Return a thread as it was at the newest checkpoint that can be read. Raises `error` where none can.
 
-    A damaged row spoils all checkpoints between it and the next place where its channel was stored whole: the place is
-    found in steps that double, and then halve.
+    A damaged row makes all checkpoints unreadable from there to the channel's next full snapshot: search for a readable one
+    with doubling steps, then bisect.
     """
     ids: Sequence[str] = yield Checkpoints(thread_id)
     damaged, place = 0, 1
@@ -172,13 +174,18 @@ def _last_readable(thread_id: str, owner: str | None, error: DamagedThreadError)
     return found
 
 
+def last_turn(whole: Whole) -> int:
+    """Return the number of a thread's newest turn, finished or not; 0 where it has none."""
+    return int(whole.turn.get("number") or max((turn_number(message) for message in whole.messages), default=0))
+
+
 def forked(whole: Whole, new_id: str, turn: int | None, *, pending: bool, owner: str | None, now: str) -> Whole:
     """Return a thread as it was after a turn, with what the person changed about those messages since.
 
     Memory is the one of that time: later compactions are left out, so that the rounds it kept word for word are again.
     `turn`: None, the last that is finished. Raises `UnknownTurnError`, and `TurnPendingError` for a turn that is not finished.
     """
-    last = int(whole.turn.get("number") or max((turn_number(message) for message in whole.messages), default=0))
+    last = last_turn(whole)
     turn = last - pending if turn is None else turn
     if not 1 <= turn <= last:
         raise UnknownTurnError(turn, turns=last)

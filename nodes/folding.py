@@ -280,7 +280,7 @@ def _originals(plan: Plan, runtime: Runtime[Context]) -> list[Numbered] | None:
     shelf, last = _retired(plan, runtime)
     try:
         return _not_excluded(page(shelf, plan.thread_id, 1, last), plan) if shelf else []
-    except (ArchiveFormatError, ArchiveGapError):  # the memory before goes on: else the thread would never be folded again
+    except (ArchiveFormatError, ArchiveGapError):  # continue from the previous memory: otherwise the thread could never be compacted again
         if must_be_remade(plan.layout.thread, plan.layout.frame):
             raise
         return None

@@ -126,6 +126,12 @@ def test_a_damaged_thread_is_named_and_the_others_are_shown(home: Home) -> None:
     assert sorted(ids(home)) == ["again", "b"]
 
 
+def test_commands_to_type_next_quote_the_thread(home: Home) -> None:
+    assert "longtable chat --thread 'a copy'" in home.run("threads", "fork", "a", "--as", "a copy").stdout
+    damage(Path(home.store.removeprefix("sqlite:///")), "checkpoints", "thread_id = 'a copy'", column="checkpoint")
+    assert "longtable threads fork 'a copy'" in home.run("usage").stderr
+
+
 def test_prune_deletes_or_reduces(home: Home) -> None:
     assert "No thread is that old" in home.run("threads", "prune", "--older-than", "90d", "--yes").stdout
     before = home.run("threads", "export", "a").stdout

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import Op, PutOp
 from langgraph.store.base import Result as StoreResult
 from langgraph.store.memory import InMemoryStore
@@ -33,10 +36,12 @@ from longtable.graph import (
 )
 from longtable.graph.auditing import audit_of_threads
 from longtable.graph.errors import DamagedThreadError, LongtableError, PersistenceError, ThreadNotFoundError
+from longtable.graph.guard import GuardedSaver
 from longtable.graph.operations import asearch_threads
 from longtable.graph.running import Graph
 from longtable.graph.threads import alist_threads
 from tests.support.models import ScriptedModel, call
+from tests.support.postgres import postgres_server
 from tests.support.threads import Events, of_type, summariser
 
 CONTEXT = Context(model_limit=3_000)
@@ -175,6 +180,85 @@ def test_the_error_names_the_thread_and_a_fork_goes_on_from_what_can_be_read(sou
         assert len([m for m in fork.history() if m.type == "human"]) >= TURNS["short"] - 1
         assert fork.ask("and now?").text == "answer to and now?"
         assert {info.thread_id for info in list_threads(kept)} == {*TURNS, "again"}
+
+
+def test_the_commands_of_the_error_quote_the_thread() -> None:
+    error = DamagedThreadError("June; rm notes", what="its state", why="ValueError")
+    assert "`longtable threads fork 'June; rm notes'`" in str(error)
+    assert "`longtable threads delete 'June; rm notes'`" in str(error)
+
+
+def test_a_state_stored_with_an_unknown_type_is_damage(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    damage(path, "checkpoints", "thread_id = 'short'", column="type", to=b"nsgpack")
+    with open_persistence(f"sqlite:///{path}") as kept, pytest.raises(DamagedThreadError):
+        Conversation(graph_on(kept), "short", context=CONTEXT).history()
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_a_saver_without_async_methods_is_not_called_damage(guarded: bool, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "chat.db", check_same_thread=False)) as connection:
+        saver = SqliteSaver(connection)
+        app = build_graph(model=ScriptedModel(say=echo)).compile(checkpointer=GuardedSaver(saver) if guarded else saver)
+        with pytest.raises(NotImplementedError, match="async"):
+            asyncio.run(Conversation(app, "t", context=CONTEXT).aask("hello"))
+
+
+class FaultySaver(InMemorySaver):
+    """A caller's saver with a bug."""
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return super().get_tuple(config["conf"])  # type: ignore[typeddict-item]  # the bug
+
+
+def test_a_bug_of_a_callers_saver_is_not_called_damage() -> None:
+    talk = Conversation(build_graph(model=ScriptedModel(say=echo)).compile(checkpointer=FaultySaver()), "t", context=CONTEXT)
+    for use in (talk.history, talk.view, lambda: talk.ask("hello")):
+        with pytest.raises(KeyError):
+            use()
+
+
+def test_a_damaged_thread_in_postgresql_is_forked_too() -> None:
+    server = postgres_server()
+    url = server.create()
+    with open_persistence(url) as kept:
+        talk = Conversation(graph_on(kept), "t", context=CONTEXT)
+        for turn in range(3):
+            talk.ask(f"turn {turn}")
+        server.run(url, r"UPDATE checkpoint_blobs SET blob = '\xc1' WHERE version = (SELECT max(version) FROM checkpoint_blobs)")
+        with pytest.raises(DamagedThreadError):
+            talk.history()
+        assert len(talk.fork().history()) >= 4
+
+    async def fork() -> None:
+        async with open_persistence(url) as kept:
+            assert len(await (await Conversation(graph_on(kept), "t", context=CONTEXT).afork()).ahistory()) >= 4
+
+    asyncio.run(fork())
+
+
+def test_a_damaged_thread_in_memory_is_forked_too() -> None:
+    saver, store = InMemorySaver(), InMemoryStore()
+    app = build_graph(model=ScriptedModel(say=echo), recall=False).compile(checkpointer=GuardedSaver(saver), store=store)
+    talk = Conversation(app, "t", context=CONTEXT)
+    for turn in range(3):
+        talk.ask(f"turn {turn}")
+    stored = saver.storage["t"][""]
+    stored[max(stored)] = (("msgpack", b"\xc1"), *stored[max(stored)][1:])
+    with pytest.raises(DamagedThreadError):
+        talk.history()
+    assert len(talk.fork().history()) >= 4
+    assert len(asyncio.run(talk.afork()).history()) >= 4
+
+
+def test_a_fork_is_damage_where_no_finished_turn_can_be_read(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        oldest = "SELECT min(checkpoint_id) FROM checkpoints WHERE thread_id = 'other'"
+        connection.execute(f"UPDATE checkpoints SET checkpoint = x'c1' WHERE thread_id = 'other' AND checkpoint_id > ({oldest})")
+        connection.commit()
+    with open_persistence(f"sqlite:///{path}") as kept, pytest.raises(DamagedThreadError):
+        Conversation(graph_on(kept), "other", context=CONTEXT).fork()
 
 
 @pytest.mark.parametrize(

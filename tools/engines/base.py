@@ -149,9 +149,12 @@ def file_uri(path: Path, options: str) -> str:
 def _head(path: Path) -> bytes:
     """Return a file's first bytes without opening it; nothing where the system does not list a process's descriptors.
 
-    The first close of any descriptor drops every POSIX lock that the process holds on the file, a caller's own too. So they are
-    read through a descriptor that is open already: whoever holds a lock has one. With none open there is no lock to lose, and
-    SQLite opens one; of all libraries it alone keeps the locks of its other connections when it closes.
+    The first close of any descriptor drops every POSIX lock that the process holds on the file, a caller's own too. So the bytes
+    are read through a descriptor that is already open: whoever holds a lock has one. If none is open, there is no lock to lose, and
+    SQLite opens the file; unlike other libraries it keeps its own connections' locks on close.
+
+    One limit: where the system does not list descriptors, SQLite opens the file in any case. A second copy of SQLite in the
+    process (apsw, DuckDB's sqlite extension) then loses its locks.
     """
     if head := _head_of_open(path):
         return head

@@ -178,7 +178,7 @@ class SqliteEngine:
             raise DatabaseUnavailableError(f"the database file {str(self._path)!r} cannot be read: {error.strerror}") from error
         written = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
         if written != self._wal_seen[0]:
-            # Of an empty file SQLite without locks would delete the journal, be it another process's.
+            # Opened without locks, SQLite would delete an empty file's journal, even another process's.
             self._wal_seen = written, stat.st_size > 0 and self._uses_wal()
         # SQLite puts the -wal file beside the database itself, not beside a link to it.
         immutable = self._wal_seen[1] and not Path(f"{self._path.resolve()}-wal").exists()
