@@ -1,5 +1,6 @@
 """Wire the conversation: nodes and edges, nothing else."""
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -187,9 +188,15 @@ def _runtime(operator: Context) -> Runtime[Context]:
     runtime = get_runtime(Context)
     context = (runtime.context or Context()).within(operator)
     user = runtime.server_info.user if runtime.server_info else None
-    if user is not None and user.is_authenticated and not user.identity:  # a scheduled run's, of a server without authentication
-        user = None
+    if user is not None and user.is_authenticated and not user.identity and _authenticates_nobody():
+        user = None  # a scheduled run's
     return runtime.override(context=context.replace(owner=requester(user, context.owner)))
+
+
+def _authenticates_nobody() -> bool:
+    """Return whether this process is an Agent Server without authentication."""
+    config = sys.modules.get("langgraph_api.config")
+    return config is not None and not config.LANGGRAPH_AUTH and config.LANGGRAPH_AUTH_TYPE == "noop"
 
 
 def _prepared(model: BaseChatModel) -> BaseChatModel:

@@ -537,6 +537,7 @@ def test_a_user_who_is_not_authenticated_is_nobody_whatever_he_sends(operated: s
     for other in (guest, {"x-user": "bob", "x-longtable-owner": "ann"}):
         assert httpx.get(place, headers=other, timeout=60).status_code == 404
         assert with_client(operated, intrude, other)["__error__"]["error"] == "ThreadNotFoundError"
+    assert with_client(operated, intrude, {"x-user": ""})["__error__"]["error"] == "ThreadNotFoundError"  # an identity without a name
     assert len(models.requests) == before
 
 

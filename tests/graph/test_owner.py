@@ -1,6 +1,7 @@
 """A thread that another owner opened is not found: never shown, listed or continued."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,7 +141,7 @@ def test_an_owner_that_cannot_be_one_is_refused(owner: Any) -> None:
         Context(owner=owner)
 
 
-def test_on_a_server_with_authentication_the_owner_is_who_it_found() -> None:
+def test_on_a_server_with_authentication_the_owner_is_who_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
     @dataclass(frozen=True)
     class User:
         identity: str
@@ -158,7 +159,12 @@ def test_on_a_server_with_authentication_the_owner_is_who_it_found() -> None:
     assert ask(User("ann"), "bob", "u") == "ann"
     with pytest.raises(ThreadNotFoundError):
         ask(User("bob"), "ann", "t")
-    assert ask(User(""), "ann", "t") == "ann"  # a scheduled run of a server without authentication
+    with pytest.raises(ThreadNotFoundError):
+        ask(User(""), "ann", "t")
+    without = SimpleNamespace(LANGGRAPH_AUTH=None, LANGGRAPH_AUTH_TYPE="noop")
+    with monkeypatch.context() as patched:  # a scheduled run of a server without authentication
+        patched.setitem(sys.modules, "langgraph_api.config", without)
+        assert ask(User(""), "ann", "t") == "ann"
     assert ask(None, "bob", "v") == "bob"
     for guest in (User("ann", is_authenticated=False), User("", is_authenticated=False)):
         with pytest.raises(ThreadNotFoundError):
