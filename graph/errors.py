@@ -42,7 +42,7 @@ class LongtableError(Exception):
 class RunFailedError(RuntimeError):
     """What leaves a run on a server in place of an error: the person's sentence. Servers pass on the text of this base.
 
-    One of a typed error is of that error's class, too, with its attributes. The log has the developer's text.
+    If it replaces a typed error, it is also an instance of that class and has its attributes. The developer's text goes to the log.
     """
 
     code: str
@@ -52,7 +52,7 @@ class RunFailedError(RuntimeError):
         return {"error": type(self).__name__, "message": str(self), "code": self.code}
 
 
-def for_clients(error: Exception, text: str, code: str) -> RunFailedError:
+def client_error(error: Exception, text: str, code: str) -> RunFailedError:
     """Return what leaves a run on a server in place of an error, with `text` for the person."""
     kind = type(error)
     typed = isinstance(error, LongtableError)
@@ -716,8 +716,8 @@ class ProviderUnavailableError(ProviderError):
 class ProviderRefusedError(ProviderError):
     """The provider refused the request (another 4xx).
 
-    `content`: for what its messages hold, so that the turn is closed; `left_out`: its messages left the view. Where a call
-    without the messages refused before was refused, too, nothing more leaves it.
+    `content`: for what its messages hold, so that the turn is closed; `left_out`: its messages left the view. If the call
+    is refused even without earlier refused messages, nothing more is removed from the view.
     """
 
     code = "provider_refused"

@@ -11,7 +11,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 
 from longtable.graph.context import Context
-from longtable.graph.errors import LongtableError, RunFailedError, for_clients
+from longtable.graph.errors import LongtableError, RunFailedError, client_error
 from longtable.graph.events import Event, Failed
 from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.summary import language_of
@@ -47,7 +47,7 @@ def reporting(state: State, runtime: Runtime[Context]) -> Iterator[None]:
             error.__dict__[_REPORTED] = True
             raise
         log_failure(event["code"], error)
-        raise for_clients(error, event["text"], event["code"]) from None  # a server shows and logs causes, keys and all
+        raise client_error(error, event["text"], event["code"]) from None  # a server shows and logs causes, keys and all
 
 
 def failed(error: Exception, language: str) -> Failed:

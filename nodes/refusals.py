@@ -1,8 +1,8 @@
 """Close a turn whose request the provider refused for its content, so that no later call meets it again.
 
-The turn's messages leave the view. Where messages refused before are gone already and the call was refused all the same,
-nothing more leaves it: the cause is elsewhere. Messages that were never answered and still stand before the turn may be the
-cause, too: the call is made once more without them, and they leave the view where that helps.
+The turn's messages leave the view. If earlier refused messages are already out of the view and the call is still refused,
+nothing more is removed: the cause is elsewhere. Unanswered messages right before the turn may be the cause: the call is
+repeated without them, and they stay out if that helps.
 
 What is left out follows from the transcript and the edits alone; the turn's record only tells what the next step has to know.
 """
@@ -19,7 +19,7 @@ from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import GIVEN, marks_of, turn_number
 from longtable.memory.thread import REFUSED, Thread
 
-AGAIN = "again"
+ASK_AGAIN = "again"
 """Status of a turn that asks once more without messages before it."""
 FAILED = "failed"
 """Status of a turn that the provider's refusal closed; `failure` in its record says how, until it is tried again."""
@@ -39,7 +39,7 @@ def closed(state: State, error: ProviderRefusedError) -> Update:
     suspects = [message for message in earlier if message.id not in thread.excluded]
     if suspects and tried is None:
         ids = [message.id for message in suspects]
-        return {"edits": exclusions(thread, suspects, why=REFUSED), "turn": {**turn, "status": AGAIN, "without": ids}}
+        return {"edits": exclusions(thread, suspects, why=REFUSED), "turn": {**turn, "status": ASK_AGAIN, "without": ids}}
     tried = tried or []
     elsewhere = any(message.id in thread.refused and message.id not in tried for message in earlier)
     taken = [] if elsewhere else request_in(thread, number)

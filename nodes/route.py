@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 
 from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.rounds import all_calls
-from longtable.nodes.refusals import AGAIN, FAILED
+from longtable.nodes.refusals import ASK_AGAIN, FAILED
 
 
 def after_ingest(state: State) -> Literal["estimate", "settle"]:
@@ -24,7 +24,7 @@ def after_estimate(state: State) -> Literal["compact", "respond", "settle"]:
 
 def after_respond(state: State) -> Literal["estimate", "run_tools", "settle"]:
     """Run the calls of the answer; count again after an overflow, or without messages refused before; else the turn is over."""
-    if _status(state) in {"overflow", AGAIN}:
+    if _status(state) in {"overflow", ASK_AGAIN}:
         return "estimate"
     if _status(state) == FAILED:
         return "settle"

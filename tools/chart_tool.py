@@ -88,7 +88,7 @@ def chart_tool() -> BaseTool:
             raise FetchRefusedError("no results are kept in this run: it has no thread, and nothing to draw")
         from longtable.tools.charts import draws_pictures
 
-        if spec and not draws_pictures():  # a client may draw what the event says: it never gets a spec that no schema has checked
+        if spec and not draws_pictures():  # clients may draw the spec of the event: send none that was not checked
             raise ChartSpecError("a spec of your own cannot be checked here", hint='say in `wish` what to draw, as in "line by month"')
         meta = results.store.meta(results.thread_id, handle)
         chart = chart_of(meta.handle, results.store.get(results.thread_id, meta.handle), spec=spec, wish=wish)

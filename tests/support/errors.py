@@ -1,14 +1,12 @@
 """Every class of error, each with texts that nobody outside may read."""
 
 import inspect
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
-from longtable.app import web_threads
-from longtable.graph import errors
-from longtable.graph.errors import LongtableError
-from longtable.nodes import repairs, run_tools
-from longtable.tools import chart_fields, result_meta, result_tool
-from longtable.tools.engines import base
+from longtable.graph.errors import LongtableError, RunFailedError
 
 KEY, TOKEN = "sk-proj-" + "Ab3dE6gH9" * 4, "ghp_" + "x1Y2z3" * 6
 URL = "postgresql://ann:hunter2secret@db.internal:5432/shop"
@@ -18,12 +16,29 @@ STACK = 'Traceback (most recent call last):\n  File "/srv/app/inside.py", line 3
 SECRETS = (KEY, TOKEN, "hunter2secret", "pa55word99", "c0okie-bearer-77", "AKIAABCDEFGHIJKLMNOP")
 HOSTILE = f"{KEY} {TOKEN} {URL} password=pa55word99 Authorization: Bearer c0okie-bearer-77 AKIAABCDEFGHIJKLMNOP {SQL} {STACK}"
 INSIDE = (*SECRETS, SQL, "Traceback", "inside.py", "db.internal")
-OURS = (base, errors, repairs, run_tools, chart_fields, result_meta, result_tool, web_threads)
-"""Where errors of ours stand."""
-CLASSES = sorted(
-    {cls for module in OURS for cls in vars(module).values() if inspect.isclass(cls) and issubclass(cls, LongtableError)},
-    key=lambda cls: cls.__name__,
-)
+ROOMS = ("analyst", "app", "graph", "memory", "nodes", "tools")
+NOT_IMPORTED = {"longtable.app.studio", "longtable.app.offline.model"}
+"""The first opens the database that the environment names, the second warns that it is an old name."""
+
+
+def _family(cls: type[LongtableError]) -> Iterator[type[LongtableError]]:
+    yield cls
+    for each in cls.__subclasses__():
+        yield from _family(each)
+
+
+def _classes() -> list[type[LongtableError]]:
+    """Return every class of error in the package, by name."""
+    for room in ROOMS:
+        package = import_module(f"longtable.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if module.name not in NOT_IMPORTED:
+                import_module(module.name)
+    ours = {each for each in _family(LongtableError) if each.__module__.startswith("longtable.") and not issubclass(each, RunFailedError)}
+    return sorted(ours, key=lambda cls: cls.__name__)
+
+
+CLASSES = _classes()
 
 
 def made(cls: type[LongtableError]) -> LongtableError:
