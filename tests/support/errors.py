@@ -1,9 +1,10 @@
 """Every class of error, each with texts that nobody outside may read."""
 
 import inspect
-import pkgutil
+import re
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from longtable.graph.errors import LongtableError, RunFailedError
@@ -16,9 +17,8 @@ STACK = 'Traceback (most recent call last):\n  File "/srv/app/inside.py", line 3
 SECRETS = (KEY, TOKEN, "hunter2secret", "pa55word99", "c0okie-bearer-77", "AKIAABCDEFGHIJKLMNOP")
 HOSTILE = f"{KEY} {TOKEN} {URL} password=pa55word99 Authorization: Bearer c0okie-bearer-77 AKIAABCDEFGHIJKLMNOP {SQL} {STACK}"
 INSIDE = (*SECRETS, SQL, "Traceback", "inside.py", "db.internal")
+ROOT = Path(__file__).parents[2]
 ROOMS = ("analyst", "app", "graph", "memory", "nodes", "tools")
-NOT_IMPORTED = {"longtable.app.studio", "longtable.app.offline.model"}
-"""The first opens the database that the environment names, the second warns that it is an old name."""
 
 
 def _family(cls: type[LongtableError]) -> Iterator[type[LongtableError]]:
@@ -28,12 +28,10 @@ def _family(cls: type[LongtableError]) -> Iterator[type[LongtableError]]:
 
 
 def _classes() -> list[type[LongtableError]]:
-    """Return every class of error in the package, by name."""
-    for room in ROOMS:
-        package = import_module(f"longtable.{room}")
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if module.name not in NOT_IMPORTED:
-                import_module(module.name)
+    """Return every class of error in the package, by name; no module without one is imported: it may need an extra."""
+    for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        if re.search(r"^class \w+Error\b", path.read_text(encoding="utf-8"), re.MULTILINE):
+            import_module(".".join(("longtable", *path.relative_to(ROOT).with_suffix("").parts)))
     ours = {each for each in _family(LongtableError) if each.__module__.startswith("longtable.") and not issubclass(each, RunFailedError)}
     return sorted(ours, key=lambda cls: cls.__name__)
 
