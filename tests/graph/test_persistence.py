@@ -248,13 +248,38 @@ with open_persistence(url) as kept:
 """
 
 
-def test_state_survives_strict_msgpack(tmp_path: Path) -> None:
-    """No class of ours is in a checkpoint: only messages and plain JSON."""
-    root = Path(__file__).parents[2]
+REFUSED = """
+import sys
+from langgraph.checkpoint.memory import InMemorySaver
+from longtable.graph import Context, Conversation, build_graph, open_persistence
+from longtable.graph.errors import ProviderRefusedError
+from tests.support import model_server
+
+def picky(request):
+    refusal = model_server.error(400, "flagged", code="content_filter")
+    return refusal if "poison" in str(request.messages) else model_server.say("fine")
+
+with model_server.open_model_server() as server, open_persistence(sys.argv[1]) as kept:
+    server.always(picky)
+    for saver in (InMemorySaver(), kept.checkpointer):
+        graph = build_graph(model=server.chat_model()).compile(checkpointer=saver)
+        talk = Conversation(graph, "t", context=Context(model_limit=9_000))
+        try:
+            talk.ask("poison")
+        except ProviderRefusedError as error:
+            assert error.left_out
+        assert "ProviderRefusedError" in str(graph.get_state(talk.config).tasks)
+        assert talk.ask("two").text == "fine"
+        assert [message.text for message in talk.history()] == ["poison", "two", "fine"]
+"""
+
+
+def strictly(code: str, url: str) -> str:
+    """Run code in a process where LangGraph decodes no class it does not know; return its standard error."""
     env = {"LANGGRAPH_STRICT_MSGPACK": "true", "PATH": "/usr/bin:/bin", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
-        [sys.executable, "-c", STRICT, f"sqlite:///{tmp_path}/chat.db"],
-        cwd=root,
+        [sys.executable, "-c", code, url],
+        cwd=Path(__file__).parents[2],
         env=env,
         capture_output=True,
         text=True,
@@ -262,5 +287,16 @@ def test_state_survives_strict_msgpack(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "unregistered" not in done.stderr
-    assert "Blocked" not in done.stderr
+    return done.stderr
+
+
+def test_state_survives_strict_msgpack(tmp_path: Path) -> None:
+    """No class of ours is in a checkpoint: only messages and plain JSON."""
+    said = strictly(STRICT, f"sqlite:///{tmp_path}/chat.db")
+    assert "unregistered" not in said
+    assert "Blocked" not in said
+
+
+def test_a_refused_turn_can_be_read_under_strict_msgpack(tmp_path: Path) -> None:
+    """LangGraph writes the error beside the checkpoint; blocked, it is read as the dictionary of its sentence."""
+    strictly(REFUSED, f"sqlite:///{tmp_path}/chat.db")
