@@ -6,7 +6,7 @@ from typing import cast
 from longtable.analyst import costs
 from longtable.analyst.conditions import whole_table
 from longtable.analyst.lattice import Draft, Key, Measure, NoReadingError, Rank, path_cost
-from longtable.analyst.query import Agg, Bucket, Col, Compare, Condition, Func, Join, Null, Order, Product, Query, Scalar, Unit, Within
+from longtable.analyst.query import Agg, Bucket, Col, Compare, Condition, Func, Join, Like, Null, Order, Query, Scalar, Unit, Within
 from longtable.analyst.schema import Catalog, Column, Roles, Step, Table
 from longtable.analyst.words import is_plural, lemma, vocabulary
 
@@ -119,8 +119,7 @@ def assemble(draft: Draft) -> Query:
 def as_scalar(catalog: Catalog, key: Key) -> Scalar:
     """Return a column, or a part of a date."""
     col = Col(key.table, key.column)
-    column = catalog.column(key.table, key.column)
-    if column is None:
+    if catalog.column(key.table, key.column) is None:
         raise NoReadingError
     return Bucket(col, cast(Unit, key.unit)) if key.unit else col
 
@@ -129,9 +128,7 @@ def as_aggregate(measure: Measure, base: str) -> Agg:
     """Return a measure as an aggregate of a query over `base`."""
     if not measure.column:
         return Agg("count")
-    col = Col(measure.table or base, measure.column)
-    arg = Product((col, Col(measure.table, measure.factor))) if measure.factor else col
-    return Agg(cast(Func, measure.func), arg, measure.func == "count" and measure.distinct)
+    return Agg(cast(Func, measure.func), Col(measure.table or base, measure.column), measure.func == "count" and measure.distinct)
 
 
 # -- lists --------------------------------------------------------------------------------------------------------------
@@ -172,13 +169,16 @@ def _listed(draft: Draft) -> Query:
     clause = bool(_CLAUSES & set(draft.words[1:])) and any(m.text.lower() in vocabulary().lists["verbs"] for m in draft.meanings)
     if not where and limit is None and (clause or (not draft.base and any(m.is_op("neg", "cmp", "time") for m in draft.meanings))):
         raise NoReadingError(" ".join(m.text for m in draft.meanings if m.kind != "mark"))
-    told = {cond.left for cond in where if isinstance(cond, Compare) and cond.op == "="}
-    if told and set(items) <= told and limit is None:
+    patterns = any(each.is_op("like") for each in draft.meanings)
+    told = {cond.left for cond in where if (isinstance(cond, Like) and not patterns) or (isinstance(cond, Compare) and cond.op == "=")}
+    own = {_as_col(column) for column in table.names}
+    named = draft.words[:1] == ["who"] and told & own and not (slots.shown or slots.ranks)
+    if told and (named or set(items) <= told) and limit is None:
         draft.pay(
             costs.UNKNOWN, " ".join(m.text for m in draft.meanings if m.kind == "filler" and m.cost > costs.GRAMMAR)
         )  # only what was said
-    if builder.repeats:
-        draft.pay(costs.FAN_OUT, draft.meanings[0].text)
+    if builder.repeats and not where:
+        raise NoReadingError(draft.meanings[0].text)
     distinct = slots.distinct or builder.repeats or (only_shown and not order)
     if not items:
         raise NoReadingError
@@ -273,8 +273,7 @@ def _computed(draft: Draft) -> Query:
     if any(measure.table not in ("", base) for measure in measures):
         draft.pay(costs.ODD, draft.table(base).name)
     base = _link_table(draft, base, keys, measures)
-    needs_key = bool(slots.havings or any(rank.measure.func not in ("", "again") for rank in slots.ranks))
-    if not keys and needs_key:
+    if not keys and bool(slots.havings or any(rank.measure.func not in ("", "again") for rank in slots.ranks)):
         keys = _asked_keys(draft, base, measures)
         if not keys:
             raise NoReadingError
@@ -310,6 +309,9 @@ def _computed(draft: Draft) -> Query:
     if limit is not None or slots.havings:
         firsts = [*hidden[:1], *(item for item in shown[:1] if not hidden)]
         where += [Null(item, negated=True) for item in firsts if isinstance(item, Col)]
+    names = {_as_col(column) for column in draft.table(base).names}
+    if Measure("count", base) in measures and any(isinstance(cond, Compare) and cond.left in names for cond in where):
+        draft.pay(costs.ODD, base)  # how many albums of a name: rather those of an artist
     aggregates = [as_aggregate(measure, base) for measure in measures]
     having = tuple(Compare(as_aggregate(_as_counted(builder, each.measure, base), base), each.op, each.number) for each in slots.havings)
     order = [Order(_ranked(draft, rank, aggregates, shown, base), rank.desc) for rank in slots.ranks]
@@ -365,7 +367,7 @@ def _link_table(draft: Draft, base: str, keys: list[Key], measures: list[Measure
     """Return the table that only connects what is counted with what it is counted for, where there is one: its rows are the pairs."""
     if len(keys) == 1 and all(measure == Measure("count", base) for measure in measures):
         steps = draft.catalog.path(base, keys[0].table) or ()
-        if len(steps) == 2 and not steps[0].up and steps[1].up and not draft.table(steps[0].there).names:
+        if len(steps) == 2 and not steps[0].up and steps[1].up and len(draft.table(steps[0].there).columns) <= 4:
             measures[:] = [Measure("count", steps[0].there)]
             draft.slots.ranks = [replace(r, measure=measures[0]) if r.measure == Measure("count", base) else r for r in draft.slots.ranks]
             draft.slots.havings = [replace(h, measure=measures[0]) for h in draft.slots.havings]
@@ -404,8 +406,7 @@ def key_items(builder: Builder, key: Key) -> tuple[list[Scalar], list[Scalar]]:
     draft = builder.draft
     if key.column:
         builder.join(key.table)
-        item = as_scalar(draft.catalog, key)
-        items = [item, *(_pointed_names(builder, key) if not key.unit else [])]
+        items = [as_scalar(draft.catalog, key), *(_pointed_names(builder, key) if not key.unit else [])]
         return items, items
     table = draft.table(key.table)
     names: list[Scalar] = [_as_col(column) for column in table.names]

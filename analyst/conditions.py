@@ -137,7 +137,9 @@ def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: 
                 draft.use(averaged)
                 return Measure(func, column.table, column.name)
             return column
-        if each.kind == "table" and other == after and not bare and each.table != draft.head():
+        asked = draft.asked()
+        things = asked >= 0 and draft.meanings[asked].kind == "table"
+        if each.kind == "table" and other == after and not bare and not (things and each.table == draft.head()):
             draft.use(other)
             return Measure("count", each.table)
         if each.kind == "table" and other == after and bare and each.table != draft.head() and "exactly" in draft.words:
@@ -190,12 +192,13 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
         kind, ""
     )
     options = [(price, column) for price, column, sign in dimension_columns(draft, dimension or wanted, draft.spoken()) if sign > 0]
+    named = [column for name in draft.spoken()[:1] for column in draft.table(name).columns if column.is_measure]
     fits = [(price, column) for price, column in options if column.unit and units[column.unit].dimension == kind]
+    fits = fits or [(0.1, column) for column in named if column.unit and units[column.unit].dimension == kind]
     found = sorted(fits or options, key=lambda each: each[0])
     if not found:
         return None
-    close = len(found) > 1 and found[1][0] - found[0][0] < 0.05
-    draft.pay(max(0.0, found[0][0]) + (costs.RIVAL if close else 0.1), text)
+    draft.pay(max(0.0, found[0][0]) + (costs.RIVAL if (len(found) > 1 and found[1][0] - found[0][0] < 0.05) else 0.1), text)
     return found[0][1]
 
 
@@ -234,7 +237,7 @@ def _average(draft: Draft, place: int, each: Meaning) -> None:
 
 
 def money_measure(draft: Draft, head: str, text: str) -> Measure:
-    """Return the sum of money nearest to a table: an amount of its own or of a table that points at it; else price times quantity."""
+    """Return the sum of money nearest to a table: an amount of its own or of a table that points at it."""
     order = [t.name for t in draft.catalog.plain if not head or t.name == head or draft.catalog.path(t.name, head) is not None]
     lists = vocabulary().lists
     options: list[tuple[float, Measure]] = []
@@ -247,10 +250,6 @@ def money_measure(draft: Draft, head: str, text: str) -> Measure:
             words = {lemma(word) for word in column.words}
             if words & (lists["sum_words"] - {"quantity", "hour", "volume", "cost"}):
                 options.append((0.15 * len(way) + (0.0 if words & {"total", "amount"} else 0.1), Measure("sum", name, column.name)))
-        prices = [column for column in columns if "price" in column.words]
-        counts = [column for column in columns if "quantity" in column.words]
-        if len(prices) == len(counts) == 1:
-            options.append((0.15 * len(way) + 0.05, Measure("sum", name, prices[0].name, counts[0].name)))
     options.sort(key=lambda each: each[0])
     if not options:
         raise NoReadingError(text)
@@ -345,8 +344,7 @@ def _denied_date(draft: Draft, place: int, target: int) -> bool:
     if not head:
         return False
     last = draft.meanings[place].end
-    stop = draft.meanings[target].start if target >= 0 else len(draft.tokens)
-    for n in range(last, min(last + 4, stop)):
+    for n in range(last, min(last + 4, (draft.meanings[target].start if target >= 0 else len(draft.tokens)))):
         word = draft.tokens[n].word
         dates = [column for column in draft.table(head).columns if column.is_date and stem(word) in {stem(part) for part in column.words}]
         if len(dates) == 1 and len(word) > 3:
@@ -425,11 +423,9 @@ def _part_price(draft: Draft, place: int, each: Meaning) -> float:
         return 0.0
     way = draft.catalog.path(head, each.table, draft.roles(place))
     names = column is not None and column in draft.table(each.table).names
-    near = way is not None and len(way) == 1 and way[0].up and way[0].rivals == 0 and names
-    if not near or way is None:
+    if not (way is not None and len(way) == 1 and way[0].up and way[0].rivals == 0 and names) or way is None:
         return costs.FAR_PART
-    told = bool(draft.roles(place)) or each.cost < costs.VALUE_PART
-    return 0.1 if told else costs.UNNAMED_PART
+    return 0.1 if (bool(draft.roles(place)) or each.cost < costs.VALUE_PART) else costs.UNNAMED_PART
 
 
 def _drop_names(draft: Draft) -> None:

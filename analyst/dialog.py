@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from longtable.analyst import costs, talk
-from longtable.analyst.follow import Reading, read_question
+from longtable.analyst.follow import Reading, goes_on, read_question
 from longtable.analyst.links import Match, name_meanings, texts_to_look_up
 from longtable.analyst.query import Query, read_sql, write_sql
 from longtable.analyst.schema import Catalog, read_catalog
@@ -321,8 +321,7 @@ def _described(view: View, catalog: Catalog, names: list[str]) -> Decision | Non
         raise talk.DeclineError("failed", _first_line(failed[-1].error))
     if len(cut) >= 4:
         raise talk.DeclineError("lost")
-    size = max(1, _DESCRIBE_AT_ONCE // (3 ** len(cut)))
-    return Decision((Call("describe_tables", {"names": missing[:size]}),))
+    return Decision((Call("describe_tables", {"names": missing[: max(1, _DESCRIBE_AT_ONCE // (3 ** len(cut)))]}),))
 
 
 def _tokens(question: str, catalog: Catalog, values: dict[str, tuple[Match, ...]]) -> list[Token]:
@@ -350,6 +349,8 @@ def _answer(view: View, catalog: Catalog) -> Decision:
     if (look := _search(view, catalog, tokens)) is not None:
         return look
     prior = _prior(view, catalog)
+    if prior is None and len(view.turns) > 1 and all(goes_on(tokens)):
+        raise talk.DeclineError("before")
     texts = [text for text in texts_to_look_up(tokens, catalog, MOST_TEXTS) if text not in values]
     lookup = [Call("find_values", {"text": texts if len(texts) > 1 else texts[0], "limit": MOST_MATCHES})] if texts else []
     if len(view.now.of("find_values")) >= 2:
@@ -365,11 +366,11 @@ def _answer(view: View, catalog: Catalog) -> Decision:
     if catalog.carded and reading.query is not None and (more := _described(view, catalog, list(reading.query.tables))) is not None:
         return more  # what the card lacks, units and samples, may change the reading
     if reading.query is None or reading.cost > costs.GOOD:
-        raise _declined(view, reading, prior, tokens)
+        raise _declined(view, reading)
     return Decision((Call("run_sql", {"sql": write_sql(reading.query, catalog.dialect)}),))
 
 
-def _declined(view: View, reading: Reading, prior: Query | None, tokens: list[Token]) -> talk.DeclineError:
+def _declined(view: View, reading: Reading) -> talk.DeclineError:
     """Return why a question is declined, with the user's own words and the values that they may have meant."""
     words = [word for word in reading.blamed if word.strip()]
     near: list[str] = []
@@ -378,8 +379,7 @@ def _declined(view: View, reading: Reading, prior: Query | None, tokens: list[To
             text = str(raw.get("text", result.args.get("text", ""))).lower()
             if raw.get("match") == "typo" and "value" in raw and any(text in word.lower() or word.lower() in text for word in words):
                 near.append(f"“{raw['value']}” ({raw['table']}.{raw['column']})")
-    vague = prior is None and len(view.turns) > 1 and tokens and tokens[0].word in vocabulary().lists["leads"]
-    return talk.DeclineError("before" if vague else "words" if words else "nothing", *words, near=tuple(dict.fromkeys(near))[:3])
+    return talk.DeclineError("words" if words else "nothing", *words, near=tuple(dict.fromkeys(near))[:3])
 
 
 def _prior(view: View, catalog: Catalog) -> Query | None:

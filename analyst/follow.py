@@ -41,7 +41,7 @@ class Reading:
 def read_question(tokens: list[Token], catalog: Catalog, values: Values, prior: Query | None = None, *, chinese: bool = False) -> Reading:
     """Return the cheapest reading of a question; its query is None where no path makes one."""
     meanings = all_meanings(tokens, catalog, values)
-    leads, elliptical = _goes_on(tokens)
+    leads, elliptical = goes_on(tokens)
     found: list[Reading] = []
     if prior is None or not leads:
         alone = [_read(path, tokens, catalog, None, chinese=chinese) for path in cheapest_paths(meanings, len(tokens), catalog)]
@@ -61,7 +61,7 @@ def read_question(tokens: list[Token], catalog: Catalog, values: Values, prior: 
     return found[0]
 
 
-def _goes_on(tokens: list[Token]) -> tuple[bool, bool]:
+def goes_on(tokens: list[Token]) -> tuple[bool, bool]:
     """Return whether a question says that it goes on from the one before, and whether it is too short to stand alone."""
     words = [token.word for token in tokens if token.kind not in ("comma", "stop")]
     phrases = vocabulary().phrases
@@ -72,8 +72,7 @@ def _goes_on(tokens: list[Token]) -> tuple[bool, bool]:
         for n in range(len(words))
         for size in (1, 2, 3)
     )
-    leads = pronouns or about or words[:1] in ([word] for word in vocabulary().lists["leads"])
-    return leads, not asks and len(words) <= 7
+    return (pronouns or about or words[:1] in ([word] for word in vocabulary().lists["leads"])), not asks and len(words) <= 7
 
 
 def _read(path: Path, tokens: list[Token], catalog: Catalog, prior: Query | None, *, chinese: bool) -> Reading:
@@ -100,8 +99,7 @@ def go_on(draft: Draft, prior: Query) -> Query:
     builder = Builder(draft, prior.base, list(prior.joins) if not slots.keys else [])
     new = builder.conditions()
     new += builder.unused_tables(new)
-    where = _merged(prior.where, new)
-    query = replace(prior, where=where, joins=tuple(builder.joins))
+    query = replace(prior, where=_merged(prior.where, new), joins=tuple(builder.joins))
     changed = bool(new)
     if slots.keys:
         query, changed = _regrouped(draft, builder, query), True
@@ -183,9 +181,8 @@ def _remeasured(draft: Draft, query: Query, *, pointing: bool) -> Query:
 def _listed(draft: Draft, builder: Builder, query: Query) -> Query:
     if query.group:
         raise NoReadingError
-    table = draft.table(query.base)
     items: list[Scalar] = (
-        [Col(column.table, column.name) for column in identity(draft, table)]
+        [Col(column.table, column.name) for column in identity(draft, draft.table(query.base))]
         if query.aggregates or not query.select
         else list(query.select)
     )

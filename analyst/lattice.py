@@ -114,12 +114,11 @@ class Where:
 
 @dataclass(frozen=True)
 class Measure:
-    """An aggregate of a column, or of price times quantity; a count of rows of a table where `column` is empty."""
+    """An aggregate of a column; a count of rows of a table where `column` is empty."""
 
     func: str
     table: str = ""
     column: str = ""
-    factor: str = ""
     distinct: bool = False
 
 

@@ -1,5 +1,6 @@
 """Link spans of words to what they may mean: names of the schema, values, operations, numbers, times."""
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -48,7 +49,7 @@ def all_meanings(tokens: list[Token], catalog: Catalog, values: Values) -> list[
                 found += _operations(part, start, text)
                 after_number = start > 0 and tokens[start - 1].kind == "number" and first.word in vocabulary().units
                 found += _names(part, start, text, catalog) if not (after_number and len(part) == 1) else []
-            found += _values(part, start, text, values)
+            found += _values(part, tokens[start - 1].word if start else "", start, text, values, catalog)
         found += _numbers(tokens, start)
     found += [each for start in range(len(tokens)) for each in _plain(tokens, start, found)]
     return [*found, *_dated_verbs(tokens, catalog, found)]
@@ -59,7 +60,8 @@ def _dated_verbs(tokens: list[Token], catalog: Catalog, found: list[Meaning]) ->
     if any(each.kind == "time" for each in found):
         stems = _date_stems(catalog)
         for start, token in enumerate(tokens):
-            if token.kind == "word" and len(token.word) > 3 and stem(token.word) in stems:
+            thing = any(each.start == start and each.end == start + 1 and each.kind == "table" for each in found)
+            if token.kind == "word" and len(token.word) > 3 and stem(token.word) in stems and not thing:
                 yield Meaning(start, start + 1, "filler", costs.VERB, token.text)
 
 
@@ -93,48 +95,33 @@ def _operations(part: list[Token], start: int, text: str) -> Iterator[Meaning]:
 
 def _numbers(tokens: list[Token], start: int) -> Iterator[Meaning]:
     token, maps = tokens[start], vocabulary().maps
-    before = tokens[start - 1].word if start else ""
-    one = (start, start + 1)
-    if token.kind == "number":
-        if not token.text.endswith("年"):
-            yield Meaning(*one, "number", costs.NUMBER, token.text, number=token.number)
-        if isinstance(token.number, int) and 1900 <= token.number <= 2100 and len(token.word) == 4:
-            price = (
-                costs.YEAR
-                if before in vocabulary().lists["year_before"] or before in maps["months"] or token.text.endswith("年")
-                else costs.LOOSE_YEAR
-            )
-            yield Meaning(*one, "time", price, token.text, period=Period(year=int(token.number)))
-        if before in maps["months"] and isinstance(token.number, int) and token.number <= 31:
-            yield Meaning(*one, "time", 0.0, token.text, period=Period(day=token.number))
-    elif token.kind == "ordinal" and token.number <= 31:
-        months = {each.word for each in tokens[max(0, start - 3) : start + 3]} & set(maps["months"])
-        if months:
-            yield Meaning(*one, "time", 0.0, token.text, period=Period(day=int(token.number)))
-        yield Meaning(*one, "op", costs.GRAMMAR, token.text, op="ordinal", number=token.number)
-    elif token.kind == "date":
-        year, month, day = map(int, token.word.split("-"))
-        yield Meaning(*one, "time", 0.0, token.text, period=Period(year=year, month=month, day=day))
-    elif token.kind == "code" and (quarter := re.fullmatch(r"q([1-4])", token.word)):
-        yield Meaning(*one, "time", 0.0, token.text, period=Period(quarter=int(quarter[1])))
-    if token.kind != "word":
-        return
-    if token.word in maps["numbers"] and not (token.word == "one" and before in ("which", "that", "the", "this")):
-        value = float(maps["numbers"][token.word])
-        yield Meaning(*one, "number", costs.NUMBER, token.text, number=int(value) if value == int(value) else value)
-    if token.word in maps["ordinals"]:
-        yield Meaning(*one, "op", costs.GRAMMAR, token.text, op="ordinal", number=int(maps["ordinals"][token.word]))
-    if token.word in maps["months"] and _is_month(tokens, start):
-        yield Meaning(*one, "time", 0.0, token.text, period=Period(month=int(maps["months"][token.word])))
-    if token.word in maps["weekdays"]:
-        yield Meaning(*one, "time", 0.0, token.text, period=Period(weekday=int(maps["weekdays"][token.word])))
-    if re.fullmatch(r"q[1-4]", token.word):
-        yield Meaning(*one, "time", 0.0, token.text, period=Period(quarter=int(token.word[1])))
-    after_number = start and (tokens[start - 1].kind == "number" or before in maps["numbers"])
-    if token.word in vocabulary().units and after_number:
-        yield Meaning(*one, "unit", costs.GRAMMAR, token.text, arg=vocabulary().units[token.word].name)
-    elif token.word in maps["periods"]:
-        yield Meaning(*one, "unit", costs.GRAMMAR, token.text, arg=maps["periods"][token.word])
+    before, word, number = tokens[start - 1].word if start else "", token.word, int(token.number)
+    months = maps["months"]
+    sure = before in vocabulary().lists["year_before"] or before in months or token.text.endswith("年")
+    quarter = re.fullmatch(r"q([1-4])", word)
+    beside = {each.word for each in tokens[max(0, start - 3) : start + 3]} & set(months)
+    day = (token.kind == "number" and before in months) or (token.kind == "ordinal" and beside)
+    periods = [
+        Period(*map(int, word.split("-"))) if token.kind == "date" else None,
+        Period(year=number) if token.kind == "number" and 1900 <= token.number <= 2100 and len(word) == 4 else None,
+        Period(day=number) if day and 0 < number <= 31 else None,
+        Period(quarter=int(quarter[1])) if quarter else None,
+        Period(month=int(months[word])) if word in months and _is_month(tokens, start) else None,
+        Period(weekday=int(maps["weekdays"][word])) if word in maps["weekdays"] else None,
+    ]
+    for period in filter(None, periods):
+        price = 0.0 if token.kind != "number" or period.day else costs.YEAR if sure else costs.LOOSE_YEAR
+        yield Meaning(start, start + 1, "time", price, token.text, period=period)
+    value = token.number if token.kind == "number" else float(maps["numbers"].get(word, 0))
+    if value and not token.text.endswith("年") and not (word == "one" and before in ("which", "that", "the", "this")):
+        yield Meaning(start, start + 1, "number", costs.NUMBER, token.text, number=int(value) if value == int(value) else value)
+    if token.kind == "ordinal" or word in maps["ordinals"]:
+        yield Meaning(start, start + 1, "op", costs.GRAMMAR, token.text, op="ordinal")
+    unit = vocabulary().units.get(word)
+    if unit is not None and start and (tokens[start - 1].kind == "number" or before in maps["numbers"]):
+        yield Meaning(start, start + 1, "unit", costs.GRAMMAR, token.text, arg=unit.name)
+    elif word in maps["periods"]:
+        yield Meaning(start, start + 1, "unit", costs.GRAMMAR, token.text, arg=maps["periods"][word])
 
 
 def _is_month(tokens: list[Token], start: int) -> bool:
@@ -278,7 +265,8 @@ def _column_score(words: tuple[str, ...], column: Column, table: Table, *, held:
             context += 1
         else:
             return 0.0
-    if not scores or (held and context == 0 and len(words) > 1):
+    function = vocabulary().phrases.get((words[0],), ("",))[0] == "agg"
+    if not scores or (function and context) or (held and context == 0 and len(words) > 1):
         return 0.0
     table_words = {lemma(word) for word in table.words}
     if all(lemma(word) in table_words for word in words) and not column.is_name and not column.primary:
@@ -290,77 +278,74 @@ def _column_score(words: tuple[str, ...], column: Column, table: Table, *, held:
         if lemma(name) in table_words or name in lists["names"] or name in ("id", "code", "number", "is", "date", "flag")
     ]
     # A bare name is each table's own name; a key's number is not what its word stands for.
-    missing = 0.06 * (len(unsaid) - len(light)) + 0.03 * len(light)
-    return sum(scores) / len(scores) - missing - 0.01 * context
+    return sum(scores) / len(scores) - (0.06 * (len(unsaid) - len(light)) + 0.03 * len(light)) - 0.01 * context
 
 
 # -- values -------------------------------------------------------------------------------------------------------------
 
 
-def _values(part: list[Token], start: int, text: str, values: Values) -> Iterator[Meaning]:
+def _values(part: list[Token], before: str, start: int, text: str, values: Values, catalog: Catalog) -> Iterator[Meaning]:
     spoken = " ".join(token.word for token in part)
     written = "".join(token.text for token in part) if not text.isascii() else ""
     name = any(token.is_name or token.kind in ("quoted", "code") for token in part) or not text.isascii()
     end = start + len(part)
     parts: dict[tuple[str, str], list[Match]] = {}
-    for match in dict.fromkeys((*values.get(spoken, ()), *values.get(written.lower(), ()))):
+    matches = tuple(dict.fromkeys((*values.get(spoken, ()), *values.get(written.lower(), ()))))
+    placed = before in ("in", "at", "from", "near")  # a place, rather than who is called so
+    named = {each for each in matches if each.how in ("exact", "case") and _names_a_row(each, catalog) and not placed}
+    for match in matches:
         price = costs.VALUE + (0.0 if name else costs.COMMON_WORD if isinstance(match.value, str) and match.value[:1].isupper() else 0.05)
         if part[0].kind == "number" and len(part) == 1:
             price += costs.ODD
+        price += costs.RIVAL if named and match not in named and name else 0.0
         if match.how in ("exact", "case"):
             yield Meaning(start, end, "value", price, text, match.table, match.column, match.value)
         elif match.how == "plural":
             yield Meaning(start, end, "value", price + costs.VALUE_FORM, text, match.table, match.column, match.value)
         elif match.how == "partial" and re.search(rf"(?<!\w){re.escape(spoken)}(?!\w)", str(match.value).lower()):
             parts.setdefault((match.table, match.column), []).append(match)
-    for (table, column), matches in parts.items():
-        first = any(str(match.value).lower().startswith(spoken) for match in matches)
-        price = costs.VALUE_PART + (0.0 if name else costs.COMMON_WORD) - (0.2 if first and len(matches) == 1 else 0.0)
+    for (table, column), found in parts.items():
+        first = any(str(match.value).lower().startswith(spoken) for match in found)
+        price = (
+            costs.VALUE_PART
+            + (costs.RIVAL if named else 0.0)
+            + (0.0 if name else costs.COMMON_WORD)
+            - (0.2 if first and len(found) == 1 else 0.0)
+        )
         yield Meaning(start, end, "part", price, text, table, column, part[0].text if len(part) == 1 else _text(part))
 
 
+def _names_a_row(match: Match, catalog: Catalog) -> bool:
+    table = catalog.table(match.table)
+    return table is not None and match.column in [column.name for column in table.names]
+
+
 def texts_to_look_up(tokens: list[Token], catalog: Catalog, most: int) -> list[str]:
-    """Return the texts of a question that may be values, likeliest first: quoted ones, names, then words that nothing else explains."""
-    lists, maps = vocabulary().lists, vocabulary().maps
-    named: list[str] = []
-    others: list[str] = []
-    run: list[Token] = []
+    """Return the texts of a question that may be values: names and quoted texts first, then words that nothing else explains."""
+    found: list[tuple[bool, str]] = []
 
-    def explained(token: Token, start: int) -> bool:
-        if token.kind not in ("word", "code", "quoted"):
-            return True
-        if token.kind != "word":
-            return False
-        small = token.word in lists["grammar"] | lists["idle"] | lists["verbs"] or any(token.word in table for table in maps.values())
-        if small or token.word in vocabulary().units or (token.word,) in vocabulary().phrases:
-            return not (token.is_name and start and token.word not in maps["months"] and token.word not in maps["weekdays"])
-        return False if token.is_name and start else any(each.cost < 0.3 for each in name_meanings(catalog, (token.word,)))
+    def run_of(place: int) -> tuple[bool, int]:
+        token = tokens[place]
+        alone = token.kind == "quoted" or not token.text.isascii()
+        return _is_explained(tokens, place, catalog), place if alone else -1
 
-    def close() -> None:
-        if run:
-            texts = [" ".join(token.word for token in run)] + ([token.word for token in run] if len(run) > 1 else [])
-            (named if any(token.is_name for token in run) else others).extend(texts)
-        run.clear()
-
-    for place, token in enumerate(tokens):
-        if token.kind == "quoted" or not token.text.isascii():
-            close()
-            if not explained(token, place):
-                named.append(token.word)
-                if not token.text.isascii() and token.text != token.word:
-                    named.append(token.text.lower())
-        elif explained(token, place) and not (run and run[-1].is_name and token.is_name):
-            joins = (
-                bool(run) and run[-1].is_name and token.word in ("of", "the", "and", "de", "&", "be", "there") and place + 1 < len(tokens)
-            )
-            if joins and tokens[place + 1].is_name:
-                run.append(token)
-            else:
-                close()
-        else:
-            run.append(token)
-    close()
-    return list(dict.fromkeys([*named, *others]))[:most]
+    for (explained, _), places in itertools.groupby(range(len(tokens)), key=run_of):
+        run = [tokens[place] for place in places]
+        plain = not any(token.is_name or not token.text.isascii() for token in run)
+        texts = [" ".join(token.word for token in run), *(text for token in run for text in (token.word, token.text.lower()))]
+        found += [] if explained else [(plain, text) for text in texts]
+    return list(dict.fromkeys(text for _, text in sorted(found, key=lambda each: each[0])))[:most]
 
 
-__all__ = ["Match", "Values", "all_meanings", "name_meanings", "texts_to_look_up"]
+def _is_explained(tokens: list[Token], place: int, catalog: Catalog) -> bool:
+    """Return whether a word is no value: grammar, a name of the schema, a number, a time."""
+    token, lists, maps = tokens[place], vocabulary().lists, vocabulary().maps
+    if token.kind in ("code", "quoted"):
+        return False
+    name = token.is_name and place > 0 and token.word not in maps["months"] and token.word not in maps["weekdays"]
+    within = token.word in ("of", "the", "and") and 0 < place < len(tokens) - 1 and tokens[place - 1].is_name and tokens[place + 1].is_name
+    if token.kind != "word" or name or within:
+        return token.kind != "word"
+    small = token.word in lists["grammar"] | lists["idle"] | lists["verbs"] or any(token.word in table for table in maps.values())
+    known = small or token.word in vocabulary().units or (token.word,) in vocabulary().phrases
+    return known or any(each.cost < 0.3 for each in name_meanings(catalog, (token.word,)))

@@ -42,7 +42,7 @@ def _measure_at(draft: Draft, place: int) -> Measure | None:
         found = _measure_at(draft, target) if target >= 0 and draft.meanings[target].is_op("count", "money", "dimension") else None
         if found is not None:
             draft.use(place)
-            return Measure(each.arg, found.table, found.column, found.factor) if each.op == "agg" and found.column else found
+            return Measure(each.arg, found.table, found.column) if each.op == "agg" and found.column else found
         return None
     if each.is_op("count"):
         target = draft.after(place, over=_ASKING, most=5)
@@ -102,11 +102,10 @@ def _limit(draft: Draft, place: int) -> int | None:
     for other in (place + 1, place - 1):
         number = draft.meanings[other].number if 0 <= other < len(draft.meanings) and other not in draft.used else 0
         compared = draft.before(other, most=1)
-        with_unit = other + 1 < len(draft.meanings) and draft.meanings[other + 1].kind == "unit"
         if (
             isinstance(number, int)
             and 0 < number <= 1000
-            and not with_unit
+            and not (other + 1 < len(draft.meanings) and draft.meanings[other + 1].kind == "unit")
             and not (compared >= 0 and draft.meanings[compared].is_op("cmp"))
         ):
             draft.use(other)
@@ -153,8 +152,7 @@ def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
         raise NoReadingError(each.text)  # what is best about them nobody said
     column = draft.catalog.column(measure.table, measure.column)
     worse = column is not None and {lemma(word) for word in column.words} & vocabulary().lists["worse"]
-    turned = bool(worse) and each.text.lower() in ("best", "worst")
-    return [Rank(measure, (each.arg == "max") != turned, limit)]
+    return [Rank(measure, (each.arg == "max") != (bool(worse) and each.text.lower() in ("best", "worst")), limit)]
 
 
 def _cuts(draft: Draft) -> bool:
@@ -170,6 +168,7 @@ def _first(draft: Draft, place: int, each: Meaning) -> list[Rank]:
         return []
     head = draft.head()
     target = draft.after(place, most=2)
+    target = draft.after(target, most=2) if target >= 0 and draft.meanings[target].kind == "number" else target
     dates = [column for column in draft.table(head).columns if column.is_date] if head else []
     verbs = {stem(word) for word in draft.words}
     named = [column for column in dates if {stem(word) for word in column.words if word not in ("date", "time")} & verbs]
@@ -277,8 +276,7 @@ def _measure_before(draft: Draft, place: int, dimension: str, each: Meaning) -> 
 
 def _ranked(draft: Draft, place: int, target: int) -> bool:
     """Return whether rows with the highest value are asked for, not the value itself."""
-    earlier = [draft.meanings[n] for n in range(place)]
-    words = {word for each in earlier for word in each.text.lower().split()}
+    words = {word for each in [draft.meanings[n] for n in range(place)] for word in each.text.lower().split()}
     asked = draft.asked()
     if 0 <= asked < place and draft.meanings[asked].kind in ("table", "column", "unit") and (words & _SHOWN_BY or draft.chinese):
         return True
@@ -299,6 +297,9 @@ def fill_functions(draft: Draft) -> None:
             _how_much(draft, place, each)
         elif each.is_op("count"):
             _count(draft, place, each)
+        elif each.is_op("money") and not (draft.slots.measures or draft.slots.ranks):
+            draft.use(place)
+            draft.slots.measures.append(money_measure(draft, draft.head() or draft.base, each.text))
     for place, each in draft.open("op"):
         if each.is_op("howadj") and place not in draft.used:
             draft.use(place)
@@ -360,7 +361,7 @@ def _over_dimension(draft: Draft, func: str, place: int, other: int, op: Meaning
     draft.use(place, other)
     if op.is_op("money"):
         measure = money_measure(draft, draft.head() or draft.base, op.text)
-        draft.slots.measures.append(Measure(func, measure.table, measure.column, measure.factor))
+        draft.slots.measures.append(Measure(func, measure.table, measure.column))
         return
     key = _dimension_key(draft, op.arg, draft.named() or draft.spoken()[:1], op.text.split()[-1])
     column = draft.catalog.column(key.table, key.column)
@@ -551,7 +552,7 @@ def fill_rest(draft: Draft) -> None:
         if (column := draft.column(each)) is not None and column.truth is not None and place != asked:
             draft.pay(costs.ODD, each.text)  # rather a condition
         function = vocabulary().phrases.get((each.text.lower(),), ("",))[0] == "agg"
-        if function and place + 1 < len(draft.meanings) and draft.meanings[place + 1].kind == "column":
+        if function and place + 1 < len(draft.meanings) and draft.meanings[place + 1].kind in ("column", "table"):
             raise NoReadingError(each.text)
     for place, each in draft.open("op"):
         draft.use(place)

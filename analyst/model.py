@@ -91,8 +91,7 @@ class BuiltInAnalyst(BaseChatModel):
 
     def _chunks(self, message: AIMessage) -> Iterator[ChatGenerationChunk]:
         """Cut a message into word-wise chunks; tool calls and usage come with the last."""
-        words = _WORDS.findall(str(message.content))
-        for word in words:
+        for word in _WORDS.findall(str(message.content)):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word))
         calls = [
             tool_call_chunk(name=call["name"], args=json.dumps(call["args"], ensure_ascii=False), id=call["id"], index=place)

@@ -32,22 +32,15 @@ class Bucket:
 
 
 @dataclass(frozen=True)
-class Product:
-    """A product of two columns, such as price times quantity."""
-
-    factors: tuple[Col, Col]
-
-
-@dataclass(frozen=True)
 class Agg:
     """An aggregate; without `arg` a count of rows."""
 
     func: Func
-    arg: Col | Product | None = None
+    arg: Col | None = None
     distinct: bool = False
 
 
-Scalar = Col | Bucket | Agg | Product
+Scalar = Col | Bucket | Agg
 
 
 @dataclass(frozen=True)
@@ -219,9 +212,6 @@ class _Writer:
                 return self.column(item)
             case Bucket():
                 return self.bucket(item)
-            case Product(factors=factors):
-                first, second = map(self.column, factors)
-                return exp.Mul(this=first, expression=second)
             case Agg(func="count", arg=None):
                 return exp.Count(this=exp.Star(), big_int=True)
             case Agg(func="count", arg=arg, distinct=distinct) if arg is not None:
@@ -363,10 +353,8 @@ class _Reader:
                 return Agg("count", self.column(node.this.expressions[0] if distinct else node.this), distinct)
             case exp.Sum() | exp.Avg() | exp.Min() | exp.Max():
                 arg = self.scalar(node.this)
-                if isinstance(arg, Col | Product):
+                if isinstance(arg, Col):
                     return Agg(cast(Func, node.key), arg)
-            case exp.Mul():
-                return Product((self.column(node.this), self.column(node.expression)))
         raise NotReadableError
 
     def bucket(self, node: exp.Expr) -> Bucket | None:

@@ -235,8 +235,7 @@ class Catalog:
     @cached_property
     def plain(self) -> tuple[Table, ...]:
         """Return the tables that are no views; the views where there is nothing else."""
-        tables = tuple(table for table in self.tables.values() if table.kind == "table")
-        return tables or tuple(self.tables.values())
+        return tuple(table for table in self.tables.values() if table.kind == "table") or tuple(self.tables.values())
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:

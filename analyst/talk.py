@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from longtable.analyst.query import Agg, Among, Beats, Between, Bucket, Col, Compare, Condition, Like, Null, Product, Query, Scalar, Within
+from longtable.analyst.query import Agg, Among, Beats, Between, Bucket, Col, Compare, Condition, Like, Null, Query, Scalar, Within
 from longtable.analyst.schema import Catalog, Table
 from longtable.analyst.words import expanded, is_chinese, lemma, likeness, stem, tokenize, vocabulary
 
@@ -118,30 +118,13 @@ def content_words(text: str) -> list[str]:
 
 # -- charts -------------------------------------------------------------------------------------------------------------
 
-_KIND = "bar|column|line|pie|donut|area|scatter|histogram"
-_CHART = rf"(?:an? |the |some )?(?:simple )?(?:(?:{_KIND})[- ]?)?(?:charts?|graphs?|plots?|diagrams?|histograms?)"
-_PLEASE = r"^\W*(?:please |now |and |then |can you |could you |i want (?:to )?|i'd like (?:to )?|let's |also )*"
-_DRAW = r"(?:plot|draw|chart|graph|sketch|visuali[sz]e)"
-_MAKE = rf"(?:draw|make|show|give|create)(?: me)?(?: us)? {_CHART}(?: of| for| with| showing|(?=\W*$))"
-_THAT = "it|that|this|them|those|the (?:last )?result"
-_BEFORE = re.compile(
-    rf"{_PLEASE}(?:{_DRAW}(?: me)?(?: {_CHART} (?:of|for|with|showing))?|{_MAKE}|{_CHART} (?:of|for|with|showing))\b[\s:,]*", re.IGNORECASE
-)
-_AFTER = re.compile(rf"[\s,]*\b(?:and {_DRAW} (?:{_THAT})|(?:as|in|on|by|with|using) {_CHART})\W*$", re.IGNORECASE)
-_IT = re.compile(rf"\W*(?:{_THAT}|结果|它|这个|成)?\W*", re.IGNORECASE)
-_DRAW_IT = re.compile(rf"{_PLEASE}(?:{_DRAW}|show|make|turn|render)(?: me)? (?:{_THAT})\b(?: into| as)?(?: {_CHART})?\W*$", re.IGNORECASE)
-_PICTURE = "折线图|柱状图|柱形图|条形图|饼图|散点图|直方图|面积图|趋势图|曲线图|图表|图"
-_ONE = "(?:一个|一张|个|张)?"
-_SHOW = "(?:显示|表示|展示|画出来|画出|画|呈现|来看)"
-_ZH_BEFORE = re.compile(
-    rf"^\W*(?:请|帮我|再|给我)*(?:(?:用|以)(?:{_PICTURE})来?{_SHOW}(?:一下)?|(?:画|绘制|做|生成)(?:出|一下|一个|一张|个|张)*(?:关于)?)[，,：:\s]*"
-)
-_ZH_AFTER = re.compile(
-    rf"的?[，,\s]*(?:并|然后)?(?:(?:画成|做成|绘制成|画|用){_ONE}(?:{_PICTURE})|(?:{_PICTURE.removesuffix('|图')})){_SHOW}?[。！!\s]*$"
-)
-_ZH_IT = re.compile(
-    rf"^\W*(?:请|帮我|再)*把?(?:它|这个|结果|上面的?结果|刚才的?结果)?(?:画|绘制|做|换|改)(?:成|出来|为|一下)?{_ONE}(?:{_PICTURE})[。！!\s]*$"
-)
+
+@cache
+def _charts() -> dict[str, re.Pattern[str]]:
+    parts: dict[str, str] = {}
+    for name, pattern in _texts()["charts"].items():
+        parts[name] = str(pattern).format(**parts)
+    return {name: re.compile(pattern, re.IGNORECASE) for name, pattern in parts.items()}
 
 
 @dataclass(frozen=True)
@@ -155,20 +138,17 @@ class ChartWish:
 def chart_wish(question: str) -> ChartWish | None:
     """Return the chart that a question asks for, None where it asks for none."""
     text = " ".join(question.split())[:MOST_WISH]
-    drawing = re.search(rf"{_DRAW}|{_CHART}", question, re.IGNORECASE)
-    if (_DRAW_IT.match(question) and drawing) or _ZH_IT.match(question):
+    charts = _charts()
+    rest: str | None = None
+    if (charts["draw_it"].match(question) and charts["drawing"].search(question)) or charts["zh_it"].match(question):
         return ChartWish(text, "")
-    for pattern, lead in ((_BEFORE, "Show "), (_ZH_BEFORE, "")):
-        match = pattern.match(question)
-        if match is not None and match.end() > 0 and (pattern is _BEFORE or re.search(_PICTURE, question)):
-            rest = _ZH_AFTER.sub("", _AFTER.sub("", question[match.end() :])).strip()
-            return ChartWish(text, "" if _IT.fullmatch(rest) else f"{lead}{rest}")
-    for pattern in (_AFTER, _ZH_AFTER):
-        match = pattern.search(question)
-        if match is not None and match.start() > 0:
+    for name, lead, sign in (("before", "Show ", "drawing"), ("zh_before", "", "any_picture")):
+        if rest is None and (match := charts[name].match(question)) and match.end() and charts[sign].search(question):
+            rest = lead + charts["zh_after"].sub("", charts["after"].sub("", question[match.end() :])).strip()
+    for name in ("after", "zh_after"):
+        if rest is None and (match := charts[name].search(question)) and match.start():
             rest = question[: match.start()].strip()
-            return ChartWish(text, "" if _IT.fullmatch(rest) else rest)
-    return None
+    return None if rest is None else ChartWish(text, "" if charts["it"].fullmatch(rest.removeprefix("Show ")) else rest)
 
 
 def chart_text(data: dict[str, Any] | None, error: str, handle: str, language: str) -> str:
@@ -301,55 +281,51 @@ def withheld_text(data: dict[str, Any], language: str) -> str:
 
 
 def _one(query: Query | None, heads: list[str], row: list[Any], language: str) -> str:
+    """Word a result of one row."""
     zh, filters = language == "zh", _filters(query, language)
     item = query.select[0] if query is not None and query.select else None
     if query is not None and len(row) == 1 and item == Agg("count") and not query.group:
         name = plain(query.base)
-        noun = _singular(name) if row[0] == 1 else plural_of(query.base)
-        counted = f"There {'is' if row[0] == 1 else 'are'} {number(row[0])} {noun}{filters}."
-        return f"共有 {number(row[0])} 条 {name} 记录{filters}。" if zh else counted
+        noun = f"is {number(row[0])} {_singular(name)}" if row[0] == 1 else f"are {number(row[0])} {plural_of(query.base)}"
+        return f"共有 {number(row[0])} 条 {name} 记录{filters}。" if zh else f"There {noun}{filters}."
     if len(row) == 1 and isinstance(item, Agg):
-        if row[0] is None:
-            return f"没有可计算的值{filters}。" if zh else f"There is no value to compute the {heads[0]} from{filters}."
-        return f"{heads[0]}是 {number(row[0])}{filters}。" if zh else f"The {heads[0]} is {number(row[0])}{filters}."
-    pairs = [f"{head}: {cell(value)}" for head, value in zip(heads, row, strict=False)]
-    lead = tie = ""
-    if query is not None and query.limit == 1 and query.order:
-        what, desc = label(query.order[0].by, language), query.order[0].desc
-        lead = f"{what}{'最大' if desc else '最小'}的是：" if zh else f"With the {'highest' if desc else 'lowest'} {what}: "
-        tie = "可能有并列：可以问前 5 个。" if zh else " Others may share this value: ask for the top 5 to see them."
-    return f"{lead}{'，'.join(pairs)}{filters}。{tie}" if zh else f"{lead}{', '.join(pairs)}{filters}.{tie}"
+        value = number(row[0]) if row[0] is not None else "没有值" if zh else "not there to compute"
+        return f"{heads[0]}是 {value}{filters}。" if zh else f"The {heads[0]} is {value}{filters}."
+    pairs = ("，" if zh else ", ").join(f"{head}: {cell(value)}" for head, value in zip(heads, row, strict=False))
+    if query is None or query.limit != 1 or not query.order:
+        return f"{pairs}{filters}。" if zh else f"{pairs}{filters}."
+    what, desc = label(query.order[0].by, language), query.order[0].desc
+    if zh:
+        return f"{what}{'最大' if desc else '最小'}的是：{pairs}{filters}。可能有并列：可以问前 5 个。"
+    lead = f"With the {'highest' if desc else 'lowest'} {what}: "
+    return f"{lead}{pairs}{filters}. Others may share this value: ask for the top 5 to see them."
 
 
 def _many(query: Query | None, heads: list[str], rows: list[list[Any]], total: int, language: str, *, whole: bool) -> str:
-    zh, filters = language == "zh", _filters(query, language)
-    shown = rows[:SHOWN_ROWS]
-    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
-    table = "\n".join(lines + ["| " + " | ".join(cell(value).replace("|", "\\|") for value in row) + " |" for row in shown])
-    if query is None:
-        lead = "结果" if zh else "The result"
-    elif query.aggregates and query.group:
+    """Word a result of several rows: what it is, a table of the first rows, how many there are."""
+    zh, shown = language == "zh", rows[:SHOWN_ROWS]
+    cells = [" | ".join(cell(value).replace("|", "\\|") for value in row) for row in shown]
+    table = "\n".join(f"| {line} |" for line in (" | ".join(heads), " | ".join(["---"] * len(heads)), *cells))
+    lead = "结果" if zh else "The result"
+    if query is not None and query.aggregates and query.group:
         what = label(query.aggregates[0], language)
         if query.aggregates[0] == Agg("count"):
             what = f"{plain(query.base)} 数量" if zh else f"number of {plural_of(query.base)}"
         keys = list(dict.fromkeys(label(item, language) for item in query.select if not isinstance(item, Agg)))
         keys = [key for key in keys if not key.endswith(" id")] or keys
         lead = f"按{'、'.join(keys)}统计的{what}" if zh else f"The {what} per {' and '.join(keys)}"
-    else:
+    elif query is not None:
         lead = f"找到的 {plain(query.base)} 记录" if zh else f"Here are the {plural_of(query.base)}"
-    order = ""
-    if query is not None and query.order and (query.order[0].desc or query.limit is not None or query.order[0].by not in query.group):
+    if query is not None and query.order and (query.order[0].desc or query.limit is not None):
         what, desc = label(query.order[0].by, language), query.order[0].desc
-        if zh:
-            order = f"，按{what}{'降序' if desc else '升序'}" + (f"，取前 {query.limit} 个" if query.limit else "")
-        else:
-            order = f", by {what} {'descending' if desc else 'ascending'}" + (f", top {query.limit}" if query.limit else "")
-    more = total > len(shown)
+        lead += f"，按{what}{'降序' if desc else '升序'}" if zh else f", by {what} {'descending' if desc else 'ascending'}"
     if zh:
-        tail = (f"共 {total:,} 行" if whole else f"取出 {total:,} 行") + (f"，以上为前 {len(shown)} 行。" if more else "。")
-        return f"{lead}{filters}{order}：\n\n{table}\n\n{tail}"
-    tail = f"{total:,} rows {'in all' if whole else 'were fetched'}" + (f"; the first {len(shown)} are shown." if more else ".")
-    return f"{lead}{filters}{order}:\n\n{table}\n\n{tail}"
+        tail = f"{'共' if whole else '取出'} {total:,} 行" + (f"，以上为前 {len(shown)} 行。" if total > len(shown) else "。")
+        return f"{lead}{_filters(query, language)}：\n\n{table}\n\n{tail}"
+    tail = f"{total:,} rows {'in all' if whole else 'were fetched'}" + (
+        f"; the first {len(shown)} are shown." if total > len(shown) else "."
+    )
+    return f"{lead}{_filters(query, language)}:\n\n{table}\n\n{tail}"
 
 
 def number(value: object) -> str:
@@ -386,8 +362,6 @@ def label(item: Scalar, language: str) -> str:
         case Agg(func=func, arg=arg) if arg is not None:
             word, words = _FUNCS[language][func], label(arg, language)
             return words if words.split()[0] == word else f"{word}{' ' if zh and words.isascii() else '' if zh else ' '}{words}"
-        case Product(factors=factors):
-            return " × ".join(phrase(factor) for factor in factors)
     return str(item)
 
 

@@ -40,10 +40,6 @@ def fill_periods(draft: Draft) -> None:
             ):
                 high, end = later, after
                 draft.use(opener if ranged else -1)
-            elif link.text.lower() in ("and", "or") and _alike(low, later):
-                _either(draft, place, end, low, later)
-                place = after
-                continue
         _bear(draft, place, end, low, high)
         place = end
 
@@ -73,24 +69,6 @@ def _period(draft: Draft, place: int) -> tuple[Period, int]:
 def _told(draft: Draft, place: int) -> set[str]:
     period = draft.meanings[place].period
     return {f.name for f in fields(Period) if period is not None and getattr(period, f.name) != f.default}
-
-
-def _alike(low: Period, high: Period) -> bool:
-    return [bool(getattr(low, f.name)) for f in fields(Period)] == [bool(getattr(high, f.name)) for f in fields(Period)]
-
-
-def _either(draft: Draft, place: int, end: int, low: Period, high: Period) -> None:
-    """'in March and April': neighbours are a stretch; anything else is beyond this."""
-    text = draft.meanings[place].text
-    unit: Unit = "month_of_year" if low.month else "year"
-    first, second = (low.month, high.month) if low.month else (low.year, high.year)
-    if not first or second - first != 1 or low.day:
-        raise NoReadingError(text)
-    column, price = date_for(draft, place, low)
-    draft.pay(price, text)
-    table = draft.table(column.table)
-    draft.slots.where.append(Where(table.name, column.name, Between(_item(table, column, unit), first, second)))
-    draft.use(end)
 
 
 def _bear(draft: Draft, start: int, end: int, low: Period, high: Period | None) -> None:
@@ -139,24 +117,11 @@ def date_for(draft: Draft, place: int, period: Period) -> tuple[Column, float]:
                 near = beside >= 0 and draft.meanings[beside].kind == "table" and draft.meanings[beside].table == name
                 options.append((price + 0.2 * rank - (0.3 if near else 0.0), len(options), column))
     if not options:
-        return _further(draft, order, period, place, verbs)
+        raise NoReadingError(draft.meanings[place].text)
     options.sort(key=lambda option: option[:2])
     best = options[0]
     close = len(options) > 1 and options[1][0] - best[0] < 0.09 and options[1][2].table == best[2].table
     return best[2], max(0.0, best[0]) + (costs.GUESSED if close else 0.0)
-
-
-def _further(draft: Draft, order: list[str], period: Period, place: int, verbs: list[str]) -> tuple[Column, float]:
-    """Return the one date of a table that points at the one asked about: customers in 2013 are those with an invoice then."""
-    found: list[tuple[float, Column]] = []
-    for table in draft.catalog.plain:
-        way = draft.catalog.path(order[0], table.name) if order else None
-        if way and len(way) == 1:
-            prices = [(price, column) for column in table.columns if (price := _fit(table, column, period, verbs)) is not None]
-            found += sorted(prices, key=lambda each: each[0])[:1]
-    if len(found) != 1:
-        raise NoReadingError(draft.meanings[place].text)
-    return found[0][1], costs.GUESSED + found[0][0]
 
 
 def _fit(table: Table, column: Column, period: Period, verbs: list[str]) -> float | None:

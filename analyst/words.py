@@ -220,20 +220,11 @@ def likeness(word: str, name: str) -> float:
         return 0.88
     if len(first) >= 4 and second.startswith(first) and len(first) >= 0.5 * len(second):
         return 0.8
-    return 0.8 if _is_typo(first, second) else 0.0
+    return 0.0
 
 
 def _consonants(word: str) -> str:
     return re.sub(r"(.)\1", r"\1", word[:1] + re.sub(r"[aeiou]", "", word[1:]))
-
-
-def _is_typo(first: str, second: str) -> bool:
-    """Return whether two long words differ by one letter left out, added, changed or swapped."""
-    if min(len(first), len(second)) < 6 or abs(len(first) - len(second)) > 1 or first[0] != second[0]:
-        return False
-    start = next((n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
-    one, two = first[start:], second[start:]
-    return one[1:] == two or two[1:] == one or one[1:] == two[1:] or (one[:2] == two[1::-1] and one[2:] == two[2:])
 
 
 def abbreviates(words: tuple[str, ...], compact: str) -> bool:
