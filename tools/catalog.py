@@ -3,11 +3,11 @@
 import difflib
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from string import ascii_uppercase
-from typing import Literal
+from typing import Literal, NamedTuple
 
 NEAREST = 5
 
@@ -61,6 +61,14 @@ class Table:
         return f"{quoted(self.schema)}.{quoted(self.bare_name)}" if self.qualified else quoted(self.bare_name)
 
 
+class Expansion(NamedTuple):
+    """What a CTE or view expands to; each column with its folded name and how many column references it expands to."""
+
+    sources: int = 0
+    references: int = 0
+    columns: Sequence[tuple[str, int]] = ()
+
+
 @dataclass(frozen=True)
 class Catalog:
     """The tables that can be read. `database_names` are the names the database itself goes by in SQL."""
@@ -73,14 +81,14 @@ class Catalog:
     """Whether the engine tells `Order` from `order` once a name is quoted."""
     own_types: frozenset[str] = frozenset()
     """Types that the database defines itself and a query may cast to: enums and domains, never the row of a table."""
-    listing_types: bool = False
+    types_list_hidden_values: bool = False
     """Whether a type lists values of a column that is denied or masked, as DuckDB's enums do: then no query may name such types."""
     hidden_columns: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
     """Columns that the policy denies, by schema and name of their table, which itself need not be shown."""
     view_sql: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
-    """The texts of all views by schema and name, hidden ones too: what a query of a view comes to."""
-    view_sources: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What views come to by folded name, as far as queries have asked."""
+    """The SQL of all views by schema and name, hidden ones too; used to count what a query reads."""
+    view_expansions: dict[str, Expansion] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Cache: the expansion of each view by folded name."""
 
     @cached_property
     def _by_name(self) -> Mapping[tuple[str, str], Table]:

@@ -1,150 +1,298 @@
-"""Bound the tables and subqueries that a query comes to once the engine has put in its CTEs and views.
+"""Limit what a query reads and computes once the engine has expanded its CTEs, views and named expressions.
 
-An engine does that while it prepares a query. 30 CTEs that name the one before twice are 2^30 sources: SQLite's `prepare` took
-8 GB for them, and answers to no limit and no interrupt meanwhile. Each CTE and view is counted once, so counting is linear.
+An engine expands while it prepares a query. 30 CTEs that name the one before twice are 2^30 sources: SQLite's `prepare` took
+8 GB for them, and no limit or interrupt stops it. Each CTE and view is counted once, so counting is linear in the text.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from longtable.tools.catalog import Catalog, fold
+from longtable.tools.catalog import Catalog, Expansion, fold
 from longtable.tools.parsing import statement
 from longtable.tools.refusal import RefusedError
-from longtable.tools.scope import cte_of
+from longtable.tools.scope import cte_of, written_name
 
 MAX_SOURCES = 1_000
 MAX_REFERENCES = 10_000
-"""Columns that one expression comes to. At 16,000 DuckDB takes 1.8 s and 95 MB to read the query, twice that for each doubling."""
+"""Column references in the expanded query, with the literals of what is expanded. With 16,000 in one expression, DuckDB takes
+1.8 s and 95 MB to read the query; each doubling doubles that."""
+
+_MAX_OF_VIEW = MAX_REFERENCES // 4
+"""A view's author may write more than a query may; the query may still use the view a few times."""
+
+Columns = Sequence[tuple[str, int]]
+"""Folded name and column references of each column, in order."""
 
 
-def check_sources(tree: exp.Expr, dialect: str, catalog: Catalog) -> None:
-    """Raise `RefusedError` for a query that comes to more than `MAX_SOURCES` sources; the place is the CTE or view at fault."""
-    written = list(tree.find_all(exp.Table, exp.CTE))
-    if len(written) > MAX_SOURCES:
-        raise _refused("the query", len(written), written[MAX_SOURCES])
-    counts = _Counts(dialect, catalog)
-    # In the order of the text: most CTEs name earlier ones only, so that the count is not recursive.
-    for cte in tree.find_all(exp.CTE, bfs=False):
-        if (size := counts.of_cte(cte)) > MAX_SOURCES:
-            raise _refused(f"the expression {cte.alias!r} of WITH", size, cte.args["alias"])
-    if (size := counts.of_query(tree)) > MAX_SOURCES:
-        largest = max(_sources(tree), key=counts.of_source)
-        raise _refused("the query", size, largest)
+def check_expansion(tree: exp.Expr, dialect: str, catalog: Catalog) -> None:
+    """Raise `RefusedError` for a query that expands to more than `MAX_SOURCES` or `MAX_REFERENCES`."""
+    _Expander(dialect, catalog).statement(tree)
 
 
-def check_expressions(tree: exp.Expr, dialect: str) -> None:
-    """Raise `RefusedError` where an expression doubles from name to name: `x + x AS x` over itself, or `a + a AS b, b + b AS c`.
+@dataclass
+class _Scope:
+    """What a name means in one SELECT; an inner SELECT sees the names of the outer one, too."""
 
-    The engine puts an expression in for each use of its name, while it prepares the query: SQLite over subqueries and CTEs,
-    DuckDB over the names of one SELECT, too.
-    """
-    weights = _Weights(dialect)
-    for select in tree.find_all(exp.Select, bfs=False):
-        weights.of_query(select)
+    outer: "_Scope | None" = None
+    names: dict[str, int] = field(default_factory=dict)
+    """Column references of each named expression; of two with one name, the larger count."""
+    tables: dict[str, Columns] = field(default_factory=dict)
+    windows: dict[str, exp.Expr | int] = field(default_factory=dict)
+    """Each named window, or its column references once it was used."""
+    clauses: list[exp.Expr] = field(default_factory=list)
+    """Expressions to count after the SELECT items, whose aliases they may use."""
 
+    def add(self, name: str, references: int) -> None:
+        self.names[name] = max(references, self.names.get(name, 1))
 
-class _Weights:
-    """How many columns each named expression comes to, by folded name; of two of one name the larger counts."""
+    def references(self, column: exp.Column) -> int:
+        parts = [fold(part.name) for part in column.parts]  # a struct's field looks like a table's column
+        most, scope = 1, self
+        while True:
+            most = max(most, *(scope.names.get(part, 1) for part in parts))
+            if len(parts) == 1 and parts[0] not in scope.names:  # a table's name is its whole row
+                most = max(most, _sum(scope.tables.get(parts[0], ())))
+            if scope.outer is None:
+                return most
+            scope = scope.outer
 
-    def __init__(self, dialect: str) -> None:
-        self._dialect = dialect
-        self._known: dict[int, dict[str, int]] = {}
-
-    def of_query(self, query: exp.Expr) -> dict[str, int]:
-        if id(query) not in self._known:
-            self._known[id(query)] = {}  # for a use within itself
-            self._known[id(query)] = self._of_query(query)
-        return self._known[id(query)]
-
-    def _of_query(self, query: exp.Expr) -> dict[str, int]:
-        if isinstance(query, exp.SetOperation):
-            first, other = self.of_query(query.this), list(self.of_query(query.expression).values())
-            return {name: max([size, *other[place : place + 1]]) for place, (name, size) in enumerate(first.items())}
-        if not isinstance(query, exp.Select):
-            return self.of_query(query.this) if isinstance(query, exp.Subquery) else {}
-        known = self._of_sources(query)
-        found: dict[str, int] = {}
-        for place, item in enumerate(query.expressions):
-            if item.is_star:
-                found.update(known)
-                continue
-            size = sum(known.get(fold(column.name), 1) for column in item.find_all(exp.Column))
-            size += sum(sum(self.of_query(inner).values()) for inner in item.find_all(exp.Select))
-            if size > MAX_REFERENCES:
-                reason = f"the expression {item.alias_or_name!r} comes to {size:,} columns once the expressions it names are put in"
-                raise RefusedError("growth", reason, f"name each expression fewer times: {MAX_REFERENCES:,} are allowed", node=item)
-            name = fold(item.alias_or_name) or str(place)
-            found[name] = max(1, size)
-            if self._dialect == "duckdb":  # later items may name this one
-                known[name] = max(found[name], known.get(name, 1))
-        return found
-
-    def _of_sources(self, select: exp.Select) -> dict[str, int]:
-        found: dict[str, int] = {}
-        parts = [select.args.get("from_"), *(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]
-        for source in (part.this for part in parts if part is not None):
-            named = cte_of(source, self._dialect) if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier) else None
-            sizes = self.of_query(source if named is None else named.this) if named is not None or isinstance(source, exp.Subquery) else {}
-            for alias in (None if named is None else named.args.get("alias"), source.args.get("alias")):
-                if isinstance(alias, exp.TableAlias) and alias.columns:
-                    sizes = {fold(column.name): size for column, size in zip(alias.columns, sizes.values(), strict=False)}
-            for name, size in sizes.items():
-                found[name] = max(size, found.get(name, 1))
-        return found
+    def columns(self, star: exp.Expr) -> Columns:
+        table = fold(star.table) if isinstance(star, exp.Column) else ""
+        return self.tables[table] if table in self.tables else [column for columns in self.tables.values() for column in columns]
 
 
-def _refused(what: str, size: int, node: exp.Expr) -> RefusedError:
-    found = f"{size:,}" if size <= MAX_SOURCES**2 else "millions of"
-    return RefusedError(
-        "sources",
-        f"{what} comes to {found} tables and subqueries once its CTEs and views are put in, {MAX_SOURCES:,} are allowed",
-        "name each CTE and view fewer times: each use of one stands for all that it reads",
-        node=node,
-    )
-
-
-class _Counts:
-    """What CTEs and views come to, each counted once; a recursive use of one counts as one source."""
+class _Expander:
+    """Counts a statement with one running total; a recursive use of a CTE counts as one source."""
 
     def __init__(self, dialect: str, catalog: Catalog) -> None:
-        self._dialect, self._views, self._catalog = dialect, catalog.view_sources, catalog
-        self._ctes: dict[int, int] = {}
+        self._dialect, self._catalog = dialect, catalog
+        self._ctes: dict[int, Expansion] = {}
+        self._views: dict[str, Expansion] = {}
+        self._used: set[int] = set()
+        self._sources = self._references = self._leaves = 0
+        self._counted: exp.Expr | None = None
 
-    def of_query(self, query: exp.Expr) -> int:
-        return sum(map(self.of_source, _sources(query)))
+    def statement(self, tree: exp.Expr) -> None:
+        self._query(tree, None)
+        for cte, size in self._ctes.items():
+            if cte not in self._used:
+                self._add(tree, size.sources, size.references)
 
-    def of_source(self, source: exp.Expr) -> int:
-        """Return what a table node or a subquery stands for, itself included; what is within a subquery is counted by itself."""
-        if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
-            return 1
-        cte = cte_of(source, self._dialect)
-        return 1 + (self.of_view(source) if cte is None else self.of_cte(cte))
+    def _add(self, node: exp.Expr, sources: int, references: int) -> None:
+        self._sources += sources
+        self._references += references
+        cte = self._counted
+        what = "the query" if cte is None else f"the expression {cte.alias!r} of WITH"
+        if self._sources > MAX_SOURCES:
+            raise RefusedError(
+                "sources",
+                f"{what} reads more than {MAX_SOURCES:,} tables and subqueries after its CTEs and views are expanded",
+                "use each CTE and view fewer times: every use is expanded again",
+                node=node if cte is None else cte.args["alias"],
+            )
+        if self._references > MAX_REFERENCES:
+            reason = f"{what} expands to more than {MAX_REFERENCES:,} column references"
+            raise RefusedError("growth", reason, "refer to each named expression fewer times", node=node)
 
-    def of_cte(self, cte: exp.Expr) -> int:
+    def _query(self, query: exp.Expr, outer: _Scope | None) -> Columns:
+        scope = _Scope(outer)
+        if isinstance(query, exp.SetOperation):
+            columns = self._set_operation(query, scope)
+        elif isinstance(query, exp.Select):
+            columns = self._select(query, scope)
+        else:
+            columns = [column for _, columns in self._source(query, scope) for column in columns]
+        for clause in scope.clauses:
+            self._expression(clause, scope)
+        return columns
+
+    def _set_operation(self, query: exp.SetOperation, scope: _Scope) -> Columns:
+        columns: Columns = ()
+        part: exp.Expr = query
+        while isinstance(part, exp.SetOperation):  # a union of 1,000 parts is 1,000 deep on this side
+            self._with(part, scope.outer)
+            scope.clauses += _others(part, "this", "expression", "with_")
+            columns = _larger(self._query(part.expression, scope.outer), columns)
+            part = part.this
+        columns = _larger(self._query(part, scope.outer), columns)
+        scope.names.update(columns)
+        return columns
+
+    def _select(self, select: exp.Select, scope: _Scope) -> Columns:
+        self._with(select, scope.outer)
+        joins = [select.args.get("from_"), *(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]
+        for join in filter(None, joins):
+            self._join(join, scope)
+        for window in select.args.get("windows") or ():
+            scope.windows[fold(window.name)] = window
+        columns: list[tuple[str, int]] = []
+        for item in select.expressions:
+            found = self._item(item, scope)
+            columns += found
+            if self._dialect == "duckdb":  # later items may use its alias
+                for name, references in found:
+                    scope.add(name, references)
+        for name, references in columns:
+            scope.add(name, references)
+        scope.clauses += _others(select, "expressions", "from_", "joins", "laterals", "with_")
+        return columns
+
+    def _window(self, name: str, scope: _Scope) -> int:
+        window = scope.windows.get(name, 0)
+        if isinstance(window, int):
+            return window
+        scope.windows[name] = 0  # for a use within itself
+        scope.windows[name] = references = self._expression(window, scope)
+        return references
+
+    def _item(self, item: exp.Expr, scope: _Scope) -> Columns:
+        before = self._references
+        if item.is_star:
+            starred = list(scope.columns(item))
+            self._add(item, 0, _sum(starred))
+            for changed in item.find_all(exp.Alias):  # of REPLACE and RENAME
+                starred.append((fold(changed.alias), max(1, self._expression(changed, scope))))
+            return starred
+        references = self._expression(item, scope)
+        if self._references == before:
+            self._add(item, 0, 1)
+        if item.find(exp.Columns):
+            columns = scope.columns(exp.Star())
+            times = -(-references // max(1, _sum(columns)))
+            return [(name, size * times) for name, size in columns]
+        return [(fold(item.alias_or_name), max(1, references))]
+
+    def _expression(self, root: exp.Expr, scope: _Scope) -> int:
+        """Count an expression with the subqueries in it, and return what each use of its name adds: columns and literals."""
+        before = self._references + self._leaves
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, exp.Select | exp.SetOperation | exp.Subquery | exp.Table):
+                self._query(node, scope)
+            elif isinstance(node, exp.Star | exp.Columns) or (isinstance(node, exp.Column) and node.is_star):
+                if not isinstance(node.parent, exp.Count):
+                    self._add(node, 0, _sum(scope.columns(node)))
+            elif isinstance(node, exp.Column):
+                self._add(node, 0, scope.references(node))
+            else:
+                if isinstance(node, exp.Window):
+                    self._add(node, 0, self._window(fold(node.alias), scope))
+                children = list(node.iter_expressions())
+                self._leaves += not children
+                stack += children
+        return self._references + self._leaves - before
+
+    def _join(self, join: exp.Expr, scope: _Scope) -> list[tuple[str, Columns]]:
+        sources = self._source(join if isinstance(join, exp.Lateral) else join.this, scope)
+        scope.clauses += _others(join, "this", "alias")
+        for table, columns in sources:
+            scope.tables[table] = [*scope.tables.get(table, ()), *columns]
+            for name, references in columns:
+                scope.add(name, references)
+        return sources
+
+    def _source(self, source: exp.Expr, scope: _Scope) -> list[tuple[str, Columns]]:
+        """Count a table or subquery, itself included, and return its columns by table name: several for a join in brackets."""
+        self._with(source, scope.outer)
+        sources: list[tuple[str, Columns]]
+        if isinstance(source, exp.Table | exp.Subquery):
+            self._add(source, 1, 0)
+        if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
+            sources = [(fold(source.name), self._table(source, scope))]
+        elif isinstance(source.this, exp.Select | exp.SetOperation):
+            sources = [("", self._query(source.this, scope))]
+        elif isinstance(source.this, exp.Table | exp.Subquery | exp.Paren | exp.Values):
+            sources = self._source(source.this, scope)
+        else:  # a function or VALUES: each column may hold all that is in it
+            references = sum(self._expression(child, scope) for child in _others(source, "alias", "joins"))
+            names = source.alias_column_names or [source.alias]
+            sources = [("", [(fold(name), max(1, references)) for name in names])]
+        if source.alias:
+            sources = [(fold(source.alias), _renamed([column for _, columns in sources for column in columns], source))]
+        if isinstance(source, exp.Table | exp.Subquery):
+            scope.clauses += _others(source, "this", "db", "catalog", "alias", "joins", "with_")
+            for join in source.args.get("joins") or ():
+                sources += self._join(join, scope)
+        return sources
+
+    def _table(self, table: exp.Table, scope: _Scope) -> Columns:
+        cte = cte_of(table, self._dialect)
+        size = self._view(fold(table.name)) if cte is None else self._cte(cte, scope)
+        if cte is not None:
+            self._used.add(id(cte))
+        self._add(table, size.sources, size.references)
+        if cte is not None or size.columns:
+            return size.columns
+        schema, database = (written_name(table.args.get(part) or None, self._dialect) for part in ("db", "catalog"))
+        known = self._catalog.resolve(written_name(table.this, self._dialect), schema=schema, database=database)
+        return [(fold(column.name), 1) for column in known.columns] if known else [("", 1)]
+
+    def _with(self, query: exp.Expr, outer: _Scope | None) -> None:
+        # In the order of the text: most CTEs name earlier ones only, so that the count is not recursive.
+        for cte in query.args["with_"].expressions if query.args.get("with_") else ():
+            self._cte(cte, outer)
+
+    def _cte(self, cte: exp.Expr, outer: _Scope | None) -> Expansion:
         if id(cte) not in self._ctes:
-            self._ctes[id(cte)] = 0  # for a use within itself
-            self._ctes[id(cte)] = self.of_query(cte.this)
+            self._ctes[id(cte)] = Expansion()  # for a use within itself
+            self._ctes[id(cte)] = self._apart(cte.this, outer, cte)
         return self._ctes[id(cte)]
 
-    def of_view(self, table: exp.Table) -> int:
-        """Return what a view's text comes to, 0 for a table; of two views of one name in two schemas the larger."""
-        name = fold(table.name)
-        if name not in self._views:
-            texts = [text for (_, view), text in self._catalog.view_sql.items() if fold(view) == name]
-            self._views[name] = 0
-            self._views[name] = max(map(self._of_text, texts), default=0)
-        return self._views[name]
-
-    def _of_text(self, text: str) -> int:
+    def _apart(self, query: exp.Expr, outer: _Scope | None, cte: exp.Expr | None) -> Expansion:
+        """Count a query from zero: each of its uses adds it to the running total."""
+        outside = self._sources, self._references, self._leaves, self._counted
+        self._sources, self._references, self._leaves, self._counted = 0, 0, 0, cte
         try:
-            return self.of_query(statement(text, self._dialect))
-        except RefusedError:
-            return 0  # an author's text in syntax that sqlglot does not know
+            columns = self._query(query, outer)
+            return Expansion(self._sources, self._references + self._leaves, _renamed(columns, cte) if cte else columns)
+        finally:
+            self._sources, self._references, self._leaves, self._counted = outside
+
+    def _view(self, name: str) -> Expansion:
+        """Count a view, zero for a table; of two views with one name in two schemas, the one of more sources."""
+        if (known := self._catalog.view_expansions.get(name) or self._views.get(name)) is None:
+            self._views[name] = Expansion()  # for a use within itself
+            texts = [text for (_, view), text in self._catalog.view_sql.items() if fold(view) == name]
+            known = max(map(self._view_text, texts), default=Expansion(), key=lambda size: size.sources)
+            self._catalog.view_expansions[name] = known
+        return known
+
+    def _view_text(self, text: str) -> Expansion:
+        try:
+            tree = statement(text, self._dialect)
+            schema, query = (tree.this, tree.expression) if isinstance(tree, exp.Create) else (None, tree)
+            size = self._apart(query, None, None)
+        except RefusedError as refused:
+            if refused.rule == "syntax":  # an author's text in syntax that sqlglot does not know
+                return Expansion()
+            # Too long to count: it may be used once.
+            return Expansion(MAX_SOURCES if refused.rule == "sources" else MAX_SOURCES // 2, _MAX_OF_VIEW)
+        names = [fold(name.name) for name in schema.expressions] if isinstance(schema, exp.Schema) else []
+        names += [name for name, _ in size.columns[len(names) :]]
+        columns = [(name, min(references, _MAX_OF_VIEW)) for name, (_, references) in zip(names, size.columns, strict=False)]
+        return Expansion(size.sources, min(size.references, _MAX_OF_VIEW), columns)
 
 
-def _sources(query: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the tables and subqueries of a query, without those in its CTEs."""
-    for node in query.walk(prune=lambda node: isinstance(node, exp.CTE)):
-        if isinstance(node, exp.Table | exp.Subquery):
-            yield node
+def _others(node: exp.Expr, *handled: str) -> Iterator[exp.Expr]:
+    """Yield the child nodes in all other arguments."""
+    for key, value in node.args.items():
+        if key not in handled:
+            yield from (child for child in (value if isinstance(value, list) else [value]) if isinstance(child, exp.Expr))
+
+
+def _sum(columns: Columns) -> int:
+    return sum(references for _, references in columns)
+
+
+def _larger(columns: Columns, others: Columns) -> Columns:
+    """Return the columns of a union: the names of the first part, the larger count of each place."""
+    sizes = [references for _, references in others] + [1] * len(columns)
+    return [(name, max(references, size)) for (name, references), size in zip(columns, sizes, strict=False)]
+
+
+def _renamed(columns: Columns, source: exp.Expr) -> Columns:
+    names = source.alias_column_names
+    return [(fold(name), references) for name, (_, references) in zip(names, columns, strict=False)] + list(columns[len(names) :])

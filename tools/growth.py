@@ -54,44 +54,37 @@ def growth(tree: exp.Expr, dialect: str) -> float | None:
     Calls side by side in one SELECT do not feed each other: the largest counts. Calls inside one another and in different
     SELECTs may: they multiply.
     """
-    product = 1.0
-    for select in [tree, *(node for node in tree.find_all(exp.Select) if node is not tree)]:
-        largest = 1.0
-        for node in _own_calls(select):
-            size = _nested_size(node, dialect)
-            if size is None:
-                return None
-            largest = max(largest, size)
-        product *= largest
-    return product
+    largest: dict[int, float] = {}
+    for _, select, size in _nested_sizes(tree, dialect):
+        if size is None:
+            return None
+        largest[select] = max(size, largest.get(select, 1.0))
+    return math.prod(largest.values())
 
 
 def largest(tree: exp.Expr, dialect: str) -> exp.Expr | None:
     """Return the call that makes most, or whose size cannot be told: the one at fault where a query is refused."""
 
-    def size(node: exp.Func) -> float:
+    def size(call: tuple[exp.Func, int, float | None]) -> float:
+        node, _, nested = call
         series = _series(node, steps=_DATE_STEPS | {"MINUTE"}) if isinstance(node, exp.GenerateSeries) else 1.0
-        sizes = (_nested_size(node, dialect), series)
-        return max(math.inf if one is None else one for one in sizes)
+        return max(math.inf if one is None else one for one in (nested, series))
 
-    return max(tree.find_all(exp.Func), key=size, default=None)
-
-
-def _own_calls(select: exp.Expr) -> Iterator[exp.Func]:
-    for node in select.find_all(exp.Func):
-        if select is (node.parent_select or select.root()):
-            yield node
+    return max(_nested_sizes(tree, dialect), key=size, default=(None,))[0]
 
 
-def _nested_size(node: exp.Func, dialect: str) -> float | None:
-    product = _size(node, dialect)
-    above = node.parent
-    while product is not None and above is not None and not isinstance(above, exp.Select):
-        if isinstance(above, exp.Func):
-            size = _size(above, dialect)
-            product = None if size is None else product * size
-        above = above.parent
-    return product
+def _nested_sizes(tree: exp.Expr, dialect: str) -> Iterator[tuple[exp.Func, int, float | None]]:
+    """Yield each call, the id of its SELECT, and its growth multiplied by that of the calls around it."""
+    todo: list[tuple[exp.Expr, int, float | None]] = [(tree, id(tree), 1.0)]
+    while todo:
+        node, select, size = todo.pop()
+        if isinstance(node, exp.Select):
+            select, size = id(node), 1.0
+        elif isinstance(node, exp.Func):
+            own = _size(node, dialect)
+            size = None if size is None or own is None else size * own
+            yield node, select, size
+        todo.extend((child, select, size) for child in node.iter_expressions())
 
 
 def _size(node: exp.Func, dialect: str) -> float | None:

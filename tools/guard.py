@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from longtable.graph.errors import QueryRefusedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Table, fold, nearest
-from longtable.tools.expansion import check_expressions, check_sources
+from longtable.tools.expansion import check_expansion
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
 from longtable.tools.guard_postgres import as_postgres_has_it, check_postgres, check_tokens
@@ -114,8 +114,7 @@ def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:
         check_tokens(sql)
     if not isinstance(tree, QUERIES):
         raise RefusedError("statement", f"{_label(tree)} is not a query", "only reading is allowed: send one SELECT")
-    check_sources(tree, dialect, catalog)
-    check_expressions(tree, dialect)
+    check_expansion(tree, dialect, catalog)
     for node in tree.walk():
         _check_node(node, sql, dialect, catalog)
         if dialect == "postgres":
@@ -162,9 +161,14 @@ def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> Non
     if isinstance(node, exp.Identifier):
         _check_name(node)
     if isinstance(node, exp.PositionalColumn):
-        # What it means stands in no scope, so that no rule about columns sees it.
-        raise RefusedError("construct", "a column cannot be named by its place (#1)", "write the column's name", node=node)
-    if catalog.listing_types and dialect == "duckdb" and isinstance(node, exp.DataType) and node.this == exp.DataType.Type.USERDEFINED:
+        # It has no name, so no rule about columns applies to it.
+        raise RefusedError("construct", "a column cannot be named by its position, as in #1", "write the column's name", node=node)
+    if (
+        catalog.types_list_hidden_values
+        and dialect == "duckdb"
+        and isinstance(node, exp.DataType)
+        and node.this == exp.DataType.Type.USERDEFINED
+    ):
         reason = "a type of the database's own cannot be named: it may list the values of a masked or denied column"
         raise RefusedError("type", reason, "cast to a built-in type, such as VARCHAR", node=node)
     if dialect == "sqlite" and isinstance(node, exp.In) and node.args.get("field") is not None:
@@ -224,7 +228,7 @@ def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) ->
     name = _written_name(node, sql)
     in_from = isinstance(node.parent, exp.Table | exp.From | exp.Join | exp.Lateral)
     allowed = TABLE_FUNCTIONS[dialect] if in_from else SCALAR_FUNCTIONS[dialect]
-    closed = catalog.hidden_functions | (_NAMING_TYPES if catalog.listing_types else frozenset())
+    closed = catalog.hidden_functions | (_NAMING_TYPES if catalog.types_list_hidden_values else frozenset())
     if name in allowed and name not in closed:
         return
     close = nearest(name, allowed)

@@ -4,14 +4,14 @@ from sqlglot import exp
 
 from longtable.tools.catalog import fold
 from longtable.tools.masks import goes_by
-from longtable.tools.nodes_allowed import computes
+from longtable.tools.nodes_allowed import depends_on_children
 
 
 def touches(node: object, names: set[str], sources: set[str]) -> bool:
     """Return whether the value of an expression may come of a masked column; what is counted does not come through."""
     if not isinstance(node, exp.Expr) or isinstance(node, exp.Count):
         return False
-    if not computes(node):
+    if not depends_on_children(node):
         return True
     if isinstance(node, exp.Identifier | exp.Literal | exp.Var) and goes_by(node.name, names):
         return True
@@ -21,7 +21,7 @@ def touches(node: object, names: set[str], sources: set[str]) -> bool:
 
 
 def reaches(node: exp.Expr, names: set[str], sources: set[str]) -> bool:
-    """Do as `touches`, but of a query inside look at what it selects alone: its own conditions are looked at by themselves."""
+    """Like `touches`, but of a subquery check only the selected columns; its conditions are checked separately."""
     if isinstance(node, exp.Select):
         return not isinstance(node.parent, exp.Exists) and any(reaches(item, names, sources) for item in node.expressions)
     if isinstance(node, exp.SetOperation):

@@ -29,11 +29,11 @@ MAX_DEPTH = 30
 """Brackets within each other. The parser's recursion ends at 36 to 60 of them, depending on the caller's stack."""
 FREE_STEPS = 10_000
 STEPS_PER_TOKEN = 2
+"""Steps of the parser, forward or back; 100,000 take about 0.5 s. Legal texts take 1 a token, short ones up to 2.7."""
 SUBSCRIPT_STEPS = 4
 """For each node before a subscript: sqlglot finds out its type. 600 subscripts in a row took 4 s."""
 STEPS_PER_NODE = 15
 """Steps of the writer. Legal texts take up to 12 a node."""
-"""Steps of the parser, forward or back; 100,000 take about 0.5 s. Legal texts take 1 a token, short ones up to 2.7."""
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
@@ -70,7 +70,8 @@ class _CountingGenerator(Generator):
         self.dialect.settings[_STEPS] -= 1
         text = super().sql(expression, key, comment)
         if self.dialect.settings[_STEPS] < 0 or len(text) > MAX_SQL_CHARS:
-            raise RefusedError("length", "the SQL gets too long when it is written out for the database", _FEWER)
+            reason = "the SQL gets too long when it is written out for the database"
+            raise RefusedError("length", reason, _FEWER if self.dialect.settings[_STEPS] < 0 else "send a shorter query")
         return text
 
 

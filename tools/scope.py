@@ -4,9 +4,13 @@ Where the engines could read a name as the table, it counts as the table: DuckDB
 `WITH RECURSIVE s AS (SELECT * FROM s) ...` and in the first part of a recursive union.
 """
 
+from typing import cast
+
 from sqlglot import exp
 
 from longtable.tools.catalog import fold
+
+_PLACES = "longtable_places"
 
 
 def written_name(identifier: exp.Expr | None, dialect: str) -> str:
@@ -48,25 +52,33 @@ def cte_of(table: exp.Table, dialect: str) -> exp.Expr | None:
             continue
         with_ = parent.args.get("with_")
         if with_ is not None and with_ is not node:
-            for cte in with_.expressions:
-                if isinstance(cte, exp.Expr) and _alias(cte, dialect) == name:
-                    return cte
+            for place in _places(with_, dialect).get(name, ())[:1]:
+                return cast(exp.Expr, with_.expressions[place])
         node = parent
     return None
 
 
 def _seen_from_within(with_: exp.With, inside: exp.Expr, table: exp.Table, name: str, dialect: str) -> exp.Expr | None:
     """Decide for a name inside the body of one expression of `with_`."""
-    earlier = True
-    cte: exp.Expr
-    for cte in with_.expressions:
+    for place in _places(with_, dialect).get(name, ()):
+        cte: exp.Expr = with_.expressions[place]
         if cte is inside:
-            earlier = False
-            if _alias(cte, dialect) == name and _recursive_reference(with_, cte, table, dialect):
+            if _recursive_reference(with_, cte, table, dialect):
                 return cte
-        elif _alias(cte, dialect) == name and (earlier or dialect == "sqlite"):
+        elif dialect == "sqlite" or (place < (inside.index or 0)):
             return cte  # SQLite sees later expressions too
     return None
+
+
+def _places(with_: exp.With, dialect: str) -> dict[str, list[int]]:
+    """Return where the expressions of each name stand in a WITH; kept in the tree, as a search for each table took seconds."""
+    count, places = with_.meta.get(_PLACES, (0, {}))
+    if count != len(with_.expressions):
+        places = {}
+        for place, cte in enumerate(with_.expressions):
+            places.setdefault(_alias(cte, dialect), []).append(place)
+        with_.meta[_PLACES] = len(with_.expressions), places
+    return cast(dict[str, list[int]], places)
 
 
 def _recursive_reference(with_: exp.With, cte: exp.Expr, table: exp.Table, dialect: str) -> bool:

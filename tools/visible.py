@@ -46,7 +46,7 @@ def visible(found: Reflected, policy: TablePolicy, *, dialect: str = "") -> Cata
         hidden_functions=found.own_functions,
         exact_case=found.exact_case,
         own_types=frozenset(name for name in found.own_types if not _names_one(name, closed)),
-        listing_types=any(kind != without_labels(kind) for kind in closed),
+        types_list_hidden_values=any(kind != without_labels(kind) for kind in closed),
         hidden_columns=hidden,
         view_sql=found.view_sql,
     )

@@ -46,6 +46,13 @@ HOSTILE = {
     "quotes": "SELECT " + "'" * 45_001,
     "tags": "SELECT " + " ".join(f"$a{i}$" for i in range(6_000)),
     "comments": "SELECT " + "/*" * 20_000,
+    "conditions in a row": "SELECT 1 FROM t WHERE " + "x OR " * 9_900 + "x",
+    "fields in a row": "SELECT " + "x->" * 4_000 + "x FROM t",
+    "collations in a row": "SELECT " + "x COLLATE " * 4_800 + "x FROM t",
+    "keys in a row": "SELECT " + "x?" * 4_000 + "x FROM t",
+    "many CTEs": "WITH a0 AS (SELECT x FROM t)"
+    + "".join(f", a{i} AS (SELECT x FROM a{i - 1} WHERE x IN (SELECT x FROM t))" for i in range(1, 330))
+    + " SELECT x FROM a329",
 }
 
 
@@ -59,6 +66,11 @@ def test_a_text_made_to_take_the_parser_long_is_refused_at_once(text: str, diale
         assert verdict.reason
         assert verdict.hint
         assert verdict.place is not None
+
+
+def test_a_list_that_is_too_long_is_not_called_nested() -> None:
+    verdict = check(f"SELECT 1 FROM t WHERE x IN ({','.join(['12345'] * 8_000)})", dialect="sqlite", catalog=CATALOG)
+    assert (verdict.rule, verdict.hint) == ("length", "send a shorter query")
 
 
 @pytest.mark.parametrize("opening", ["DATE (", "DECIMAL(", "STRUCT(", "TIMESTAMP("])

@@ -210,7 +210,7 @@ def test_a_kept_result_stays_masked(staff: Database, tmp_path: Path) -> None:
         )
     ]
     for sql in ("SELECT id, #2 FROM r1", "SELECT id FROM r1 ORDER BY #2", "SELECT * FROM (SELECT #2 AS id FROM r1)"):
-        with pytest.raises(QueryRefusedError, match="by its place") as refused:
+        with pytest.raises(QueryRefusedError, match="by its position") as refused:
             fetched(results, "", 1, sql)
         assert refused.value.hint == "write the column's name"
     with pytest.raises(DatabaseError) as caught:
