@@ -206,9 +206,13 @@ class Chat:
 
     def values(self) -> Mapping[str, Any]:
         """Return the thread's values, empty before its first turn."""
+        from longtable.graph.persistence import storage_errors
+        from longtable.graph.running import aload_state
 
         async def values() -> Mapping[str, Any]:
-            state = await self.session.conversation.graph.aget_state(self.session.conversation.config)
+            conversation = self.session.conversation
+            with storage_errors():
+                state = await aload_state(conversation.graph, conversation.config)
             return state.values if state.created_at is not None else {}
 
         return self.runner.run(values())

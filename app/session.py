@@ -49,7 +49,8 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     """Open all parts, what fails cheaply first; raises the typed errors of `longtable.graph.errors`."""
     from longtable.graph.build import build_graph
     from longtable.graph.errors import ConfigError
-    from longtable.graph.persistence import open_persistence
+    from longtable.graph.persistence import open_persistence, storage_errors
+    from longtable.graph.running import aload_state
     from longtable.graph.threads import Conversation
 
     context = settings.context().replace(channel="cli")
@@ -74,7 +75,8 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         built = build_graph(model=model, database=database, results=results, archive_on_compact=on_compact)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         conversation = Conversation(graph, settings.thread or new_thread_id(), context=context, results=results, archive=archive)
-        state = await graph.aget_state(conversation.config)
+        with storage_errors():
+            state = await aload_state(graph, conversation.config)
         label = model_label(settings.model, settings.base_url)
         yield Session(
             conversation=conversation,

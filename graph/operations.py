@@ -132,14 +132,18 @@ def delete_steps(
     results: "ResultStore | None" = None,
     archive: "ArchiveFiles | None" = None,
 ) -> Steps[None]:
-    """Delete results, files, checkpoints and writes, then what the store keeps; the index last, so that what is left can be found."""
+    """Delete checkpoints and writes, results and files, then what the store keeps; the index last, so that what is left can be found.
+
+    Checkpoints first: where the store cannot be written, that raises before any file is gone.
+    """
     yield from _owned_steps(thread_id, owner, all_owners=all_owners)
+    names = [thread_id, *(yield from _nodes(thread_id))] if results is not None else []
+    yield Forget(thread_id)
     if results is not None:
-        for name in [thread_id, *(yield from _nodes(thread_id))]:
+        for name in names:
             yield Drop(results, name)
     if archive is not None:
         yield Drop(archive, thread_id)
-    yield Forget(thread_id)
     for kind in KINDS:
         yield from _clear(("longtable", kind, label(thread_id)))
     yield Batch([PutOp(BELLS, thread_id, None), PutOp(THREADS, thread_id, None)])

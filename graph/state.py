@@ -95,6 +95,8 @@ def _message(item: Any) -> BaseMessage:
         return item
     kind = _CLASSES.get(str(item.get("type"))) if isinstance(item, dict) and "content" in item and "role" not in item else None
     if kind is None:
+        if not isinstance(item, dict | str | list | tuple):  # a damaged row
+            raise ValueError(f"a message must be a message, a dict, a text or a pair, found {type(item).__name__}")
         return convert_to_messages([item])[0]
     fields = {name: value for name, value in item.items() if name in kind.model_fields}
     others = {name: value for name, value in item.items() if name not in fields}

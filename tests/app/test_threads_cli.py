@@ -3,7 +3,9 @@
 import json
 import os
 import pty
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +107,8 @@ def test_what_cannot_be_done_is_one_sentence_and_changes_nothing(home: Home, arg
 def test_a_damaged_thread_is_named_and_the_others_are_shown(home: Home) -> None:
     file = Path(home.store.removeprefix("sqlite:///"))
     damage(file, "checkpoints", "thread_id = 'a'", column="checkpoint")
-    for args in (["show", "a"], ["export", "a"], ["rename", "a", "new"]):
-        done = home.run("threads", *args)
+    for args in (["threads", "show", "a"], ["threads", "export", "a"], ["threads", "rename", "a", "new"], ["ask", "hi", "--thread", "a"]):
+        done = home.run(*args)
         assert done.returncode == 1
         assert "'a' is damaged" in " ".join(done.stderr.split())
         assert "inside longtable" not in done.stderr
@@ -124,6 +126,16 @@ def test_a_damaged_thread_is_named_and_the_others_are_shown(home: Home) -> None:
     listed = home.run("threads")
     assert "line of thread b is damaged" in listed.stderr
     assert sorted(ids(home)) == ["again", "b"]
+
+
+def test_a_delete_that_the_store_refuses_keeps_the_results(home: Home) -> None:
+    file = Path(home.store.removeprefix("sqlite:///"))
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TRIGGER refuse BEFORE DELETE ON checkpoints BEGIN SELECT RAISE(ABORT, 'refused'); END")
+    before = sorted(file.with_name(f"{file.name}.results").rglob("*.parquet"))
+    assert before
+    assert home.run("threads", "delete", "a", "--yes").returncode == 1
+    assert sorted(file.with_name(f"{file.name}.results").rglob("*.parquet")) == before
 
 
 def test_commands_to_type_next_quote_the_thread(home: Home) -> None:

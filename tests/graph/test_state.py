@@ -127,3 +127,9 @@ def test_keys_of_a_client_that_are_no_field_stand_where_a_requests_size_is_count
     [message] = merge_messages([], [[sent]])
     assert (message.text, {name: message.additional_kwargs.get(name) for name in extra}) == (text, extra)
     assert not message.model_extra
+
+
+@pytest.mark.parametrize("item", [None, 7, 1.5, b"x"])
+def test_what_is_no_message_is_a_wrong_value(item: Any) -> None:
+    with pytest.raises(ValueError, match="a message must be"):
+        merge_messages([item], [])
