@@ -170,10 +170,10 @@ def _listed(draft: Draft) -> Query:
     if not where and limit is None and (clause or (not draft.base and any(m.is_op("neg", "cmp", "time") for m in draft.meanings))):
         raise NoReadingError(" ".join(m.text for m in draft.meanings if m.kind != "mark"))
     patterns = any(each.is_op("like") for each in draft.meanings)
-    told = {cond.left for cond in where if (isinstance(cond, Like) and not patterns) or (isinstance(cond, Compare) and cond.op == "=")}
+    pinned = {cond.left for cond in where if (isinstance(cond, Like) and not patterns) or (isinstance(cond, Compare) and cond.op == "=")}
     own = {_as_col(column) for column in table.names}
-    named = draft.words[:1] == ["who"] and told & own and not (slots.shown or slots.ranks)
-    if told and (named or set(items) <= told) and limit is None:
+    named = draft.words[:1] == ["who"] and pinned & own and not (slots.shown or slots.ranks)
+    if pinned and (named or set(items) <= pinned) and limit is None:
         draft.pay(
             costs.UNKNOWN, " ".join(m.text for m in draft.meanings if m.kind == "filler" and m.cost > costs.GRAMMAR)
         )  # only what was said

@@ -208,14 +208,14 @@ def _converted(draft: Draft, column: Column, place: int, unit: int) -> float | i
     if unit < 0:
         return number
     draft.use(unit)
-    units, told = vocabulary().units, draft.meanings[unit].arg
-    if told not in units:
+    units, unit_name = vocabulary().units, draft.meanings[unit].arg
+    if unit_name not in units:
         return number
     own = units.get(column.unit)
-    if own is None or own.dimension != units[told].dimension:
+    if own is None or own.dimension != units[unit_name].dimension:
         draft.pay(costs.UNKNOWN_UNIT if own is None else costs.UNKNOWN, draft.meanings[unit].text)
         return number
-    value = number * units[told].factor / own.factor
+    value = number * units[unit_name].factor / own.factor
     return int(value) if abs(value - round(value)) < 1e-9 else round(value, 6)
 
 

@@ -249,8 +249,8 @@ def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[s
             return answered
     if not drawn and handle and (not tools or "show_chart" in tools):
         return Decision((Call("show_chart", {"handle": handle, "wish": wish.text}),))
-    told = drawn[-1] if drawn else None
-    text = talk.chart_text(told.data if told else None, told.error if told else "", handle, language)
+    chart = drawn[-1] if drawn else None
+    text = talk.chart_text(chart.data if chart else None, chart.error if chart else "", handle, language)
     return Decision(text="\n\n".join(part for part in (answered.text, text) if part))
 
 

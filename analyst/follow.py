@@ -104,7 +104,7 @@ def go_on(draft: Draft, prior: Query) -> Query:
     if slots.keys:
         query, changed = _regrouped(draft, builder, query), True
     if slots.measures:
-        query, changed = _remeasured(draft, query, pointing=pointing), True
+        query, changed = _remeasured(draft, query), True
     elif slots.shown or (pointing and not slots.ranks and any(each.is_op("wh", "list") for each in draft.meanings) and prior.aggregates):
         query, changed = _listed(draft, builder, query), True
     if slots.ranks:
@@ -131,8 +131,8 @@ def _turned_to(draft: Draft, prior: Query, table: str) -> Query:
 
 def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, ...]:
     """Return old conditions and new ones; a new one takes the place of those on the same column or table."""
-    told = {_subject(cond) for cond in new}
-    return tuple(dict.fromkeys((*(cond for cond in old if _subject(cond) not in told), *new)))
+    replaced = {_subject(cond) for cond in new}
+    return tuple(dict.fromkeys((*(cond for cond in old if _subject(cond) not in replaced), *new)))
 
 
 def _subject(cond: Condition) -> object:
@@ -162,11 +162,9 @@ def _regrouped(draft: Draft, builder: Builder, query: Query) -> Query:
     return Query(query.base, tuple(builder.joins), select, where, tuple(dict.fromkeys(group)), order=order)
 
 
-def _remeasured(draft: Draft, query: Query, *, pointing: bool) -> Query:
+def _remeasured(draft: Draft, query: Query) -> Query:
     measures = draft.slots.measures
     if any(measure.table not in ("", query.base) for measure in measures):
-        if not pointing or len(measures) > 1 or measures[0].func != "count":
-            raise NoReadingError
         raise NoReadingError
     aggregates = tuple(as_aggregate(measure, query.base) for measure in measures)
     if query.limit is not None and not query.group:

@@ -48,18 +48,13 @@ def _measure_at(draft: Draft, place: int) -> Measure | None:
         target = draft.after(place, over=_ASKING, most=5)
         if target >= 0 and draft.meanings[target].kind in ("table", "column"):
             counted = draft.meanings[target]
-            distinct = any(draft.meanings[n].is_op("distinct") for n in range(place, target))
             draft.use(place, target)
             inner = draft.column(counted) if counted.kind == "column" else None
-            return (
-                Measure("count", counted.table)
-                if inner is None
-                else (
-                    Measure("", inner.table, inner.name)
-                    if inner.is_measure
-                    else Measure("count", inner.table, inner.name, distinct=distinct or True)
-                )
-            )
+            if inner is None:
+                return Measure("count", counted.table)
+            if inner.is_measure:
+                return Measure("", inner.table, inner.name)
+            return Measure("count", inner.table, inner.name, distinct=True)
         return None
     if each.is_op("money"):
         draft.use(place)
@@ -145,9 +140,9 @@ def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     if thing is not None and thing.is_op("sup", "most", "frequent"):
         draft.change(following, number=limit)
         return []
-    told = following if thing is not None and (draft.is_measure(following) or thing.is_op("agg", "money")) else -1
+    target = following if thing is not None and (draft.is_measure(following) or thing.is_op("agg", "money")) else -1
     money = next((n for n, op in draft.open("op") if op.is_op("money")), -1)
-    measure = _by(draft, place) or _measure_at(draft, told) or _measure_at(draft, money)
+    measure = _by(draft, place) or _measure_at(draft, target) or _measure_at(draft, money)
     if measure is None:
         raise NoReadingError(each.text)  # what is best about them nobody said
     column = draft.catalog.column(measure.table, measure.column)

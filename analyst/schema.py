@@ -120,8 +120,8 @@ class Column:
         """Return the unit that its name or comment gives, "" where none does."""
         units = vocabulary().units
         named = [units[word].name for word in (*split_name(self.name), *self.words) if len(word) > 1 and word in units]
-        told = [units[word].name for word in _UNIT_COMMENT.findall(self.comment.lower()) if word in units]
-        return next(iter((*named, *told)), "")
+        commented = [units[word].name for word in _UNIT_COMMENT.findall(self.comment.lower()) if word in units]
+        return next(iter((*named, *commented)), "")
 
 
 @dataclass(frozen=True)

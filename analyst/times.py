@@ -51,10 +51,10 @@ def _period(draft: Draft, place: int) -> tuple[Period, int]:
     while end < len(draft.meanings):
         each = draft.meanings[end]
         if each.kind == "time" and each.period is not None:
-            told = {f.name: getattr(each.period, f.name) for f in fields(Period) if getattr(each.period, f.name) != f.default}
-            if set(told) & set(parts):
+            stated = {f.name: getattr(each.period, f.name) for f in fields(Period) if getattr(each.period, f.name) != f.default}
+            if set(stated) & set(parts):
                 break
-            parts |= told
+            parts |= stated
             draft.use(end)
         elif not (each.text in (",", "of", "in", "the", "年", "月") or (each.kind == "unit" and each.arg == "year")) or not (
             end + 1 < len(draft.meanings) and draft.meanings[end + 1].kind == "time" and not set(parts) & _told(draft, end + 1)

@@ -12,7 +12,7 @@ from longtable.app.clean import language_of
 from longtable.app.commands import Commands, Leave
 from longtable.app.counting import limit_for, limit_needed
 from longtable.app.screen import Screen
-from longtable.app.session import Progress, Session, open_session
+from longtable.app.session import Progress, Session, open_session, thread_state
 from longtable.app.settings import Settings, check_text
 from longtable.app.words import say
 from longtable.graph.errors import SYSTEM_AND_TOOLS, ContextTooLargeError
@@ -206,13 +206,9 @@ class Chat:
 
     def values(self) -> Mapping[str, Any]:
         """Return the thread's values, empty before its first turn."""
-        from longtable.graph.persistence import storage_errors
-        from longtable.graph.running import aload_state
 
         async def values() -> Mapping[str, Any]:
-            conversation = self.session.conversation
-            with storage_errors():
-                state = await aload_state(conversation.graph, conversation.config)
+            state = await thread_state(self.session.conversation)
             return state.values if state.created_at is not None else {}
 
         return self.runner.run(values())

@@ -15,6 +15,8 @@ from longtable.app.models import model_label, open_model
 from longtable.app.settings import Settings, archive_folder, cache_folder, check_apart, key_for, new_thread_id, results_folder, store_url
 
 if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
+
     from longtable.graph.archive_files import ArchiveFiles
     from longtable.graph.persistence import Persistence
     from longtable.graph.threads import Conversation
@@ -49,8 +51,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     """Open all parts, what fails cheaply first; raises the typed errors of `longtable.graph.errors`."""
     from longtable.graph.build import build_graph
     from longtable.graph.errors import ConfigError
-    from longtable.graph.persistence import open_persistence, storage_errors
-    from longtable.graph.running import aload_state
+    from longtable.graph.persistence import open_persistence
     from longtable.graph.threads import Conversation
 
     context = settings.context().replace(channel="cli")
@@ -75,8 +76,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         built = build_graph(model=model, database=database, results=results, archive_on_compact=on_compact)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         conversation = Conversation(graph, settings.thread or new_thread_id(), context=context, results=results, archive=archive)
-        with storage_errors():
-            state = await aload_state(graph, conversation.config)
+        state = await thread_state(conversation)
         label = model_label(settings.model, settings.base_url)
         yield Session(
             conversation=conversation,
@@ -87,6 +87,15 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
             label=label,
             new=state.created_at is None,
         )
+
+
+async def thread_state(conversation: "Conversation") -> "StateSnapshot":
+    """Return a thread's state. Raises `DamagedThreadError` and `PersistenceError`."""
+    from longtable.graph.persistence import storage_errors
+    from longtable.graph.running import aload_state
+
+    with storage_errors():
+        return await aload_state(conversation.graph, conversation.config)
 
 
 def open_results(folder: Path) -> "ResultStore":

@@ -21,7 +21,7 @@ from longtable.tools.masking import masked_of, masks_of
 from longtable.tools.masks import NO_MASKS, Masks
 from longtable.tools.narrow import narrowed, reads_of
 from longtable.tools.nodes_allowed import QUERIES, SYNTAX_FUNCTIONS, allowed_node
-from longtable.tools.parsing import Place, statements, written
+from longtable.tools.parsing import Place, first_line, statements, written
 from longtable.tools.places import place_of_fault, place_of_start
 from longtable.tools.refusal import RefusedError
 from longtable.tools.scope import is_cte, written_name
@@ -139,8 +139,8 @@ def _render(tree: exp.Expr, dialect: str, *, shown: bool = False) -> str:
         return written(tree, dialect, exact=True, backticks=dialect == "sqlite" and not shown)
     except (RecursionError, RefusedError):
         raise
-    except Exception as error:  # as above
-        raise RefusedError("syntax", f"the SQL has no exact form in {dialect}: {_first_line(error)}", "write it another way") from error
+    except Exception as error:  # sqlglot's writer fails on odd trees in other ways than by its own error
+        raise RefusedError("syntax", f"the SQL has no exact form in {dialect}: {first_line(error)}", "write it another way") from error
 
 
 def _as_sqlite_has_it(node: exp.Expr) -> exp.Expr:
@@ -273,7 +273,3 @@ def _label(node: exp.Expr) -> str:
     if isinstance(node, exp.Column | exp.Alias):
         return "the text"
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n", 1)[0]

@@ -178,7 +178,7 @@ def _check_depth(sql: str, tokens: list[Token]) -> None:
 
 
 def _unreadable(error: Exception, dialect: str) -> RefusedError:
-    why = _first_line(error) or type(error).__name__
+    why = first_line(error) or type(error).__name__
     return RefusedError("syntax", f"the SQL cannot be read: {why}", _send(dialect))
 
 
@@ -191,7 +191,7 @@ def _message(error: ParseError) -> str:
     found = _place(error)
     place = f" at line {found[0]}, column {found[1]}" if found else ""
     near = f", near {str(detail['highlight'])[:40]!r}" if detail.get("highlight") else ""
-    return f"syntax error{place}{near}: {str(detail.get('description') or _first_line(error)).rstrip('.')}"
+    return f"syntax error{place}{near}: {str(detail.get('description') or first_line(error)).rstrip('.')}"
 
 
 def _place(error: ParseError) -> Place | None:
@@ -200,5 +200,6 @@ def _place(error: ParseError) -> Place | None:
     return (detail["line"], max(1, detail["col"] - len(str(detail.get("highlight") or " ")) + 1)) if detail.get("line") else None
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text."""
     return str(error).strip().split("\n", 1)[0]
