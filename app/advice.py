@@ -1,6 +1,6 @@
 """What to do about an error, in Chinese; its English sentence says so itself, and stays beside it for the details."""
 
-from longtable.graph.errors import LongtableError
+from longtable.base.errors import LongtableError
 
 ADVICE: dict[str, str] = {
     "error": "请重试",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from longtable.graph.events import ActionRequest
+from longtable.base.events import ActionRequest
 
 _YES = re.compile(r"(?:y|yes|是|好|批准)[.!。！]?", re.IGNORECASE)
 _NO = re.compile(r"(?:no?|否|不|拒绝)(?:[\s,:;.!，：；。！]+(?P<reason>.*))?", re.IGNORECASE | re.DOTALL)

@@ -4,8 +4,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longtable.graph.errors import PersistenceError
-from longtable.graph.events import ChartShown
+from longtable.base.errors import PersistenceError
+from longtable.base.events import ChartShown
 from longtable.tools.chart_tool import Chart, chart_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from longtable.app.screen import Screen
 from longtable.app.session import Progress, Session, open_session, thread_state
 from longtable.app.settings import Settings, check_text
 from longtable.app.words import say
-from longtable.graph.errors import SYSTEM_AND_TOOLS, ContextTooLargeError
-from longtable.graph.events import Event
+from longtable.base.errors import SYSTEM_AND_TOOLS, ContextTooLargeError
+from longtable.base.events import Event
 
 MOST_LINE = 1_000_000
 """Bytes read of one piped line; what is longer is skipped without keeping it in memory."""

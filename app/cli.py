@@ -214,7 +214,7 @@ def mcp(given: Given) -> None:
 
     def run(settings: "Settings", _: "Screen") -> None:
         from longtable.app.screen import demo_progress
-        from longtable.graph.errors import ConfigError, MissingExtraError
+        from longtable.base.errors import ConfigError, MissingExtraError
 
         try:
             from longtable.app.mcp_server import serve

@@ -10,8 +10,8 @@ from longtable.app.counting import usage_now
 from longtable.app.screen import make_console
 from longtable.app.settings import check_text
 from longtable.app.words import counted, say
-from longtable.graph.errors import MessageTooLongError
-from longtable.graph.events import QueryFinished
+from longtable.base.errors import MessageTooLongError
+from longtable.base.events import QueryFinished
 from longtable.tools.cells import json_value
 
 if TYPE_CHECKING:

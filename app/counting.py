@@ -6,15 +6,15 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
-from longtable.graph.context import Context
-from longtable.graph.events import ContextUsage
-from longtable.graph.state import layout_of
+from longtable.base.context import Context
+from longtable.base.events import ContextUsage
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import all_calls, split_rounds
 from longtable.memory.tokens import PRIMING
 from longtable.memory.view import build_view
 from longtable.nodes.estimate import usage_event
 from longtable.nodes.ingest import NOTE_TOKENS
+from longtable.nodes.state import layout_of
 
 
 def usage_now(values: Mapping[str, Any], context: Context) -> ContextUsage | None:

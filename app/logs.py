@@ -3,7 +3,7 @@
 import logging
 import os
 
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 
 VARIABLE, LEVEL = "LONGTABLE_LOG", "LONGTABLE_LOG_LEVEL"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")

@@ -15,8 +15,8 @@ from pydantic import Field
 
 from longtable.app.session import Progress, Session, open_session
 from longtable.app.settings import Settings
-from longtable.graph.errors import ConfigError, LongtableError, QueryRefusedError
-from longtable.graph.events import ChartShown
+from longtable.base.errors import ConfigError, LongtableError, QueryRefusedError
+from longtable.base.events import ChartShown
 from longtable.tools.cost import CostThresholds, reasons
 from longtable.tools.toolset import cancellable, database_tools
 

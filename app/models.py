@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from longtable.app.settings import check_base_url, key_for
-from longtable.graph.errors import ConfigError, pip_install
+from longtable.base.errors import ConfigError
+from longtable.base.extras import pip_install
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -38,8 +38,8 @@ def audit(
     def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
         from longtable.app import render
         from longtable.app.result_files import write_csv
+        from longtable.base.errors import ConfigError
         from longtable.graph.auditing import audit_of_threads, audit_steps, row_of
-        from longtable.graph.errors import ConfigError
         from longtable.graph.reading import reader
         from longtable.graph.steps import run as carried_out
 
@@ -86,7 +86,7 @@ def result(
         from longtable.app.screen import make_console
         from longtable.app.session import kept_results
         from longtable.app.settings import key_for
-        from longtable.graph.errors import ConfigError
+        from longtable.base.errors import ConfigError
         from longtable.graph.reading import reader
         from longtable.graph.steps import run as carried_out
         from longtable.graph.transcripts import seen_steps
@@ -129,7 +129,7 @@ def archive(
 
         from longtable.app import render
         from longtable.app.session import kept_archive
-        from longtable.graph.context import Context
+        from longtable.base.context import Context
         from longtable.graph.reading import reader
         from longtable.graph.threads import Conversation
 

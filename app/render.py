@@ -15,8 +15,8 @@ from rich.text import Text
 from longtable.app.advice import advice_for
 from longtable.app.clean import clean, clean_line
 from longtable.app.words import counted, say
-from longtable.graph.errors import InputError, LongtableError
-from longtable.graph.events import (
+from longtable.base.errors import InputError, LongtableError
+from longtable.base.events import (
     ApprovalRequested,
     ContextCompactionSkipped,
     ContextCompressed,

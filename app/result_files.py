@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from longtable.graph.errors import ConfigError, MissingExtraError
+from longtable.base.errors import ConfigError, MissingExtraError
 from longtable.tools.cells import Json, dumps, json_value
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from longtable.app.clean import clean, clean_line, json_line
 from longtable.app.demo import OnStep, Step
 from longtable.app.streams import takes_unicode, writing
 from longtable.app.words import say, system_language
-from longtable.graph.errors import LongtableError, MissingExtraError, extra_command
-from longtable.graph.events import AnswerEvent, ChartShown, ContextUsage, Event, QueryFinished
+from longtable.base.errors import LongtableError, MissingExtraError
+from longtable.base.events import AnswerEvent, ChartShown, ContextUsage, Event, QueryFinished
+from longtable.base.extras import extra_command
 
 if TYPE_CHECKING:
     from longtable.app.session import Session

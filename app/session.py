@@ -48,9 +48,9 @@ class Session:
 
 @asynccontextmanager
 async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[Session]:
-    """Open all parts, what fails cheaply first; raises the typed errors of `longtable.graph.errors`."""
+    """Open all parts, what fails cheaply first; raises the typed errors of `longtable.base.errors`."""
+    from longtable.base.errors import ConfigError
     from longtable.graph.build import build_graph
-    from longtable.graph.errors import ConfigError
     from longtable.graph.persistence import open_persistence
     from longtable.graph.threads import Conversation
 
@@ -125,7 +125,7 @@ def database_url(settings: Settings) -> str:
 
 
 def _open_database(settings: Settings, policy: Path | None) -> "Database":
-    from longtable.graph.errors import DatabaseUnavailableError
+    from longtable.base.errors import DatabaseUnavailableError
     from longtable.tools.database import Database
 
     try:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from longtable.graph.context import Context
-from longtable.graph.errors import ConfigError, InputError
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError, InputError
 
 MOST_THREAD_ID = 128
 _FLAGS = {**dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True), **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False)}

@@ -16,7 +16,7 @@ from longtable.app.models import open_model
 from longtable.app.settings import cache_folder, server_settings
 from longtable.app.web_results import server_archive, server_results
 from longtable.graph.build import build_graph
-from longtable.graph.state import Output
+from longtable.nodes.state import Output
 from longtable.tools.database import Database
 
 _settings = server_settings(os.environ)

@@ -422,7 +422,7 @@ def _list(persistence: "Persistence", settings: "Settings", screen: "Screen", *,
     from dataclasses import asdict
 
     from longtable.app import render
-    from longtable.graph.errors import ThreadNotFoundError
+    from longtable.base.errors import ThreadNotFoundError
     from longtable.graph.listing import MOST_THREADS, list_threads
 
     infos = list_threads(persistence, **({"limit": MOST_THREADS} if thread else page))
@@ -441,7 +441,7 @@ def _list(persistence: "Persistence", settings: "Settings", screen: "Screen", *,
 
 
 def _conversation(persistence: "Persistence", thread: str, owner: str | None) -> "Conversation":
-    from longtable.graph.context import Context
+    from longtable.base.context import Context
     from longtable.graph.reading import reader
     from longtable.graph.threads import Conversation
 
@@ -474,7 +474,7 @@ def _confirm(key: str, settings: "Settings", screen: "Screen", *, yes: bool, **v
     """Ask before what cannot be taken back. Raises `ConfigError` where nobody can answer."""
     from longtable.app.clean import clean
     from longtable.app.words import say
-    from longtable.graph.errors import ConfigError
+    from longtable.base.errors import ConfigError
 
     if yes:
         return
@@ -490,7 +490,7 @@ def _age(text: str) -> Any:
     import re
     from datetime import timedelta
 
-    from longtable.graph.errors import ConfigError
+    from longtable.base.errors import ConfigError
 
     found = re.fullmatch(r"(\d{1,5})([hdw])", text.strip())
     if not found:
@@ -501,7 +501,7 @@ def _age(text: str) -> Any:
 @contextmanager
 def _asked(path: Path) -> Iterator[None]:
     """Turn what is wrong with a file the user named into a `ConfigError`."""
-    from longtable.graph.errors import ConfigError
+    from longtable.base.errors import ConfigError
 
     try:
         yield

@@ -24,8 +24,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from longtable.app import web_threads
 from longtable.app.result_files import csv_cells
 from longtable.app.web_results import arrow_bytes, server_archive, server_results
-from longtable.graph.context import is_owner, requester
-from longtable.graph.errors import (
+from longtable.base.context import is_owner, requester
+from longtable.base.errors import (
     ConfigError,
     DatabaseError,
     InputError,

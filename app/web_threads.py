@@ -11,15 +11,15 @@ from langgraph.types import StateSnapshot
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
-from longtable.graph.errors import LongtableError, ThreadBusyError, ThreadNotFoundError, TurnPendingError
-from longtable.graph.events import ContextCompressed
+from longtable.base.errors import LongtableError, ThreadBusyError, ThreadNotFoundError, TurnPendingError
+from longtable.base.events import ContextCompressed
 from longtable.graph.operations import delete_steps
 from longtable.graph.running import is_pending, left_over
-from longtable.graph.state import turn_of
 from longtable.graph.steps import Batch, Drop, Forget, Load, Page, Step, Steps, carried, is_there
 from longtable.graph.transcripts import seen_steps
 from longtable.memory.archive import apage
 from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.state import turn_of
 
 if TYPE_CHECKING:
     from longtable.graph.archive_files import ArchiveFiles

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from longtable.graph.errors import DatabaseError
+from longtable.base.errors import DatabaseError
 from longtable.tools.database import Database, QueryLimits
 from longtable.tools.policy import TablePolicy
 from longtable.tools.query_tools import run_sql

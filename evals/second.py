@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from evals.fuzz import Pair, pair
-from longtable.graph.errors import DatabaseError
+from longtable.base.errors import DatabaseError
 from tests.support.postgres import stop_postgres_server
 from tests.tools.databases import DIALECTS
 from tests.tools.sql_texts_second import QUIET, REFUSE, RUN, STOP

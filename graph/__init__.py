@@ -1,20 +1,20 @@
 """The front door: what other people's code relies on.
 
-Names are loaded on first use, so that `longtable.graph.errors` costs nothing and `longtable --help` is quick.
+Names are loaded on first use, so that `longtable.base.errors` costs nothing and `longtable --help` is quick.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from longtable.base.context import Context as Context
+    from longtable.base.errors import ConfigError as ConfigError
+    from longtable.base.errors import LongtableError as LongtableError
     from longtable.graph.archive_files import ArchiveFiles as ArchiveFiles
     from longtable.graph.build import build_graph as build_graph
-    from longtable.graph.context import Context as Context
     from longtable.graph.embedding import as_node as as_node
     from longtable.graph.embedding import as_tool as as_tool
     from longtable.graph.embedding import node_thread_id as node_thread_id
-    from longtable.graph.errors import ConfigError as ConfigError
-    from longtable.graph.errors import LongtableError as LongtableError
     from longtable.graph.operations import delete_thread as delete_thread
     from longtable.graph.operations import import_thread as import_thread
     from longtable.graph.operations import prune_threads as prune_threads
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from longtable.graph.persistence import open_persistence as open_persistence
     from longtable.graph.prices import read_prices as read_prices
     from longtable.graph.spending import usage_of_threads as usage_of_threads
-    from longtable.graph.state import State as State
-    from longtable.graph.state import next_view as next_view
     from longtable.graph.threads import Answer as Answer
     from longtable.graph.threads import Conversation as Conversation
     from longtable.graph.threads import list_threads as list_threads
@@ -34,6 +32,8 @@ if TYPE_CHECKING:
     from longtable.memory.prices import Price as Price
     from longtable.nodes.passing import ContextProvider as ContextProvider
     from longtable.nodes.rate_limit import RateLimit as RateLimit
+    from longtable.nodes.state import State as State
+    from longtable.nodes.state import next_view as next_view
     from longtable.tools.cost import CostThresholds as CostThresholds
     from longtable.tools.database import Database as Database
     from longtable.tools.policy import TablePolicy as TablePolicy
@@ -43,19 +43,19 @@ _HOMES = {
     "Answer": "longtable.graph.threads",
     "ArchiveFiles": "longtable.graph.archive_files",
     "CompactionPolicy": "longtable.memory.policy",
-    "ConfigError": "longtable.graph.errors",
-    "Context": "longtable.graph.context",
+    "ConfigError": "longtable.base.errors",
+    "Context": "longtable.base.context",
     "ContextProvider": "longtable.nodes.passing",
     "Conversation": "longtable.graph.threads",
     "CostThresholds": "longtable.tools.cost",
     "Database": "longtable.tools.database",
-    "LongtableError": "longtable.graph.errors",
+    "LongtableError": "longtable.base.errors",
     "MessageMetadata": "longtable.memory.metadata",
     "Persistence": "longtable.graph.persistence",
     "Price": "longtable.memory.prices",
     "RateLimit": "longtable.nodes.rate_limit",
     "ResultStore": "longtable.tools.results",
-    "State": "longtable.graph.state",
+    "State": "longtable.nodes.state",
     "TablePolicy": "longtable.tools.policy",
     "as_node": "longtable.graph.embedding",
     "as_tool": "longtable.graph.embedding",
@@ -64,7 +64,7 @@ _HOMES = {
     "import_thread": "longtable.graph.operations",
     "list_threads": "longtable.graph.threads",
     "metadata_of": "longtable.memory.metadata",
-    "next_view": "longtable.graph.state",
+    "next_view": "longtable.nodes.state",
     "node_thread_id": "longtable.graph.embedding",
     "open_persistence": "longtable.graph.persistence",
     "prune_threads": "longtable.graph.operations",

@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, Checkpoint
 from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.base.id import uuid6
 
-from longtable.graph.errors import PersistenceError, ThreadBusyError
+from longtable.base.errors import PersistenceError, ThreadBusyError
 from longtable.graph.heads import Head, Key
 
 MARK = "__longtable_base"  # LangGraph keeps keys that begin with two underscores out of a checkpoint's metadata

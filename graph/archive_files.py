@@ -22,9 +22,9 @@ from typing import Any
 
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from longtable.graph.errors import ConfigError, PersistenceError, StoreKeyError, UnknownArchiveError
+from longtable.base.errors import ConfigError, PersistenceError, StoreKeyError, UnknownArchiveError
+from longtable.base.store_keys import NODE
 from longtable.graph.sealing import checked_key, new_seal, opened, seal_of, sealed
-from longtable.memory.archive import NODE
 from longtable.memory.codec import encode_message
 from longtable.memory.search import Original
 

@@ -5,15 +5,15 @@ from dataclasses import asdict
 
 from langgraph.store.base import Item, SearchOp
 
+from longtable.base.errors import ConfigError
+from longtable.base.store_keys import thread_namespace
 from longtable.graph.damage import Report, log_damaged, readable, skipping
-from longtable.graph.errors import ConfigError
 from longtable.graph.listing import MOST_THREADS, alist_threads, list_threads
 from longtable.graph.persistence import Persistence
 from longtable.graph.reading import reader
 from longtable.graph.steps import Batch, Steps, arun, run
 from longtable.graph.transcripts import seen_steps
-from longtable.memory.archive import labels
-from longtable.nodes.audit import KEPT, AuditEntry
+from longtable.nodes.audit import AuditEntry
 
 MOST_ENTRIES = 1_000_000
 
@@ -21,7 +21,7 @@ MOST_ENTRIES = 1_000_000
 def audit_steps(thread_id: str, owner: str | None, *, all_owners: bool = False) -> Steps[list[AuditEntry]]:
     """Return a thread's queries, the oldest first. Raises `ThreadNotFoundError` where it is not there, or is another's."""
     yield from seen_steps(thread_id, owner, all_owners=all_owners)
-    namespace = ("longtable", KEPT, *labels(thread_id))
+    namespace = thread_namespace("audit", thread_id)
     (found,) = yield Batch([SearchOp(namespace, limit=MOST_ENTRIES)])
     if found is None:
         raise ConfigError("the audit is kept in a store: compile the graph with it, graph.compile(..., store=...)")

@@ -8,14 +8,14 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from longtable.graph.context import Context
-from longtable.graph.errors import ConfigError
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError
 from longtable.graph.schema_briefing import schema_brief
-from longtable.graph.state import thread_of, turn_of
 from longtable.memory.limits import encoding_name, model_limit
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.tokens import counter
 from longtable.nodes.prompts import system_prompt
+from longtable.nodes.state import thread_of, turn_of
 from longtable.tools.database import Database
 
 Brief = dict[str, Any]

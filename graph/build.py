@@ -12,11 +12,10 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime, get_runtime
 
+from longtable.base.context import Context, requester
+from longtable.base.errors import ConfigError
 from longtable.graph.archive_files import checked_archive
 from longtable.graph.briefing import briefing, model_name
-from longtable.graph.context import Context, requester
-from longtable.graph.errors import ConfigError
-from longtable.graph.state import Input, Output, State, turn_of
 from longtable.memory.fold import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
@@ -39,6 +38,7 @@ from longtable.nodes.respond import Respond
 from longtable.nodes.route import after_estimate, after_ingest, after_respond, after_run_tools, after_settle
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Settle
+from longtable.nodes.state import Input, Output, State, turn_of
 from longtable.nodes.thinking import with_reasoning_kept
 from longtable.nodes.thread_index import thread_id_of
 from longtable.nodes.tracing import run_fields, span

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.graph.errors import (
+from longtable.base.errors import (
     ArchiveFormatError,
     ArchiveGapError,
     DamagedThreadError,
@@ -20,8 +20,8 @@ from longtable.graph.errors import (
     ThreadBusyError,
     ThreadNotFoundError,
 )
-from longtable.graph.state import thread_of, turn_of
 from longtable.memory.archive import DAMAGED
+from longtable.nodes.state import thread_of, turn_of
 
 UNREADABLE = (
     ValueError,  # also what JSON, msgpack, encodings and ciphers raise

@@ -13,14 +13,14 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from langgraph.types import StateSnapshot
 
+from longtable.base.context import BOUNDS, Context
+from longtable.base.errors import ConfigError, InputError, WrongRoleError
+from longtable.base.store_keys import NODE
 from longtable.graph.build import ConversationGraph
-from longtable.graph.context import BOUNDS, Context
-from longtable.graph.errors import ConfigError, InputError, WrongRoleError
 from longtable.graph.running import is_failed
-from longtable.graph.state import Input, State
-from longtable.memory.archive import NODE
 from longtable.memory.stamps import STAMP, marked, marks_of
 from longtable.nodes.ingest import check_input, storable
+from longtable.nodes.state import Input, State
 
 Compiled = CompiledStateGraph[State, Context, Input, State]
 Values = Mapping[str, Any]

@@ -12,15 +12,15 @@ from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
 
-from longtable.graph.context import OWNER_RULE, Context, is_owner
+from longtable.base.context import OWNER_RULE, Context, is_owner
+from longtable.base.errors import ConfigError, LongtableError, ThreadFormatError
 from longtable.graph.damage import is_sound
-from longtable.graph.errors import ConfigError, LongtableError, ThreadFormatError
-from longtable.graph.state import next_view
 from longtable.graph.transcripts import KEPT, REDUCING, Whole
 from longtable.memory.codec import decode_message, encode_message
 from longtable.memory.merging import merged_count
 from longtable.memory.summary import language_of
 from longtable.memory.transcript_text import Draw, to_html, to_markdown
+from longtable.nodes.state import next_view
 
 FORMAT, SCHEMA = "longtable-thread", 1
 MOST_LINE = 100_000_000

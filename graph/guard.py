@@ -26,10 +26,10 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from longtable.base.errors import AWAITED, ConfigError
 from longtable.graph.admission import Base, admit, ain_order, base_of, in_order, key_of, noted, noting, plain
 from longtable.graph.again import aagain, again
 from longtable.graph.damage import readable
-from longtable.graph.errors import AWAITED, ConfigError
 from longtable.graph.heads import AsyncHeads, AsyncProcessHeads, AsyncSqliteHeads, Heads, ProcessHeads, Saver, SqliteHeads
 from longtable.graph.locks import Turns
 

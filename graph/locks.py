@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from typing import Protocol, TypeVar
 
-from longtable.graph.errors import ThreadBusyError
+from longtable.base.errors import ThreadBusyError
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.1
 """How long a process waits before it looks again whether another has let go."""

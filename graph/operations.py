@@ -8,8 +8,9 @@ from urllib.parse import unquote
 
 from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
+from longtable.base.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
+from longtable.base.store_keys import BELLS, KINDS, NODE, THREADS, label, thread_namespace
 from longtable.graph.damage import Report, log_damaged, skipping
-from longtable.graph.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
 from longtable.graph.export import import_lines
 from longtable.graph.listing import MOST_THREADS, ThreadInfo, alist_threads, list_threads
 from longtable.graph.persistence import Persistence
@@ -17,20 +18,16 @@ from longtable.graph.reading import reader
 from longtable.graph.running import is_pending
 from longtable.graph.steps import Batch, Drop, Forget, Save, Shelve, Steps, arun, is_there, run
 from longtable.graph.transcripts import PAGE, REDUCING, entry_steps, load_steps, save_steps, seen_steps
-from longtable.memory.archive import NODE, key_of, label, namespace_of
+from longtable.memory.archive import key_of
 from longtable.memory.excerpt import excerpt_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
 from longtable.memory.stamps import marks_of
-from longtable.nodes import audit
-from longtable.nodes.inbox import BELLS
-from longtable.nodes.thread_index import THREADS, may_see, owner_of, title_of
+from longtable.nodes.thread_index import may_see, owner_of, title_of
 
 if TYPE_CHECKING:
     from longtable.graph.archive_files import ArchiveFiles
     from longtable.tools.results import ResultStore
 
-KINDS = ("archive", "archived", "compactions", "records", "inbox", audit.KEPT)
-"""What a store keeps of one thread beside its index: namespaces ("longtable", kind, thread)."""
 REDUCED = "reduced"
 """Key in the index: time and number of the last turn before a thread's checkpoints were dropped."""
 
@@ -183,13 +180,13 @@ def reduce_steps(thread_id: str) -> Steps[bool]:
     entry = {name: value for name, value in whole.entry.items() if name != REDUCING}
     yield Batch([PutOp(THREADS, thread_id, {**entry, REDUCED: _last_use(entry)}, False)])
     for start in range(whole.archived, length, PAGE):  # live again, hence not in the archive
-        yield Batch([PutOp(namespace_of(thread_id), key_of(i + 1), None) for i in range(start, min(length, start + PAGE))])
+        yield Batch([PutOp(thread_namespace("archive", thread_id), key_of(i + 1), None) for i in range(start, min(length, start + PAGE))])
     return True
 
 
 def _nodes(thread_id: str) -> Steps[list[str]]:
     """Return under which ids nodes of another graph keep what is theirs on its thread: each result has an entry of the audit."""
-    place = ("longtable", audit.KEPT, label(thread_id))
+    place = ("longtable", "audit", label(thread_id))
     (found,) = yield Batch([ListNamespacesOp((MatchCondition("prefix", place),))])
     below = [namespace[len(place) :] for namespace in found or [] if len(namespace) > len(place)]
     return [NODE.join([thread_id, *map(unquote, names)]) for names in below]

@@ -29,8 +29,8 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
+from longtable.base.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
 from longtable.graph.damage import item_row, item_value, text_factory
-from longtable.graph.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.leases import LEASE_SECONDS, SqliteLease
 from longtable.graph.locks import Turns, setting_up

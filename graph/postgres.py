@@ -19,9 +19,9 @@ from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
 from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
+from longtable.base.errors import ConfigError, PersistenceError
 from longtable.graph import schema
 from longtable.graph.again import aagain, again
-from longtable.graph.errors import ConfigError, PersistenceError
 from longtable.graph.heads import Head, Key
 from longtable.graph.locks import setting_up
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from longtable.graph.context import Context
-from longtable.graph.state import layout_of, turn_of
+from longtable.base.context import Context
 from longtable.memory.fold import BLOCK_TOKENS, Job, needs_originals
 from longtable.memory.frame import Frame
 from longtable.memory.plan import plan_fold
 from longtable.memory.rolling import split_input
+from longtable.nodes.state import layout_of, turn_of
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 from longtable.memory.prices import Price
 
 FIELDS = {"input", "output", "cached", "reasoning"}

@@ -5,11 +5,11 @@ from typing import Any
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, StateGraph
 
-from longtable.graph.context import Context
-from longtable.graph.errors import ConfigError
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError
 from longtable.graph.persistence import Persistence
 from longtable.graph.running import Graph
-from longtable.graph.state import Input, State
+from longtable.nodes.state import Input, State
 
 NODES = ("ingest", "estimate", "compact", "respond", "approve", "run_tools", "settle", "prepare")
 """Those of `build_graph`: with the same names, what an interrupted turn still has to do is seen here too."""

@@ -11,19 +11,19 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Interrupt, StateSnapshot
 
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError, ThreadNotFoundError, TurnPendingError
+from longtable.base.events import AnswerEvent, Event, ReasoningEvent, Token
+from longtable.base.store_keys import NODE
 from longtable.graph.archive_files import checked_archive
-from longtable.graph.context import Context
 from longtable.graph.damage import UNREADABLE, check_values, readable
-from longtable.graph.errors import ConfigError, ThreadNotFoundError, TurnPendingError
-from longtable.graph.events import AnswerEvent, Event, ReasoningEvent, Token
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors
-from longtable.graph.state import Input, State, next_view, turn_of
 from longtable.graph.waiting import passed_over, waiting_of
-from longtable.memory.archive import NODE
 from longtable.memory.reasoning import reasoning_told
 from longtable.nodes.refusals import FAILED
+from longtable.nodes.state import Input, State, next_view, turn_of
 from longtable.nodes.thread_index import may_see, owner_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from longtable.graph.errors import NewerStoreError, PersistenceError, StoreKeyError
+from longtable.base.errors import NewerStoreError, PersistenceError, StoreKeyError
 from longtable.graph.sealing import new_seal, seal_of
 
 SCHEMA = 2

@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from longtable.graph.errors import DatabaseError
+from longtable.base.errors import DatabaseError
 from longtable.memory.stale import described_in
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import clean, clip

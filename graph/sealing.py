@@ -16,8 +16,8 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
 
+from longtable.base.errors import ConfigError, MissingExtraError, StoreKeyError
 from longtable.graph.damage import UNREADABLE
-from longtable.graph.errors import ConfigError, MissingExtraError, StoreKeyError
 from longtable.memory.archive import DAMAGED
 
 LEAST_CHARS = 16

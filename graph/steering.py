@@ -15,15 +15,15 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.store.base import BaseStore
 
-from longtable.graph.errors import ConfigError, NotPrivateError, ThreadBusyError
-from longtable.graph.events import AnswerEvent, Event
+from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError
+from longtable.base.events import AnswerEvent, Event
 from longtable.graph.locks import pauses, turns_of
 from longtable.graph.running import Values
-from longtable.graph.state import Input, frame_of, turn_of
 from longtable.graph.thread_operations import ThreadOperations
 from longtable.memory.stamps import turn_number
 from longtable.nodes.inbox import Letter, bell_of, clearing, inbox_of, letters, posting, rung, told, waiting_for
 from longtable.nodes.ingest import check_input
+from longtable.nodes.state import Input, frame_of, turn_of
 
 
 class Steering(ThreadOperations):

@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, Op
 from langgraph.types import StateSnapshot
 
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from langchain_core.messages import BaseMessage
 from langgraph.types import Command, StateSnapshot
 
-from longtable.graph.context import Context
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError, EmptyMessageError, UndoTooFarError, UnknownMessageError, UnknownPinError, UnknownTopicError
+from longtable.base.events import ContextCompressed, Event
 from longtable.graph.damage import readable
-from longtable.graph.errors import ConfigError, EmptyMessageError, UndoTooFarError, UnknownMessageError, UnknownPinError, UnknownTopicError
-from longtable.graph.events import ContextCompressed, Event
 from longtable.graph.persistence import storage_errors
 from longtable.graph.preview import CompactionPreview, preview_of
 from longtable.graph.running import Runner, Update, Values, left_over
-from longtable.graph.state import UNDER_WAY, layout_of, next_view, thread_of, turn_of
 from longtable.memory.archive import apage, page
 from longtable.memory.merging import merged_count, unmerged
 from longtable.memory.pin_view import live_pins
@@ -30,6 +29,7 @@ from longtable.memory.view import Layout
 from longtable.nodes import old_records
 from longtable.nodes.refusals import FAILED, exclusions, request_in
 from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.state import UNDER_WAY, layout_of, next_view, thread_of, turn_of
 from longtable.tools.chart_tool import Chart, chart_of
 from longtable.tools.database import QueryResult
 

@@ -7,10 +7,10 @@ from copy import copy
 from datetime import UTC, datetime
 from typing import Self
 
+from longtable.base.errors import ConfigError
 from longtable.graph.archive_files import ArchiveFile, ArchiveFiles
 from longtable.graph.auditing import audit_steps
 from longtable.graph.drawing import drawn_from
-from longtable.graph.errors import ConfigError
 from longtable.graph.export import Form, written
 from longtable.graph.operations import delete_steps, rename_steps
 from longtable.graph.spending import spent_in

@@ -9,17 +9,17 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langgraph.types import Command, StateSnapshot
 
-from longtable.graph.events import ActionRequest, ChartShown, ContextUsage, Event, QueryFinished
+from longtable.base.events import ActionRequest, ChartShown, ContextUsage, Event, QueryFinished
 from longtable.graph.listing import ThreadInfo as ThreadInfo
 from longtable.graph.listing import alist_threads as alist_threads
 from longtable.graph.listing import list_threads as list_threads
 from longtable.graph.persistence import storage_errors
 from longtable.graph.running import is_failed, is_pending
-from longtable.graph.state import Input
 from longtable.graph.steering import Steering
 from longtable.graph.waiting import Decision, Waiting, decided, replied, waiting_in
 from longtable.nodes.failures import aends_with_failed, ends_with_failed
 from longtable.nodes.ingest import check_input
+from longtable.nodes.state import Input
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Conversation(Steering):
 
     @ends_with_failed
     def stream(self, text: str) -> Iterator[Event]:
-        """Run one turn and yield its events. Raises the typed errors of `longtable.graph.errors`."""
+        """Run one turn and yield its events. Raises the typed errors of `longtable.base.errors`."""
         with storage_errors():
             message = self._message(text)
             if self.when_busy == "steer":

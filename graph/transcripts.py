@@ -8,10 +8,10 @@ from langchain_core.messages import BaseMessage
 from langgraph.store.base import GetOp, Item, PutOp
 from langgraph.types import StateSnapshot
 
+from longtable.base.errors import DamagedThreadError, ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
+from longtable.base.store_keys import THREADS
 from longtable.graph.damage import readable
-from longtable.graph.errors import DamagedThreadError, ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
 from longtable.graph.running import is_pending, state_owner
-from longtable.graph.state import thread_of, turn_of
 from longtable.graph.steps import Batch, Checkpoints, Load, Page, Save, Shelve, Steps, is_there
 from longtable.memory.archive import DAMAGED
 from longtable.memory.merging import merged_count, unmerged
@@ -19,7 +19,8 @@ from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked, turn_number
 from longtable.memory.thread import Thread
 from longtable.nodes import old_records
-from longtable.nodes.thread_index import THREADS, may_see, owner_of, title_of
+from longtable.nodes.state import thread_of, turn_of
+from longtable.nodes.thread_index import may_see, owner_of, title_of
 
 PAGE = 1_000
 """Archived messages read at once."""

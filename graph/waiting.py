@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from langgraph.types import Command, Interrupt, StateSnapshot
 
-from longtable.graph.errors import NothingAskedError
-from longtable.graph.events import ActionRequest, ApprovalRequested, InputRequested
-from longtable.graph.state import turn_of
+from longtable.base.errors import NothingAskedError
+from longtable.base.events import ActionRequest, ApprovalRequested, InputRequested
 from longtable.nodes.approve import decisions_of
+from longtable.nodes.state import turn_of
 
 ANOTHER_MESSAGE = "they did not decide, and sent another message instead"
 

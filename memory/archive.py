@@ -5,18 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from longtable.graph.errors import ArchiveFormatError, ArchiveGapError
+from longtable.base.errors import ArchiveFormatError, ArchiveGapError
+from longtable.base.store_keys import Namespace, thread_namespace
 from longtable.memory.codec import decode_message, encode_message
 from longtable.memory.search import Original, text_of
 from longtable.memory.stamps import marks_of
 
-NAMESPACE = ("longtable", "archive")
-IDS = ("longtable", "archived")
-"""Where the numbers of archived messages stand by their ids, so that one sent again is known."""
 BATCH = 1_000
 """Items of one store call: SQLite binds 32,766 values a statement at most, PostgreSQL 65,535, and a put takes five."""
-NODE = "\x1f"
-"""Between a thread's id and the node of another graph whose memory it is."""
 DAMAGED = "longtable_damaged"
 """Key of the value that stands for an item of the store that cannot be read."""
 DIGITS = 9
@@ -24,7 +20,6 @@ DIGITS = 9
 TEXT_CHARS = 4_000
 """What is embedded of a message: embedding models take 8,192 tokens at most, and a Chinese character is up to two."""
 
-Namespace = tuple[str, ...]
 Item = dict[str, Any]
 """One archived message: number, id, turn, time, text (what can be read and embedded), message (the whole, as `codec` writes it)."""
 
@@ -53,26 +48,6 @@ class Shelf(Protocol):
     async def anear(self, namespace: Namespace, query: str, limit: int) -> Sequence[Mapping[str, Any]]:
         """Do the same without blocking."""
         ...
-
-
-def namespace_of(thread_id: str) -> Namespace:
-    """Return where a thread's originals are: one namespace a thread, below it those of its nodes."""
-    return (*NAMESPACE, *labels(thread_id))
-
-
-def labels(thread_id: str) -> Namespace:
-    """Return a thread's id, or that of a node in another graph's thread, as the end of a namespace."""
-    return tuple(label(part) for part in thread_id.split(NODE))
-
-
-def ids_of(thread_id: str) -> Namespace:
-    """Return where a thread's archived ids are."""
-    return (*IDS, *labels(thread_id))
-
-
-def label(thread_id: str) -> str:
-    """Return a thread's id as a store takes it in a namespace: no dot, and no empty name."""
-    return thread_id.replace("%", "%25").replace(".", "%2E") or "%"
 
 
 def key_of(number: int) -> str:
@@ -115,26 +90,28 @@ async def aput_all(shelf: Shelf, thread_id: str, originals: Sequence[Original], 
 
 def archived_among(shelf: Shelf, thread_id: str, ids: Sequence[str], count: int) -> list[str]:
     """Return which of these message ids are among the first `count` messages of the archive."""
-    found = shelf.get(ids_of(thread_id), [_id_key(each) for each in ids])
+    found = shelf.get(thread_namespace("archived", thread_id), [_id_key(each) for each in ids])
     return [each for each, item in zip(ids, found, strict=True) if item is not None and item["number"] <= count]
 
 
 def page(shelf: Shelf, thread_id: str, first: int, last: int) -> list[Original]:
     """Return the originals from number `first` to `last`, both included, in order. Raises `ArchiveGapError` if any is missing."""
-    found = [shelf.get(namespace_of(thread_id), keys) for keys in _keys(first, last)]
+    found = [shelf.get(thread_namespace("archive", thread_id), keys) for keys in _keys(first, last)]
     return _whole(first, found)
 
 
 async def apage(shelf: Shelf, thread_id: str, first: int, last: int) -> list[Original]:
     """Return the originals from number `first` to `last`, both included, in order. Raises `ArchiveGapError` if any is missing."""
-    found = [await shelf.aget(namespace_of(thread_id), keys) for keys in _keys(first, last)]
+    found = [await shelf.aget(thread_namespace("archive", thread_id), keys) for keys in _keys(first, last)]
     return _whole(first, found)
 
 
 def readable_page(shelf: Shelf, thread_id: str, first: int, last: int) -> list[Original]:
     """Return those originals from number `first` to `last` that are there and can be read, in order."""
     found: list[Original] = []
-    for item in (item for keys in _keys(first, last) for item in shelf.get(namespace_of(thread_id), keys) if item is not None):
+    for item in (
+        item for keys in _keys(first, last) for item in shelf.get(thread_namespace("archive", thread_id), keys) if item is not None
+    ):
         with suppress(ArchiveFormatError):
             found.append(from_item(item))
     return found
@@ -142,12 +119,12 @@ def readable_page(shelf: Shelf, thread_id: str, first: int, last: int) -> list[O
 
 def near(shelf: Shelf, thread_id: str, query: str, limit: int) -> list[Original]:
     """Return a thread's originals nearest in meaning, the nearest first; none where the store has no embedding index."""
-    return [from_item(item) for item in shelf.near(namespace_of(thread_id), query, limit)] if query.strip() else []
+    return [from_item(item) for item in shelf.near(thread_namespace("archive", thread_id), query, limit)] if query.strip() else []
 
 
 async def anear(shelf: Shelf, thread_id: str, query: str, limit: int) -> list[Original]:
     """Return a thread's originals nearest in meaning, the nearest first; none where the store has no embedding index."""
-    return [from_item(item) for item in await shelf.anear(namespace_of(thread_id), query, limit)] if query.strip() else []
+    return [from_item(item) for item in await shelf.anear(thread_namespace("archive", thread_id), query, limit)] if query.strip() else []
 
 
 def _puts(thread_id: str, originals: Sequence[Original], embed: bool) -> Iterator[tuple[Namespace, list[tuple[str, Item]], bool]]:
@@ -158,8 +135,8 @@ def _puts(thread_id: str, originals: Sequence[Original], embed: bool) -> Iterato
         for start in range(0, len(items), BATCH)
         for batch in [items[start : start + BATCH]]
         for put in [
-            (ids_of(thread_id), [(_id_key(item["id"]), {"number": item["number"]}) for item in batch], False),
-            *((namespace_of(thread_id), group, indexed) for indexed, group in _by_embedding(batch, embed)),
+            (thread_namespace("archived", thread_id), [(_id_key(item["id"]), {"number": item["number"]}) for item in batch], False),
+            *((thread_namespace("archive", thread_id), group, indexed) for indexed, group in _by_embedding(batch, embed)),
         ]
     )
 

@@ -16,7 +16,7 @@ from uuid import UUID
 from langchain_core import messages as kinds
 from langchain_core.messages import BaseMessage
 
-from longtable.graph.errors import ArchiveFormatError
+from longtable.base.errors import ArchiveFormatError
 
 TAG = "%"
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 from langchain_core.messages import BaseMessage
 
-from longtable.graph.errors import Reason
+from longtable.base.errors import Reason
 from longtable.memory.block import pins_that_fit
 from longtable.memory.frame import Frame
 from longtable.memory.gate import Candidate, objections, pairs_valid

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from longtable.graph.errors import Reason
+from longtable.base.errors import Reason
 from longtable.memory.rounds import all_calls
 
 

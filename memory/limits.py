@@ -4,7 +4,8 @@ import re
 import warnings
 from collections.abc import Mapping
 
-from longtable.graph.errors import ConfigError, install_extra
+from longtable.base.errors import ConfigError
+from longtable.base.extras import install_extra
 from longtable.memory.tokenizers import is_installed
 
 DEFAULT_ENCODING = "o200k_base"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 
 WINDOW = "window"
 """The strategy that summarises nothing."""

@@ -4,7 +4,7 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 from longtable.memory.spent import Spent
 
 MILLION = 1_000_000

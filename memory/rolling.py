@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from longtable.graph.errors import ModelContextOverflowError, Reason
+from longtable.base.errors import ModelContextOverflowError, Reason
 from longtable.memory import summary as text
 from longtable.memory.coverage import coverage, packed, pieces
 from longtable.memory.fold import ROLLING, Attempts, Draft, Job, Request

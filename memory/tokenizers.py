@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from longtable.graph.errors import install_extra
+from longtable.base.extras import install_extra
 
 Encode = Callable[[str], int]
 

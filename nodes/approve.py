@@ -13,12 +13,12 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import PlainValidator, WithJsonSchema
 
-from longtable.graph.context import Context
-from longtable.graph.errors import DatabaseError, QueryTimeoutError, WrongDecisionError
-from longtable.graph.events import ActionRequest, ReviewConfig
-from longtable.graph.state import State, thread_of, turn_of
+from longtable.base.context import Context
+from longtable.base.errors import DatabaseError, QueryTimeoutError, WrongDecisionError
+from longtable.base.events import ActionRequest, ReviewConfig
 from longtable.nodes.prompts import APPROVAL
 from longtable.nodes.route import unanswered
+from longtable.nodes.state import State, thread_of, turn_of
 from longtable.tools.cost import CostThresholds, Reason, reasons
 from longtable.tools.database import Cancel, Database
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from langgraph.store.base import BaseStore
 
-from longtable.graph.errors import LongtableError, Reason
+from longtable.base.errors import LongtableError, Reason
 from longtable.memory.fold import Job, Outcome
 from longtable.memory.search import Original
 

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.types import StreamWriter
 
-from longtable.graph.errors import ProviderUnavailableError
+from longtable.base.errors import ProviderUnavailableError
 from longtable.memory.passed import Material, PassedPart, with_passed
 from longtable.memory.rounds import all_calls
 from longtable.memory.view import Layout, View, build_view

@@ -19,24 +19,23 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.store.base import GetOp, Item, Op, PutOp
 
-from longtable.graph.context import Context
-from longtable.graph.errors import LongtableError, QueryCancelledError, QueryRefusedError
-from longtable.graph.events import AuditFailed
-from longtable.graph.state import State, thread_of, turn_of
-from longtable.memory.archive import DAMAGED, labels
+from longtable.base.context import Context
+from longtable.base.errors import LongtableError, QueryCancelledError, QueryRefusedError
+from longtable.base.events import AuditFailed
+from longtable.base.store_keys import thread_namespace
+from longtable.memory.archive import DAMAGED
 from longtable.memory.rounds import all_calls
 from longtable.nodes.answers import told_in
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import storable
 from longtable.nodes.repairs import QueryRejectedError, RepairsUsedUpError
+from longtable.nodes.state import State, thread_of, turn_of
 from longtable.tools.database import QueryResult
 from longtable.tools.result_tool import KIND
 
 if TYPE_CHECKING:
     from longtable.tools.guard import Verdict as Checked
 
-KEPT = "audit"
-"""Kind of what a store keeps of a thread: namespace ("longtable", "audit", thread)."""
 MOST_SQL = 50_000
 """Characters of SQL that are kept; the wall refuses longer texts."""
 MOST_COLUMNS = 500
@@ -122,7 +121,7 @@ class Audit:
             for place, sql in (edits or {}).items():
                 if place in entries:
                     entries[place] = replace(entries[place], edited=sql[:MOST_SQL])
-        return Log(calls, entries, ("longtable", KEPT, *labels(thread_id or "")), self.check, runtime)
+        return Log(calls, entries, thread_namespace("audit", thread_id or ""), self.check, runtime)
 
 
 class Log:

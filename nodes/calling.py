@@ -13,9 +13,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.types import StreamWriter
 
-from longtable.graph.context import Context
-from longtable.graph.errors import ModelContextOverflowError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
-from longtable.graph.events import ModelFallback, ModelRetry
+from longtable.base.context import Context
+from longtable.base.errors import ModelContextOverflowError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
+from longtable.base.events import ModelFallback, ModelRetry
 from longtable.memory.reasoning import reasoning_sent, without_reasoning
 from longtable.memory.think_tags import parted
 from longtable.nodes.model_settings import call_settings

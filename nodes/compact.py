@@ -6,10 +6,10 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from longtable.graph.context import Context
-from longtable.graph.state import State, turn_of
+from longtable.base.context import Context
 from longtable.memory.plan import When
 from longtable.nodes.folding import Folding, concluded
+from longtable.nodes.state import State, turn_of
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ from typing import Any, cast
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 
-from longtable.graph.context import Context
-from longtable.graph.events import ContextUsage, UsageParts
-from longtable.graph.state import UNDER_WAY, State, layout_of, thread_of, turn_of, written
+from longtable.base.context import Context
+from longtable.base.events import ContextUsage, UsageParts
 from longtable.memory.frame import Frame, Parts
 from longtable.memory.plan import plan_fold
 from longtable.memory.stamps import STEERED
 from longtable.memory.view import View, build_view
 from longtable.nodes.inbox import Letter, take_in, told
 from longtable.nodes.ingest import stamp
+from longtable.nodes.state import UNDER_WAY, State, layout_of, thread_of, turn_of, written
 
 
 @dataclass(frozen=True)

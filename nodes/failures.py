@@ -10,12 +10,12 @@ from langchain_core.messages import HumanMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 
-from longtable.graph.context import Context
-from longtable.graph.errors import LongtableError, RunFailedError, client_error
-from longtable.graph.events import Event, Failed
-from longtable.graph.state import State, thread_of, turn_of
+from longtable.base.context import Context
+from longtable.base.errors import LongtableError, RunFailedError, client_error
+from longtable.base.events import Event, Failed
 from longtable.memory.summary import language_of
 from longtable.nodes.settle import newest_language
+from longtable.nodes.state import State, thread_of, turn_of
 from longtable.nodes.tracing import log_failure
 
 P = ParamSpec("P")

@@ -16,12 +16,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from longtable.graph.context import Context
-from longtable.graph.errors import ArchiveFormatError, ArchiveGapError, ConfigError, Reason
-from longtable.graph.events import ContextCompactionSkipped, ContextCompressed
-from longtable.graph.redact import redacted
-from longtable.graph.state import State, layout_of, turn_of
-from longtable.memory.archive import DAMAGED, apage, labels, page
+from longtable.base.context import Context
+from longtable.base.errors import ArchiveFormatError, ArchiveGapError, ConfigError, Reason
+from longtable.base.events import ContextCompactionSkipped, ContextCompressed
+from longtable.base.redaction import redacted
+from longtable.base.store_keys import thread_namespace
+from longtable.memory.archive import DAMAGED, apage, page
 from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, must_be_remade, needs_originals
 from longtable.memory.plan import Fold, When, plan_fold
 from longtable.memory.summary import Numbered
@@ -31,11 +31,11 @@ from longtable.nodes.estimate import waits
 from longtable.nodes.flights import Flights
 from longtable.nodes.newest import Newest
 from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.state import State, layout_of, turn_of
 from longtable.nodes.taken import Taken, failure_of
 from longtable.nodes.thread_index import thread_id_of as thread_id_of
 
 NO_STORE = "messages of this thread have retired to a store that is not there"
-NAMESPACE = ("longtable", "compactions")
 PRIVATE: RunnableConfig = {"tags": ["nostream", "langsmith:nostream"], "run_name": "summarise", "callbacks": []}
 """Keeps the summariser's tokens out of every stream of the user's run: no callbacks of the run reach it, and two tags say
 so to LangGraph and to agent-chat-ui."""
@@ -250,7 +250,7 @@ def concluded(state: State, outcome: Outcome | None, runtime: Runtime[Context], 
 
 
 def _place(plan: Plan) -> tuple[str, ...]:
-    return (*NAMESPACE, *labels(plan.thread_id))
+    return thread_namespace("compactions", plan.thread_id)
 
 
 def _stored(item: Any) -> dict[str, Any] | None:

@@ -13,14 +13,12 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import GetOp, Item, PutOp, SearchOp
 
-from longtable.graph.context import Context
-from longtable.graph.events import Steered
-from longtable.memory.archive import labels
+from longtable.base.context import Context
+from longtable.base.events import Steered
+from longtable.base.store_keys import BELLS, thread_namespace
 from longtable.memory.codec import decode_message, encode_message
 from longtable.nodes.thread_index import thread_id_of
 
-KIND = "inbox"
-BELLS = ("longtable", "bells")
 MOST = 1_000
 """Letters that are read at once."""
 
@@ -108,4 +106,4 @@ def told(message: BaseMessage, turn: int) -> Steered:
 
 
 def _namespace(thread_id: str) -> tuple[str, ...]:
-    return ("longtable", KIND, *labels(thread_id))
+    return thread_namespace("inbox", thread_id)

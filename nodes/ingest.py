@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from longtable.graph.context import Context
-from longtable.graph.errors import (
+from longtable.base.context import Context
+from longtable.base.errors import (
     SYSTEM_AND_TOOLS,
     ContextTooLargeError,
     EmptyMessageError,
@@ -27,8 +27,7 @@ from longtable.graph.errors import (
     TooManyMessagesError,
     WrongRoleError,
 )
-from longtable.graph.events import SchemaChanged
-from longtable.graph.state import State, frame_of, thread_of, turn_of, written
+from longtable.base.events import SchemaChanged
 from longtable.memory.archive import archived_among
 from longtable.memory.as_sent import with_sent_name
 from longtable.memory.frame import Frame
@@ -40,6 +39,7 @@ from longtable.nodes.inbox import Letter, take_in, told
 from longtable.nodes.rate_limit import RateLimit
 from longtable.nodes.refusals import begun_again
 from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.state import State, frame_of, thread_of, turn_of, written
 from longtable.nodes.thread_index import may_see, open_turn, owner_of, retitle, title_of
 
 ACCEPTED = (HumanMessage, AIMessage, ToolMessage)

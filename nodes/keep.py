@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from langchain_core.messages import ToolMessage
 
-from longtable.graph.errors import LongtableError
-from longtable.graph.redact import redacted
+from longtable.base.errors import LongtableError
+from longtable.base.redaction import redacted
 from longtable.tools.database import QueryResult
 from longtable.tools.query_tools import with_handle
 from longtable.tools.result_tool import ThreadResults

@@ -10,9 +10,9 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from longtable.graph.context import Context
-from longtable.graph.state import State, thread_of, turn_of
+from longtable.base.context import Context
 from longtable.nodes.prompts import MEND
+from longtable.nodes.state import State, thread_of, turn_of
 
 NOTE_ID = "longtable-mend"
 

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
 
-from longtable.graph.context import Context
-from longtable.graph.errors import ConfigError
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError
 
 Settings = dict[str, Any]
 DEFAULT_BUDGET = 4_096

@@ -6,12 +6,11 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
-from longtable.graph.errors import ArchiveGapError
-from longtable.memory.archive import BATCH, key_of, labels
+from longtable.base.errors import ArchiveGapError
+from longtable.base.store_keys import thread_namespace
+from longtable.memory.archive import BATCH, key_of
 from longtable.memory.merging import Merge
 from longtable.memory.thread import Record
-
-KIND = "records"
 
 
 def retire(store: BaseStore, thread_id: str, merge: Merge) -> bool:
@@ -57,7 +56,7 @@ def read(found: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _namespace(thread_id: str) -> tuple[str, ...]:
-    return ("longtable", KIND, *labels(thread_id))
+    return thread_namespace("records", thread_id)
 
 
 def _taken(found: Sequence[Any], merge: Merge) -> bool:

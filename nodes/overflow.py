@@ -13,7 +13,7 @@ from typing import Any
 
 from langchain_core.exceptions import ContextOverflowError
 
-from longtable.graph.errors import ModelContextOverflowError
+from longtable.base.errors import ModelContextOverflowError
 
 _CODES = {
     "context_length_exceeded",  # OpenAI, Azure, Groq

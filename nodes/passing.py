@@ -12,13 +12,13 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langgraph.runtime import Runtime
 
-from longtable.graph.context import Context
-from longtable.graph.errors import ConfigError, Reason
-from longtable.graph.events import ContextPassed, PassedMaterial
-from longtable.graph.state import State, thread_of, turn_of
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError, Reason
+from longtable.base.events import ContextPassed, PassedMaterial
 from longtable.memory.passed import Material, PassedPart
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.newest import Newest
+from longtable.nodes.state import State, thread_of, turn_of
 
 KEPT_TURNS = 64
 """Turns whose material a process keeps, so that a turn of several calls asks each provider once."""

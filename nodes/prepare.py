@@ -11,11 +11,11 @@ from typing import Any
 from langchain_core.messages import RemoveMessage
 from langgraph.runtime import Runtime
 
-from longtable.graph.context import Context
-from longtable.graph.errors import Reason
-from longtable.graph.events import ContextCompactionSkipped, MessagesRetired
-from longtable.graph.state import State, layout_of, thread_of, turn_of
-from longtable.memory.archive import Namespace, key_of, namespace_of, to_item
+from longtable.base.context import Context
+from longtable.base.errors import Reason
+from longtable.base.events import ContextCompactionSkipped, MessagesRetired
+from longtable.base.store_keys import Namespace, thread_namespace
+from longtable.memory.archive import key_of, to_item
 from longtable.memory.merging import Merge, merge_of
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.search import Original
@@ -23,6 +23,7 @@ from longtable.memory.thread import Thread
 from longtable.nodes import old_records
 from longtable.nodes.folding import Folding, concluded, plan_ahead, thread_id_of
 from longtable.nodes.shelf import StoreShelf, akeep_originals, keep_originals
+from longtable.nodes.state import State, layout_of, thread_of, turn_of
 
 Update = dict[str, Any]
 
@@ -103,7 +104,7 @@ async def _aretire(shelf: StoreShelf, thread_id: str, retired: Sequence[Original
 
 
 def _places(thread_id: str, retired: Sequence[Original]) -> tuple[Namespace, list[str]]:
-    return namespace_of(thread_id), [key_of(original.number) for original in retired]
+    return thread_namespace("archive", thread_id), [key_of(original.number) for original in retired]
 
 
 def _taken(found: Sequence[Mapping[str, Any] | None], retired: Sequence[Original]) -> bool:

@@ -9,12 +9,12 @@ from typing import Any
 
 from langchain_core.messages import ToolMessage
 
-from longtable.graph.context import Context
-from longtable.graph.errors import DatabaseError, LongtableError
-from longtable.graph.state import turn_of
+from longtable.base.context import Context
+from longtable.base.errors import DatabaseError, LongtableError
 from longtable.memory.tokens import compact_json
 from longtable.nodes.answers import told_in
 from longtable.nodes.repairs import RepairsUsedUpError
+from longtable.nodes.state import turn_of
 from longtable.tools.cells import without_labels
 from longtable.tools.database import QueryResult
 

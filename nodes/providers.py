@@ -10,7 +10,7 @@ from types import TracebackType
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
-from longtable.graph.errors import (
+from longtable.base.errors import (
     LongtableError,
     ModelContextOverflowError,
     ProviderAuthError,
@@ -20,7 +20,7 @@ from longtable.graph.errors import (
     ProviderRefusedError,
     ProviderUnavailableError,
 )
-from longtable.graph.redact import redacted
+from longtable.base.redaction import redacted
 from longtable.nodes.overflow import by_a_provider, is_overflow, learned_limit, read
 
 __all__ = ["broke_off", "is_overflow", "learned_limit", "provider_error", "with_usage"]

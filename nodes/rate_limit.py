@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from longtable.graph.errors import ConfigError, MissingExtraError, RateLimitedError
+from longtable.base.errors import ConfigError, MissingExtraError, RateLimitedError
 from longtable.nodes.newest import Newest
 
 NOBODY = "-"

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from longtable.graph.context import Context
-from longtable.graph.events import Recall
+from longtable.base.context import Context
+from longtable.base.events import Recall
 from longtable.memory.archive import near, readable_page
 from longtable.memory.frame import Frame
 from longtable.memory.search import Index, Original, in_turns, text_of

@@ -13,11 +13,11 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.graph.errors import ProviderRefusedError
-from longtable.graph.state import State, thread_of, turn_of
+from longtable.base.errors import ProviderRefusedError
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import GIVEN, marks_of, turn_number
 from longtable.memory.thread import REFUSED, Thread
+from longtable.nodes.state import State, thread_of, turn_of
 
 ASK_AGAIN = "again"
 """Status of a turn that asks once more without messages before it."""

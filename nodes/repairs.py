@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from longtable.graph.errors import DatabaseUnavailableError, LongtableError, QueryCancelledError
+from longtable.base.errors import DatabaseUnavailableError, LongtableError, QueryCancelledError
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import turn_number
 from longtable.memory.tokens import compact_json

@@ -10,9 +10,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.runtime import Runtime
 
-from longtable.graph.context import Context
-from longtable.graph.errors import ModelContextOverflowError, ProviderRefusedError
-from longtable.graph.state import State, calibration_of, layout_of, thread_of, turn_of, written
+from longtable.base.context import Context
+from longtable.base.errors import ModelContextOverflowError, ProviderRefusedError
 from longtable.memory.calibration import Calibration
 from longtable.memory.reasoning import MARK, told_reasoning, without_reasoning
 from longtable.memory.rounds import all_calls
@@ -30,6 +29,7 @@ from longtable.nodes.providers import learned_limit, provider_error
 from longtable.nodes.rate_limit import RateLimit
 from longtable.nodes.recall import Indexes, originals_of
 from longtable.nodes.settle import newest_language
+from longtable.nodes.state import State, calibration_of, layout_of, thread_of, turn_of, written
 from longtable.nodes.thread_index import thread_id_of
 from longtable.nodes.tracing import log_cause, run_fields
 

@@ -5,9 +5,9 @@ from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
-from longtable.graph.state import State, thread_of, turn_of
 from longtable.memory.rounds import all_calls
 from longtable.nodes.refusals import ASK_AGAIN, FAILED
+from longtable.nodes.state import State, thread_of, turn_of
 
 
 def after_ingest(state: State) -> Literal["estimate", "settle"]:

@@ -18,11 +18,10 @@ from langgraph.runtime import Runtime
 from langgraph.types import StreamWriter
 from pydantic import ValidationError
 
-from longtable.graph.context import Context
-from longtable.graph.errors import DatabaseError, LongtableError
-from longtable.graph.events import ApprovalRequested, ChartShown, QueryFinished, QueryStarted, ToolStarted
-from longtable.graph.redact import redacted
-from longtable.graph.state import State, layout_of, thread_of, turn_of, written
+from longtable.base.context import Context
+from longtable.base.errors import DatabaseError, LongtableError
+from longtable.base.events import ApprovalRequested, ChartShown, QueryFinished, QueryStarted, ToolStarted
+from longtable.base.redaction import redacted
 from longtable.memory.rounds import MALFORMED
 from longtable.memory.stale import DESCRIBED, LISTING
 from longtable.memory.stamps import RECALLED, marked
@@ -36,6 +35,7 @@ from longtable.nodes.privacy import is_private, withheld
 from longtable.nodes.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.route import unanswered
 from longtable.nodes.settle import newest_language
+from longtable.nodes.state import State, layout_of, thread_of, turn_of, written
 from longtable.nodes.tracing import span
 from longtable.nodes.work import EDITED, Job, Work, work_of
 from longtable.tools import chart_tool

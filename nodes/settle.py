@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.runtime import Runtime
 
-from longtable.graph.context import Context
-from longtable.graph.errors import (
+from longtable.base.context import Context
+from longtable.base.errors import (
     ContextTooLargeError,
     EmptyMessageError,
     InvalidTextError,
@@ -25,9 +25,8 @@ from longtable.graph.errors import (
     TooManyMessagesError,
     WrongRoleError,
 )
-from longtable.graph.events import UnsupportedNumbers
-from longtable.graph.redact import redacted
-from longtable.graph.state import State, refreshed, thread_of, turn_of, written
+from longtable.base.events import UnsupportedNumbers
+from longtable.base.redaction import redacted
 from longtable.memory.summary import language_of
 from longtable.nodes import mending
 from longtable.nodes.check_numbers import Whole, unsupported_in
@@ -37,6 +36,7 @@ from longtable.nodes.ingest import stamp
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.prompts import NOTICES
 from longtable.nodes.refusals import FAILED, failure_of
+from longtable.nodes.state import State, refreshed, thread_of, turn_of, written
 from longtable.nodes.thread_index import close_turn
 from longtable.tools.database import QueryResult
 

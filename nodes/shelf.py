@@ -7,7 +7,8 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 from langgraph.store.memory import InMemoryStore
 
-from longtable.memory.archive import Namespace, aput_all, put_all
+from longtable.base.store_keys import Namespace
+from longtable.memory.archive import aput_all, put_all
 from longtable.memory.search import Original
 
 

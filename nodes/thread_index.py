@@ -6,10 +6,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from longtable.graph.context import Context
-from longtable.memory.archive import DAMAGED, NODE
+from longtable.base.context import Context
+from longtable.base.store_keys import NODE, THREADS
+from longtable.memory.archive import DAMAGED
 
-THREADS = ("longtable", "threads")
 TITLE_CHARS = 80
 
 Entry = dict[str, Any]

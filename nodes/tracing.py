@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.graph.redact import redacted
+from longtable.base.redaction import redacted
 from longtable.memory.spent import reported
 
 Fields = dict[str, Any]

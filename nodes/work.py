@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 
-from longtable.graph.errors import LongtableError
-from longtable.graph.state import State, thread_of, turn_of
+from longtable.base.errors import LongtableError
 from longtable.nodes.approve import Asked, Decided
 from longtable.nodes.repairs import QueryRejectedError, RepairsUsedUpError, Tries, told, tries_of
 from longtable.nodes.route import unanswered
+from longtable.nodes.state import State, thread_of, turn_of
 
 EDITED = "the user changed this query before it ran: what they sent is what ran, do not send your own again"
 

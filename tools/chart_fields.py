@@ -7,7 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import ClassVar, Literal
 
-from longtable.graph.errors import DatabaseError
+from longtable.base.errors import DatabaseError
 from longtable.tools.catalog import nearest
 from longtable.tools.cells import Json, json_value
 

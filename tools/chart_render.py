@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import cast
 
-from longtable.graph.errors import MissingExtraError
+from longtable.base.errors import MissingExtraError
 from longtable.tools.cells import Json
 from longtable.tools.chart_fields import ChartSpecError, Spec
 

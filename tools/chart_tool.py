@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field
 
-from longtable.graph.errors import MissingExtraError
+from longtable.base.errors import MissingExtraError
 from longtable.tools.cells import Json, dumps
 from longtable.tools.chart_fields import ChartSpecError, Spec
 from longtable.tools.database import QueryResult

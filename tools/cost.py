@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from longtable.graph.errors import ConfigError, MissingExtraError, QueryFailedError, QueryRefusedError
+from longtable.base.errors import ConfigError, MissingExtraError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import without_labels
 from longtable.tools.cost import Plan, stops_early

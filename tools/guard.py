@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from longtable.graph.errors import QueryRefusedError, UnknownTableError
+from longtable.base.errors import QueryRefusedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Table, fold, nearest
 from longtable.tools.expansion import check_expansion
 from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS

@@ -4,7 +4,7 @@ import re
 
 from sqlglot import exp
 
-from longtable.graph.errors import QueryFailedError
+from longtable.base.errors import QueryFailedError
 from longtable.tools.catalog import Catalog, nearest, quoted
 from longtable.tools.cells import clip
 from longtable.tools.parsing import Place, statement, statements

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from longtable.graph.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
+from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Table, quoted
 from longtable.tools.database import Cancel, Database
 from longtable.tools.sampling import NESTED, NUMBER, TEXT, Budget

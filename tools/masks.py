@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from longtable.graph.errors import QueryFailedError
+from longtable.base.errors import QueryFailedError
 from longtable.tools.catalog import fold
 from longtable.tools.cells import without_labels
 

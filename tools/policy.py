@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 
 NAMES = ("allowed", "denied", "allowed_columns", "denied_columns", "masked_columns")
 SECTIONS: Mapping[str, Mapping[str, str]] = {

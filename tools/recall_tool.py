@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field
 
-from longtable.graph.errors import RecallRefusedError
+from longtable.base.errors import RecallRefusedError
 from longtable.tools.cells import dumps
 from longtable.tools.excerpt import excerpt, words_of
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from longtable.graph.errors import DatabaseError
+from longtable.base.errors import DatabaseError
 
 
 class UnknownResultError(DatabaseError):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from longtable.graph.errors import DatabaseUnavailableError, QueryFailedError, UnknownTableError
+from longtable.base.errors import DatabaseUnavailableError, QueryFailedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Column, Table, quoted
 from longtable.tools.cells import without_labels
 from longtable.tools.database import QueryLimits, QueryResult

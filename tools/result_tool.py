@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from langchain_core.tools import BaseTool, InjectedToolArg
 from pydantic import BaseModel, ConfigDict, Field
 
-from longtable.graph.errors import DatabaseError
+from longtable.base.errors import DatabaseError
 from longtable.tools.cells import Json, dumps
 from longtable.tools.database import Cancel, QueryResult
 from longtable.tools.masks import masked_rows

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from longtable.graph.errors import ConfigError, MissingExtraError, PersistenceError, ResultTooLargeError
+from longtable.base.errors import ConfigError, MissingExtraError, PersistenceError, ResultTooLargeError
 from longtable.tools.database import QueryLimits, QueryResult
 from longtable.tools.parquet import column_names, literal, read_parquet, write_parquet
 from longtable.tools.result_meta import ResultGoneError, ResultMeta, UnknownResultError

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from longtable.graph.errors import DatabaseUnavailableError, QueryCancelledError, QueryTimeoutError
+from longtable.base.errors import DatabaseUnavailableError, QueryCancelledError, QueryTimeoutError
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from longtable.graph.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
+from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
 from longtable.tools.catalog import Column, Table, quoted
 from longtable.tools.cells import Json, clean, preview_cell
 from longtable.tools.database import Cancel, Database

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from longtable.graph.errors import DatabaseError, QueryCancelledError, QueryFailedError, QueryTimeoutError
+from longtable.base.errors import DatabaseError, QueryCancelledError, QueryFailedError, QueryTimeoutError
 from longtable.tools.catalog import Column, ForeignKey, Table, quoted
 from longtable.tools.cells import Json, clean, clip, preview_rows
 from longtable.tools.database import Cancel, Database

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)

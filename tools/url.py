@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 
 Dialect = Literal["sqlite", "duckdb", "postgres"]
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from longtable.graph.errors import DatabaseError, QueryCancelledError, QueryFailedError
+from longtable.base.errors import DatabaseError, QueryCancelledError, QueryFailedError
 from longtable.tools.catalog import Column, Table, nearest, quoted
 from longtable.tools.cells import CELL_CHARS, Json, preview_cell
 from longtable.tools.database import Cancel, Database

@@ -20,8 +20,8 @@ from pathlib import Path
 from langgraph.checkpoint.base import id as ids
 
 from benchmarks.faults.talk import LEASE_SECONDS, ask_until_it_fails, whole_turns
+from longtable.base.errors import LongtableError
 from longtable.graph import open_persistence
-from longtable.graph.errors import LongtableError
 
 THREAD = "t"
 FULL_BYTES = 600_000

@@ -6,8 +6,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from benchmarks.faults.files import THREAD, Suffered
 from benchmarks.faults.talk import CONTEXT, add, say, whole_turns
+from longtable.base.errors import LongtableError
 from longtable.graph import Conversation, build_graph, open_persistence
-from longtable.graph.errors import LongtableError
 from tests.support.models import ScriptedModel
 from tests.support.postgres import PostgresServer
 

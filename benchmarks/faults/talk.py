@@ -11,10 +11,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 
+from longtable.base.errors import LongtableError
 from longtable.graph import Context, Conversation, Persistence, build_graph, open_persistence
-from longtable.graph.errors import LongtableError
 from longtable.graph.running import Graph
-from longtable.graph.state import Input
+from longtable.nodes.state import Input
 from tests.support.models import ScriptedModel, call
 
 Durability = Literal["sync", "async", "exit"]

@@ -17,13 +17,13 @@ from typing_extensions import TypedDict
 from benchmarks.memories.models import ENCODING, Answerer, Summariser, look_up_tool
 from longtable.graph import CompactionPolicy, Context, build_graph
 from longtable.graph.persistence import Persistence
-from longtable.graph.state import layout_of, thread_of
 from longtable.memory.archive import page
 from longtable.memory.plan import plan_fold
 from longtable.memory.stamps import marked
 from longtable.memory.tokens import counter
 from longtable.memory.view import build_view
 from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.state import layout_of, thread_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # langmem 0.0.30 imports names that LangGraph has moved

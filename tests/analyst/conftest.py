@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.app.demo_schema import TABLES
-from longtable.graph.errors import DatabaseError
+from longtable.base.errors import DatabaseError
 from longtable.tools.database import Database
 from longtable.tools.toolset import database_tools
 

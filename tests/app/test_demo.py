@@ -12,7 +12,7 @@ import pytest
 from longtable.app import demo
 from longtable.app.demo import Step, demo_path, ensure_demo, package_data
 from longtable.app.demo_schema import TABLES
-from longtable.graph.errors import ConfigError, DatabaseUnavailableError
+from longtable.base.errors import ConfigError, DatabaseUnavailableError
 
 ROWS = {
     "airlines": "carrier,name\nUA,United\nAA,American\n",

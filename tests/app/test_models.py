@@ -6,7 +6,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from longtable.app.models import model_label, open_model
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 from tests.support.model_server import ModelServer, open_model_server, say
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "LONGTABLE_API_KEY", "OPENAI_BASE_URL")

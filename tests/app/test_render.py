@@ -15,8 +15,8 @@ from longtable.app.clean import clean, clean_line, json_line, language_of
 from longtable.app.commands import COMMANDS, Commands
 from longtable.app.screen import ConsoleScreen
 from longtable.app.words import WORDS, say
-from longtable.graph.errors import ConfigError, InputError, LongtableError, MessageTooLongError, ProviderRateLimitedError
-from longtable.graph.events import ContextCompressed, ContextUsage, MessagesRetired, QueryFinished, Recall
+from longtable.base.errors import ConfigError, InputError, LongtableError, MessageTooLongError, ProviderRateLimitedError
+from longtable.base.events import ContextCompressed, ContextUsage, MessagesRetired, QueryFinished, Recall
 from longtable.memory.pins import Pin
 from longtable.memory.topics import Topic
 from longtable.tools.catalog import Catalog, Column, Table

@@ -9,8 +9,8 @@ import pytest
 
 from longtable.app.models import open_model
 from longtable.app.settings import Settings, check_apart, server_settings
+from longtable.base.errors import ConfigError
 from longtable.graph import Context
-from longtable.graph.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 VARIABLE = re.compile(r"(LONGTABLE|OPENAI)_[A-Z_]+")

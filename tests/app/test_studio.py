@@ -24,8 +24,8 @@ from langgraph_sdk.client import LangGraphClient
 from pyarrow import ipc
 
 from longtable.app.web import app
+from longtable.base.errors import ModelContextOverflowError
 from longtable.graph import Context
-from longtable.graph.errors import ModelContextOverflowError
 from tests.support.errors import CLASSES, HOSTILE, INSIDE, SECRETS, SQL, made
 from tests.support.installed import environment as extras_only
 from tests.support.model_server import ModelServer, open_model_server

@@ -13,8 +13,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
+from longtable.base.errors import ConfigError, EmptyMessageError, NothingAskedError, TurnPendingError, WrongDecisionError
 from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
-from longtable.graph.errors import ConfigError, EmptyMessageError, NothingAskedError, TurnPendingError, WrongDecisionError
 from longtable.tools.cost import CostThresholds
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import of_type

@@ -13,6 +13,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
+from longtable.base.errors import PersistenceError, StoreKeyError, ThreadNotFoundError, UnknownArchiveError
+from longtable.base.store_keys import NODE
 from longtable.graph import (
     ArchiveFiles,
     CompactionPolicy,
@@ -26,8 +28,6 @@ from longtable.graph import (
     open_persistence,
     prune_threads,
 )
-from longtable.graph.errors import PersistenceError, StoreKeyError, ThreadNotFoundError, UnknownArchiveError
-from longtable.memory.archive import NODE
 from longtable.memory.codec import decode_message
 from longtable.memory.search import Original
 from tests.support.threads import CONTEXT, Events, of_type, summariser, talk, talker, thread

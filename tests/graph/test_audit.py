@@ -13,9 +13,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 
+from longtable.base.errors import ThreadNotFoundError
 from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, delete_thread, open_persistence
 from longtable.graph.auditing import aaudit_of_threads, audit_of_threads
-from longtable.graph.errors import ThreadNotFoundError
 from longtable.tools.cost import CostThresholds
 from longtable.tools.settings import QueryLimits
 from tests.support.models import ScriptedModel, call, script

@@ -15,8 +15,8 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from longtable.base.errors import ConfigError, LongtableError, ThreadBusyError
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.errors import ConfigError, LongtableError, ThreadBusyError
 from longtable.graph.leases import SqliteLease
 from longtable.graph.locks import Turns, turns_of
 from longtable.graph.operations import delete_thread, import_thread, prune_threads, rename_thread

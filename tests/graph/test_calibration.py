@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
+from longtable.base.errors import ModelContextOverflowError
 from longtable.graph import CompactionPolicy, Conversation, build_graph
-from longtable.graph.errors import ModelContextOverflowError
 from longtable.memory.tokens import counter
 from tests.support.models import ScriptedModel
 from tests.support.threads import CONTEXT, LIMIT, of_type, talk, thread, values_of

@@ -9,8 +9,8 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import SecretStr
 
+from longtable.base.errors import ConfigError, ProviderAuthError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
 from longtable.graph import Context, Conversation, build_graph, metadata_of
-from longtable.graph.errors import ConfigError, ProviderAuthError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
 from longtable.nodes.model_settings import call_settings
 from tests.support.model_server import (
     ChatRequest,

@@ -12,9 +12,9 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.analyst.model import BuiltInAnalyst
+from longtable.base.context import BOUNDS
+from longtable.base.errors import ConfigError, MessageTooLongError
 from longtable.graph import Context, build_graph
-from longtable.graph.context import BOUNDS
-from longtable.graph.errors import ConfigError, MessageTooLongError
 from tests.support.models import script
 
 

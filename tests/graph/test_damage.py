@@ -21,6 +21,7 @@ from langgraph.store.base import Op, PutOp
 from langgraph.store.base import Result as StoreResult
 from langgraph.store.memory import InMemoryStore
 
+from longtable.base.errors import DamagedThreadError, LongtableError, PersistenceError, ThreadNotFoundError
 from longtable.graph import (
     CompactionPolicy,
     Context,
@@ -35,7 +36,6 @@ from longtable.graph import (
     usage_of_threads,
 )
 from longtable.graph.auditing import audit_of_threads
-from longtable.graph.errors import DamagedThreadError, LongtableError, PersistenceError, ThreadNotFoundError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.operations import asearch_threads
 from longtable.graph.running import Graph

@@ -21,9 +21,9 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
+from longtable.base.errors import MessageTooLongError, WrongRoleError
 from longtable.graph import CompactionPolicy, ConfigError, Context, Database, ResultStore, build_graph, delete_thread, open_persistence
 from longtable.graph.embedding import as_node, as_tool
-from longtable.graph.errors import MessageTooLongError, WrongRoleError
 from tests.support.models import ScriptedModel, call
 
 CONTEXT = Context(model_limit=8_000)

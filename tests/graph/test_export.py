@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
+from longtable.base.errors import ThreadExistsError, ThreadFormatError, ThreadNotFoundError
 from longtable.graph import CompactionPolicy, ConfigError, Conversation, Persistence, build_graph, list_threads, open_persistence
-from longtable.graph.errors import ThreadExistsError, ThreadFormatError, ThreadNotFoundError
 from longtable.graph.export import export_lines, import_lines
 from longtable.graph.operations import aimport_thread, import_thread
 from longtable.graph.reading import reader

@@ -23,12 +23,12 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
+from longtable.base.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
 from longtable.graph import Context, build_graph, open_persistence
 from longtable.graph.admission import MARK
-from longtable.graph.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.running import Graph
-from longtable.graph.state import Input
+from longtable.nodes.state import Input
 from tests.support.models import ScriptedModel, script
 
 CONTEXT = Context(model_limit=8_000)

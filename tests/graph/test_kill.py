@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from longtable.base.errors import ProviderRefusedError
 from longtable.graph import Conversation, open_persistence
-from longtable.graph.errors import ProviderRefusedError
 from tests.memory.test_rounds import assert_paired
 from tests.support import doomed
 from tests.support.doomed import CONTEXT, FOLDING, TIGHT, graph_on, question

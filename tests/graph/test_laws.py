@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
+from longtable.base.errors import LongtableError, ModelContextOverflowError
 from longtable.graph import CompactionPolicy, Conversation, build_graph, open_persistence
-from longtable.graph.errors import LongtableError, ModelContextOverflowError
 from longtable.memory import policy as presets
 from longtable.memory.summary import cited_numbers
 from longtable.memory.tokens import counter

@@ -6,7 +6,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
-from longtable.graph.state import REFRESH_TURNS, SELDOM, refreshed
+from longtable.nodes.state import REFRESH_TURNS, SELDOM, refreshed
 from tests.support.models import script
 
 STEPS = 8

@@ -10,8 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from longtable.graph import CompactionPolicy, Conversation, build_graph
-from longtable.graph.errors import (
+from longtable.base.errors import (
     ConfigError,
     MessageTooLongError,
     TurnPendingError,
@@ -19,6 +18,7 @@ from longtable.graph.errors import (
     UnknownPinError,
     UnknownTopicError,
 )
+from longtable.graph import CompactionPolicy, Conversation, build_graph
 from longtable.memory import policy as presets
 from longtable.memory.fold import Attempts, Draft, Job
 from longtable.memory.stamps import EXCLUDED, kind_of

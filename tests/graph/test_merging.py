@@ -10,13 +10,13 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
+from longtable.base.errors import ArchiveGapError, UndoTooFarError
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, next_view
-from longtable.graph.errors import ArchiveGapError, UndoTooFarError
 from longtable.graph.operations import delete_thread, import_thread
 from longtable.graph.persistence import Persistence
-from longtable.graph.state import append_records, frame_of, thread_of
 from longtable.memory.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
 from longtable.nodes import old_records
+from longtable.nodes.state import append_records, frame_of, thread_of
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import values_of
 

@@ -10,8 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, metadata_of, next_view
-from longtable.graph.errors import (
+from longtable.base.errors import (
     InputError,
     MessageTooLongError,
     ProviderUnavailableError,
@@ -19,12 +18,13 @@ from longtable.graph.errors import (
     RequestTooLongError,
     TooManyMessagesError,
 )
-from longtable.graph.state import merge_messages
+from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, metadata_of, next_view
 from longtable.memory.metadata import Reported
 from longtable.memory.reasoning import reasoning_sent
 from longtable.memory.spent import spent_of
 from longtable.memory.stamps import STAMP, kind_of, marked, marks_of, turn_number
 from longtable.memory.tokens import counter
+from longtable.nodes.state import merge_messages
 from tests.support.model_server import ModelServer, Reply, ToolCall, open_model_server, say
 from tests.support.models import ScriptedModel
 

@@ -11,8 +11,8 @@ from pydantic import SecretStr
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
+from longtable.base.errors import ProviderError, ProviderProtocolError, ProviderRefusedError, ProviderUnavailableError
 from longtable.graph import Context, Conversation, build_graph
-from longtable.graph.errors import ProviderError, ProviderProtocolError, ProviderRefusedError, ProviderUnavailableError
 
 PAGE = "<!doctype html><html><body>Welcome</body></html>"
 JSON, EVENTS, HTML = "application/json", "text/event-stream", "text/html"

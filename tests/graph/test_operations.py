@@ -12,8 +12,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from longtable.base.errors import PersistenceError, ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
+from longtable.base.store_keys import THREADS
 from longtable.graph import CompactionPolicy, ConfigError, Context, Conversation, Persistence, build_graph, list_threads, open_persistence
-from longtable.graph.errors import PersistenceError, ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
 from longtable.graph.operations import (
     adelete_thread,
     aprune_threads,
@@ -29,7 +30,6 @@ from longtable.graph.reading import NODES, reader
 from longtable.graph.threads import ThreadInfo
 from longtable.memory.excerpt import excerpt_of
 from longtable.memory.stamps import EXCLUDED, kind_of
-from longtable.nodes.thread_index import THREADS
 from tests.support.models import script
 from tests.support.threads import CONTEXT, summariser, talk, talker, values_of
 

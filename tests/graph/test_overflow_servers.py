@@ -11,8 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import SecretStr
 from pytest_httpserver import HTTPServer
 
+from longtable.base.errors import ModelContextOverflowError
 from longtable.graph import Context, Conversation, build_graph
-from longtable.graph.errors import ModelContextOverflowError
 from longtable.nodes.providers import is_overflow, learned_limit, provider_error
 from tests.support.model_server import Fault, ModelServer, open_model_server, say
 from tests.support.overflow_bodies import OTHERS, OVERFLOWS, Refusal

@@ -17,8 +17,8 @@ from starlette.authentication import UnauthenticatedUser as StarlettesNobody
 from starlette.requests import Request
 
 from longtable.app.web import OWNER_HEADER, owner_of
+from longtable.base.errors import MessageTooLongError, ThreadNotFoundError
 from longtable.graph import ConfigError, Context, Conversation, build_graph, list_threads, node_thread_id, open_persistence
-from longtable.graph.errors import MessageTooLongError, ThreadNotFoundError
 from longtable.graph.running import Graph
 from longtable.graph.threads import alist_threads
 from tests.support.models import script

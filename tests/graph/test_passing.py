@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
+from longtable.base.errors import ConfigError
 from longtable.graph import Context, ContextProvider, Conversation, build_graph, metadata_of
-from longtable.graph.errors import ConfigError
 from longtable.memory.frame import Frame
 from longtable.memory.passed import Material, with_passed
 from longtable.memory.thread import Thread

@@ -14,8 +14,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
+from longtable.base.errors import ContextTooLargeError
 from longtable.graph import CompactionPolicy, Conversation, build_graph
-from longtable.graph.errors import ContextTooLargeError
 from longtable.memory import policy as presets
 from longtable.memory.fold import Request
 from longtable.memory.rounds import INTERRUPTED

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults.files import folder_for_all
+from longtable.base.errors import ConfigError, PersistenceError, ThreadNotFoundError
 from longtable.graph import Context, Conversation, build_graph, list_threads, open_persistence, persistence, search_threads
-from longtable.graph.errors import ConfigError, PersistenceError, ThreadNotFoundError
 from longtable.graph.persistence import storage_errors
 from longtable.graph.threads import alist_threads
 from tests.support.forked import SERVER, run
@@ -252,7 +252,7 @@ REFUSED = """
 import sys
 from langgraph.checkpoint.memory import InMemorySaver
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.errors import ProviderRefusedError
+from longtable.base.errors import ProviderRefusedError
 from tests.support import model_server
 
 def picky(request):

@@ -16,9 +16,9 @@ from psycopg import Connection, OperationalError, errors
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import PoolTimeout
 
+from longtable.base.errors import ConfigError, PersistenceError, ThreadBusyError
 from longtable.graph import Conversation, build_graph, list_threads, open_persistence
 from longtable.graph.again import again
-from longtable.graph.errors import ConfigError, PersistenceError, ThreadBusyError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.heads import Head, Key
 from longtable.graph.postgres import AdvisoryLease, PostgresHeads

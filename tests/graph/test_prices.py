@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
+from longtable.base.errors import ConfigError
 from longtable.graph import (
     Context,
     Conversation,
@@ -19,7 +20,6 @@ from longtable.graph import (
     read_prices,
     usage_of_threads,
 )
-from longtable.graph.errors import ConfigError
 from longtable.memory.prices import price_of, priced
 from longtable.memory.spent import Spent, added
 from tests.support.models import ScriptedModel

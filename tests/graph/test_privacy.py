@@ -13,8 +13,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.analyst.model import BuiltInAnalyst
+from longtable.base.errors import NotPrivateError
 from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph
-from longtable.graph.errors import NotPrivateError
 from longtable.memory.policy import CompactionPolicy
 from tests.support.model_server import call as asked
 from tests.support.model_server import open_model_server

@@ -11,8 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from longtable.graph import Context, Conversation, build_graph, next_view
-from longtable.graph.errors import (
+from longtable.base.errors import (
     LongtableError,
     ModelContextOverflowError,
     ProviderAuthError,
@@ -21,6 +20,7 @@ from longtable.graph.errors import (
     ProviderUnavailableError,
     TurnPendingError,
 )
+from longtable.graph import Context, Conversation, build_graph, next_view
 from longtable.memory.tokens import counter
 from tests.support import model_server
 from tests.support.model_server import Fault, ModelServer, OverflowShape, Reply, open_model_server

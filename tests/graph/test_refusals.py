@@ -11,9 +11,9 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
+from longtable.base.errors import ProviderRefusedError, ProviderUnavailableError, TurnPendingError
 from longtable.graph import Context, Conversation, State, build_graph, import_thread, list_threads, next_view, open_persistence
 from longtable.graph.embedding import as_node
-from longtable.graph.errors import ProviderRefusedError, ProviderUnavailableError, TurnPendingError
 from longtable.memory.as_sent import REFUSED_NOTE
 from longtable.memory.stamps import EXCLUDED, kind_of
 from tests.graph.test_embedding import Talk

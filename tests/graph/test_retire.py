@@ -11,8 +11,8 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
+from longtable.base.errors import ConfigError, EmptyMessageError, UndoTooFarError
 from longtable.graph import CompactionPolicy, Conversation, build_graph, open_persistence
-from longtable.graph.errors import ConfigError, EmptyMessageError, UndoTooFarError
 from longtable.memory.stamps import EXCLUDED, kind_of
 from tests.support.threads import CONTEXT, of_type, summariser, talk, talker, thread, values_of
 

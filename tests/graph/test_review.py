@@ -6,8 +6,8 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 
+from longtable.base.errors import ContextTooLargeError, EmptyMessageError
 from longtable.graph import CompactionPolicy, Conversation
-from longtable.graph.errors import ContextTooLargeError, EmptyMessageError
 from longtable.memory.fold import Attempts, Job
 from longtable.memory.tokens import counter
 from tests.support.models import ScriptedModel

@@ -9,9 +9,9 @@ import pytest
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
+from longtable.base.errors import ConfigError, LongtableError, ProviderError
+from longtable.base.redaction import redacted
 from longtable.graph import Context, Conversation, Database, RateLimit, build_graph, open_persistence
-from longtable.graph.errors import ConfigError, LongtableError, ProviderError
-from longtable.graph.redact import redacted
 from tests.support import model_server
 from tests.support.errors import CLASSES, HOSTILE, INSIDE, KEY, PEM, SECRETS, made
 from tests.support.model_server import Fault, ModelServer, Reply, open_model_server, say

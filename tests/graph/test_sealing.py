@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from longtable.base.errors import ConfigError, NewerStoreError, StoreKeyError
 from longtable.graph import Conversation, import_thread, list_threads, open_persistence
-from longtable.graph.errors import ConfigError, NewerStoreError, StoreKeyError
 from longtable.graph.persistence import Persistence
 from longtable.graph.schema import SCHEMA
 from tests.support.doomed import FOLDING, TIGHT, graph_on, question

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from longtable.graph.state import append_records, keep_latest, merge_messages
+from longtable.nodes.state import append_records, keep_latest, merge_messages
 
 IDS = st.sampled_from(["a", "b", "c", "d"])
 WRITES = st.lists(

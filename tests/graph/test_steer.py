@@ -16,8 +16,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 
+from longtable.base.errors import ConfigError, ContextTooLargeError, MessageTooLongError, NotPrivateError, ThreadNotFoundError
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.errors import ConfigError, ContextTooLargeError, MessageTooLongError, NotPrivateError, ThreadNotFoundError
 from longtable.graph.operations import delete_thread
 from longtable.memory.stamps import kind_of, turn_number
 from longtable.nodes.inbox import Letter, inbox_of, letters, posting

@@ -14,8 +14,8 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from longtable.base.errors import ProviderUnavailableError
 from longtable.graph import CompactionPolicy, Context, Conversation, Database, build_graph
-from longtable.graph.errors import ProviderUnavailableError
 from longtable.nodes.tracing import JsonFormatter
 from tests.support.model_server import ModelServer, call, open_model_server, say, server_error
 from tests.support.models import ScriptedModel

@@ -12,8 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.errors import (
+from longtable.base.errors import (
     ConfigError,
     ContextTooLargeError,
     EmptyMessageError,
@@ -23,6 +22,7 @@ from longtable.graph.errors import (
     ProviderUnavailableError,
     WrongRoleError,
 )
+from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.running import Graph
 from longtable.memory.rounds import INTERRUPTED
 from tests.memory.test_rounds import assert_paired

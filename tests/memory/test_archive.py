@@ -28,7 +28,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 
-from longtable.graph.errors import ArchiveFormatError, ArchiveGapError
+from longtable.base.errors import ArchiveFormatError, ArchiveGapError
 from longtable.graph.persistence import open_persistence
 from longtable.memory import archive
 from longtable.memory.archive import apage, aput_all, from_item, near, page, put_all, to_item

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.graph.errors import ModelContextOverflowError
+from longtable.base.errors import ModelContextOverflowError
 from longtable.memory import policy as presets
 from longtable.memory.fold import Request
 from longtable.memory.frame import Frame

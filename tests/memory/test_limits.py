@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 from longtable.memory.limits import EncodingFallbackWarning, encoding_name, model_limit
 
 

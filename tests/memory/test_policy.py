@@ -2,7 +2,7 @@
 
 import pytest
 
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 from longtable.memory.policy import CompactionPolicy
 
 

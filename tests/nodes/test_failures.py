@@ -9,8 +9,8 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from longtable.base.errors import LongtableError, ProviderRateLimitedError, RunFailedError
 from longtable.graph import Context, Conversation, build_graph
-from longtable.graph.errors import LongtableError, ProviderRateLimitedError, RunFailedError
 from tests.support.errors import CLASSES, HOSTILE, INSIDE, SECRETS, SQL, made
 from tests.support.models import ScriptedModel, script
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.exceptions import ContextOverflowError
 
-from longtable.graph.errors import ModelContextOverflowError, ProviderRefusedError
+from longtable.base.errors import ModelContextOverflowError, ProviderRefusedError
 from longtable.nodes.overflow import LEAST_LIMIT, is_overflow, learned_limit
 from longtable.nodes.providers import provider_error
 from tests.support.overflow_bodies import OTHERS, OVERFLOWS, Refusal

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import AIMessageChunk
 
-from longtable.graph.errors import (
+from longtable.base.errors import (
     LongtableError,
     ProviderAuthError,
     ProviderRateLimitedError,

@@ -17,8 +17,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import Op, PutOp
 from langgraph.store.sqlite import SqliteStore
 
+from longtable.base.errors import ProviderRefusedError
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
-from longtable.graph.errors import ProviderRefusedError
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.heads import SqliteHeads, _WithinTransaction
 from longtable.graph.running import Graph

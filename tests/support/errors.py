@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from longtable.graph.errors import LongtableError, RunFailedError
+from longtable.base.errors import LongtableError, RunFailedError
 
 KEY, TOKEN = "sk-proj-" + "Ab3dE6gH9" * 4, "ghp_" + "x1Y2z3" * 6
 URL = "postgresql://ann:hunter2secret@db.internal:5432/shop"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from longtable.graph.events import QueryFinished
+from longtable.base.events import QueryFinished
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 
-from longtable.graph.context import Context
-from longtable.graph.errors import InputError
+from longtable.base.context import Context
+from longtable.base.errors import InputError
 from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, needs_originals
 from longtable.memory.frame import Frame
 from longtable.memory.plan import When, plan_fold

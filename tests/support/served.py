@@ -12,7 +12,7 @@ from langchain_core.tools import tool
 from langgraph.types import interrupt
 
 from longtable.graph import CompactionPolicy, build_graph
-from longtable.graph.state import Output
+from longtable.nodes.state import Output
 from longtable.tools.results import ResultStore
 from tests.support.errors import CLASSES, HOSTILE, made
 from tests.support.models import ScriptedModel, call

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from longtable.base.errors import ThreadBusyError
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.errors import ThreadBusyError
 from longtable.graph.running import Graph, WhenBusy
 from tests.support.models import ScriptedModel
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import ToolMessage
 
-from longtable.graph.errors import QueryFailedError
+from longtable.base.errors import QueryFailedError
 from longtable.tools.catalog import ForeignKey, fold, nearest
 from longtable.tools.database import Database, QueryLimits, QueryResult, TablePolicy
 from longtable.tools.toolset import database_tools

@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from longtable.graph.errors import (
+from longtable.base.errors import (
     ConfigError,
     DatabaseError,
     DatabaseUnavailableError,

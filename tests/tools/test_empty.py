@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from longtable.graph.errors import QueryCancelledError
+from longtable.base.errors import QueryCancelledError
 from longtable.tools.database import Cancel, Database
 from longtable.tools.empty import why_empty
 from longtable.tools.policy import TablePolicy

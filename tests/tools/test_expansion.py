@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from longtable.graph.errors import QueryRefusedError
+from longtable.base.errors import QueryRefusedError
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Database
 from longtable.tools.guard import check

@@ -11,7 +11,7 @@ import duckdb
 import openpyxl
 import pytest
 
-from longtable.graph.errors import ConfigError, DatabaseError, DatabaseUnavailableError, QueryRefusedError
+from longtable.base.errors import ConfigError, DatabaseError, DatabaseUnavailableError, QueryRefusedError
 from longtable.tools.database import Database, FileLimits, QueryLimits, TablePolicy
 from longtable.tools.running import Stop
 from tests.tools.test_catalog import call
@@ -214,7 +214,7 @@ def test_a_name_with_the_marks_of_a_pattern_is_a_name(tmp_path: Path) -> None:
 def test_without_openpyxl_the_error_names_the_extra(folder: Path) -> None:
     code = (
         "import sys; sys.modules['openpyxl'] = None\n"
-        "from longtable.graph.errors import ConfigError\n"
+        "from longtable.base.errors import ConfigError\n"
         "from longtable.tools.database import Database\n"
         "try: Database.open(sys.argv[1])\n"
         "except ConfigError as error: print(error)"

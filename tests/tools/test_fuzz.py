@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evals.fuzz import Pair, base_texts, mutated, pair
-from longtable.graph.errors import (
+from longtable.base.errors import (
     DatabaseError,
     QueryRefusedError,
     QueryTimeoutError,

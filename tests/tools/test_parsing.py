@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from longtable.graph.errors import QueryFailedError
+from longtable.base.errors import QueryFailedError
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Database
 from longtable.tools.guard import check

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longtable.graph.errors import ConfigError, DatabaseError, QueryFailedError, QueryRefusedError, TooManyRowsError
+from longtable.base.errors import ConfigError, DatabaseError, QueryFailedError, QueryRefusedError, TooManyRowsError
 from longtable.tools.database import Database
 from longtable.tools.masks import MASK
 from longtable.tools.policy import TablePolicy, load_policy

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from longtable.graph.errors import (
+from longtable.base.errors import (
     ConfigError,
     ConnectionWaitError,
     DatabaseError,
@@ -105,7 +105,7 @@ def test_a_server_that_is_not_there_and_a_database_that_is_not_there_are_told(pl
 def test_without_the_driver_the_error_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['psycopg'] = None\n"
-        "from longtable.graph.errors import ConfigError\n"
+        "from longtable.base.errors import ConfigError\n"
         "from longtable.tools.database import Database\n"
         "try: Database.open('postgresql://host/x')\n"
         "except ConfigError as error: print(error)"

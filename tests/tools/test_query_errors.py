@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from longtable.graph.errors import DatabaseError, QueryFailedError, QueryRefusedError, ResultTooLargeError
+from longtable.base.errors import DatabaseError, QueryFailedError, QueryRefusedError, ResultTooLargeError
 from longtable.tools.database import Database, QueryLimits
 from tests.tools.databases import Place, open_at
 

@@ -14,7 +14,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
-from longtable.graph.errors import RecallRefusedError
+from longtable.base.errors import RecallRefusedError
 from longtable.tools.excerpt import excerpt, words_of
 from longtable.tools.recall_tool import LEAST_TEXT, MOST_FOUND, MOST_SHOWN, NOTE, Hit, recall, recall_tool
 

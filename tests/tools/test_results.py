@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from longtable.graph.errors import (
+from longtable.base.errors import (
     ConfigError,
     PersistenceError,
     QueryCancelledError,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longtable.graph.errors import QueryCancelledError, QueryFailedError
+from longtable.base.errors import QueryCancelledError, QueryFailedError
 from longtable.tools import knowledge, sampling
 from longtable.tools.cells import dumps
 from longtable.tools.database import Cancel, Database, TablePolicy

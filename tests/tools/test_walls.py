@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from longtable.graph.errors import (
+from longtable.base.errors import (
     DatabaseError,
     QueryFailedError,
     QueryRefusedError,

@@ -12,7 +12,7 @@ from sys import getsizeof
 from typing import Protocol
 from urllib.parse import quote
 
-from longtable.graph.errors import DatabaseUnavailableError, Problem, QueryFailedError, ResultTooLargeError, TooManyRowsError
+from longtable.base.errors import DatabaseUnavailableError, Problem, QueryFailedError, ResultTooLargeError, TooManyRowsError
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.cost import Plan
 from longtable.tools.running import Stop, StoppedError

@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 from sqlglot import exp
 
-from longtable.graph.errors import (
+from longtable.base.errors import (
     DatabaseUnavailableError,
     LongtableError,
     Problem,

@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 
 import duckdb
 
-from longtable.graph.errors import DatabaseUnavailableError, MissingExtraError
+from longtable.base.errors import DatabaseUnavailableError, MissingExtraError
 from longtable.tools.catalog import fold, quoted
 from longtable.tools.cells import clip
 from longtable.tools.engines.base import LoadNote

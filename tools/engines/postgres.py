@@ -24,7 +24,7 @@ from typing import cast
 import psycopg
 from psycopg import sql as compose
 
-from longtable.graph.errors import QueryRefusedError
+from longtable.base.errors import QueryRefusedError
 from longtable.tools.catalog import Catalog, Reflected, fold
 from longtable.tools.cost import Plan as Cost
 from longtable.tools.engines.base import Fetched, LoadNote, Row, collect

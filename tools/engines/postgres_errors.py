@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from longtable.graph.errors import (
+from longtable.base.errors import (
     DatabaseUnavailableError,
     LongtableError,
     Problem,

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from longtable.graph.errors import ConfigError, ConnectionWaitError, DatabaseUnavailableError
+from longtable.base.errors import ConfigError, ConnectionWaitError, DatabaseUnavailableError
 from longtable.tools.engines.postgres_values import RawConnection, register
 from longtable.tools.running import Stop, StoppedError
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from longtable.graph.errors import (
+from longtable.base.errors import (
     DatabaseError,
     DatabaseUnavailableError,
     Problem,

@@ -24,7 +24,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from pydantic import ValidationError
 from typing_extensions import TypedDict
 
-from longtable.graph.context import Context
+from longtable.base.context import Context
 from longtable.memory.calibration import Calibration
 from longtable.memory.frame import Frame
 from longtable.memory.policy import CompactionPolicy

@@ -5,7 +5,7 @@ import inspect
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from longtable.graph.errors import ConfigError
+from longtable.base.errors import ConfigError
 
 
 def _setting(default: Any, description: str, **extra: Any) -> Any:

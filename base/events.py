@@ -5,7 +5,7 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from longtable.graph.errors import Problem, Reason
+from longtable.base.errors import Problem, Reason
 
 
 class UsageParts(TypedDict):

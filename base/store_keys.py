@@ -1,0 +1,26 @@
+"""Keys of what a store keeps beside the checkpoints. They are stored data: a changed key loses what older versions wrote."""
+
+from typing import Literal, get_args
+
+Namespace = tuple[str, ...]
+
+THREADS: Namespace = ("longtable", "threads")
+"""The thread index: one item a thread, by its id."""
+BELLS: Namespace = ("longtable", "bells")
+"""One item a thread whose inbox is not empty."""
+
+Kind = Literal["archive", "archived", "compactions", "records", "inbox", "audit"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""What a store keeps of one thread: `archive` holds retired messages by number, `archived` their numbers by message id."""
+NODE = "\x1f"
+"""Separates a thread's id from the node of a parent graph whose memory it is."""
+
+
+def thread_namespace(kind: Kind, thread_id: str) -> Namespace:
+    """Return the namespace of one kind of data of a thread; that of a node in another graph's thread is below the thread's."""
+    return ("longtable", kind, *(label(part) for part in thread_id.split(NODE)))
+
+
+def label(thread_id: str) -> str:
+    """Return a thread's id as a store accepts it in a namespace: without dots, never empty."""
+    return thread_id.replace("%", "%25").replace(".", "%2E") or "%"
