@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from longtable.analyst import costs
 from longtable.analyst.lattice import Meaning, Period
@@ -213,7 +213,7 @@ def name_meanings(catalog: Catalog, words: tuple[str, ...], *, held: bool = Fals
         if column is None:
             found.append(Meaning(0, 0, "table", price, "", table.name))
             continue
-        alike = sum(1 for other, owner, rival in scored if rival is not None and owner is table and abs(other - score) < 0.011)
+        alike = sum(1 for other, owner, rival in scored if rival is not None and owner is table and other > score - 0.011)
         if score < 0.97 and alike > 1:
             price += costs.RIVAL_NAME
         if words[-1].endswith("ed") and score < 0.97:
@@ -312,7 +312,7 @@ def _values(part: list[Token], before: str, start: int, text: str, values: Value
             + (0.0 if name else costs.COMMON_WORD)
             - (0.2 if first and len(found) == 1 else 0.0)
         )
-        yield Meaning(start, end, "part", price, text, table, column, part[0].text if len(part) == 1 else _text(part))
+        yield Meaning(start, end, "part", price, text, table, column, text if text.isascii() else spoken)
 
 
 def _names_a_row(match: Match, catalog: Catalog) -> bool:
@@ -324,17 +324,22 @@ def texts_to_look_up(tokens: list[Token], catalog: Catalog, most: int) -> list[s
     """Return the texts of a question that may be values: names and quoted texts first, then words that nothing else explains."""
     found: list[tuple[bool, str]] = []
 
-    def run_of(place: int) -> tuple[bool, int]:
+    def run_of(place: int) -> tuple[bool, str]:
         token = tokens[place]
         alone = token.kind == "quoted" or not token.text.isascii()
-        return _is_explained(tokens, place, catalog), place if alone else -1
+        return _is_explained(tokens, place, catalog), token.text if alone else ""
 
-    for (explained, _), places in itertools.groupby(range(len(tokens)), key=run_of):
+    for (explained, alone), places in itertools.groupby(range(len(tokens)), key=run_of):
         run = [tokens[place] for place in places]
         plain = not any(token.is_name or not token.text.isascii() for token in run)
-        texts = [" ".join(token.word for token in run), *(text for token in run for text in (token.word, token.text.lower()))]
+        texts = [" ".join(token.word for token in run), *([alone.lower()] if alone else [token.word for token in run])]
         found += [] if explained else [(plain, text) for text in texts]
     return list(dict.fromkeys(text for _, text in sorted(found, key=lambda each: each[0])))[:most]
+
+
+@cache
+def _phrase_words() -> frozenset[str]:
+    return frozenset(word for phrase in vocabulary().phrases for word in phrase)
 
 
 def _is_explained(tokens: list[Token], place: int, catalog: Catalog) -> bool:
@@ -347,5 +352,5 @@ def _is_explained(tokens: list[Token], place: int, catalog: Catalog) -> bool:
     if token.kind != "word" or name or within:
         return token.kind != "word"
     small = token.word in lists["grammar"] | lists["idle"] | lists["verbs"] or any(token.word in table for table in maps.values())
-    known = small or token.word in vocabulary().units or (token.word,) in vocabulary().phrases
+    known = small or token.word in vocabulary().units or token.word in _phrase_words()
     return known or any(each.cost < 0.3 for each in name_meanings(catalog, (token.word,)))

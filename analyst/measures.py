@@ -11,6 +11,8 @@ from longtable.analyst.times import unit_key
 from longtable.analyst.words import is_plural, lemma, stem, vocabulary
 
 _ASKING = ("wh", "list", "distinct")
+_LOOSE = 0.12
+"""Above this price a word only resembles the name of its column."""
 _SHOWN_BY = frozenset(["with", "has", "have", "had", "having", "which", "who", "whose", "are", "where"])
 
 
@@ -176,7 +178,8 @@ def _first(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     limit = int(each.number) or _limit(draft, place) or 1
-    target = draft.after(place, over=("late", "distinct"), most=4)
+    behind = draft.chinese and "的" in (each.text[-1:], draft.meanings[min(place + 1, len(draft.meanings) - 1)].text)
+    target = -1 if behind else draft.after(place, over=("late", "distinct"), most=4)  # 航班最多的机场
     while target >= 0 and draft.meanings[target].kind in ("value", "part", "flag", "number"):
         target = draft.after(target, over=("late", "distinct"), most=3)
     counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
@@ -188,8 +191,11 @@ def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     column = draft.column(counted)
     if column is None:
         measure = _measure_at(draft, target)
+    elif column.is_measure and counted.cost > _LOOSE and is_plural(counted.text.lower()):
+        draft.pay(costs.GUESSED, counted.text)  # the most departures: the rows, not their delays
+        measure = Measure("count", column.table)
     elif column.is_measure:
-        draft.pay(costs.ODD if counted.cost > 0.12 and not draft.chinese else 0.0, counted.text)
+        draft.pay(costs.ODD if counted.cost > _LOOSE and not draft.chinese else 0.0, counted.text)
         measure = _column_measure(draft, "" if column.table == draft.head() or not draft.head() else "sum", column, counted.text)
     else:
         measure = Measure("count", column.table, column.name, distinct=True)
