@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from longtable.memory.metadata import MessageMetadata as MessageMetadata
     from longtable.memory.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
-    from longtable.memory.prices import Price as Price
+    from longtable.memory.spent import Price as Price
     from longtable.nodes.passing import ContextProvider as ContextProvider
     from longtable.nodes.rate_limit import RateLimit as RateLimit
     from longtable.nodes.state import State as State
@@ -52,7 +52,7 @@ _HOMES = {
     "LongtableError": "longtable.base.errors",
     "MessageMetadata": "longtable.memory.metadata",
     "Persistence": "longtable.graph.persistence",
-    "Price": "longtable.memory.prices",
+    "Price": "longtable.memory.spent",
     "RateLimit": "longtable.nodes.rate_limit",
     "ResultStore": "longtable.tools.results",
     "State": "longtable.nodes.state",

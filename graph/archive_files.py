@@ -25,7 +25,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from longtable.base.errors import ConfigError, PersistenceError, StoreKeyError, UnknownArchiveError
 from longtable.base.store_keys import NODE
 from longtable.graph.sealing import checked_key, new_seal, opened, seal_of, sealed
-from longtable.memory.codec import encode_message
+from longtable.memory.archive import encode_message
 from longtable.memory.search import Original
 
 FORMAT, SCHEMA = "longtable-archive", 1

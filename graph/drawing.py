@@ -3,8 +3,7 @@
 from itertools import count
 from typing import TYPE_CHECKING
 
-from longtable.memory.transcript_parts import Drawing
-from longtable.memory.transcript_text import Draw
+from longtable.memory.transcript_text import Draw, Drawing
 from longtable.tools.chart_svg import embedded_svg
 from longtable.tools.chart_tool import chart_of
 

@@ -1,6 +1,6 @@
 """One thread as JSON Lines, and back: what was exported and imported again exports to the same bytes.
 
-A header, one line a message (as `longtable.memory.codec` writes it), compaction and edit, the rest of the state, and an
+A header, one line a message (as `longtable.memory.archive` writes it), compaction and edit, the rest of the state, and an
 end with the number of lines and their hash, so that a file that was cut or changed is told from a whole one. ASCII.
 """
 
@@ -16,7 +16,7 @@ from longtable.base.context import OWNER_RULE, Context, is_owner
 from longtable.base.errors import ConfigError, LongtableError, ThreadFormatError
 from longtable.graph.damage import is_sound
 from longtable.graph.transcripts import KEPT, REDUCING, Whole
-from longtable.memory.codec import decode_message, encode_message
+from longtable.memory.archive import decode_message, encode_message
 from longtable.memory.merging import merged_count
 from longtable.memory.summary import language_of
 from longtable.memory.transcript_text import Draw, to_html, to_markdown

@@ -19,8 +19,7 @@ from longtable.graph.running import is_pending
 from longtable.graph.steps import Batch, Drop, Forget, Save, Shelve, Steps, arun, is_there, run
 from longtable.graph.transcripts import PAGE, REDUCING, entry_steps, load_steps, save_steps, seen_steps
 from longtable.memory.archive import key_of
-from longtable.memory.excerpt import excerpt_of
-from longtable.memory.search import Index, Original, text_of, tokens_of
+from longtable.memory.search import Index, Original, excerpt_of, text_of, tokens_of
 from longtable.memory.stamps import marks_of
 from longtable.nodes.thread_index import may_see, owner_of, title_of
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from longtable.base.errors import ConfigError
-from longtable.memory.prices import Price
+from longtable.memory.spent import Price
 
 FIELDS = {"input", "output", "cached", "reasoning"}
 

@@ -10,8 +10,7 @@ from longtable.graph.reading import reader
 from longtable.graph.steps import Steps, arun, run
 from longtable.graph.transcripts import Whole, load_steps
 from longtable.memory.merging import unmerged
-from longtable.memory.prices import Price, priced
-from longtable.memory.spent import By, Spent, added, spent_of, spent_on
+from longtable.memory.spent import By, Price, Spent, added, priced, spent_of, spent_on
 
 ALL: tuple[By, ...] = ("day", "thread", "model")
 

@@ -18,8 +18,7 @@ from longtable.graph.preview import CompactionPreview, preview_of
 from longtable.graph.running import Runner, Update, Values, left_over
 from longtable.memory.archive import apage, page
 from longtable.memory.merging import merged_count, unmerged
-from longtable.memory.pin_view import live_pins
-from longtable.memory.pins import Pin, make_pin
+from longtable.memory.pins import Pin, live_pins, make_pin
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked
 from longtable.memory.thread import Thread

@@ -17,8 +17,7 @@ from longtable.graph.spending import spent_in
 from longtable.graph.steps import arun, run
 from longtable.graph.thread_memory import ThreadMemory
 from longtable.graph.transcripts import fork_steps, load_steps, seen_steps
-from longtable.memory.prices import Price
-from longtable.memory.spent import Spent
+from longtable.memory.spent import Price, Spent
 from longtable.nodes.audit import AuditEntry
 
 

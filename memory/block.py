@@ -5,10 +5,8 @@ from functools import lru_cache, partial
 from typing import Any
 
 from longtable.memory.frame import Frame
-from longtable.memory.ledger import LedgerLine
-from longtable.memory.ledger_view import fit_ledger, render_ledger
-from longtable.memory.pin_view import fit_pins, live_pins, render_pins
-from longtable.memory.pins import Pin
+from longtable.memory.ledger import LedgerLine, fit_ledger, render_ledger
+from longtable.memory.pins import Pin, fit_pins, live_pins, render_pins
 from longtable.memory.summary import language_of, render_memory
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import counter

@@ -17,8 +17,7 @@ from longtable.memory.block import pins_that_fit
 from longtable.memory.frame import Frame
 from longtable.memory.gate import Candidate, objections, pairs_valid
 from longtable.memory.ledger import ledger_lines
-from longtable.memory.pin_view import live_pins
-from longtable.memory.pins import Pin, heuristic_pins
+from longtable.memory.pins import Pin, heuristic_pins, live_pins
 from longtable.memory.plan import Fold
 from longtable.memory.stamps import is_recalled
 from longtable.memory.summary import Numbered, cited_numbers, harmless, language_of

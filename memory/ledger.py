@@ -1,8 +1,9 @@
-"""The query ledger's lines: one for each query that ran, made by code from the tool messages."""
+"""The query ledger: one line for each query that ran, made by code from tool messages, and its part of the view."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -133,3 +134,140 @@ def _cell(value: Json) -> str:
 
 def _clip(text: str, chars: int) -> str:
     return text if len(text) <= chars else f"{text[: chars - 1]}…"
+
+
+FRESH = 4
+"""Newest lines, which keep their figures as long as older lines can go: follow-ups are about these."""
+
+HEADING = {
+    "en": "Queries that ran, the SQL word for word (⏎ stands for a line break):",
+    "zh": "已执行的查询，SQL 逐字保留（⏎ 表示换行）：",
+}
+_LEFT_OUT = {
+    "en": "({n} earlier queries did not fit here; they are in the transcript.)",
+    "zh": "（另有 {n} 条查询因篇幅未列出，见会话记录。）",
+}
+
+# Everything that str.splitlines takes for a line end, as one visible character. A backslash would need doubling, and a
+# pattern in SQL would no longer read as it ran.
+_SIGNS = {
+    "\n": "⏎",
+    "\r": "␍",
+    "\v": "␋",
+    "\f": "␌",
+    "\x1c": "␜",
+    "\x1d": "␝",
+    "\x1e": "␞",
+    "\x85": "␤",
+    "\u2028": "␊",
+    "\u2029": "␗",
+}
+_ESCAPE = "␛"
+_BREAKS = {sign: char for char, sign in _SIGNS.items()}
+_TO_WRITE = re.compile(f"[{''.join(_SIGNS)}{''.join(_BREAKS)}{_ESCAPE}]")
+_TO_READ = re.compile(f"{_ESCAPE}(.)|[{''.join(_BREAKS)}]", re.DOTALL)
+_START = re.compile(r'- T(\d+) (?=")')
+_FIELD = re.compile(rf"((?:[^|{_ESCAPE}]|{_ESCAPE}.)*) \| ")
+_NAME = re.compile(rf"((?:[^,{_ESCAPE}]|{_ESCAPE}.)+)(?:, |$)")
+_ROWS, _HANDLE, _TABLES, _SQL = "rows ", "handle ", "tables ", "SQL: "
+
+
+def fit_ledger(lines: Sequence[LedgerLine], budget: int, count: Callable[[str], int], language: str = "en") -> tuple[list[LedgerLine], int]:
+    """Return the lines that fit `budget` tokens with the heading, in order, and how many went.
+
+    A line too long to stand alone goes first. Then the older ones lose their figures, oldest first, then go, oldest
+    first; the newest four do so only when none else is left.
+    """
+    room = budget - count(HEADING[language]) - 1
+    costs = {at: _cost(line, count) for at, line in enumerate(lines)}
+    if sum(costs.values()) <= room:
+        return list(lines), 0
+    room -= count(_LEFT_OUT[language].format(n=len(lines))) + 1
+    kept = dict(enumerate(lines))
+    for at, line in enumerate(lines):
+        if costs[at] > room and _cost(replace(line, figures=""), count) > room:
+            del kept[at], costs[at]
+    places = list(kept)
+    total = sum(costs.values())
+    for group in (places[:-FRESH], places[-FRESH:]):
+        for at in group:
+            if total > room and kept[at].figures:
+                kept[at] = replace(kept[at], figures="")
+                total -= costs[at]
+                costs[at] = _cost(kept[at], count)
+                total += costs[at]
+        for at in group:
+            if total > room:
+                total -= costs[at]
+                del kept[at]
+    return list(kept.values()), len(lines) - len(kept)
+
+
+def render_ledger(lines: Sequence[LedgerLine], language: str, left_out: int = 0) -> str:
+    """Return the heading and a line a query, "" when there is none to tell of."""
+    if not lines and not left_out:
+        return ""
+    text = [HEADING[language], *(_written(line) for line in lines)]
+    if left_out:
+        text.append(_LEFT_OUT[language].format(n=left_out))
+    return "\n".join(text)
+
+
+def ledger_in(text: str) -> list[LedgerLine]:
+    """Read the lines of `render_ledger` back: turn, question, rows, handle, figures, tables and the exact SQL."""
+    return [line for written in text.split("\n") if (line := _read(written))]
+
+
+def _written(line: LedgerLine) -> str:
+    fields = [f'"{_field(line.question)}"', f"{_ROWS}{line.rows}"]
+    if line.handle:
+        fields.append(f"{_HANDLE}{_field(line.handle)}")
+    if line.figures:
+        # A figure that begins like another field is told apart by the escape.
+        mark = _ESCAPE if line.figures.startswith((_ROWS, _HANDLE, _TABLES, _SQL)) else ""
+        fields.append(mark + _field(line.figures))
+    if line.tables:
+        fields.append(_TABLES + ", ".join(_field(name).replace(",", f"{_ESCAPE},") for name in line.tables))
+    return f"- T{line.turn} {' | '.join(fields)} | {_SQL}{_encode(line.sql)}"
+
+
+def _read(written: str) -> LedgerLine | None:
+    start = _START.match(written)
+    if not start:
+        return None
+    place = start.end()
+    fields: list[str] = []
+    while not (fields and written.startswith(_SQL, place)):
+        match = _FIELD.match(written, place)
+        if not match:
+            return None
+        fields.append(match[1])
+        place = match.end()
+    question, rows, *others = [*fields, ""] if len(fields) == 1 else fields
+    if not (len(question) > 1 and question.endswith('"') and rows.startswith(_ROWS) and rows[len(_ROWS) :].isdecimal()):
+        return None
+    line = LedgerLine(int(start[1]), _decode(question[1:-1]), _decode(written[place + len(_SQL) :]), rows=int(rows[len(_ROWS) :]))
+    for other in others:
+        if other.startswith(_HANDLE):
+            line = replace(line, handle=_decode(other[len(_HANDLE) :]))
+        elif other.startswith(_TABLES):
+            line = replace(line, tables=tuple(_decode(name) for name in _NAME.findall(other[len(_TABLES) :])))
+        else:
+            line = replace(line, figures=_decode(other))
+    return line
+
+
+def _encode(text: str) -> str:
+    return _TO_WRITE.sub(lambda match: _SIGNS.get(match[0]) or f"{_ESCAPE}{match[0]}", text)
+
+
+def _field(text: str) -> str:
+    return _encode(text).replace("|", f"{_ESCAPE}|")
+
+
+def _decode(text: str) -> str:
+    return _TO_READ.sub(lambda match: match[1] or _BREAKS[match[0]], text)
+
+
+def _cost(line: LedgerLine, count: Callable[[str], int]) -> int:
+    return count(_written(line)) + 1

@@ -10,8 +10,7 @@ from typing import Any
 
 from longtable.memory.block import LEAST_LINE
 from longtable.memory.frame import Frame
-from longtable.memory.pin_view import live_pins
-from longtable.memory.pins import Pin
+from longtable.memory.pins import Pin, live_pins
 from longtable.memory.thread import Record, Thread
 from longtable.memory.topic_strategy import TOPICS, topics_of
 from longtable.memory.topics import current

@@ -7,8 +7,7 @@ from typing import Literal
 
 from longtable.memory.block import ledger_of, ledger_text, pins_text
 from longtable.memory.ledger import ledger_lines
-from longtable.memory.pin_view import live_pins
-from longtable.memory.pins import heuristic_pins
+from longtable.memory.pins import heuristic_pins, live_pins
 from longtable.memory.policy import WINDOW
 from longtable.memory.rounds import pair_calls, split_rounds
 from longtable.memory.thread import Record

@@ -1,10 +1,4 @@
-"""A model's reasoning: kept beside its answer, and sent back only where the provider asks for it.
-
-Servers of OpenAI's protocol give it as `reasoning_content` beside `content`. DeepSeek's first reasoner answers 400 to a
-request that holds it; from V3.2 on DeepSeek answers 400 where it is missing from a turn that called tools
-(api-docs.deepseek.com, "Thinking Mode"), and Kimi's and GLM's thinking models lose their thread without it. Qwen, and
-whoever is not named here, gets none.
-"""
+"""A model's reasoning: split from its text, kept beside the answer, sent back only where the provider asks for it."""
 
 import re
 from collections.abc import Sequence
@@ -94,3 +88,59 @@ def _block(block: dict[str, Any]) -> str:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+BEGIN, END = "<think>", "</think>"
+_THINKERS = re.compile(r"deepseek|qwen|qwq|think|\br1\b|glm|kimi|minimax|nemotron|magistral", re.IGNORECASE)
+"""Models of which an end without a beginning is taken for one; of another one it is what the answer says."""
+
+
+class ThinkSieve:
+    """Parts a stream, however its pieces are cut: only a tag that the text begins with opens reasoning."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._state = "begin"
+
+    def feed(self, piece: str) -> tuple[str, str]:
+        """Take a piece and return what is known of it: reasoning, and answer."""
+        self._held += piece
+        thought = ""
+        if self._state == "begin":
+            begun = self._held.lstrip()
+            if begun.startswith(BEGIN):
+                self._state, self._held = "within", begun.removeprefix(BEGIN).lstrip("\n")
+            elif not BEGIN.startswith(begun):
+                self._state = "beyond"
+        if self._state == "within":
+            thought, ended, rest = self._held.partition(END)
+            if ended:
+                thought, self._state, self._held = thought.rstrip("\n"), "after", rest
+            else:
+                waits = next((n for n in range(min(len(END), len(thought)), 0, -1) if END.startswith(thought[-n:])), 0)
+                thought, self._held = thought[: len(thought) - waits], thought[len(thought) - waits :]
+        if self._state == "after":
+            self._held = self._held.lstrip()
+            self._state = "beyond" if self._held else "after"
+        if self._state != "beyond":
+            return thought, ""
+        text, self._held = self._held, ""
+        return thought, text
+
+    def close(self) -> tuple[str, str]:
+        """Return what was held back; no piece may be fed after."""
+        held, self._held = self._held, ""
+        return (held, "") if self._state == "within" else ("", held if self._state != "after" else "")
+
+
+def parted(answer: BaseMessage, model: str) -> BaseMessage:
+    """Return a whole answer with such reasoning beside its content, where `told_reasoning` finds it."""
+    if not isinstance(answer, AIMessage) or not isinstance(answer.content, str) or END not in answer.content:
+        return answer
+    before, _, after = answer.content.partition(END)
+    begun = before.lstrip().startswith(BEGIN)
+    if not begun and (BEGIN in before or not _THINKERS.search(model)):
+        return answer
+    thought = "\n\n".join(filter(None, [told_reasoning(answer), before.strip().removeprefix(BEGIN).strip()]))
+    changes = {"content": after.lstrip(), "additional_kwargs": {**answer.additional_kwargs, REASONING: thought}}
+    return answer.model_copy(update=changes)

@@ -7,9 +7,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from longtable.base.errors import ModelContextOverflowError, Reason
 from longtable.memory import summary as text
-from longtable.memory.coverage import coverage, packed, pieces
 from longtable.memory.fold import ROLLING, Attempts, Draft, Job, Request
 from longtable.memory.pins import PIN_CONTRACT, Pin, proposals_in, verify, without_proposals
+from longtable.memory.summary import coverage, packed, pieces
 
 TRIES = 2
 OVERFLOWS = 3

@@ -1,14 +1,307 @@
-"""The strategy `topics`: folded rounds are filed into documents by subject, each section with its source messages."""
+"""The strategy `topics`: compacted rounds are filed into documents by subject; each section cites its source messages."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from longtable.memory.coverage import coverage
-from longtable.memory.filing import Filed, Filing, file_steps
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from longtable.memory.artifacts import Count, Section, fit_artifact, join, lost_sources, merge_sections, same, sections
 from longtable.memory.fold import Attempts, Draft, Job
+from longtable.memory.lexical import Words, overlap, rarity, words
+from longtable.memory.summary import Numbered, coverage, packed, render_message
 from longtable.memory.thread import Thread
-from longtable.memory.topics import Topic, current, render_topics
+from longtable.memory.topic_drafts import (
+    ASSIGN,
+    MERGE,
+    MOST_ANSWER_CHARS,
+    SUMMARY_CHARS,
+    SubjectDraft,
+    analyse_input,
+    analyse_prompt,
+    assign_input,
+    code_drafts,
+    complete,
+    enough_for,
+    merge_input,
+    read_analysis,
+    read_assignment,
+    read_drafts,
+    rounds_of,
+    shown,
+    subject_of,
+    topic_line,
+)
+from longtable.memory.topics import Topic, current, next_number, recently_used, render_topics
+
+WINDOW_SHARE = 0.6
+"""Share of the model's window that a request may fill; the rest is for its answer and for another tokenizer's count."""
+TRIES = 2
+SAME_SECTION = 0.5
+LEAST_MERGED = 0.25
+"""A model's merge with less text than this share of what was there is a summary, not a merge: code merges instead."""
+
+Kept = TypeVar("Kept")
+Steps = Generator[list[BaseMessage], "str | Exception | None", Kept]
+"""A dialogue with the model: yields requests, is sent texts or what went wrong."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filing:
+    """What is filed, into what, with whom and within what bounds. Sizes in tokens by `count`, `window` None without a model."""
+
+    messages: Sequence[Numbered]
+    topics: Sequence[Topic]
+    language: str
+    window: int | None
+    count: Count
+    clip_tool_chars: int
+    budget: int
+    """Tokens one artifact may take."""
+    turn: int
+    time: str
+    instructions: str | None = None
+
+    @property
+    def room(self) -> int:
+        """Return the tokens a request may have."""
+        return int((self.window or 0) * WINDOW_SHARE)
+
+
+@dataclass(frozen=True)
+class Filed:
+    """One new version for each topic that changed. `method` is "model" where the model found all of them, else "fallback"."""
+
+    topics: list[Topic]
+    method: str
+    reasons: list[str]
+
+
+def file_steps(job: Filing) -> Steps[Filed]:
+    """File all messages of the job; every one of their ids stands in a returned version."""
+    if not job.messages:
+        return Filed([], "fallback", ["there is nothing to file"])
+    return (yield from _Clerk(job).file())
+
+
+class _Clerk:
+    """One filing under way: the topics as they stand, what went wrong, and whether the model is still worth asking."""
+
+    def __init__(self, job: Filing) -> None:
+        self.job = job
+        self.topics = {topic.id: topic for topic in current(job.topics)}
+        self.before = {id: topic.version for id, topic in self.topics.items()}
+        self.number = next_number(job.topics)
+        self.changed: dict[str, None] = {}
+        self.reasons: list[str] = []
+        self.silent = job.window is None
+
+    def file(self) -> Steps[Filed]:
+        by_model = True
+        for rounds, fits in _parts(self.job):
+            if not fits:
+                self.reasons.append("a message is longer than the summariser's window")
+            drafts = (yield from self._analyse(rounds)) if fits else []
+            by_model = by_model and bool(drafts)
+            there = recently_used(self.topics.values())
+            for draft in drafts or code_drafts(rounds, self.job.language):
+                yield from self._put(draft, there)
+        return Filed([self.topics[id] for id in self.changed], "model" if by_model else "fallback", self.reasons)
+
+    def _ask(self, system: str, asked: str) -> Steps[str | None]:
+        """Return the model's text, None where there is no model, it failed before, or the request would not fit."""
+        if self.silent or self.job.count(system) + self.job.count(asked) > self.job.room:
+            return None
+        answer = yield [SystemMessage(system), HumanMessage(asked)]
+        if isinstance(answer, Exception):
+            self.reasons.append(f"the summariser failed: {type(answer).__name__}")
+            self.silent = True
+            return None
+        if len(answer or "") > MOST_ANSWER_CHARS:
+            self.reasons.append(f"the answer is longer than {MOST_ANSWER_CHARS:,} characters")
+            return ""
+        return answer or ""
+
+    # -- 1. which topics are in these messages?
+
+    def _analyse(self, rounds: list[list[Numbered]]) -> Steps[list[SubjectDraft]]:
+        """Return the model's topics of some rounds, asked once more with what was wrong; none where code has to find them."""
+        job = self.job
+        messages = [item for round_ in rounds for item in shown(round_)]
+        system = analyse_prompt(job.language, job.instructions)
+        best: list[SubjectDraft] = []
+        faults: list[str] = []
+        if not messages:
+            return []
+        for _ in range(TRIES):
+            fault = "; ".join(faults)
+            asked = analyse_input(messages, clip_tool_chars=job.clip_tool_chars, language=job.language, fault=fault)
+            answer = yield from self._ask(system, asked)
+            if answer is None:
+                return complete(best, rounds, job.language) if best else []
+            analysis = read_analysis(answer)
+            drafts, faults = ([], [analysis]) if isinstance(analysis, str) else read_drafts(analysis, rounds)
+            best = max(best, drafts, key=_cited)
+            if not faults:
+                break
+            self.reasons += faults
+        if not best:
+            self.silent = True  # twice no analysis: the questions that follow would fare no better, and each costs time
+            return []
+        return complete(best, rounds, job.language)
+
+    # -- 2. to which of the topics there are does it belong?
+
+    def _put(self, draft: SubjectDraft, there: Sequence[Topic]) -> Steps[None]:
+        """File a draft: into one of the topics that were there before its part of the messages, or as a new one."""
+        home, summary = yield from self._home(draft, [self.topics[topic.id] for topic in there])
+        if home is None:
+            id = f"t{self.number}"
+            self.number += 1
+            home = Topic(id, 0, draft.title, draft.summary, "", (), 0, self.job.time)
+            artifact = join(draft.sections)
+        else:
+            artifact = join((yield from self._merge(sections(home.artifact), draft.sections)))
+            summary = summary or _both(home.summary, draft.summary)
+        self.changed[home.id] = None
+        self.topics[home.id] = replace(
+            home,
+            version=self.before.get(home.id, 0) + 1,
+            summary=(summary or draft.summary)[:SUMMARY_CHARS],
+            artifact=fit_artifact(artifact, self.job.budget, self.job.count, self.job.language),
+            message_ids=tuple(dict.fromkeys([*home.message_ids, *draft.ids])),
+            turn=max(home.turn, draft.turn) or self.job.turn,
+            time=self.job.time,
+        )
+
+    def _home(self, draft: SubjectDraft, there: Sequence[Topic]) -> Steps[tuple[Topic | None, str]]:
+        for topic in there:
+            if same(topic.title) == same(draft.title):
+                return topic, ""
+        if not there:
+            return None, ""
+        ranked = _by_likeness(draft, there)
+        offered = self._fitting([topic for _, topic in ranked])
+        answer = yield from self._ask(ASSIGN[self.job.language], assign_input(offered, draft.title, draft.summary))
+        if answer is not None:
+            choice = read_assignment(answer)
+            names: dict[str | None, Topic | None] = {None: None, **{topic.id: topic for topic in offered}}
+            if choice and choice.topic in names:
+                return names[choice.topic], choice.summary
+            self.reasons.append("the answer names no topic there is")
+        return next((topic for enough, topic in ranked if enough), None), ""
+
+    def _fitting(self, topics: Sequence[Topic]) -> list[Topic]:
+        """Return the topics, the likeliest first, whose lines fill at most half a request."""
+        left, offered = self.job.room // 2, []
+        for topic in topics:
+            left -= self.job.count(topic_line(topic)) + 1
+            if left < 0:
+                break
+            offered.append(topic)
+        return offered or list(topics[:1])
+
+    # -- 3. merge
+
+    def _merge(self, old: Sequence[Section], new: Sequence[Section]) -> Steps[list[Section]]:
+        """Merge sections: by the model those about the same thing, the rest, and all where it loses anything, by code."""
+        by_code = merge_sections([*old, *new])
+        touched = [part for part in old if any(_alike(part, other) for other in new)]
+        adding = [part for part in new if any(_alike(other, part) for other in old)]
+        if not touched:
+            return by_code
+        answer = yield from self._ask(MERGE[self.job.language], merge_input(touched, adding))
+        if answer is None:
+            return by_code
+        merged, fault = _checked_merge(answer, touched, adding)
+        if fault:
+            self.reasons.append(fault)
+            return by_code
+        at = old.index(touched[0])
+        before, after = [p for p in old[:at] if p not in touched], [p for p in old[at:] if p not in touched]
+        return merge_sections([*before, *merged, *after, *(part for part in new if part not in adding)])
+
+
+def _parts(job: Filing) -> list[tuple[list[list[Numbered]], bool]]:
+    """Split the messages into parts that fit one request, by rounds; a round that is too long, by messages.
+
+    Each part comes with whether it fits: a round with a message longer than the window does not.
+    """
+    rounds = rounds_of(job.messages)
+    if job.window is None:
+        return [(rounds, True)]
+    room = job.room - job.count(analyse_prompt(job.language, job.instructions)) - 400  # tags, and the fault of a first try
+    parts: list[tuple[list[list[Numbered]], bool]] = []
+    used, fitting = 0, True
+    for piece in (piece for round_ in rounds for piece in _pieces(round_, job, room)):
+        tokens = sum(_cost(item, job) for item in shown(piece))
+        fits = tokens <= room
+        # What code has to file goes together, so that it is grouped as a whole.
+        if not parts or fits != fitting or (fits and used + tokens > room):
+            parts.append(([], fits))
+            used, fitting = 0, fits
+        parts[-1][0].append(piece)
+        used += tokens
+    return parts
+
+
+def _pieces(round_: list[Numbered], job: Filing, room: int) -> list[list[Numbered]]:
+    costs = [_cost(item, job) for item in round_]
+    if sum(costs) <= room or max(costs) > room:
+        return [round_]
+    return packed(zip(round_, costs, strict=True), room)
+
+
+def _cost(item: Numbered, job: Filing) -> int:
+    return job.count(render_message(*item, clip_tool_chars=job.clip_tool_chars)) + 1
+
+
+def _cited(drafts: Sequence[SubjectDraft]) -> int:
+    return len({number for draft in drafts for part in draft.sections for number in part.sources})
+
+
+def _by_likeness(draft: SubjectDraft, topics: Sequence[Topic]) -> list[tuple[bool, Topic]]:
+    """Return topics, the likeliest first, each with whether its words are enough; of equals the most recently used."""
+    about = _subject(draft.title, draft.summary, draft.sections)
+    subjects = [_subject(topic.title, topic.summary, sections(topic.artifact)) for topic in topics]
+    telling = rarity([about, *subjects])
+    scores = [overlap(about, subject, telling) for subject in subjects]
+    ranked = sorted(zip(scores, topics, strict=True), key=lambda pair: pair[0], reverse=True)
+    return [(score >= enough_for(about), topic) for score, topic in ranked]
+
+
+def _subject(title: str, summary: str, parts: Sequence[Section]) -> Words:
+    asked, told = " ".join(part.title for part in parts), "\n".join(part.body for part in parts)
+    return subject_of((title, 2.0), (summary, 1.0), (asked, 1.0), sql=told)
+
+
+def _alike(one: Section, other: Section) -> bool:
+    if same(one.title) == same(other.title):
+        return True
+    mine, its = words((one.title, 1.0)), words((other.title, 1.0))
+    return max(overlap(mine, its, {}), overlap(its, mine, {})) >= SAME_SECTION
+
+
+def _checked_merge(answer: str, old: Sequence[Section], new: Sequence[Section]) -> tuple[list[Section], str]:
+    """Return a model's merged sections with only real citations, and why they are not accepted, "" if they are."""
+    known = {number for part in (*old, *new) for number in part.sources}
+    merged = [replace(part, sources=tuple(known.intersection(part.sources))) for part in sections(answer)]
+    merged = [part for part in merged if part.sources and part.body]
+    if lost := lost_sources([join(old), join(new)], join(merged)):
+        return [], f"the merge lost messages {', '.join(f'm{n}' for n in sorted(lost)[:10])}"
+    there = sum(len(part.body) for part in merge_sections([*old, *new]))
+    if sum(len(part.body) for part in merged) < there * LEAST_MERGED:
+        return [], "the merge lost most of the text"
+    return merged, ""
+
+
+def _both(old: str, new: str) -> str:
+    """Return one line for two summaries: what the new one adds stands behind the old; the oldest gives way to fit."""
+    items = list(dict.fromkeys(item.strip() for item in f"{old}; {new}".replace("；", ";").split(";") if item.strip()))
+    while len(items) > 1 and len("; ".join(items)) > SUMMARY_CHARS:
+        items.pop(0)
+    return "; ".join(items)
+
 
 TOPICS = "topics"
 ARTIFACT_SHARE = 0.5

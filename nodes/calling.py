@@ -16,8 +16,7 @@ from langgraph.types import StreamWriter
 from longtable.base.context import Context
 from longtable.base.errors import ModelContextOverflowError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
 from longtable.base.events import ModelFallback, ModelRetry
-from longtable.memory.reasoning import reasoning_sent, without_reasoning
-from longtable.memory.think_tags import parted
+from longtable.memory.reasoning import parted, reasoning_sent, without_reasoning
 from longtable.nodes.model_settings import call_settings
 from longtable.nodes.providers import provider_error
 from longtable.nodes.tracing import span, usage_fields

@@ -16,7 +16,7 @@ from langgraph.store.base import GetOp, Item, PutOp, SearchOp
 from longtable.base.context import Context
 from longtable.base.events import Steered
 from longtable.base.store_keys import BELLS, thread_namespace
-from longtable.memory.codec import decode_message, encode_message
+from longtable.memory.archive import decode_message, encode_message
 from longtable.nodes.thread_index import thread_id_of
 
 MOST = 1_000

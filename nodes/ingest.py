@@ -29,11 +29,11 @@ from longtable.base.errors import (
 )
 from longtable.base.events import SchemaChanged
 from longtable.memory.archive import archived_among
-from longtable.memory.as_sent import with_sent_name
 from longtable.memory.frame import Frame
 from longtable.memory.stale import CHANGED
 from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
 from longtable.memory.summary import language_of
+from longtable.memory.thread import with_sent_name
 from longtable.memory.tokens import PRIMING
 from longtable.nodes.inbox import Letter, take_in, told
 from longtable.nodes.rate_limit import RateLimit

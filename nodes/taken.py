@@ -9,8 +9,8 @@ from langchain_core.messages import BaseMessage
 
 from longtable.memory.fold import Outcome, Request
 from longtable.memory.frame import Frame
+from longtable.memory.reasoning import parted
 from longtable.memory.spent import taken_by
-from longtable.memory.think_tags import parted
 from longtable.memory.tokens import TokenCounter
 from longtable.nodes.providers import provider_error
 from longtable.nodes.tracing import log_cause, span, usage_fields

@@ -11,8 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk
 
-from longtable.memory.reasoning import REASONING
-from longtable.memory.think_tags import ThinkSieve, parted
+from longtable.memory.reasoning import REASONING, ThinkSieve, parted
 from longtable.nodes.newest import Newest
 
 _SIEVES: Newest[tuple[int, int], ThinkSieve] = Newest(1_024)

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import SystemMessage
 
-from longtable.memory.ledger import LedgerLine
-from longtable.memory.ledger_view import render_ledger
+from longtable.memory.ledger import LedgerLine, render_ledger
 from longtable.memory.summary import Finding
 from tests.analyst.conftest import Chat, holds
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from longtable.memory.as_sent import REFUSED_NOTE
+from longtable.memory.thread import REFUSED_NOTE
 from tests.app.runner import Home, make_home
 from tests.support.model_server import (
     ChatRequest,

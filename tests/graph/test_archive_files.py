@@ -28,7 +28,7 @@ from longtable.graph import (
     open_persistence,
     prune_threads,
 )
-from longtable.memory.codec import decode_message
+from longtable.memory.archive import decode_message
 from longtable.memory.search import Original
 from tests.support.threads import CONTEXT, Events, of_type, summariser, talk, talker, thread
 

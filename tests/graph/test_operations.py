@@ -28,7 +28,7 @@ from longtable.graph.operations import (
 )
 from longtable.graph.reading import NODES, reader
 from longtable.graph.threads import ThreadInfo
-from longtable.memory.excerpt import excerpt_of
+from longtable.memory.search import excerpt_of
 from longtable.memory.stamps import EXCLUDED, kind_of
 from tests.support.models import script
 from tests.support.threads import CONTEXT, summariser, talk, talker, values_of

@@ -20,8 +20,7 @@ from longtable.graph import (
     read_prices,
     usage_of_threads,
 )
-from longtable.memory.prices import price_of, priced
-from longtable.memory.spent import Spent, added
+from longtable.memory.spent import Spent, added, price_of, priced
 from tests.support.models import ScriptedModel
 
 BIG, MINI = Price(input=2.5, cached=1.25, output=10, reasoning=12), Price(input=0.15, output=0.6)

@@ -14,8 +14,8 @@ from langgraph.graph import END, START, StateGraph
 from longtable.base.errors import ProviderRefusedError, ProviderUnavailableError, TurnPendingError
 from longtable.graph import Context, Conversation, State, build_graph, import_thread, list_threads, next_view, open_persistence
 from longtable.graph.embedding import as_node
-from longtable.memory.as_sent import REFUSED_NOTE
 from longtable.memory.stamps import EXCLUDED, kind_of
+from longtable.memory.thread import REFUSED_NOTE
 from tests.graph.test_embedding import Talk
 from tests.memory.test_rounds import assert_paired
 from tests.support import model_server

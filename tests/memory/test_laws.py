@@ -15,7 +15,7 @@ from longtable.memory import policy as presets
 from longtable.memory.fold import Request
 from longtable.memory.frame import Frame
 from longtable.memory.gate import pairs_valid
-from longtable.memory.pin_view import live_pins
+from longtable.memory.pins import live_pins
 from longtable.memory.stamps import STEERED, is_recalled, marked
 from longtable.memory.summary import HEADINGS, cited_numbers
 from longtable.memory.view import Layout, build_view

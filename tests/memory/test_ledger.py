@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.ledger import LedgerLine, figures_of, ledger_lines
+from longtable.memory.ledger import LedgerLine, figures_of, fit_ledger, ledger_in, ledger_lines, render_ledger
 from longtable.memory.ledger_sql import filters_in, tables_in
-from longtable.memory.ledger_view import fit_ledger, ledger_in, render_ledger
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import counter
 from longtable.tools.database import Database

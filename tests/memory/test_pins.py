@@ -8,10 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.pin_matters import matter_of
-from longtable.memory.pin_rules import kind_of, sentences
-from longtable.memory.pin_view import LONG_PIN, fit_pins, live_pins, render_pins
-from longtable.memory.pins import PIN_CONTRACT, Pin, Proposal, heuristic_pins, make_pin, proposals_in, verify, without_proposals
+from longtable.memory.pin_rules import kind_of, matter_of, sentences
+from longtable.memory.pins import (
+    LONG_PIN,
+    PIN_CONTRACT,
+    Pin,
+    Proposal,
+    fit_pins,
+    heuristic_pins,
+    live_pins,
+    make_pin,
+    proposals_in,
+    render_pins,
+    verify,
+    without_proposals,
+)
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import counter
 from tests.memory.pin_sentences import FRAGMENTS, MORE_RULES, QUESTIONS, all_rules, held_out, tuned_on

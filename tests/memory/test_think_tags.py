@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from longtable.memory.reasoning import told_reasoning
-from longtable.memory.think_tags import ThinkSieve, parted
+from longtable.memory.reasoning import ThinkSieve, parted, told_reasoning
 
 TEXTS = [
     ("<think>\nfirst <b>\nthen</think>\n\nThe answer.", "first <b>\nthen", "The answer."),

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
 from longtable.memory.artifacts import lost_sources, sections, sources_of
-from longtable.memory.filing import Filed, Filing, file_steps
-from longtable.memory.filing_prompts import MOST_ANSWER_CHARS
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import counter, estimate
+from longtable.memory.topic_drafts import MOST_ANSWER_CHARS
+from longtable.memory.topic_strategy import Filed, Filing, file_steps
 from longtable.memory.topics import Topic, current
 from tests.support.histories import histories, talk
 

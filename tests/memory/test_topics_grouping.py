@@ -6,8 +6,8 @@ from itertools import combinations
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
-from longtable.memory.filing import Filed, Filing, file_steps
 from longtable.memory.tokens import estimate
+from longtable.memory.topic_strategy import Filed, Filing, file_steps
 from longtable.memory.topics import Topic, current
 
 Talk = dict[str, list[tuple[str, str]]]

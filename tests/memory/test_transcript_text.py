@@ -12,8 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from markdown_it import MarkdownIt
 
 from longtable.memory.stamps import EXCLUDED, marked
-from longtable.memory.transcript_parts import plain
-from longtable.memory.transcript_text import escaped, fenced, to_html, to_markdown
+from longtable.memory.transcript_text import escaped, fenced, plain, to_html, to_markdown
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 EVIL = [
