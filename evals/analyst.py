@@ -1,8 +1,8 @@
 """Measure the built-in analyst: `python -m evals.analyst` prints a table of question sets with right, wrong and declined.
 
 A set is a file of JSON lines: id, db, lang, after (the id of the question that it goes on from, or null), question, gold (accepted
-SQL; empty where a decline is right) and kind (value, rows, ordered_rows or decline). `newcomers` was written by people who had not
-seen the code; the sets of `questions/` are those that it was tuned on.
+SQL; empty where a decline is right) and kind (value, rows, ordered_rows or decline). `newcomers` and `strangers` were written by people
+who had not seen the code; the sets of `questions/` are those that it was tuned on.
 """
 
 import argparse
@@ -26,7 +26,8 @@ from longtable.app.settings import cache_folder
 from longtable.graph import Context, Conversation, Database, build_graph
 
 HERE = Path(__file__).parent
-NEWCOMERS = "newcomers"
+BLIND = ("newcomers", "strangers")
+"""Sets written by people who had not seen the code."""
 OUTCOMES = ("right", "wrong", "declined")
 LIMIT = 32_000
 
@@ -123,15 +124,17 @@ def databases(data: Path) -> Iterator[dict[str, Path]]:
 def main(arguments: list[str] | None = None) -> None:
     """Print the table; with --misses also each question that was not answered right."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sets", nargs="*", help="newcomers, a file of evals/questions without its ending, or cosql; all if none is named")
+    parser.add_argument(
+        "sets", nargs="*", help="newcomers, strangers, a file of evals/questions without its ending, or cosql; all if none is named"
+    )
     parser.add_argument(
         "--data", type=Path, default=HERE.parent.parent / "shared" / "data", help="folder with chinook, northwind and cosql"
     )
     parser.add_argument("--misses", action="store_true", help="print each wrong or declined question")
     options = parser.parse_args(arguments)
     tuned = {path.stem: read_questions(path) for path in sorted((HERE / "questions").glob("*.jsonl"))}
-    newcomers = HERE / f"{NEWCOMERS}.jsonl"
-    sets = ({NEWCOMERS: read_questions(newcomers)} if newcomers.exists() else {}) | tuned | {"cosql": cosql(options.data)}
+    blind = {name: read_questions(HERE / f"{name}.jsonl") for name in BLIND}
+    sets = blind | tuned | {"cosql": cosql(options.data)}
     print("| set | questions | right | wrong | declined |\n|---|---:|---:|---:|---:|")
     with databases(options.data) as files:
         for name in options.sets or [name for name, questions in sets.items() if questions]:
