@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from longtable.base.errors import PersistenceError
 from longtable.base.events import ChartShown
-from longtable.tools.chart_tool import Chart, chart_of
+from longtable.tools.charts.chart_tool import Chart, chart_of
 
 if TYPE_CHECKING:
     from longtable.app.session import Session

@@ -17,7 +17,7 @@ from longtable.app.session import Progress, Session, open_session
 from longtable.app.settings import Settings
 from longtable.base.errors import ConfigError, LongtableError, QueryRefusedError
 from longtable.base.events import ChartShown
-from longtable.tools.cost import CostThresholds, reasons
+from longtable.tools.sql.cost import CostThresholds, reasons
 from longtable.tools.toolset import cancellable, database_tools
 
 if TYPE_CHECKING:

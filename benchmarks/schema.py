@@ -14,8 +14,8 @@ from pathlib import Path
 
 from longtable.memory.tokens import counter
 from longtable.tools.database import Database
-from longtable.tools.schema_card import schema_card
-from longtable.tools.schema_tools import describe_tables
+from longtable.tools.schema.schema_card import schema_card
+from longtable.tools.schema.schema_tools import describe_tables
 
 TABLES, COLUMNS = 1_000, 20
 BUDGET = 5_120

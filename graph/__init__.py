@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from longtable.nodes.rate_limit import RateLimit as RateLimit
     from longtable.nodes.state import State as State
     from longtable.nodes.state import next_view as next_view
-    from longtable.tools.cost import CostThresholds as CostThresholds
     from longtable.tools.database import Database as Database
-    from longtable.tools.policy import TablePolicy as TablePolicy
     from longtable.tools.results import ResultStore as ResultStore
+    from longtable.tools.sql.cost import CostThresholds as CostThresholds
+    from longtable.tools.sql.table_policy import TablePolicy as TablePolicy
 
 _HOMES = {
     "Answer": "longtable.graph.threads",
@@ -47,7 +47,7 @@ _HOMES = {
     "Context": "longtable.base.context",
     "ContextProvider": "longtable.nodes.passing",
     "Conversation": "longtable.graph.threads",
-    "CostThresholds": "longtable.tools.cost",
+    "CostThresholds": "longtable.tools.sql.cost",
     "Database": "longtable.tools.database",
     "LongtableError": "longtable.base.errors",
     "MessageMetadata": "longtable.memory.metadata",
@@ -56,7 +56,7 @@ _HOMES = {
     "RateLimit": "longtable.nodes.rate_limit",
     "ResultStore": "longtable.tools.results",
     "State": "longtable.nodes.state",
-    "TablePolicy": "longtable.tools.policy",
+    "TablePolicy": "longtable.tools.sql.table_policy",
     "as_node": "longtable.graph.embedding",
     "as_tool": "longtable.graph.embedding",
     "build_graph": "longtable.graph.build",

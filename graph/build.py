@@ -42,11 +42,11 @@ from longtable.nodes.state import Input, Output, State, turn_of
 from longtable.nodes.thinking import with_reasoning_kept
 from longtable.nodes.thread_index import thread_id_of
 from longtable.nodes.tracing import run_fields, span
-from longtable.tools.chart_tool import chart_tool
-from longtable.tools.cost import CostThresholds
+from longtable.tools.charts.chart_tool import chart_tool
 from longtable.tools.database import Database
 from longtable.tools.recall_tool import recall_tool
 from longtable.tools.result_tool import fetch_tool
+from longtable.tools.sql.cost import CostThresholds
 from longtable.tools.toolset import database_tools
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from longtable.memory.transcript_text import Draw, Drawing
-from longtable.tools.chart_svg import embedded_svg
-from longtable.tools.chart_tool import chart_of
+from longtable.tools.charts.chart_svg import embedded_svg
+from longtable.tools.charts.chart_tool import chart_of
 
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore

@@ -11,7 +11,7 @@ from longtable.memory.stale import described_in
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import clean, clip
 from longtable.tools.database import Database
-from longtable.tools.schema_card import schema_card
+from longtable.tools.schema.schema_card import schema_card
 
 ASKED = 3
 """Newest questions that choose the tables of a card on which not all have room."""

@@ -29,7 +29,7 @@ from longtable.nodes import old_records
 from longtable.nodes.refusals import FAILED, exclusions, request_in
 from longtable.nodes.shelf import StoreShelf
 from longtable.nodes.state import UNDER_WAY, layout_of, next_view, thread_of, turn_of
-from longtable.tools.chart_tool import Chart, chart_of
+from longtable.tools.charts.chart_tool import Chart, chart_of
 from longtable.tools.database import QueryResult
 
 if TYPE_CHECKING:

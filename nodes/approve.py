@@ -19,8 +19,8 @@ from longtable.base.events import ActionRequest, ReviewConfig
 from longtable.nodes.prompts import APPROVAL
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import State, thread_of, turn_of
-from longtable.tools.cost import CostThresholds, Reason, reasons
 from longtable.tools.database import Cancel, Database
+from longtable.tools.sql.cost import CostThresholds, Reason, reasons
 
 ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = ("approve", "edit", "reject")
 MOST_REASON = 2_000

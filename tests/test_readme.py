@@ -222,7 +222,7 @@ results = ResultStore(Path("kept"), clock=lambda: datetime.now(UTC))
 results.put("t", columns=["day", "n"], types=["DATE", "BIGINT"], rows=[("2024-01-02", 1), ("2024-02-03", 2)], sql="SELECT 1")
 """
 CHART = """
-from longtable.tools.chart_tool import chart_of
+from longtable.tools.charts.chart_tool import chart_of
 chart = chart_of("r1", results.get("t", "r1"), wish="line by month")
 """
 
@@ -304,7 +304,7 @@ STUDIO = """
 from longtable.app.demo import package_data
 from longtable.app.studio import graph
 from longtable.app.web import app
-from longtable.tools.charts import draws_pictures
+from longtable.tools.charts.chart_spec import draws_pictures
 assert draws_pictures()
 package_data()  # the demo database is there already: see the fixture
 config = {"configurable": {"thread_id": "s"}}

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 from longtable.base.errors import ConfigError, MissingExtraError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import without_labels
-from longtable.tools.cost import Plan, stops_early
 from longtable.tools.engines.base import Engine, Fetched, LoadNote, Row
-from longtable.tools.masks import masked_rows, without_values
-from longtable.tools.policy import TablePolicy, load_policy
-from longtable.tools.running import Cancel, Runner, Stop
-from longtable.tools.settings import FileLimits, QueryLimits
+from longtable.tools.query_limits import FileLimits, QueryLimits
+from longtable.tools.query_runner import Cancel, Runner, Stop
+from longtable.tools.sql.cost import Plan, stops_early
+from longtable.tools.sql.masks import masked_rows, without_values
+from longtable.tools.sql.table_policy import TablePolicy, load_policy
+from longtable.tools.sql.visible import visible
 from longtable.tools.url import Dialect, Location, parse_url, without_password
-from longtable.tools.visible import visible
 
 if TYPE_CHECKING:
-    from longtable.tools.guard import Verdict
-    from longtable.tools.knowledge import Knowledge
+    from longtable.tools.schema.knowledge import Knowledge
+    from longtable.tools.sql.wall import Verdict
 
 __all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
 
@@ -109,7 +109,7 @@ class Database:
 
     def knowledge(self) -> "Knowledge":
         """Return what is learned of the catalogue by looking: search, inferred keys. Kept until the schema changes."""
-        from longtable.tools.knowledge import Knowledge
+        from longtable.tools.schema.knowledge import Knowledge
 
         catalog = self.catalog()
         with self._lock:
@@ -172,7 +172,7 @@ class Database:
 
     def _checked(self, sql: str) -> "Verdict":
         # sqlglot takes a tenth of a second to load: not before there is a query.
-        from longtable.tools.guard import check
+        from longtable.tools.sql.wall import check
 
         verdict = check(sql, dialect=self.dialect, catalog=self.catalog())
         verdict.raise_if_refused()
@@ -184,14 +184,14 @@ class Database:
         try:
             yield
         except QueryFailedError as error:
-            from longtable.tools.hints import explained
+            from longtable.tools.sql.hints import explained
 
             if verdict.masks:
                 error = without_values(error, sql)
             found = explained(error, asked=sql, ran=verdict.sql, dialect=self.dialect, catalog=self.catalog(), tables=verdict.tables)
             raise found from error
         except QueryRefusedError as error:
-            from longtable.tools.places import place_of_start
+            from longtable.tools.sql.places import place_of_start
 
             hint = "write it another way" if verdict.masks else error.hint  # it may tell the count that was too large
             line, column = place_of_start(sql, self.dialect)  # an engine says of no more than the whole
@@ -204,7 +204,7 @@ class Database:
         """
         catalog = self.catalog()
         if catalog.hidden_columns or catalog.has_masks:
-            from longtable.tools.guard import own_sql
+            from longtable.tools.sql.wall import own_sql
 
             sql = own_sql(sql, dialect=self.dialect, catalog=catalog)
 
@@ -220,7 +220,7 @@ class Database:
 
     def check(self, sql: str) -> "Verdict":
         """Return what the wall says of a query, with the tables and columns it reads. Nothing is run."""
-        from longtable.tools.guard import check
+        from longtable.tools.sql.wall import check
 
         return check(sql, dialect=self.dialect, catalog=self.catalog())
 

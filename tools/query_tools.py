@@ -19,7 +19,7 @@ def run_sql(database: Database, sql: str, *, cancel: Cancel | None = None) -> tu
     wide = summary(result.columns, result.rows, result.masked, chars=NAME_CHARS)
     preview: dict[str, Json] = {"row_count": result.row_count, **shown, **wide, "note": NOTE, "sql": result.sql, "ms": result.ms}
     # sqlglot takes a tenth of a second to load: not before there is a query.
-    from longtable.tools.empty import found_nothing, why_empty
+    from longtable.tools.schema.empty_results import found_nothing, why_empty
 
     if found_nothing(result, database.dialect) and (why := why_empty(database, result, cancel=cancel)):
         preview["empty"] = why

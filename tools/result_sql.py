@@ -14,12 +14,12 @@ from longtable.tools.cells import without_labels
 from longtable.tools.database import QueryLimits, QueryResult
 from longtable.tools.engines.base import Fetched
 from longtable.tools.engines.duckdb import DuckdbSession
-from longtable.tools.guard import check
-from longtable.tools.hints import explained
-from longtable.tools.masks import without_values
 from longtable.tools.parquet import literal
+from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.result_meta import ResultMeta
-from longtable.tools.running import Cancel, Runner, Stop
+from longtable.tools.sql.hints import explained
+from longtable.tools.sql.masks import without_values
+from longtable.tools.sql.wall import check
 
 
 def run_over_handles(

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from longtable.base.errors import DatabaseError
 from longtable.tools.cells import Json, dumps
 from longtable.tools.database import Cancel, QueryResult
-from longtable.tools.masks import masked_rows
 from longtable.tools.query_tools import NOTE, SHOWN_ROWS, shown_part
+from longtable.tools.sql.masks import masked_rows
 from longtable.tools.toolset import Answer, cancellable_tool
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ import duckdb
 from longtable.base.errors import ConfigError, MissingExtraError, PersistenceError, ResultTooLargeError
 from longtable.tools.database import QueryLimits, QueryResult
 from longtable.tools.parquet import column_names, literal, read_parquet, write_parquet
+from longtable.tools.query_runner import Cancel, Runner
 from longtable.tools.result_meta import ResultGoneError, ResultMeta, UnknownResultError
-from longtable.tools.running import Cancel, Runner
 
 if TYPE_CHECKING:
     import pandas

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
-from longtable.tools import query_tools, schema_tools, values
+from longtable.tools import query_tools
 from longtable.tools.cells import dumps
 from longtable.tools.database import Cancel, Database, QueryResult
+from longtable.tools.schema import schema_tools, values
 
 Answer = tuple[str, "QueryResult | Described | None"]
 Result = TypeVar("Result")

@@ -15,7 +15,7 @@ from langgraph.types import Command, interrupt
 
 from longtable.base.errors import ConfigError, EmptyMessageError, NothingAskedError, TurnPendingError, WrongDecisionError
 from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
-from longtable.tools.cost import CostThresholds
+from longtable.tools.sql.cost import CostThresholds
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import of_type
 from tests.tools.databases import DIALECTS, make

@@ -18,8 +18,8 @@ from langgraph.store.memory import InMemoryStore
 from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph, open_persistence
 from longtable.graph.operations import delete_thread, prune_threads
 from longtable.memory.ledger import ledger_lines
+from longtable.tools.query_limits import QueryLimits
 from longtable.tools.results import ResultGoneError, UnknownResultError
-from longtable.tools.settings import QueryLimits
 from longtable.tools.summary import summary
 from tests.support.models import ScriptedModel, call, script
 

@@ -18,7 +18,12 @@ MODULES = (
         "longtable.graph.export",
         "longtable.graph.reading",
     ),
-    *("longtable.tools.engines.duckdb", "longtable.tools.engines.sqlite", "longtable.tools.guard", "longtable.tools.schema_index"),
+    *(
+        "longtable.tools.engines.duckdb",
+        "longtable.tools.engines.sqlite",
+        "longtable.tools.sql.wall",
+        "longtable.tools.schema.schema_index",
+    ),
     *("longtable.nodes.tracing", "sqlglot.dialects.duckdb", "sqlglot.dialects.sqlite", "typer._adapters"),
     # What a client of a provider imports when it first sends something.
     *("langchain_openai", "openai.resources.chat.completions", "httpcore2", "anyio._backends._asyncio", "truststore"),

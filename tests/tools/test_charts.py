@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtable.tools.charts import (
+from longtable.tools.charts.chart_spec import (
     MAX_POINTS,
     ChartSpecError,
     Checked,

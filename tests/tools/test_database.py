@@ -27,7 +27,7 @@ from longtable.base.errors import (
 )
 from longtable.tools.database import Cancel, Database, QueryLimits, TablePolicy
 from longtable.tools.engines.duckdb import DuckdbEngine, Opened
-from longtable.tools.running import MAX_LEFT_BEHIND, Runner, Stop
+from longtable.tools.query_runner import MAX_LEFT_BEHIND, Runner, Stop
 from longtable.tools.toolset import database_tools
 from longtable.tools.url import parse_url
 from tests.tools.databases import DENY_VAULT, Place, make_file, open_at, url

@@ -8,7 +8,7 @@ import pytest
 from longtable.base.errors import QueryRefusedError
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Database
-from longtable.tools.guard import check
+from longtable.tools.sql.wall import check
 from tests.tools.databases import DIALECTS, make, open_at
 
 TABLE = "CREATE TABLE t (x INTEGER);\nINSERT INTO t VALUES (1);\n"

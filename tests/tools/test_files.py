@@ -13,7 +13,7 @@ import pytest
 
 from longtable.base.errors import ConfigError, DatabaseError, DatabaseUnavailableError, QueryRefusedError
 from longtable.tools.database import Database, FileLimits, QueryLimits, TablePolicy
-from longtable.tools.running import Stop
+from longtable.tools.query_runner import Stop
 from tests.tools.test_catalog import call
 
 

@@ -10,9 +10,9 @@ import pytest
 from longtable.base.errors import QueryFailedError
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Database
-from longtable.tools.guard import check
-from longtable.tools.parsing import MAX_DEPTH, MAX_SQL_CHARS, tokens_of
-from longtable.tools.refusal import RefusedError
+from longtable.tools.sql.parsing import MAX_DEPTH, MAX_SQL_CHARS, tokens_of
+from longtable.tools.sql.refusal import RefusedError
+from longtable.tools.sql.wall import check
 from tests.tools.databases import DIALECTS
 
 SECONDS = 5.0

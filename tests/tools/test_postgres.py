@@ -115,7 +115,7 @@ def test_without_the_driver_the_error_names_the_extra() -> None:
 
 
 def test_the_driver_is_loaded_for_postgresql_only() -> None:
-    code = "import sys, longtable.tools.database, longtable.tools.guard; print('psycopg' in sys.modules)"
+    code = "import sys, longtable.tools.database, longtable.tools.sql.wall; print('psycopg' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout.strip() == "False"
 
 
@@ -266,7 +266,7 @@ def test_two_million_rows_are_given_up_before_they_are_fetched(place: str) -> No
 def test_the_engine_alone_refuses(sql: str, databases: dict[str, Database]) -> None:
     database = databases["postgres"]
     database.catalog()
-    from longtable.tools.running import Stop
+    from longtable.tools.query_runner import Stop
 
     stop = Stop(seconds=5)
     with pytest.raises(DatabaseError), database.engine.walled(stop) as session:

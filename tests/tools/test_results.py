@@ -23,9 +23,9 @@ from longtable.base.errors import (
 )
 from longtable.tools.database import Cancel, Database, QueryLimits
 from longtable.tools.parquet import CHUNK_ROWS, column_names
+from longtable.tools.query_runner import Stop
 from longtable.tools.result_sql import opened
 from longtable.tools.results import ResultGoneError, ResultStore, UnknownResultError
-from longtable.tools.running import Stop
 
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 1, 1, tzinfo=UTC)

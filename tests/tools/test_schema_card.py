@@ -7,7 +7,7 @@ import pytest
 
 from longtable.memory.tokens import counter
 from longtable.tools.database import Database, TablePolicy
-from longtable.tools.schema_card import Card, schema_card
+from longtable.tools.schema.schema_card import Card, schema_card
 from tests.tools.databases import make, open_at
 
 COUNT = counter("o200k_base").text

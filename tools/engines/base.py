@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from longtable.base.errors import DatabaseUnavailableError, Problem, QueryFailedError, ResultTooLargeError, TooManyRowsError
 from longtable.tools.catalog import Catalog, Reflected
-from longtable.tools.cost import Plan
-from longtable.tools.running import Stop, StoppedError
-from longtable.tools.settings import QueryLimits
+from longtable.tools.query_limits import QueryLimits
+from longtable.tools.query_runner import Stop, StoppedError
+from longtable.tools.sql.cost import Plan
 
 BATCH_ROWS = 64
 CELL_BYTES = 8

@@ -24,15 +24,15 @@ from longtable.base.errors import (
     QueryRefusedError,
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted
-from longtable.tools.cost import Plan
 from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, check_file, collect
 from longtable.tools.engines.duckdb_catalog import reflect
 from longtable.tools.engines.duckdb_plan import read_plan
-from longtable.tools.parsing import statement
+from longtable.tools.query_limits import QueryLimits
+from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.quiet import quiet
-from longtable.tools.running import Stop, StoppedError
-from longtable.tools.settings import QueryLimits
-from longtable.tools.visible import read_by_views
+from longtable.tools.sql.cost import Plan
+from longtable.tools.sql.parsing import statement
+from longtable.tools.sql.visible import read_by_views
 
 TAKEN_NAMES = {"main", "memory", "system", "temp", "information_schema", "pg_catalog"}
 

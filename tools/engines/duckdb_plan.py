@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from longtable.tools.cost import Plan, Scan, product
+from longtable.tools.sql.cost import Plan, Scan, product
 
 EACH_WITH_EACH = ("CROSS_PRODUCT", "NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "POSITIONAL_JOIN")
 

@@ -19,7 +19,7 @@ from longtable.tools.engines.base import LoadNote
 from longtable.tools.engines.csv_guesses import csv_guesses, told
 from longtable.tools.engines.duckdb import DuckdbEngine, Opened, close_wall, empty_instance, first_line
 from longtable.tools.parquet import column_names, write_parquet
-from longtable.tools.settings import FileLimits, QueryLimits
+from longtable.tools.query_limits import FileLimits, QueryLimits
 from longtable.tools.url import DATA_ENDINGS
 
 # Types are told from the whole file: a word in row 100,000 makes a column text, not an error.

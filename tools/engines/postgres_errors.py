@@ -16,9 +16,9 @@ from longtable.base.errors import (
     TempSpaceError,
 )
 from longtable.tools.engines.base import FailedAtError
-from longtable.tools.growth import OVER
-from longtable.tools.running import StoppedError
-from longtable.tools.settings import QueryLimits
+from longtable.tools.query_limits import QueryLimits
+from longtable.tools.query_runner import StoppedError
+from longtable.tools.sql.growth import OVER
 
 ROW_TOO_LARGE = "longtable: a row is too large"
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from longtable.tools.cost import Plan as Cost
-from longtable.tools.cost import Scan
+from longtable.tools.sql.cost import Plan as Cost
+from longtable.tools.sql.cost import Scan
 
 EXPLAIN = "EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) "
 EXPLAIN_COSTS = "EXPLAIN (FORMAT JSON) "

@@ -9,7 +9,7 @@ import psycopg
 
 from longtable.base.errors import ConfigError, ConnectionWaitError, DatabaseUnavailableError
 from longtable.tools.engines.postgres_values import RawConnection, register
-from longtable.tools.running import Stop, StoppedError
+from longtable.tools.query_runner import Stop, StoppedError
 
 MAX_CONNECTIONS = 6
 LOOK_EVERY_SECONDS = 0.05

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from longtable.tools.catalog import fold, quoted
-from longtable.tools.cost import Plan, Scan, product
-from longtable.tools.parsing import statement
-from longtable.tools.refusal import RefusedError
+from longtable.tools.sql.cost import Plan, Scan, product
+from longtable.tools.sql.parsing import statement
+from longtable.tools.sql.refusal import RefusedError
 
 DERIVED_ROWS = 1_000.0
 """What a subquery is taken for where the plan reads its result again: it says nothing of its size, and most are grouped."""

@@ -13,7 +13,12 @@ from longtable.memory.tokens import counter
 for _name in (
     *(f"longtable.app.{name}" for name in ("cli", "chat", "records_cli", "threads_cli")),
     *("longtable.analyst.model", "longtable.graph", "longtable.graph.archive_files", "longtable.graph.export", "longtable.graph.reading"),
-    *("longtable.tools.engines.duckdb", "longtable.tools.engines.sqlite", "longtable.tools.guard", "longtable.tools.schema_index"),
+    *(
+        "longtable.tools.engines.duckdb",
+        "longtable.tools.engines.sqlite",
+        "longtable.tools.sql.wall",
+        "longtable.tools.schema.schema_index",
+    ),
     *("longtable.nodes.tracing", "sqlglot.dialects.duckdb", "sqlglot.dialects.sqlite", "langchain_openai"),
 ):
     import_module(_name)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Expansion, fold
-from longtable.tools.parsing import statement
-from longtable.tools.refusal import RefusedError
-from longtable.tools.scope import cte_of, written_name
+from longtable.tools.sql.parsing import statement
+from longtable.tools.sql.refusal import RefusedError
+from longtable.tools.sql.scope import cte_of, written_name
 
 MAX_SOURCES = 1_000
 MAX_REFERENCES = 10_000

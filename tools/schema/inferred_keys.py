@@ -7,8 +7,8 @@ from itertools import islice
 from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Table, quoted
 from longtable.tools.database import Cancel, Database
-from longtable.tools.sampling import NESTED, NUMBER, TEXT, Budget
-from longtable.tools.words import singular, terms
+from longtable.tools.schema.sampling import NESTED, NUMBER, TEXT, Budget
+from longtable.tools.schema.search_terms import singular, terms
 
 VALUES = 200
 """Distinct values that are looked up in the other table."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from longtable.tools.catalog import Catalog, Column, Table
-from longtable.tools.words import slips, terms
+from longtable.tools.schema.search_terms import slips, terms
 
 K1, B = 1.2, 0.5
 """BM25's constants. B under the usual 0.75: a table is not less about orders for being wide."""

@@ -7,8 +7,8 @@ from sqlglot import exp
 from longtable.base.errors import QueryFailedError
 from longtable.tools.catalog import Catalog, nearest, quoted
 from longtable.tools.cells import clip
-from longtable.tools.parsing import Place, statement, statements
-from longtable.tools.places import place_as_asked, place_of_column, place_of_word
+from longtable.tools.sql.parsing import Place, statement, statements
+from longtable.tools.sql.places import place_as_asked, place_of_column, place_of_word
 
 _UNKNOWN_COLUMN = (
     re.compile(r"no such column: (?P<name>.+)$"),

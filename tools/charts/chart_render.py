@@ -10,7 +10,7 @@ from typing import cast
 
 from longtable.base.errors import MissingExtraError
 from longtable.tools.cells import Json
-from longtable.tools.chart_fields import ChartSpecError, Spec
+from longtable.tools.charts.chart_fields import ChartSpecError, Spec
 
 MAX_SIDE = 6_000
 """Most pixels of a drawing's side before scaling."""

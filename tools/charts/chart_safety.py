@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 
 from longtable.tools.cells import Json, clip
-from longtable.tools.chart_fields import FORBIDDEN_NAMES, ChartSpecError, Spec
+from longtable.tools.charts.chart_fields import FORBIDDEN_NAMES, ChartSpecError, Spec
 
 MAX_SPEC_CHARS = 20_000
 MAX_DEPTH = 24

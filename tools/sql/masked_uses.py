@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from longtable.tools.catalog import fold
-from longtable.tools.functions import TABLE_FUNCTIONS
-from longtable.tools.masked_reach import is_star, reaches
-from longtable.tools.masks import goes_by
-from longtable.tools.refusal import RefusedError
+from longtable.tools.sql.functions import TABLE_FUNCTIONS
+from longtable.tools.sql.masked_reach import is_star, reaches
+from longtable.tools.sql.masks import goes_by
+from longtable.tools.sql.refusal import RefusedError
 
 
 def check_uses(tree: exp.Expr, tables: Mapping[int, frozenset[str]], names: set[str], sources: set[str], dialect: str) -> None:

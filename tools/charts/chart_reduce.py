@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from longtable.tools.cells import Json
-from longtable.tools.chart_fields import ChartSpecError, Field, Spec, chart_value
+from longtable.tools.charts.chart_fields import ChartSpecError, Field, Spec, chart_value
 
 MAX_POINTS = 5_000
 Points = tuple[list[dict[str, Json]], tuple[str, ...]]

@@ -17,7 +17,7 @@ from sqlglot.generator import Generator
 from sqlglot.parser import Parser
 from sqlglot.parsers.base import BaseParser
 
-from longtable.tools.refusal import RefusedError
+from longtable.tools.sql.refusal import RefusedError
 
 Place = tuple[int, int]
 """Line and column, both from 1."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sqlglot import exp
 
 from longtable.tools.catalog import Table, fold
-from longtable.tools.masked_reach import is_star, touches
-from longtable.tools.masked_uses import check_uses
-from longtable.tools.masks import Masks, goes_by
+from longtable.tools.sql.masked_reach import is_star, touches
+from longtable.tools.sql.masked_uses import check_uses
+from longtable.tools.sql.masks import Masks, goes_by
 
 _SPREADING = tuple(
     getattr(exp, name)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from longtable.tools.catalog import Catalog, Column, Reflected, Table, fold
 from longtable.tools.cells import without_labels
-from longtable.tools.policy import TablePolicy
+from longtable.tools.sql.table_policy import TablePolicy
 
 
 def visible(found: Reflected, policy: TablePolicy, *, dialect: str = "") -> Catalog:
@@ -25,7 +25,7 @@ def visible(found: Reflected, policy: TablePolicy, *, dialect: str = "") -> Cata
     masked: dict[str, frozenset[str]] = {}
     policy.check_tables((table.bare_name, table.schema) for table in found.tables)
     if policy.names_columns:
-        from longtable.tools.policy_views import masked_columns, views_over
+        from longtable.tools.sql.policy_views import masked_columns, views_over
 
         policy.check_columns((column.name, table.bare_name, table.schema) for table in found.tables for column in table.columns)
         hidden = _hidden_columns(found, policy)

@@ -3,8 +3,8 @@
 from sqlglot import exp
 
 from longtable.tools.catalog import fold
-from longtable.tools.masks import goes_by
-from longtable.tools.nodes_allowed import depends_on_children
+from longtable.tools.sql.masks import goes_by
+from longtable.tools.sql.nodes_allowed import depends_on_children
 
 
 def touches(node: object, names: set[str], sources: set[str]) -> bool:

@@ -7,8 +7,8 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from longtable.tools.catalog import fold
-from longtable.tools.parsing import Place, line_and_column, tokens_of, written
-from longtable.tools.refusal import RefusedError
+from longtable.tools.sql.parsing import Place, line_and_column, tokens_of, written
+from longtable.tools.sql.refusal import RefusedError
 
 
 def place_of(node: exp.Expr, sql: str) -> Place | None:

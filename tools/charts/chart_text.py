@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean, median
 
 from longtable.tools.cells import Json, clean, clip
-from longtable.tools.chart_fields import Spec
+from longtable.tools.charts.chart_fields import Spec
 
 MAX_LINES = 40
 GRID_LINES = 12

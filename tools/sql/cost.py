@@ -84,7 +84,7 @@ def stops_early(sql: str, dialect: str) -> bool:
     # sqlglot takes a tenth of a second to load: this module is read by whoever opens a database.
     from sqlglot import exp
 
-    from longtable.tools.parsing import statement
+    from longtable.tools.sql.parsing import statement
 
     tree = statement(sql, dialect)
     if not isinstance(tree, exp.Select) or tree.args.get("limit") is None:

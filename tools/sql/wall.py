@@ -13,18 +13,18 @@ from sqlglot import exp
 
 from longtable.base.errors import QueryRefusedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Table, fold, nearest
-from longtable.tools.expansion import check_expansion
-from longtable.tools.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
-from longtable.tools.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
-from longtable.tools.guard_postgres import as_postgres_has_it, check_postgres, check_tokens
-from longtable.tools.masking import masked_of, masks_of
-from longtable.tools.masks import NO_MASKS, Masks
-from longtable.tools.narrow import narrowed, reads_of
-from longtable.tools.nodes_allowed import QUERIES, SYNTAX_FUNCTIONS, allowed_node
-from longtable.tools.parsing import Place, first_line, statements, written
-from longtable.tools.places import place_of_fault, place_of_start
-from longtable.tools.refusal import RefusedError
-from longtable.tools.scope import is_cte, written_name
+from longtable.tools.sql.expansion import check_expansion
+from longtable.tools.sql.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
+from longtable.tools.sql.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
+from longtable.tools.sql.masking import masked_of, masks_of
+from longtable.tools.sql.masks import NO_MASKS, Masks
+from longtable.tools.sql.narrow import narrowed, reads_of
+from longtable.tools.sql.nodes_allowed import QUERIES, SYNTAX_FUNCTIONS, allowed_node
+from longtable.tools.sql.parsing import Place, first_line, statements, written
+from longtable.tools.sql.places import place_of_fault, place_of_start
+from longtable.tools.sql.refusal import RefusedError
+from longtable.tools.sql.scope import is_cte, written_name
+from longtable.tools.sql.wall_postgres import as_postgres_has_it, check_postgres, check_tokens
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from longtable.tools.cells import Json
-from longtable.tools.chart_fields import ChartSpecError, Field, Spec, fields_of
+from longtable.tools.charts.chart_fields import ChartSpecError, Field, Spec, fields_of
 
 _MARKS = (
     ("histogram", r"histogram|distribut|直方|分布"),

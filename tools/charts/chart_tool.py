@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from longtable.base.errors import MissingExtraError
 from longtable.tools.cells import Json, dumps
-from longtable.tools.chart_fields import ChartSpecError, Spec
+from longtable.tools.charts.chart_fields import ChartSpecError, Spec
 from longtable.tools.database import QueryResult
 from longtable.tools.result_tool import FetchRefusedError, ThreadResults
 
@@ -29,25 +29,25 @@ class Chart:
 
     def text(self, width: int = 80) -> str:
         """Return it as lines of text."""
-        from longtable.tools.charts import render_text
+        from longtable.tools.charts.chart_spec import render_text
 
         return render_text(self.spec, self.rows, width)
 
     def svg(self) -> str:
         """Return it as SVG."""
-        from longtable.tools.charts import render_svg
+        from longtable.tools.charts.chart_spec import render_svg
 
         return render_svg(self.spec, self.rows)
 
     def png(self, *, scale: float = 2.0) -> bytes:
         """Return it as PNG."""
-        from longtable.tools.charts import render_png
+        from longtable.tools.charts.chart_spec import render_png
 
         return render_png(self.spec, self.rows, scale=scale)
 
     def html(self) -> str:
         """Return it as a page of its own that needs no network."""
-        from longtable.tools.charts import render_html
+        from longtable.tools.charts.chart_spec import render_html
 
         return render_html(self.spec, self.rows)
 
@@ -71,7 +71,7 @@ class ShowChart(BaseModel):
 
 def chart_of(handle: str, result: QueryResult, *, spec: Mapping[str, object] | None = None, wish: str = "") -> Chart:
     """Return a result as a chart: by a spec, or by a default one from its shape and a wish. Raises `ChartSpecError`."""
-    from longtable.tools.charts import check_spec, default_spec
+    from longtable.tools.charts.chart_spec import check_spec, default_spec
 
     drawn: Mapping[str, object] = spec or default_spec(wish, result.columns, result.types, result.rows)
     checked = check_spec(drawn, result.columns, result.types, result.rows)
@@ -86,7 +86,7 @@ def chart_tool() -> BaseTool:
     def show(handle: str, wish: str = "", spec: dict[str, Any] | None = None, results: ThreadResults | None = None) -> tuple[str, Chart]:
         if results is None:
             raise FetchRefusedError("no results are kept in this run: it has no thread, and nothing to draw")
-        from longtable.tools.charts import draws_pictures
+        from longtable.tools.charts.chart_spec import draws_pictures
 
         if spec and not draws_pictures():  # clients may draw the spec of the event: send none that was not checked
             raise ChartSpecError("a spec of your own cannot be checked here", hint='say in `wish` what to draw, as in "line by month"')

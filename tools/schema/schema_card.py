@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from longtable.tools.catalog import Column, ForeignKey, Table
 from longtable.tools.cells import clean, clip, without_labels
 from longtable.tools.database import Database
-from longtable.tools.sampling import Budget
-from longtable.tools.schema_tools import count_rows
+from longtable.tools.schema.sampling import Budget
+from longtable.tools.schema.schema_tools import count_rows
 
 LEAST_TOKENS = 60
 """On fewer there is no card: nothing of use would stand below its introduction."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from longtable.tools.catalog import nearest
 from longtable.tools.cells import Json, clip
-from longtable.tools.chart_fields import ChartSpecError, Field, Spec, fields_of, find, moment
-from longtable.tools.chart_reduce import MAX_POINTS, reduced
-from longtable.tools.chart_render import draws_pictures, render_html, render_png, render_svg
-from longtable.tools.chart_safety import check_value, drop_data, plain_copy, validate, walk
-from longtable.tools.chart_text import render_text
-from longtable.tools.chart_wish import default_spec
+from longtable.tools.charts.chart_fields import ChartSpecError, Field, Spec, fields_of, find, moment
+from longtable.tools.charts.chart_reduce import MAX_POINTS, reduced
+from longtable.tools.charts.chart_render import draws_pictures, render_html, render_png, render_svg
+from longtable.tools.charts.chart_safety import check_value, drop_data, plain_copy, validate, walk
+from longtable.tools.charts.chart_text import render_text
+from longtable.tools.charts.chart_wish import default_spec
 
 __all__ = [
     "MAX_POINTS",

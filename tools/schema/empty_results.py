@@ -9,10 +9,10 @@ from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeo
 from longtable.tools.catalog import Catalog, Column, Table, fold, quoted
 from longtable.tools.cells import Json, clean, clip, preview_rows
 from longtable.tools.database import Cancel, Database, QueryResult
-from longtable.tools.parsing import statement, written
-from longtable.tools.sampling import TEXT, Budget
-from longtable.tools.scope import is_cte, written_name
-from longtable.tools.values import find_values
+from longtable.tools.schema.sampling import TEXT, Budget
+from longtable.tools.schema.values import find_values
+from longtable.tools.sql.parsing import statement, written
+from longtable.tools.sql.scope import is_cte, written_name
 
 SECONDS = 2.0
 MOST_CONDITIONS = 8

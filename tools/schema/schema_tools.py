@@ -6,8 +6,8 @@ from longtable.base.errors import DatabaseError, QueryCancelledError, QueryFaile
 from longtable.tools.catalog import Column, ForeignKey, Table, quoted
 from longtable.tools.cells import Json, clean, clip, preview_rows
 from longtable.tools.database import Cancel, Database
-from longtable.tools.masks import MASK
-from longtable.tools.sampling import Budget, statistics
+from longtable.tools.schema.sampling import Budget, statistics
+from longtable.tools.sql.masks import MASK
 
 PAGE = 50
 MOST_DESCRIBED = 20

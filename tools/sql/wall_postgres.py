@@ -3,8 +3,8 @@
 from sqlglot import TokenType, exp
 
 from longtable.tools.catalog import Catalog, fold
-from longtable.tools.parsing import line_and_column, tokens_of, written
-from longtable.tools.refusal import RefusedError
+from longtable.tools.sql.parsing import line_and_column, tokens_of, written
+from longtable.tools.sql.refusal import RefusedError
 
 EXTENSION_TYPES = frozenset(
     {"citext", "cube", "geography", "geometry", "halfvec", "hstore", "isbn", "ltree", "lquery", "sparsevec", "vector"}

@@ -9,9 +9,9 @@ from collections import Counter
 
 from longtable.tools.catalog import Catalog, ForeignKey, Table
 from longtable.tools.database import Cancel, Database
-from longtable.tools.inferred_keys import KeyNames, inferred_keys
-from longtable.tools.sampling import Budget, value_samples
-from longtable.tools.schema_index import Hit, SchemaIndex
+from longtable.tools.schema.inferred_keys import KeyNames, inferred_keys
+from longtable.tools.schema.sampling import Budget, value_samples
+from longtable.tools.schema.schema_index import Hit, SchemaIndex
 
 SAMPLE_SECONDS = 0.4
 """What one search may spend on looking at values of tables not looked at yet; the next one goes on from there."""
