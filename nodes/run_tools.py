@@ -39,7 +39,7 @@ from longtable.nodes.state import State, layout_of, thread_of, turn_of, written
 from longtable.nodes.tracing import span
 from longtable.nodes.work import EDITED, Job, Work, work_of
 from longtable.tools.cells import clean, clip, json_value
-from longtable.tools.charts.chart_spec import chart_tool
+from longtable.tools.charts import chart_tool
 from longtable.tools.database import QueryResult
 from longtable.tools.query_tools import with_note
 from longtable.tools.recall_tool import answered
