@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Settings for a chat: copy .env.example to .env. Read by the shell, so quote values with blanks.
 ENV := set -a; [ ! -f .env ] || . ./.env; set +a;
 
-.PHONY: chat demo test lint eval bench notebook clean
+.PHONY: chat demo test lint docs eval bench notebook clean
 
 chat: $(VENV)/.demo
 	@$(ENV) exec $(BIN)/longtable chat
@@ -21,6 +21,12 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/mkdocs build --quiet --strict
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m docs.generate
+	$(BIN)/mkdocs build --quiet --strict
+	@echo "Open site/index.html"
 
 eval: $(VENV)/.dev
 	$(BIN)/python -m evals.analyst
@@ -32,7 +38,7 @@ notebook: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/test_notebooks.py
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build site *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
 # One stamp an extra: installed again when pyproject.toml changes. Editable, so that the sources are what runs.
 $(VENV)/.demo: pyproject.toml | $(BIN)/python

@@ -1,4 +1,4 @@
-"""Draw how full the context is over the sixty turns of the flights talk: benchmarks/gauge.png, for the README.
+"""Draw how full the context is over the sixty turns of the flights talk: docs/gauge.png, for the README.
 
 python -m benchmarks.gauge
 """
@@ -15,7 +15,7 @@ from longtable.graph import Context, Conversation, Database, build_graph
 from tests.support.flights_talk import TALK
 
 LIMIT = 16_000
-PICTURE = Path(__file__).with_name("gauge.png")
+PICTURE = Path(__file__).parents[1] / "docs" / "gauge.png"
 PARTS = ("system", "tools", "memory", "messages")
 
 

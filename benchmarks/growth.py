@@ -1,4 +1,4 @@
-"""What a turn costs as its thread grows: bytes stored and milliseconds, over thousands of turns; with benchmarks/growth.png.
+"""What a turn costs as its thread grows: bytes stored and milliseconds, over thousands of turns; with docs/growth.png.
 
 python -m benchmarks.growth [TURNS] [STORE ...]     # 5,000 turns; sqlite, postgres, plain
 
@@ -32,7 +32,7 @@ TURNS = 5_000
 POINTS = 50
 PLAIN_SHARE = 10
 LIMIT = 16_000
-PICTURE = Path(__file__).with_name("growth.png")
+PICTURE = Path(__file__).parents[1] / "docs" / "growth.png"
 LABELS = {"sqlite": "longtable, SQLite", "postgres": "longtable, PostgreSQL", "plain": "add_messages, SqliteSaver"}
 FILLER = "and what of the north and the south and the east and the west " * 5
 

@@ -1,6 +1,6 @@
 """Memory beside langchain's SummarizationMiddleware and langmem's SummarizationNode: facts kept, calls, views, overhead.
 
-python -m benchmarks.memory draws benchmarks/memory.png, for the README. All run in one process, interleaved, on the same
+python -m benchmarks.memory draws docs/memory.png, for the README. All run in one process, interleaved, on the same
 talks with the same models, which answer at once; times are medians, and the ratios are what holds on other machines.
 """
 
@@ -25,7 +25,7 @@ from longtable.graph import open_persistence
 from longtable.memory.search import Index, Original
 from longtable.memory.tokens import counter
 
-PICTURE = Path(__file__).with_name("memory.png")
+PICTURE = Path(__file__).parents[1] / "docs" / "memory.png"
 FACTS, PLANTED_IN, FOLDS = 290, 32_000, 5
 IMPORT_LIMIT = 24_000
 TURNS, TALK_LIMIT = 200, 16_000

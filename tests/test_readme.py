@@ -1,4 +1,4 @@
-"""What the README shows runs, with what its command installs and nothing else."""
+"""What the README and the pages of docs/ show runs, with what its command installs and nothing else."""
 
 import asyncio
 import json
@@ -23,6 +23,8 @@ from tests.support.postgres import postgres_server
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PAGES = {"README.md": README, **{page.name: page.read_text() for page in sorted((ROOT / "docs").glob("*.md"))}}
+ALL = "\n".join(PAGES.values())
 SHOP = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);
 CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers (id));
@@ -34,13 +36,14 @@ PHRASE = "a passphrase of some length"
 Python = Callable[..., Installed]
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, text: str = ALL) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def commands() -> list[str]:
     lines = [line for block in blocks("console") for line in block.splitlines()]
-    return [line.removeprefix("$ ").partition("  #")[0].strip() for line in lines if line.startswith("$ ")]
+    shown = [line.removeprefix("$ ").partition("  #")[0].strip() for line in lines if line.startswith("$ ")]
+    return list(dict.fromkeys(shown))
 
 
 def extras_of(installs: str) -> list[str]:
@@ -80,20 +83,47 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Python]:
     server.stop()
 
 
-def test_the_python_blocks_run_one_after_the_other(python: Python) -> None:
-    outputs = []
-    for number, block in enumerate(blocks("python")):
-        # Each block in a process of its own: the second says "close the process, open it again". It shares the names.
-        done = python().run("\n".join([*(_imports(blocks("python")[0]) if number else []), block]))
+@pytest.mark.parametrize("page", [name for name, text in PAGES.items() if blocks("python", text)])
+def test_the_python_blocks_of_a_page_run_and_print_what_it_shows(python: Python, page: str) -> None:
+    """Each block runs in a process of its own, with the names of the README's first block and of those above it."""
+    names = _names(blocks("python", README)[0])
+    shown = re.findall(r"^```python\n(.*?)^```(?:\n+```text\n(.*?)^```)?", PAGES[page], re.MULTILINE | re.DOTALL)
+    for block, output in shown:
+        done = python().run("\n".join([*names, block]))
         assert done.returncode == 0, done.stderr
-        outputs.append(done.stdout)
-    assert "query_finished" in outputs[0].split()
-    assert outputs[0].split()[-1] == "answer"
-    assert "7" in outputs[1]
+        assert done.stdout == output
+        names += _names(block)
 
 
-def _imports(block: str) -> list[str]:
+def _names(block: str) -> list[str]:
     return [line for line in block.splitlines() if line.startswith(("from ", "import ", "database = "))]
+
+
+def test_no_block_is_shown_that_no_test_runs() -> None:
+    languages = re.findall(r"^```(.*)\n(?:.*\n)*?```$", ALL, re.MULTILINE)
+    assert set(languages) <= {"python", "console", "toml", "text"}
+    followed = re.findall(r"^```python\n(?:(?!```).*\n)*```\n+```text$", ALL, re.MULTILINE)
+    assert languages.count("text") == len(followed)
+    assert languages.count("toml") == 2  # the tests below read them
+
+
+POLICY = """
+import sqlite3
+from pathlib import Path
+from longtable.graph import Database
+with sqlite3.connect("people.db") as connection:
+    connection.execute("CREATE TABLE customers (id, name, ssn)")
+    connection.execute("CREATE TABLE audit_log (id)")
+with Database.open("sqlite:///people.db", policy=Path("policy.toml")) as people:
+    print([column.name for column in people.catalogue().find("customers").columns], people.catalogue().find("audit_log"))
+"""
+
+
+def test_the_policy_shown_hides_what_it_denies(python: Python) -> None:
+    [policy] = [block for block in blocks("toml") if "denied" in block]
+    (python().folder / "policy.toml").write_text(policy)
+    done = python().run(POLICY.replace("catalogue", "catalog"))
+    assert done.stdout.split() == ["['id',", "'name']", "None"], done.stderr
 
 
 # -- what each command installs is enough -----------------------------------------------------------------------------
@@ -101,18 +131,24 @@ def _imports(block: str) -> list[str]:
 
 def test_make_chat_installs_what_its_examples_need(python: Python, demo: Path) -> None:
     [piped] = [line for line in commands() if line.startswith("printf")]
-    questions = re.findall(r"“(plot [^”]*|画成[^”]*)”", README)
+    questions = re.findall(r"“(plot [^”]*|画成[^”]*)”", ALL)
     assert questions == ["plot the average delay per month", "画成饼图"]
     lines = piped.split("'")[1].replace("\\n", "\n") + "\n".join(questions)
     done = python(*MAKE_CHAT).longtable("chat", stdin=lines, XDG_CACHE_HOME=str(demo), LONGTABLE_STORE="sqlite:///chart.db")
     assert done.returncode == 0, done.stderr
-    assert "9697" in done.stdout
-    assert "9218" in done.stdout
+    [shown] = [block for block in blocks("console", README) if piped in block]
+    assert _steady(done.stdout).startswith(_steady(shown.partition("\n")[2]))
     assert re.search(r"^7 +█{20,} 21\.7278$", done.stdout, re.MULTILINE)
     drawn = sorted((python(*MAKE_CHAT).folder / "chart.db.results").glob("*/r3/chart-*.png"))
     assert [file.name for file in drawn] == ["chart-1.png", "chart-2.png"]
     assert "already" not in done.stderr
     assert "Error" not in done.stderr
+
+
+def _steady(output: str) -> str:
+    """Return what a chat prints without what differs from run to run: times, the thread's id, tokens."""
+    output = re.sub(r"\d+ ms|new thread \w+", "", output)
+    return re.sub(r"^context .*", lambda line: re.sub(r"[\d,.█░│]+", "0", line[0]), output, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -149,7 +185,8 @@ def test_the_commands_of_the_readme_run_on_a_thread(python: Python) -> None:
     run("threads", "delete", "f", "--yes")
     run("threads", "import", "t.jsonl", "--as", "again")
     run("threads", "prune", "--older-than", "90d", "--keep-archive", "--yes")
-    (here.folder / "prices.toml").write_text('["built-in*"]\ninput = 0.15\ncached = 0.075\noutput = 0.60\n')
+    [prices] = [block for block in blocks("toml") if "input" in block]
+    (here.folder / "prices.toml").write_text(prices.replace("gpt-4o-mini*", "built-in*"))
     assert "built-in" in run("usage", "--by", "day", "--by", "model", "--prices", "prices.toml")
     assert "orders" in run("audit", "--thread", "t")
     assert "orders" in run("audit", "--csv")
@@ -391,14 +428,15 @@ def _command(extra: str) -> str:
     return f"{own.relative_to(ROOT) if own.is_relative_to(ROOT) else 'python'} -m pip install -e '.[{extra}]'"
 
 
-# -- the page itself --------------------------------------------------------------------------------------------------
+# -- the pages themselves ---------------------------------------------------------------------------------------------
 
 
-def test_every_extra_that_the_readme_names_exists() -> None:
-    named = set(re.findall(r"extras? `(\w+)`", README)) | {
-        name for each in re.findall(r"-e '\.\[([\w,]+)\]'", README) for name in each.split(",")
+def test_every_extra_is_documented_and_every_documented_one_exists() -> None:
+    table = PAGES["quickstart.md"].partition("| extra | brings |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == set(declared()) - {"", "dev", "bench", "notebook"}
+    named = set(re.findall(r"extras? `(\w+)`", ALL)) | {
+        name for each in re.findall(r"-e '\.\[([\w,]+)\]'", ALL) for name in each.split(",")
     }
-    assert {"charts", "postgres", "excel", "encryption", "frames", "limits", "mcp", "otel", "studio", "tokenizers"} <= named
     assert named <= set(declared())
 
 
@@ -412,13 +450,15 @@ def test_no_command_is_shown_that_no_test_knows() -> None:
 
 
 def test_what_development_installs_holds_what_make_chat_installs() -> None:
-    assert closure(MAKE_CHAT) <= closure(["dev"])  # the Makefile takes the one for the other
+    """The Makefile takes the one for the other."""
+    [ours] = [line for line in declared()["dev"] if line.startswith("longtable[")]
+    assert closure(MAKE_CHAT) <= closure(re.findall(r"\w+", ours)[1:])
 
 
 def test_every_make_target_shown_exists() -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = {target for command in commands() for target in re.findall(r"\bmake (\w+)", command)}
-    assert {"chat", "test", "lint", "eval", "bench"} <= targets
+    assert {"chat", "test", "lint", "docs", "eval", "bench"} <= targets
     for target in targets:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
@@ -433,6 +473,5 @@ def test_every_command_shown_takes_the_options_shown(command: str) -> None:
 
 
 def test_the_files_named_are_there() -> None:
-    for name in re.findall(r"`([\w./]+\.(?:ipynb|py|json|png|example))`|\((\w[\w/]*\.png)\)", README):
-        path = name[0] or name[1]
-        assert (ROOT / path).exists(), path
+    for name in re.findall(r"`([\w./]+\.(?:ipynb|py|json|md|example))`", ALL):
+        assert (ROOT / name).exists(), name

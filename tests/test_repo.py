@@ -1,7 +1,6 @@
-"""Guards on the repository itself: packaging, import arrows, the front door, what the documentation names."""
+"""Guards on the repository itself: packaging, import arrows, the front door."""
 
 import ast
-import dataclasses
 import importlib
 import re
 import subprocess
@@ -13,7 +12,6 @@ import pytest
 from longtable import graph
 from longtable.base import errors
 from longtable.base.extras import extra_command
-from longtable.graph import Context
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("base", "memory", "tools", "analyst", "nodes", "graph", "app")
@@ -114,16 +112,6 @@ def test_the_front_door_lists_what_it_holds() -> None:
         assert getattr(graph, name).__doc__, name
     typed = set(re.findall(r" as (\w+)$", (ROOT / "graph" / "__init__.py").read_text(), re.MULTILINE))
     assert typed == set(graph.__all__)
-
-
-@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Context)])
-def test_the_readme_documents_every_setting(field: str) -> None:
-    assert f"`{field}`" in (ROOT / "README.md").read_text()
-
-
-@pytest.mark.parametrize("name", graph.__all__)
-def test_the_readme_names_the_public_api(name: str) -> None:
-    assert name in (ROOT / "README.md").read_text()
 
 
 def test_every_dependency_says_why_it_is_there() -> None:

@@ -1,0 +1,221 @@
+"""Write the pages that follow the code, settings.md and reference.md: `python -m docs.generate`.
+
+A test compares the committed pages with what this script writes.
+"""
+
+import ast
+import dataclasses
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+import typer
+
+from longtable import graph
+from longtable.app.cli import app
+from longtable.base.events import Event
+from longtable.graph import CompactionPolicy, Context, Conversation, LongtableError
+
+HERE = Path(__file__).parent
+COMMAND = "python -m docs.generate"
+
+VARIABLES = {
+    "OPENAI_API_KEY": "Key of the model's provider. Providers other than OpenAI have variables of their own.",
+    "LONGTABLE_API_KEY": "Key for `--base-url`; wins over `OPENAI_API_KEY`.",
+    "LONGTABLE_STORE_KEY": "Passphrase that encrypts a new store, and archive files. On a server it encrypts archive files only.",
+    "LONGTABLE_PRICES": "Price table for `longtable usage`, like its option `--prices`.",
+    "LONGTABLE_LOG": "Log to standard error: `json` (one object a line) or `text`.",
+    "LONGTABLE_LOG_LEVEL": "Level of that log, `INFO` by default.",
+    "LONGTABLE_RESULTS": "Folder for whole results on a server. Default: the user's data folder.",
+    "LONGTABLE_ARCHIVE": "Folder for archive files on a server. Without it a server writes none.",
+}
+"""Environment variables that are no option of `longtable chat`."""
+
+
+def main() -> None:
+    for name, page in PAGES.items():
+        (HERE / name).write_text(page(), encoding="utf-8")
+
+
+def settings_page() -> str:
+    """Return settings.md: the fields of `Context` and `CompactionPolicy`, and the environment variables."""
+    return f"""# Settings
+
+*This page is written by `{COMMAND}` from the descriptions in the code.*
+
+Settings of a run are fields of `Context`. They come with each run, from a program, from Studio's form or from a client
+of a server. Settings of compaction are fields of `CompactionPolicy` and belong to the graph. Both are checked when they
+are built: a wrong value raises `ConfigError`, which names the field, the value and what is allowed.
+
+## Context
+
+{table(("field", "default", "meaning"), _settings(Context))}
+
+An operator's settings, `build_graph(operator=Context(...))`, hold for every run. A client may only be stricter: see
+[servers](servers.md#what-the-operator-sets).
+
+## CompactionPolicy
+
+`build_graph(policy=CompactionPolicy(...))`. Shares are of the model's limit. [Compaction](compaction.md) explains how
+they work together.
+
+{table(("field", "default", "meaning"), _settings(CompactionPolicy))}
+
+## Environment variables
+
+The command line and servers read these. An option of the command line wins over its variable. `make chat` reads them
+from a file `.env`, too; `.env.example` lists them.
+
+{table(("variable", "option", "meaning"), _variables())}
+"""
+
+
+def reference_page() -> str:
+    """Return reference.md: public names, the methods of `Conversation`, events and errors."""
+    return f"""# Reference
+
+*This page is written by `{COMMAND}` from the descriptions in the code.*
+
+## Public names
+
+All stand in `longtable.graph`. Everything else is internal and may change.
+
+{table(("name", "meaning"), ((f"`{name}`", _first_paragraph(getattr(graph, name))) for name in graph.__all__))}
+
+## Methods of Conversation
+
+Each has an asynchronous twin with an `a` in front: `aask`, `astream`.
+
+{table(("method", "meaning"), _methods())}
+
+## Events
+
+`Conversation.stream` yields these dictionaries. In a graph of your own they are LangGraph's stream mode `custom`, except
+`token`, `reasoning` and `answer`.
+
+{table(("type", "meaning", "fields"), _events())}
+
+## Errors
+
+Each error has a `code` for programs, a message for developers (`str(error)`), and a sentence for people in English and
+Chinese (`error.user_text(language)`). All are subclasses of `LongtableError`.
+
+{table(("code", "class", "meaning"), _errors())}
+"""
+
+
+PAGES: Mapping[str, Callable[[], str]] = {"settings.md": settings_page, "reference.md": reference_page}
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Return text for a cell of a table: one line, without what would end the cell or begin a tag."""
+    return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;")
+
+
+def _settings(cls: Any) -> Iterable[tuple[str, str, str]]:
+    documented = _attribute_docs(cls)
+    for field in dataclasses.fields(cls):
+        description = field.metadata.get("description") or documented.get(field.name)
+        if not description:
+            raise ValueError(f"{cls.__name__}.{field.name} has no description: give it one beside the field")
+        yield f"`{field.name}`", _default(field.default), description
+
+
+def _default(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int | float) else f"`{value}`"
+
+
+def _attribute_docs(cls: type) -> dict[str, str]:
+    """Return the string below each annotated field of a class, by the field's name."""
+    [node] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    body = node.body if isinstance(node, ast.ClassDef) else []
+    docs: dict[str, str] = {}
+    for field, below in pairwise(body):
+        text = below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else None
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, str):
+            docs[field.target.id] = text
+    return docs
+
+
+def _variables() -> Iterable[tuple[str, str, str]]:
+    options: dict[str, tuple[str, str]] = {}
+    for command in _commands(typer.main.get_command(app)):
+        for each in command.params:
+            name = getattr(each, "envvar", None)
+            if isinstance(name, str):
+                options.setdefault(name, (f"`{each.opts[-1]}`", getattr(each, "help", "") or ""))
+    for name, description in VARIABLES.items():
+        options.setdefault(name, ("", description))
+    return ((f"`{name}`", *options[name]) for name in options)
+
+
+def _commands(command: Any) -> Iterable[Any]:
+    yield command
+    for each in getattr(command, "commands", {}).values():
+        yield from _commands(each)
+
+
+def _first_paragraph(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n\n")[0]
+
+
+def _methods() -> Iterable[tuple[str, str]]:
+    names = [name for name in dir(Conversation) if not name.startswith("_") and callable(getattr(Conversation, name))]
+    for name in names:
+        if not (name.startswith("a") and name[1:] in names):
+            method = getattr(Conversation, name)
+            yield f"`{name}({_parameters(method)})`", _first_paragraph(method)
+
+
+def _parameters(function: Callable[..., object]) -> str:
+    """Return a signature without types: names, `*`, and defaults."""
+    parameters = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
+    return str(inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in parameters]))[1:-1]
+
+
+def _events() -> Iterable[tuple[str, str, str]]:
+    for event in get_args(Event):
+        hints = event.__annotations__
+        fields = ", ".join(f"`{name}`" for name in hints if name != "type")
+        [kind] = get_args(_plain(hints["type"]))
+        yield f"`{kind}`", _first_paragraph(event), fields
+
+
+def _plain(hint: Any) -> Any:
+    """Return a hint without what surrounds its `Literal`."""
+    while get_origin(hint) in (Union, UnionType) or (get_args(hint) and not isinstance(get_args(hint)[0], str)):
+        hint = get_args(hint)[0]
+    return hint
+
+
+def _errors() -> Iterable[tuple[str, str, str]]:
+    found: dict[str, type[LongtableError]] = {}
+
+    def walk(kind: type[LongtableError]) -> None:
+        for each in kind.__subclasses__():
+            if each.__module__ == LongtableError.__module__:
+                found[each.__name__] = each
+                walk(each)
+
+    walk(LongtableError)
+    for name, kind in sorted(found.items(), key=lambda item: (item[1].code, item[0])):
+        yield f"`{kind.code}`", f"`{name}`", re.sub(r"\s+", " ", _first_paragraph(kind))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The documentation follows the code: generated pages, names, links."""
+
+import dataclasses
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.generate import COMMAND, PAGES
+from longtable import graph
+from longtable.graph import CompactionPolicy, Context, build_graph
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_generated_page_says_what_the_code_says(name: str) -> None:
+    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), f"the code has changed: run `{COMMAND}`"
+
+
+@pytest.mark.parametrize("settings", [Context, CompactionPolicy])
+def test_the_docs_document_every_setting(settings: type) -> None:
+    page = (DOCS / "settings.md").read_text(encoding="utf-8")
+    missing = [field.name for field in dataclasses.fields(settings) if f"| `{field.name}` |" not in page]
+    assert not missing
+
+
+def test_the_docs_document_every_public_name() -> None:
+    page = (DOCS / "reference.md").read_text(encoding="utf-8")
+    assert [name for name in graph.__all__ if f"| `{name}` |" not in page] == []
+
+
+def test_the_docs_document_every_environment_variable() -> None:
+    page = set(re.findall(r"^\| `(\w+_\w+)` \|", (DOCS / "settings.md").read_text(encoding="utf-8").partition("## Env")[2], re.MULTILINE))
+    used = {name for file in (ROOT / "app").rglob("*.py") for name in re.findall(r"\bLONGTABLE_[A-Z_]+[A-Z]", file.read_text())}
+    assert page == used | {"OPENAI_API_KEY"}
+    assert page == set(re.findall(r"^#(\w+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
+
+
+def test_the_docs_document_every_argument_of_build_graph() -> None:
+    table = (DOCS / "embed.md").read_text(encoding="utf-8").partition("| argument |")[2].partition("\n\n")[0]
+    heads = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert {name for head in heads for name in re.findall(r"`(\w+)`", head)} == set(inspect.signature(build_graph).parameters)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            name, _, anchor = target.partition("#")
+            file = page.parent / name if name else page
+            assert file.exists(), target
+            assert not anchor or anchor in _anchors(file), target
+
+
+def _anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head).strip().lower().replace(" ", "-") for head in heads}
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
