@@ -1,0 +1,239 @@
+"""What one turn costs beside LangGraph and LangChain, and what ours costs as its thread grows.
+
+python -m benchmarks.turn [--quick] [PART ...]     # peers, imported, grown, sql, crowd
+
+All have a model that answers at once with 300 bytes, and keep threads in SQLite: longtable as `open_persistence` opens it, the
+others as `SqliteSaver.from_conn_string` does (it waits for the disk at each commit: some 2 ms of a turn). A figure is the
+median of `RUNS` runs, each the median of a few turns; the systems take turns within a run, so that a busy machine slows all.
+"""
+
+import argparse
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from typing import Annotated, Any
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool, tool
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from typing_extensions import TypedDict
+
+from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
+
+RUNS = 5
+TURNS = 4
+"""Turns of one run."""
+ROOMY, NARROW = 2_000_000, 32_000
+"""Input limits in tokens: one at which nothing is compacted, and one at which much is."""
+THREADS = 100
+FILLER = "and what of the north and the south and the east and the west " * 5
+ROWS = "SELECT city, week, orders, revenue FROM sales LIMIT 20"
+SYSTEMS = ("StateGraph + add_messages", "create_agent + summarization", "longtable")
+
+Ask = Callable[[str], object]
+
+
+class InstantModel(BaseChatModel):
+    """Answers in 300 bytes; asks for one tool call first where it has a tool."""
+
+    call: str = ""
+    args: dict[str, Any] = {}  # noqa: RUF012  # pydantic copies defaults
+    encoding: str = "o200k_base"
+
+    @property
+    def _llm_type(self) -> str:
+        return "instant"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:  # noqa: ARG002
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        answer = AIMessage(f"It went well {FILLER[:286]}")
+        if self.call and messages[-1].type == "human":
+            answer = AIMessage("", tool_calls=[{"name": self.call, "args": self.args, "id": f"call-{len(messages)}"}])
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+
+class Plain(TypedDict):
+    """The state of LangGraph's own examples."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+@contextmanager
+def graphs(
+    system: str, *, limit: int = ROOMY, model: BaseChatModel | None = None, tools: Sequence[BaseTool] = ()
+) -> Iterator[Callable[..., Ask]]:
+    """Give a function that opens a thread of one system, which may begin with a transcript, and returns how to ask on it."""
+    speaker = model or InstantModel()
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        if system == "longtable":
+            kept = stack.enter_context(open_persistence(f"sqlite:///{folder}/chat.db"))
+            ours = build_graph(model=speaker, tools=tools).compile(checkpointer=kept.checkpointer, store=kept.store)
+
+            def open_ours(thread: str = "t", history: Sequence[BaseMessage] = ()) -> Ask:
+                context = Context(model_limit=limit)
+                if history:
+                    messages = [*history, HumanMessage("And in all?")]
+                    ours.invoke({"messages": messages}, {"configurable": {"thread_id": thread}}, context=context, durability="sync")
+                return Conversation(ours, thread, context=context).ask
+
+            yield open_ours
+            return
+        saver = stack.enter_context(SqliteSaver.from_conn_string(f"{folder}/chat.db"))
+        if system == "StateGraph + add_messages":
+            builder = StateGraph(Plain)
+            builder.add_node("respond", lambda state: {"messages": [speaker.invoke(state["messages"])]})
+            theirs: Any = builder.add_edge(START, "respond").add_edge("respond", END).compile(checkpointer=saver)
+        else:
+            middleware = SummarizationMiddleware(InstantModel(), trigger=("tokens", int(limit * 0.6)), keep=("messages", 12))
+            theirs = create_agent(speaker, list(tools), middleware=[middleware], checkpointer=saver)
+
+        def open_theirs(thread: str = "t", history: Sequence[BaseMessage] = ()) -> Ask:
+            config: Any = {"configurable": {"thread_id": thread}}
+
+            def ask(text: str) -> object:
+                return theirs.invoke({"messages": [HumanMessage(text)]}, config)
+
+            if history:
+                theirs.invoke({"messages": [*history, HumanMessage("And in all?")]}, config)
+            return ask
+
+        yield open_theirs
+
+
+def run(ask: Ask, turns: int = TURNS) -> float:
+    """Return the median ms of a few turns."""
+    times = []
+    for n in range(turns):
+        begun = time.perf_counter()
+        ask(f"How did week {n} go {FILLER[:280]}?")
+        times.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(times)
+
+
+def medians(asks: dict[str, Ask]) -> dict[str, float]:
+    """Return the ms a turn of each system, measured side by side."""
+    runs = [{system: run(ask) for system, ask in asks.items()} for _ in range(RUNS)]
+    return {system: statistics.median(each[system] for each in runs) for system in asks}
+
+
+def peers(quick: bool) -> None:
+    """Print ms a turn of the three systems, and ours over theirs."""
+    print("| ms a turn | turn 50 | turn 500 | turn 500, compacted at a limit of 32,000 | 1,000 messages imported at once |")
+    print("|---|---:|---:|---:|---:|")
+    columns = [_grown(50, ROOMY), _grown(150 if quick else 500, ROOMY), _grown(150 if quick else 500, NARROW), _imported()]
+    for system in SYSTEMS:
+        print(f"| {system} | {' | '.join(f'{column[system]:.1f}' if system in column else '' for column in columns)} |")
+    for system in SYSTEMS[:2]:
+        shares = [f"{column['longtable'] / column[system]:.2f}" if system in column else "" for column in columns]
+        print(f"| longtable over {system} | {' | '.join(shares)} |", flush=True)
+
+
+def imported(quick: bool) -> None:
+    """Print ms a turn of the three systems after 1,000 messages at once."""
+    print({system: round(ms, 1) for system, ms in _imported().items()}, quick)
+
+
+def _grown(turns: int, limit: int) -> dict[str, float]:
+    systems = SYSTEMS if limit == ROOMY else SYSTEMS[1:]  # at a limit, a graph without compaction fails with any model
+    with ExitStack() as stack:
+        asks = {system: stack.enter_context(graphs(system, limit=limit))() for system in systems}
+        for ask in asks.values():
+            run(ask, turns - RUNS * TURNS // 2)
+        return medians(asks)
+
+
+def _imported() -> dict[str, float]:
+    history = [kind(f"{n} {FILLER[:296]}", id=f"{kind.__name__}-{n}") for n in range(500) for kind in (HumanMessage, AIMessage)]
+    with ExitStack() as stack:
+        return medians({system: stack.enter_context(graphs(system))(history=history) for system in SYSTEMS})
+
+
+def grown(quick: bool) -> None:
+    """Print ms of our own turns as a thread grows, at a limit of 32,000."""
+    with graphs("longtable", limit=NARROW) as opened:
+        _print_growth("longtable, text", opened(), [50, 200] if quick else [50, 500, 5_000])
+
+
+def sql(quick: bool) -> None:
+    """Print the same of turns that each bring a result of 20 rows and 4 columns."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        with closing(sqlite3.connect(f"{folder}/sales.db")) as connection, connection:
+            connection.execute("CREATE TABLE sales (city TEXT, week INTEGER, orders INTEGER, revenue REAL)")
+            cells = [(f"City {n % 7}", n // 7, 100 + n * 37 % 900, n * 1234.56 % 9999) for n in range(700)]
+            connection.executemany("INSERT INTO sales VALUES (?, ?, ?, ?)", cells)
+        database = stack.enter_context(Database.open(f"sqlite:///{folder}/sales.db"))
+        kept = stack.enter_context(open_persistence(f"sqlite:///{folder}/chat.db"))
+        speaker = InstantModel(call="run_sql", args={"sql": ROWS})
+        graph = build_graph(model=speaker, database=database).compile(checkpointer=kept.checkpointer, store=kept.store)
+        conversation = Conversation(graph, "t", context=Context(model_limit=NARROW))
+        _print_growth("longtable, 20 rows x 4 columns a turn", conversation.ask, [50, 200] if quick else [50, 500, 1_000])
+
+
+def _print_growth(name: str, ask: Ask, turns: Sequence[int]) -> None:
+    done, found = 0, []
+    for turn in turns:
+        run(ask, turn - done)
+        # Compactions come in every few turns only: the mean of many turns has its share of them, a median has none.
+        begun = time.perf_counter()
+        run(ask, 40)
+        found.append((time.perf_counter() - begun) * 1000 / 40)
+        done = turn + 40
+        share = f", {found[-1] / found[0]:.2f} of turn {turns[0]}" if len(found) > 1 else ""
+        print(f"{name}: turn {turn:,}: {found[-1]:.1f} ms (mean of 40){share}", flush=True)
+
+
+def crowd(quick: bool) -> None:
+    """Print turns a second of 100 conversations at once, each turn with a call of one tool."""
+
+    @tool
+    def look(place: str) -> str:
+        """Look a place up."""
+        return f"{place}: sunny"
+
+    turns, rates = 3 if quick else 10, {}
+    for system in SYSTEMS[1:]:
+        model = InstantModel(call="look", args={"place": "north"})
+        with graphs(system, model=model, tools=[look]) as opened, ThreadPoolExecutor(THREADS) as pool:
+            asks = [opened(f"t{n}") for n in range(THREADS)]
+            list(pool.map(lambda ask: run(ask, 1), asks))
+            begun, cpu = time.perf_counter(), time.process_time()
+            list(pool.map(lambda ask: run(ask, turns), asks))
+            rates[system] = THREADS * turns / (time.perf_counter() - begun)
+            each = (time.process_time() - cpu) * 1000 / THREADS / turns
+            print(
+                f"{THREADS} conversations at once, {system}: {rates[system]:.0f} turns a second, {each:.0f} ms of processor a turn",
+                flush=True,
+            )
+    print(f"longtable over create_agent: {rates['longtable'] / rates[SYSTEMS[1]]:.2f}")
+
+
+PARTS = {"peers": peers, "imported": imported, "grown": grown, "sql": sql, "crowd": crowd}
+
+
+def main(parts: Sequence[str] = ("peers", "grown", "sql", "crowd"), *, quick: bool = False) -> None:
+    """Measure, print."""
+    for part in parts:
+        PARTS[part](quick)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="fewer turns")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
+    given = parser.parse_args()
+    main(given.parts or ("peers", "grown", "sql", "crowd"), quick=given.quick)
