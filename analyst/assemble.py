@@ -6,7 +6,7 @@ from typing import cast
 from longtable.analyst import costs
 from longtable.analyst.conditions import whole_table
 from longtable.analyst.lattice import Draft, Key, Measure, NoReadingError, Rank, path_cost
-from longtable.analyst.query import Agg, Bucket, Col, Compare, Condition, Func, Join, Like, Null, Order, Query, Scalar, Unit, Within
+from longtable.analyst.query import PATTERNS, Agg, Bucket, Col, Condition, Func, Join, Order, Query, Scalar, Unit, filled
 from longtable.analyst.schema import Catalog, Column, Roles, Step, Table
 from longtable.analyst.words import is_plural, lemma, vocabulary
 
@@ -64,14 +64,14 @@ class Builder:
         if not steps:
             raise NoReadingError
         last = Col(table, steps[-1].there_column)
-        filled = [Null(last, negated=True)] if negated and not steps[-1].up else []
-        inner = Query(table, select=(last,), where=(*filled, *conds))
+        known = [filled(last)] if negated and not steps[-1].up else []
+        inner = Query(table, select=(last,), where=(*known, *conds))
         if grouped is not None:
             inner = Query(table, select=(last,), where=(*grouped.where, *conds), group=(last,), having=grouped.having)
         for step, earlier in zip(reversed(steps[1:]), reversed(steps[:-1]), strict=True):
             back = Col(step.here, earlier.there_column)
-            inner = Query(step.here, select=(back,), where=(Within(Col(step.here, step.here_column), inner),))
-        return Within(Col(self.base, steps[0].here_column), inner, negated)
+            inner = Query(step.here, select=(back,), where=(Condition(Col(step.here, step.here_column), "in", inner),))
+        return Condition(Col(self.base, steps[0].here_column), "in", inner, negated)
 
     def conditions(self) -> list[Condition]:
         """Return all conditions; those on one other table bear on the same row of it."""
@@ -90,14 +90,14 @@ class Builder:
             conds = [cond for (name, _), those in inner.items() if name == table for cond in those]
             found.append(self.within(table, conds, negated=True))
         found = list(dict.fromkeys(found))
-        equal = [cond.left for cond in found if isinstance(cond, Compare) and cond.op == "="]
+        equal = [cond.left for cond in found if cond.op == "="]
         if len(set(equal)) < len(equal):
             raise NoReadingError  # one column cannot be two values at once
         return found
 
     def unused_tables(self, conditions: list[Condition]) -> list[Condition]:
         """Return the condition that a table which is only named has rows; pay for it, and for one that changes nothing."""
-        inside = {name for cond in conditions if isinstance(cond, Within) for name in cond.query.tables}
+        inside = {name for cond in conditions if cond.query for name in cond.query.tables}
         more: list[Condition] = []
         for table in dict.fromkeys(self.draft.slots.heads):
             if table in self.tables or table in inside or table in self.draft.slots.absent:
@@ -165,12 +165,12 @@ def _listed(draft: Draft) -> Query:
         items.append(col)
     where = builder.conditions()
     where += builder.unused_tables(where)
-    where += [Null(each.by, negated=True) for each in order if limit is not None and not each.desc and isinstance(each.by, Col)]
+    where += [filled(each.by) for each in order if limit is not None and not each.desc and isinstance(each.by, Col)]
     clause = bool(_CLAUSES & set(draft.words[1:])) and any(m.text.lower() in vocabulary().lists["verbs"] for m in draft.meanings)
     if not where and limit is None and (clause or (not draft.base and any(m.is_op("neg", "cmp", "time") for m in draft.meanings))):
         raise NoReadingError(" ".join(m.text for m in draft.meanings if m.kind != "mark"))
     patterns = any(each.is_op("like") for each in draft.meanings)
-    pinned = {cond.left for cond in where if (isinstance(cond, Like) and not patterns) or (isinstance(cond, Compare) and cond.op == "=")}
+    pinned = {cond.left for cond in where if (cond.op in PATTERNS and not patterns) or cond.op == "="}
     own = {_as_col(column) for column in table.names}
     named = draft.words[:1] == ["who"] and pinned & own and not (slots.shown or slots.ranks)
     if pinned and (named or set(items) <= pinned) and limit is None:
@@ -305,15 +305,15 @@ def _computed(draft: Draft) -> Query:
     things = [
         item for key, item in zip(keys, shown, strict=False) if not key.column and isinstance(item, Col) and item.table == base != key.table
     ]
-    where += [Null(item, negated=True) for item in things[:1] if keys[:1] and not keys[0].column]
+    where += [filled(item) for item in things[:1] if keys[:1] and not keys[0].column]
     if limit is not None or slots.havings:
         firsts = [*hidden[:1], *(item for item in shown[:1] if not hidden)]
-        where += [Null(item, negated=True) for item in firsts if isinstance(item, Col)]
+        where += [filled(item) for item in firsts if isinstance(item, Col)]
     names = {_as_col(column) for column in draft.table(base).names}
-    if Measure("count", base) in measures and any(isinstance(cond, Compare) and cond.left in names for cond in where):
+    if Measure("count", base) in measures and any(cond.op in ("=", "<>") and cond.left in names for cond in where):
         draft.pay(costs.ODD, base)  # how many albums of a name: rather those of an artist
     aggregates = [as_aggregate(measure, base) for measure in measures]
-    having = tuple(Compare(as_aggregate(_as_counted(builder, each.measure, base), base), each.op, each.number) for each in slots.havings)
+    having = tuple(Condition(as_aggregate(_as_counted(builder, each.measure, base), base), each.op, each.number) for each in slots.havings)
     order = [Order(_ranked(draft, rank, aggregates, shown, base), rank.desc) for rank in slots.ranks]
     if shown and not order:
         dated = isinstance(shown[0], Bucket) or (
@@ -476,7 +476,7 @@ def _count_of_those(draft: Draft, counted: Measure) -> Query:
             raise NoReadingError
         own = [each.cond for each in slots.where if each.table == name]
         slots.where = [each for each in slots.where if each.table != name]
-        test = Compare(as_aggregate(having.measure, name), having.op, having.number)
+        test = Condition(as_aggregate(having.measure, name), having.op, having.number)
         found.append(builder.within(name, own, grouped=Query(name, having=(test,))))
     where = builder.conditions()
     where += builder.unused_tables([*where, *found])

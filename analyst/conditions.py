@@ -2,7 +2,7 @@
 
 from longtable.analyst import costs
 from longtable.analyst.lattice import Draft, Having, Meaning, Measure, NoReadingError, Where
-from longtable.analyst.query import Agg, Among, Beats, Between, Col, Compare, Condition, Like, Null
+from longtable.analyst.query import Agg, Col, Condition
 from longtable.analyst.schema import Column, Roles, Table, Value
 from longtable.analyst.words import is_plural, lemma, stem, vocabulary
 
@@ -69,7 +69,7 @@ def _between(draft: Draft, place: int, numbers: list[int]) -> None:
             draft.slots.havings.append(Having(target, op, draft.meanings[number].number))
         return
     low, high = (_converted(draft, target, n, _unit_after(draft, numbers[-1])) for n in numbers)
-    draft.slots.where.append(Where(target.table, target.name, Between(Col(target.table, target.name), low, high)))
+    draft.slots.where.append(Where(target.table, target.name, Condition(Col(target.table, target.name), "between", (low, high))))
 
 
 def _number(draft: Draft, place: int) -> None:
@@ -102,7 +102,7 @@ def _number(draft: Draft, place: int) -> None:
         draft.pay(costs.ODD, each.text)
     if dimension and vocabulary().dimensions.get(dimension) and (target.is_date):
         raise NoReadingError(each.text)
-    draft.slots.where.append(Where(target.table, target.name, Compare(Col(target.table, target.name), op, number)))
+    draft.slots.where.append(Where(target.table, target.name, Condition(Col(target.table, target.name), op, number)))
 
 
 def _unit_after(draft: Draft, place: int) -> int:
@@ -166,8 +166,8 @@ def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: 
 
 def _limited_before(draft: Draft, text: str) -> Column:
     """Return the column whose numbers the query before limits: 'and less than 1?'."""
-    limits = [cond for cond in draft.prior.where if isinstance(cond, Compare | Between)] if draft.prior is not None else []
-    columns = [draft.catalog.column(cond.left.table, cond.left.name) for cond in limits if isinstance(cond.left, Col)]
+    limits = [cond.left for cond in draft.prior.where if isinstance(cond.left, Col)] if draft.prior is not None else []
+    columns = [draft.catalog.column(col.table, col.name) for col in limits]
     found = next((column for column in columns if column is not None and column.is_measure), None)
     if found is None:
         raise NoReadingError(text)
@@ -233,7 +233,7 @@ def _average(draft: Draft, place: int, each: Meaning) -> None:
         return
     draft.use(place, function, target)
     col = Col(column.table, column.name)
-    draft.slots.where.append(Where(column.table, column.name, Beats(col, op, Agg("avg", col))))
+    draft.slots.where.append(Where(column.table, column.name, Condition(col, op, Agg("avg", col))))
 
 
 def money_measure(draft: Draft, head: str, text: str) -> Measure:
@@ -267,7 +267,7 @@ def fill_lateness(draft: Draft) -> None:
         if each.is_op("late"):
             draft.use(place)
             column = best_dimension(draft, "delay", draft.spoken(), each.text)[0]
-            draft.slots.where.append(Where(column.table, column.name, Compare(Col(column.table, column.name), each.arg, 0)))
+            draft.slots.where.append(Where(column.table, column.name, Condition(Col(column.table, column.name), each.arg, 0)))
 
 
 def fill_patterns(draft: Draft) -> None:
@@ -287,9 +287,8 @@ def fill_patterns(draft: Draft) -> None:
         draft.cost -= draft.meanings[text].cost
         draft.blamed = [blame for blame in draft.blamed if blame[1] != draft.meanings[text].text]
         target = column or next(iter(names))
-        how = {"contains": "contains", "starts": "starts", "ends": "ends"}[each.arg]
         spoken = draft.meanings[text]
-        cond = Like(Col(target.table, target.name), how, " ".join(t.text for t in draft.tokens[spoken.start : spoken.end]))  # type: ignore[arg-type]  # one of the three
+        cond = Condition(Col(target.table, target.name), each.arg, " ".join(t.text for t in draft.tokens[spoken.start : spoken.end]))
         draft.slots.where.append(Where(target.table, target.name, cond))
 
 
@@ -353,7 +352,7 @@ def _denied_date(draft: Draft, place: int, target: int) -> bool:
             draft.use(found)
             draft.cost -= max(0.0, draft.meanings[found].cost - costs.VERB)
             draft.blamed = [blame for blame in draft.blamed if blame[1] != draft.meanings[found].text]
-            draft.slots.where.append(Where(head, dates[0].name, Null(Col(head, dates[0].name))))
+            draft.slots.where.append(Where(head, dates[0].name, Condition(Col(head, dates[0].name), "null")))
             return True
     return False
 
@@ -361,11 +360,11 @@ def _denied_date(draft: Draft, place: int, target: int) -> bool:
 def _is_null(draft: Draft, each: Meaning, *, negated: bool) -> None:
     column = draft.column(each)
     col = Col(each.table, each.column)
-    cond: Condition = Null(col, negated)
+    cond = Condition(col, "null", negated=negated)
     if column is not None and column.truth is not None and not negated:
         cond = _flag(col, column.truth, denied=True)
     elif column is not None and column.is_measure and {"stock", "quantity", "unit"} & {lemma(word) for word in column.words}:
-        cond = Compare(col, ">" if negated else "=", 0)
+        cond = Condition(col, ">" if negated else "=", 0)
     draft.slots.where.append(Where(each.table, each.column, cond))
 
 
@@ -385,11 +384,11 @@ def fill_values(draft: Draft) -> None:
     for (table, column, denied, roles), found in groups.items():
         col = Col(table, column)
         values = tuple(dict.fromkeys(each.value for each in found))
-        cond: Condition = Compare(col, "<>" if denied else "=", values[0]) if len(values) == 1 else Among(col, values, negated=denied)
+        cond = Condition(col, "<>" if denied else "=", values[0]) if len(values) == 1 else Condition(col, "in", values, negated=denied)
         draft.slots.where.append(Where(table, column, cond, roles))
     for place, each in draft.open("part"):
         draft.use(place)
-        cond = Like(Col(each.table, each.column), "contains", str(each.value), each.op == "not")
+        cond = Condition(Col(each.table, each.column), "contains", str(each.value), each.op == "not")
         draft.slots.where.append(Where(each.table, each.column, cond, draft.roles(place)))
         draft.pay(_part_price(draft, place, each), each.text)
     for place, each in draft.open("flag"):
@@ -451,8 +450,8 @@ def _drop_names(draft: Draft) -> None:
 
 def _flag(col: Col, truth: Value, *, denied: bool) -> Condition:
     if not denied:
-        return Compare(col, "=", truth)
-    return Compare(col, "=", not truth) if isinstance(truth, bool) else Compare(col, "<>", truth)
+        return Condition(col, "=", truth)
+    return Condition(col, "=", not truth) if isinstance(truth, bool) else Condition(col, "<>", truth)
 
 
 def whole_table(table: Table) -> tuple[Column, ...]:

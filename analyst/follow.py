@@ -9,7 +9,7 @@ from longtable.analyst.conditions import fill_lateness, fill_negations, fill_num
 from longtable.analyst.lattice import Draft, Measure, NoReadingError, Path, cheapest_paths
 from longtable.analyst.links import Values, all_meanings
 from longtable.analyst.measures import fill_functions, fill_groups, fill_ranks, fill_rest
-from longtable.analyst.query import Agg, Bucket, Col, Condition, Null, Order, Query, Scalar, Within
+from longtable.analyst.query import Agg, Bucket, Col, Condition, Order, Query, Scalar
 from longtable.analyst.schema import Catalog
 from longtable.analyst.times import fill_periods
 from longtable.analyst.words import Token, vocabulary
@@ -137,7 +137,7 @@ def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, 
 
 def _subject(cond: Condition) -> object:
     """Return what a condition is about: a column, a part of a date, a column of another table."""
-    if isinstance(cond, Within):
+    if cond.query:
         inner = cond.query.where[-1] if cond.query.where else None
         return (cond.left, cond.query.base, _subject(inner) if inner is not None and not cond.negated else None)
     return cond.left
@@ -157,7 +157,7 @@ def _regrouped(draft: Draft, builder: Builder, query: Query) -> Query:
         isinstance(shown[0], Col) and (c := draft.catalog.column(shown[0].table, shown[0].name)) is not None and c.is_number
     )
     order = (Order(shown[0]),) if dated else (Order(aggregates[0], desc=True),)
-    where = tuple(cond for cond in query.where if not (isinstance(cond, Null) and cond.negated and cond.left in query.group))
+    where = tuple(cond for cond in query.where if not (cond.is_filled and cond.left in query.group))
     select = (*dict.fromkeys(shown), *aggregates)
     return Query(query.base, tuple(builder.joins), select, where, tuple(dict.fromkeys(group)), order=order)
 

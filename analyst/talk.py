@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from longtable.analyst.query import Agg, Among, Beats, Between, Bucket, Col, Compare, Condition, Like, Null, Query, Scalar, Within
+from longtable.analyst.query import PATTERNS, Agg, Bucket, Col, Condition, Query, Scalar
 from longtable.analyst.schema import Catalog, Table
 from longtable.analyst.words import expanded, is_chinese, lemma, likeness, stem, tokenize, vocabulary
 
@@ -242,7 +242,6 @@ _FUNCS = {
     "zh": {"avg": "平均", "sum": "总", "min": "最小", "max": "最大", "count": "不同"},
 }
 _UNITS = {"month": "月份", "month_of_year": "月份", "year": "年份", "day": "日期", "hour": "小时", "quarter": "季度", "weekday": "星期"}
-_OPS = {"=": ("is", "为"), "<>": ("is not", "不为"), ">": (">", ">"), "<": ("<", "<"), ">=": ("≥", "≥"), "<=": ("≤", "≤")}
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
 
 
@@ -365,37 +364,47 @@ def label(item: Scalar, language: str) -> str:
     return str(item)
 
 
+_OPS = {
+    "=": ("is", "为"),
+    "<>": ("is not", "不为"),
+    ">": (">", ">"),
+    "<": ("<", "<"),
+    ">=": ("≥", "≥"),
+    "<=": ("≤", "≤"),
+    "between": ("between", "介于"),
+    "in": ("one of", "属于"),
+    "contains": ("contains", "包含"),
+    "starts": ("starts with", "开头为"),
+    "ends": ("ends with", "结尾为"),
+}
+
+
 def condition_text(cond: Condition, language: str) -> str:
     """Return a condition in words."""
+    zh, value, name = language == "zh", cond.value, label(cond.left, language)
+    if cond.op == "null":
+        return f"{name} {('不为空' if cond.negated else '为空') if zh else 'is given' if cond.negated else 'is missing'}"
+    if cond.query is not None:
+        return _within_text(cond.query, language, negated=cond.negated)
+    if isinstance(value, int) and 1 <= value <= 12 and (name == "month" or getattr(cond.left, "unit", "") == "month_of_year"):
+        text = f"{value} 月" if zh else _MONTHS[value - 1]
+    elif isinstance(value, tuple):
+        text = ("、" if zh else ", ") if cond.op == "in" else (" 和 " if zh else " and ")
+        text = text.join(map(str, value))
+    else:
+        text = label(value, language) if isinstance(value, Agg) else f"“{value}”" if cond.op in PATTERNS else str(value)
+    return f"{name} {('不' if zh else 'not ') * cond.negated}{_OPS[cond.op][zh]} {text}"
+
+
+def _within_text(query: Query, language: str, *, negated: bool) -> str:
+    """Return in words that rows of another table are there, or are not."""
     zh = language == "zh"
-    no = ("不" if zh else "not ") if getattr(cond, "negated", False) else ""
-    match cond:
-        case Compare(left=Bucket(unit="month_of_year") | Col(name="month"), op=op, value=int(value)) if 1 <= value <= 12:
-            month = f"{value} 月" if zh else _MONTHS[value - 1]
-            return f"{label(cond.left, language)} {_OPS[op][zh]} {month}"
-        case Compare(left=left, op=op, value=value):
-            return f"{label(left, language)} {_OPS[op][zh]} {value}"
-        case Between(left=left, low=low, high=high):
-            return f"{label(left, language)} {'介于' if zh else 'between'} {low} {'和' if zh else 'and'} {high}"
-        case Among(left=left, values=values):
-            return f"{label(left, language)} {no}{'属于' if zh else 'one of'} {('、' if zh else ', ').join(map(str, values))}"
-        case Like(left=left, how=how, text=text):
-            verb = {"contains": ("contains", "包含"), "starts": ("starts with", "开头为"), "ends": ("ends with", "结尾为")}[how][zh]
-            return f"{phrase(left)} {no}{verb} “{text}”"
-        case Null(left=left, negated=negated):
-            return f"{phrase(left)} {('不为空' if negated else '为空') if zh else 'is given' if negated else 'is missing'}"
-        case Beats(left=left, op=op, agg=agg):
-            return f"{phrase(left)} {_OPS[op][zh]} {label(agg, language)}"
-        case Within(query=query, negated=negated):
-            parts = [
-                condition_text(each, language) for each in (*query.where, *query.having) if not (isinstance(each, Null) and each.negated)
-            ]
-            about = (" 且 " if zh else " and ").join(parts)
-            if about and not negated and not query.having:
-                return f"{plain(query.base)}: {about}" if len(query.where) > 1 or not about.startswith(plain(query.base)) else about
-            word = ("没有" if negated else "有") if zh else "without" if negated else "with"
-            return f"{word} {plain(query.base)}{f' ({about})' if about else ''}"
-    return str(cond)
+    parts = [condition_text(each, language) for each in (*query.where, *query.having) if not each.is_filled]
+    about = (" 且 " if zh else " and ").join(parts)
+    if about and not negated and not query.having:
+        return f"{plain(query.base)}: {about}" if len(query.where) > 1 or not about.startswith(plain(query.base)) else about
+    word = ("没有" if negated else "有") if zh else "without" if negated else "with"
+    return f"{word} {plain(query.base)}{f' ({about})' if about else ''}"
 
 
 def _filters(query: Query | None, language: str) -> str:
@@ -403,7 +412,7 @@ def _filters(query: Query | None, language: str) -> str:
     if query is None:
         return ""
     hidden = {*(order.by for order in query.order), *query.group}
-    conds = [cond for cond in query.where if not (isinstance(cond, Null) and cond.negated and cond.left in hidden)]
+    conds = [cond for cond in query.where if not (cond.is_filled and cond.left in hidden)]
     words = list(dict.fromkeys(condition_text(cond, language) for cond in (*conds, *query.having)))
     if not words:
         return ""

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from longtable.analyst import costs
 from longtable.analyst.lattice import Draft, Key, NoReadingError, Period, Where
-from longtable.analyst.query import Between, Bucket, Col, Compare, Condition, Scalar, Unit
+from longtable.analyst.query import Bucket, Col, Condition, Scalar, Unit
 from longtable.analyst.schema import Column, Table
 from longtable.analyst.words import stem, vocabulary
 
@@ -166,31 +166,31 @@ def _conditions(table: Table, column: Column, op: str, low: Period, high: Period
     if high is not None:
         high = Period(high.year, high.month, high.day) if high.year or not low.year else Period(low.year, high.month, high.day)
         if low.year and not low.month and high.year and not high.month:
-            return [Between(_item(table, column, "year"), low.year, high.year)]
+            return [Condition(_item(table, column, "year"), "between", (low.year, high.year))]
         if low.month and not low.day and not high.day and not low.year and not high.year and low.month <= high.month:
-            return [Between(_item(table, column, "month_of_year"), low.month, high.month)]
+            return [Condition(_item(table, column, "month_of_year"), "between", (low.month, high.month))]
         low = low if low.year else Period(high.year, low.month, low.day)
-        return [Between(_day(column), _first(low), _last(high))]
+        return [Condition(_day(column), "between", (_first(low), _last(high)))]
     if op != "=" and full:
-        return [Compare(_day(column), op, _first(low) if op in ("<", ">=") else _last(low))]
+        return [Condition(_day(column), op, _first(low) if op in ("<", ">=") else _last(low))]
     conditions: list[Condition] = []
     units: tuple[tuple[Unit, int], ...] = (("year", low.year), ("month_of_year", low.month), ("quarter", low.quarter))
     if low.day and low.year and column.is_date and not _has_parts(table, low):
-        return [Compare(_day(column), op, _first(low))]
+        return [Condition(_day(column), op, _first(low))]
     for unit, value in units:
         if value:
-            conditions.append(Compare(_item(table, column, unit), op, value))
+            conditions.append(Condition(_item(table, column, unit), op, value))
     if low.day:
         if not _has_parts(table, low):
             raise NoReadingError
-        conditions.append(Compare(_item(table, column, "day"), op, low.day))
+        conditions.append(Condition(_item(table, column, "day"), op, low.day))
     if low.weekday >= 0:
         if not column.is_date:
             dates = [each for each in table.columns if each.is_date]
             if len(dates) != 1:
                 raise NoReadingError
             column = dates[0]
-        conditions.append(Compare(Bucket(Col(table.name, column.name), "weekday"), op, low.weekday))
+        conditions.append(Condition(Bucket(Col(table.name, column.name), "weekday"), op, low.weekday))
     if op == "<>" and len(conditions) > 1:
         raise NoReadingError
     return conditions
