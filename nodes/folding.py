@@ -28,7 +28,6 @@ from longtable.memory.summary import Numbered
 from longtable.memory.view import Layout
 from longtable.nodes.archiving import Files, archived
 from longtable.nodes.estimate import waits
-from longtable.nodes.flights import Flights
 from longtable.nodes.newest import Newest
 from longtable.nodes.shelf import StoreShelf
 from longtable.nodes.state import State, layout_of, turn_of
@@ -71,8 +70,6 @@ class Folding:
     name: str = ""
     """The summariser's model, for spans and usage."""
     made: Newest[tuple[str, str], dict[str, Any]] = field(default_factory=lambda: Newest(REMEMBERED), repr=False)
-    flights: Flights[tuple[str, str, str], Outcome] = field(default_factory=Flights, repr=False)
-    """Two identical runs at once ask the summariser once; a sync run waits for no async one, whose loop it might block."""
 
     def fold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
         """Return the fold's outcome, None when there was nothing to do."""
@@ -83,15 +80,7 @@ class Folding:
             job = self._job(plan, _originals(plan, runtime))
         except Exception as error:  # without its originals a memory is not made
             return _given_up(plan, error)
-        key = ("sync", plan.thread_id, job.id)
-        if made := self.flights.wait(key):
-            return made
-        outcome: Outcome | None = None
-        try:
-            outcome = archived(self.files, self._made(plan, job, runtime.store), job, thread_id_of(runtime), runtime.store)
-        finally:
-            self.flights.land(key, outcome)
-        return outcome
+        return archived(self.files, self._made(plan, job, runtime.store), job, thread_id_of(runtime), runtime.store)
 
     async def afold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
         """Do the same without blocking the event loop."""
@@ -102,17 +91,10 @@ class Folding:
             job = self._job(plan, await _aoriginals(plan, runtime))
         except Exception as error:  # as above
             return _given_up(plan, error)
-        # The identity hashes all that is folded: off the event loop.
-        key = ("async", plan.thread_id, await asyncio.to_thread(lambda: job.id))
-        if made := await self.flights.wait_async(key):
-            return made
-        outcome: Outcome | None = None
-        try:
-            outcome = await self._amade(plan, job, runtime.store)
-            if self.files is not None:
-                outcome = await asyncio.to_thread(archived, self.files, outcome, job, thread_id_of(runtime), runtime.store)
-        finally:
-            self.flights.land(key, outcome)
+        await asyncio.to_thread(lambda: job.id)  # the identity hashes all that is folded: off the event loop
+        outcome = await self._amade(plan, job, runtime.store)
+        if self.files is not None:
+            outcome = await asyncio.to_thread(archived, self.files, outcome, job, thread_id_of(runtime), runtime.store)
         return outcome
 
     # -- inside -----------------------------------------------------------------------------------------------------

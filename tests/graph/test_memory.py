@@ -1,8 +1,6 @@
 """What a thread remembers, and what a person changes about it: ahead of time, undo, preview, pins, exclusion, strategies."""
 
 import asyncio
-import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -109,30 +107,6 @@ def test_the_same_state_run_again_asks_the_summariser_no_second_time(stored: boo
     for _ in range(2):
         compiled.invoke(None, before.config, context=CONTEXT)
     assert len(summarizer.sent) == made == len(values_of(conversation)["compactions"])
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_identical_runs_at_once_ask_the_summariser_once(asynchronous: bool) -> None:
-    """From one checkpoint, in a process that has not made the fold yet and has no store; the summariser is slow, so that all wait."""
-
-    def slowly(_: Any) -> AIMessage:
-        time.sleep(0.3)
-        return AIMessage(GOOD)
-
-    talked = thread(summarizer=summariser(), saver=(saver := InMemorySaver()))
-    talk(talked, 10)
-    before = next(state for state in talked.graph.get_state_history(talked.config) if state.next in {("compact",), ("prepare",)})
-    fresh = build_graph(model=talker(), summarizer=(asked := summariser(slowly)), recall=False).compile(checkpointer=saver)
-
-    async def together() -> None:
-        await asyncio.gather(*(fresh.ainvoke(None, before.config, context=CONTEXT) for _ in range(4)))
-
-    if asynchronous:
-        asyncio.run(together())
-    else:
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda _: fresh.invoke(None, before.config, context=CONTEXT), range(4)))
-    assert len(asked.sent) == 1
 
 
 # -- undo and preview -----------------------------------------------------------------------------------------------
