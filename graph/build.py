@@ -27,8 +27,8 @@ from longtable.nodes.compact import Compact
 from longtable.nodes.estimate import Estimate
 from longtable.nodes.failures import reporting
 from longtable.nodes.folding import Folding
-from longtable.nodes.held_back import HeldBack
 from longtable.nodes.ingest import Ingest
+from longtable.nodes.marker_filter import MarkerFilter
 from longtable.nodes.passing import ContextProvider, Passing
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.providers import with_usage
@@ -120,7 +120,7 @@ def build_graph(
     bound, tooled = _with_tools(_prepared(model), toolset)
     marker = recall and not tooled
     line = [(model, bound), *((each, _with_tools(_prepared(each), toolset if tooled else [])[0]) for each in fallbacks)]
-    answerers = [Answerer(model_name(each), HeldBack(inner=run) if marker else run, _prepared(each)) for each, run in line]
+    answerers = [Answerer(model_name(each), MarkerFilter(inner=run) if marker else run, _prepared(each)) for each, run in line]
     if len({provider.name for provider in context_providers}) != len(context_providers):
         raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
     brief = briefing(model, summarizer, database, toolset if tooled else [], policy, marker=marker)

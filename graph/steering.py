@@ -21,7 +21,17 @@ from longtable.graph.locks import pauses, turns_of
 from longtable.graph.running import Values
 from longtable.graph.thread_operations import ThreadOperations
 from longtable.memory.stamps import turn_number
-from longtable.nodes.inbox import Letter, bell_of, clearing, inbox_of, letters, posting, rung, told, waiting_for
+from longtable.nodes.inbox import (
+    InboxMessage,
+    delete_ops,
+    inbox_messages,
+    inbox_op,
+    message_op,
+    new_token,
+    notification_op,
+    post_ops,
+    steered_event,
+)
 from longtable.nodes.ingest import check_input
 from longtable.nodes.state import Input, frame_of, turn_of
 
@@ -58,19 +68,19 @@ class Steering(ThreadOperations):
                     yield from self._turn(message)
                     return
         turn = self._checked(message, self._state().values)
-        letter = self._letter(message, wait=wait)
-        store.batch(posting(self.thread_id, letter))
-        if letter.left:
+        posted = self._inbox_message(message, wait=wait)
+        store.batch(post_ops(self.thread_id, posted))
+        if posted.detached:
             yield from _on_its_way(message, turn)
             return
         for pause in pauses():
-            if store.batch([waiting_for(self.thread_id, letter)]) == [None]:
+            if store.batch([message_op(self.thread_id, posted)]) == [None]:
                 yield from _on_its_way(message, _place(message, self._state().values))
                 return
             with ExitStack() as stack:
                 if self._entered(stack):
                     if turn := _place(message, self._state().values):
-                        store.batch(clearing(self.thread_id, [letter.key]))
+                        store.batch(delete_ops(self.thread_id, [posted.key]))
                         yield from _on_its_way(message, turn)
                     else:
                         yield from self._turn(message)
@@ -87,21 +97,21 @@ class Steering(ThreadOperations):
                             yield event
                     return
         turn = self._checked(message, (await self._astate()).values)
-        letter = self._letter(message, wait=wait)
-        await store.abatch(posting(self.thread_id, letter))
-        if letter.left:
+        posted = self._inbox_message(message, wait=wait)
+        await store.abatch(post_ops(self.thread_id, posted))
+        if posted.detached:
             for event in _on_its_way(message, turn):
                 yield event
             return
         for pause in pauses():
-            if await store.abatch([waiting_for(self.thread_id, letter)]) == [None]:
+            if await store.abatch([message_op(self.thread_id, posted)]) == [None]:
                 for event in _on_its_way(message, _place(message, (await self._astate()).values)):
                     yield event
                 return
             async with AsyncExitStack() as stack:
                 if await self._aentered(stack):
                     if turn := _place(message, (await self._astate()).values):
-                        await store.abatch(clearing(self.thread_id, [letter.key]))
+                        await store.abatch(delete_ops(self.thread_id, [posted.key]))
                         for event in _on_its_way(message, turn):
                             yield event
                     else:
@@ -131,8 +141,8 @@ class Steering(ThreadOperations):
             return False
         return True
 
-    def _letter(self, message: HumanMessage, *, wait: bool) -> Letter:
-        return Letter(f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}", message, left=not wait or not self._free())
+    def _inbox_message(self, message: HumanMessage, *, wait: bool) -> InboxMessage:
+        return InboxMessage(f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}", message, detached=not wait or not self._free())
 
     def _checked(self, message: HumanMessage, values: Values) -> int:
         """Refuse a message that could not be sent word for word, before it is accepted; return the turn it is on its way to.
@@ -157,20 +167,20 @@ class Steering(ThreadOperations):
         """Return the messages that nobody waits for, where the turn that just ended did not take them in."""
         if self.graph.store is None or self._last is None:
             return []
-        if rung(self.graph.store.batch([bell_of(self.thread_id)])[0], self._last) is None:
+        if new_token(self.graph.store.batch([notification_op(self.thread_id)])[0], self._last) is None:
             return []
-        return _nobodys(self.thread_id, self.graph.store.batch([inbox_of(self.thread_id)])[0])
+        return _nobodys(self.thread_id, self.graph.store.batch([inbox_op(self.thread_id)])[0])
 
     async def _aleft(self) -> list[BaseMessage]:
         if self.graph.store is None or self._last is None:
             return []
-        if rung((await self.graph.store.abatch([bell_of(self.thread_id)]))[0], self._last) is None:
+        if new_token((await self.graph.store.abatch([notification_op(self.thread_id)]))[0], self._last) is None:
             return []
-        return _nobodys(self.thread_id, (await self.graph.store.abatch([inbox_of(self.thread_id)]))[0])
+        return _nobodys(self.thread_id, (await self.graph.store.abatch([inbox_op(self.thread_id)]))[0])
 
 
 def _nobodys(thread_id: str, found: Any) -> list[BaseMessage]:
-    return [letter.message for letter in letters(thread_id, found or []) if letter.left]
+    return [posted.message for posted in inbox_messages(thread_id, found or []) if posted.detached]
 
 
 def _number(turn: Mapping[str, Any] | None) -> int:
@@ -183,5 +193,5 @@ def _place(message: HumanMessage, values: Values) -> int:
 
 
 def _on_its_way(message: HumanMessage, turn: int) -> Iterator[Event]:
-    yield told(message, turn)
+    yield steered_event(message, turn)
     yield AnswerEvent(type="answer", text="", status="steered", turn=turn)

@@ -11,7 +11,7 @@ from longtable.base.errors import ProviderUnavailableError
 from longtable.memory.passed import Material, PassedPart, with_passed
 from longtable.memory.rounds import all_calls
 from longtable.memory.view import Layout, View, build_view
-from longtable.nodes.held_back import NEED_CONTEXT, Held, needed_context
+from longtable.nodes.marker_filter import NEED_CONTEXT, WholeAnswer, needed_context
 from longtable.nodes.providers import broke_off
 from longtable.nodes.recall import Originals, recall_event
 from longtable.tools.recall_tool import answered, recall
@@ -47,7 +47,7 @@ class Asking:
             return view
         return replace(view, messages=[*view.messages, self.note], parts=replace(view.parts, passed=view.parts.passed + tokens))
 
-    def take(self, answer: BaseMessage, held: Sequence[Held]) -> BaseMessage | None:
+    def take(self, answer: BaseMessage, held: Sequence[WholeAnswer]) -> BaseMessage | None:
         """Return the answer to keep, None to ask again. Searches the store: call it off the event loop.
 
         Raises `ProviderUnavailableError` for one that broke off.
@@ -84,7 +84,7 @@ def is_empty(answer: BaseMessage) -> bool:
     return not answer.text.strip() and not (isinstance(answer, AIMessage) and all_calls(answer))
 
 
-def _without_marker(answer: BaseMessage, held: Held) -> BaseMessage:
+def _without_marker(answer: BaseMessage, held: WholeAnswer) -> BaseMessage:
     extra: dict[str, Any] = {key: value for key, value in answer.additional_kwargs.items() if key != NEED_CONTEXT}
     content = f"{answer.text}{held.rest}"
     return answer.model_copy(update={"content": content, "additional_kwargs": extra})

@@ -14,7 +14,7 @@ from longtable.memory.frame import Frame, Parts
 from longtable.memory.plan import plan_fold
 from longtable.memory.stamps import STEERED
 from longtable.memory.view import View, build_view
-from longtable.nodes.inbox import Letter, take_in, told
+from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.ingest import stamp
 from longtable.nodes.state import UNDER_WAY, State, layout_of, thread_of, turn_of, written
 
@@ -29,7 +29,7 @@ class Estimate:
         context = runtime.context or Context()
         turn = turn_of(state)
         asks = turn.get("status") in UNDER_WAY and turn.get("calls", 0) < context.max_model_calls
-        came, turn = take_in(turn, runtime, look=asks)
+        came, turn = receive(turn, runtime, look=asks)
         joined = self._joined(came, state, turn, runtime)
         state = cast("State", {**state, "turn": turn, "messages": [*thread_of(state).messages, *joined]})
         layout = layout_of(state, context)
@@ -43,14 +43,14 @@ class Estimate:
             update["turn"] = {**turn, "status": "running" if asks else "call_budget"}
         return {**update, "turn": written(update["turn"], joined), "messages": joined} if joined else update
 
-    def _joined(self, came: Sequence[Letter], state: State, turn: dict[str, Any], runtime: Runtime[Context]) -> list[HumanMessage]:
+    def _joined(self, came: Sequence[InboxMessage], state: State, turn: dict[str, Any], runtime: Runtime[Context]) -> list[HumanMessage]:
         if not came:
             return []
         known = {message.id for message in thread_of(state).messages}
         now = self.clock().isoformat(timespec="seconds")
-        joined = [stamp(letter.message, turn=turn, time=now, kind=STEERED) for letter in came if letter.message.id not in known]
+        joined = [stamp(each.message, turn=turn, time=now, kind=STEERED) for each in came if each.message.id not in known]
         for message in joined:
-            runtime.stream_writer(told(message, turn.get("number", 0)))
+            runtime.stream_writer(steered_event(message, turn.get("number", 0)))
         return joined
 
 

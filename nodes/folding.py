@@ -3,10 +3,10 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -23,16 +23,21 @@ from longtable.base.redaction import redacted
 from longtable.base.store_keys import thread_namespace
 from longtable.memory.archive import DAMAGED, apage, page
 from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, must_be_remade, needs_originals
+from longtable.memory.frame import Frame
 from longtable.memory.plan import Fold, When, plan_fold
+from longtable.memory.reasoning import parted
+from longtable.memory.spent import taken_by
 from longtable.memory.summary import Numbered
+from longtable.memory.tokens import TokenCounter
 from longtable.memory.view import Layout
 from longtable.nodes.archiving import Files, archived
 from longtable.nodes.estimate import waits
 from longtable.nodes.newest import Newest
+from longtable.nodes.providers import provider_error
 from longtable.nodes.shelf import StoreShelf
 from longtable.nodes.state import State, layout_of, turn_of
-from longtable.nodes.taken import Taken, failure_of
 from longtable.nodes.thread_index import thread_id_of as thread_id_of
+from longtable.nodes.tracing import log_cause, span, usage_fields
 
 NO_STORE = "messages of this thread have retired to a store that is not there"
 PRIVATE: RunnableConfig = {"tags": ["nostream", "langsmith:nostream"], "run_name": "summarise", "callbacks": []}
@@ -42,6 +47,38 @@ REMEMBERED = 256
 """Records a process keeps, so that a fold is made once also where there is no store."""
 
 Update = dict[str, Any]
+
+
+@dataclass
+class SummaryCalls:
+    """The summariser's calls of one compaction: each a trace span, their tokens kept in its record."""
+
+    model: str
+    about: dict[str, Any]
+    counter: TokenCounter
+    calls: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, model: str, thread_id: str, turn: int, frame: Frame) -> "SummaryCalls":
+        """Return no calls yet, of a compaction in this turn of a thread."""
+        about = {"thread_id": thread_id, "turn": turn, "purpose": "summarise", "gen_ai.request.model": model or None}
+        return cls(model, about, frame.counter)
+
+    @contextmanager
+    def call(self, request: Request) -> Iterator[Callable[[BaseMessage], str]]:
+        """Run one call; the block passes the answer to the function it is given, which returns the text."""
+        with span("model", self.model or "summariser", self.about) as attributes:
+
+            def text_of(answer: BaseMessage) -> str:
+                attributes.update(usage_fields(answer))
+                self.calls.append(taken_by(answer, request, self.model, self.counter))
+                return str(parted(answer, self.model).text)  # a memory is made of the answer, not of the reasoning
+
+            yield text_of
+
+    def with_usage(self, outcome: Outcome) -> Outcome:
+        """Return the outcome with the calls in its record: no other place of a thread holds their usage."""
+        return replace(outcome, record={**outcome.record, "spent": self.calls}) if outcome.record and self.calls else outcome
 
 
 @dataclass(frozen=True)
@@ -159,42 +196,42 @@ class Folding:
         return outcome
 
     def _drive(self, job: Job, plan: Plan) -> Outcome:
-        steps, answer, taken = (
+        steps, answer, calls = (
             fold_steps(job, self.strategies[job.strategy]),
             None,
-            Taken.on(self.name, plan.thread_id, plan.turn, plan.layout.frame),
+            SummaryCalls.of(self.name, plan.thread_id, plan.turn, plan.layout.frame),
         )
         while not isinstance(request := _advance(steps, answer, job), Outcome):
-            answer = self._ask(request, taken)
-        return taken.noted(request)
+            answer = self._ask(request, calls)
+        return calls.with_usage(request)
 
     async def _adrive(self, job: Job, plan: Plan) -> Outcome:
-        steps, answer, taken = (
+        steps, answer, calls = (
             fold_steps(job, self.strategies[job.strategy]),
             None,
-            Taken.on(self.name, plan.thread_id, plan.turn, plan.layout.frame),
+            SummaryCalls.of(self.name, plan.thread_id, plan.turn, plan.layout.frame),
         )
         # Counting and the fallback take time on a long thread: off the event loop.
         while not isinstance(request := await asyncio.to_thread(_advance, steps, answer, job), Outcome):
-            answer = await self._aask(request, taken)
-        return taken.noted(request)
+            answer = await self._aask(request, calls)
+        return calls.with_usage(request)
 
-    def _ask(self, request: Request, taken: Taken) -> str | Exception:
+    def _ask(self, request: Request, calls: SummaryCalls) -> str | Exception:
         model = self.summarizer
         assert model is not None, "a fold without a summariser asks nothing"
         try:
-            with taken.call(request) as note:
-                return note(_within(self.seconds, lambda: model.invoke(request, PRIVATE)))
+            with calls.call(request) as text_of:
+                return text_of(_within(self.seconds, lambda: model.invoke(request, PRIVATE)))
         except Exception as error:  # a summariser that fails in any way must not fail the turn: the outcome says so
-            return failure_of(error)
+            return _failure_of(error)
 
-    async def _aask(self, request: Request, taken: Taken) -> str | Exception:
+    async def _aask(self, request: Request, calls: SummaryCalls) -> str | Exception:
         assert self.summarizer is not None, "a fold without a summariser asks nothing"
         try:
-            with taken.call(request) as note:
-                return note(await asyncio.wait_for(self.summarizer.ainvoke(request, PRIVATE), self.seconds))
+            with calls.call(request) as text_of:
+                return text_of(await asyncio.wait_for(self.summarizer.ainvoke(request, PRIVATE), self.seconds))
         except Exception as error:  # as above
-            return failure_of(error)
+            return _failure_of(error)
 
 
 def plan_ahead(layout: Layout, breaker: int | None) -> Fold | None:
@@ -290,6 +327,13 @@ def _retired(plan: Plan, runtime: Runtime[Context]) -> tuple[StoreShelf | None, 
 
 def _not_excluded(originals: Sequence[Any], plan: Plan) -> list[Numbered]:
     return [(original.number, original.message) for original in originals if original.message.id not in plan.layout.thread.excluded]
+
+
+def _failure_of(error: Exception) -> Exception:
+    """Return the typed error of a failed call, and log its cause."""
+    known = provider_error(error)
+    log_cause(known.code if known else "summariser_failed", error)
+    return known or error
 
 
 def _within(seconds: float, call: Callable[[], BaseMessage]) -> BaseMessage:

@@ -1,8 +1,8 @@
-"""Messages that arrive while a run works: they wait in the store and join the run before its next model call.
+"""Messages that arrive while a turn runs: they wait in the store and join the turn before its next model call.
 
-A sender writes its message, then rings the thread's bell: another token in one small item, so that a run sees with one
-look by key whether anything came. What joined is cleared from the inbox only after the state that holds it was stored:
-a kill between the two doubles nothing, for the message's id is known by then.
+A sender stores its message and a new notification token for the thread, so that a turn learns with one lookup by key
+whether anything arrived. Messages are deleted from the inbox only after the state with them was stored: a kill between
+the two doubles nothing, because their ids are known by then.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,89 +19,92 @@ from longtable.base.store_keys import BELLS, thread_namespace
 from longtable.memory.archive import decode_message, encode_message
 from longtable.nodes.thread_index import thread_id_of
 
-MOST = 1_000
-"""Letters that are read at once."""
+MAX_MESSAGES = 1_000
+"""Messages read at once."""
 
 Turn = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Letter:
-    """A message on its way to a thread. `key`: its place in the inbox, as they came."""
+class InboxMessage:
+    """A message to a thread. `key` sorts by arrival."""
 
     key: str
     message: HumanMessage
-    left: bool = False
-    """Nobody waits for it: who has the turn goes on with it where no model call takes it in any more."""
+    detached: bool = False
+    """Its sender does not wait: whoever runs the turn continues with it if no model call of that turn takes it in."""
 
 
-def posting(thread_id: str, letter: Letter) -> list[PutOp]:
-    """Return what posts a letter: the letter and the bell, in one transaction where the store has them."""
-    value = {"message": encode_message(letter.message), "left": letter.left}
-    return [PutOp(_namespace(thread_id), letter.key, value, False), PutOp(BELLS, thread_id, {"token": letter.key}, False)]
+def post_ops(thread_id: str, posted: InboxMessage) -> list[PutOp]:
+    """Return the operations that post a message: it and the notification, in one transaction if the store has them."""
+    value = {"message": encode_message(posted.message), "left": posted.detached}
+    return [
+        PutOp(_namespace(thread_id), posted.key, value, False),
+        PutOp(BELLS, thread_id, {"token": posted.key}, False),
+    ]
 
 
-def waiting_for(thread_id: str, letter: Letter) -> GetOp:
-    """Return what reads a letter, None once it has joined."""
-    return GetOp(_namespace(thread_id), letter.key)
+def message_op(thread_id: str, posted: InboxMessage) -> GetOp:
+    """Return the operation that reads a posted message; its result is None once the message has joined a turn."""
+    return GetOp(_namespace(thread_id), posted.key)
 
 
-def bell_of(thread_id: str) -> GetOp:
-    """Return what reads a thread's bell."""
+def notification_op(thread_id: str) -> GetOp:
+    """Return the operation that reads a thread's notification."""
     return GetOp(BELLS, thread_id)
 
 
-def rung(found: object, turn: Mapping[str, Any]) -> str | None:
-    """Return the token of a bell that rang since a turn looked, None where it did not."""
-    token = str(found.value["token"]) if isinstance(found, Item) else None
+def new_token(item: object, turn: Mapping[str, Any]) -> str | None:
+    """Return the notification's token if it is newer than the one the turn has seen, else None."""
+    token = str(item.value["token"]) if isinstance(item, Item) else None
     return None if token == turn.get("bell") else token
 
 
-def inbox_of(thread_id: str) -> SearchOp:
-    """Return what reads all letters of a thread."""
-    return SearchOp(_namespace(thread_id), limit=MOST)
+def inbox_op(thread_id: str) -> SearchOp:
+    """Return the operation that reads all messages of an inbox."""
+    return SearchOp(_namespace(thread_id), limit=MAX_MESSAGES)
 
 
-def letters(thread_id: str, found: Iterable[Any]) -> list[Letter]:
-    """Return the letters that `inbox_of` found, in the order they came."""
-    # A search also finds what only begins with the name.
-    items = sorted((item for item in found if tuple(item.namespace) == _namespace(thread_id)), key=lambda item: str(item.key))
-    opened = [(item.key, decode_message(item.value["message"]), bool(item.value["left"])) for item in items]
-    return [Letter(key, message, left) for key, message, left in opened if isinstance(message, HumanMessage)]
+def inbox_messages(thread_id: str, items: Iterable[Any]) -> list[InboxMessage]:
+    """Return the messages that `inbox_op` read, in order of arrival."""
+    # A search also matches namespaces that only begin with this one.
+    mine = sorted((item for item in items if tuple(item.namespace) == _namespace(thread_id)), key=lambda item: str(item.key))
+    decoded = [(item.key, decode_message(item.value["message"]), bool(item.value["left"])) for item in mine]
+    return [InboxMessage(key, message, detached) for key, message, detached in decoded if isinstance(message, HumanMessage)]
 
 
-def clearing(thread_id: str, keys: Iterable[str]) -> list[PutOp]:
-    """Return what clears letters."""
+def delete_ops(thread_id: str, keys: Iterable[str]) -> list[PutOp]:
+    """Return the operations that delete messages from the inbox."""
     return [PutOp(_namespace(thread_id), key, None) for key in keys]
 
 
-# -- within a run ---------------------------------------------------------------------------------------------------
+# -- within a turn --------------------------------------------------------------------------------------------------
 
 
-def take_in(turn: Turn, runtime: Runtime[Context], *, look: bool = True) -> tuple[list[Letter], Turn]:
-    """Return the letters that came since the turn's record looked, in order, known ones too, and the record after it.
+def receive(turn: Turn, runtime: Runtime[Context], *, look: bool = True) -> tuple[list[InboxMessage], Turn]:
+    """Return the messages that arrived since the turn last looked, known ones too, and the turn's new record.
 
-    Clears what joined at the step before. `look`: only clear, where nothing may join any more.
+    Deletes the messages that joined at the step before. `look=False` does only that.
     """
     store, thread_id = runtime.store, thread_id_of(runtime)
     if store is None or not thread_id:
         return [], turn
     try:
         if joined := turn.get("joined"):
-            store.batch(clearing(thread_id, joined))
+            store.batch(delete_ops(thread_id, joined))
             turn = {name: value for name, value in turn.items() if name != "joined"}
-        token = rung(store.batch([bell_of(thread_id)])[0], turn) if look else None
+        token = new_token(store.batch([notification_op(thread_id)])[0], turn) if look else None
         if token is None:
             return [], turn
-        (found,) = store.batch([inbox_of(thread_id)])
-        came = letters(thread_id, found if isinstance(found, list) else [])
-    except Exception:  # the turn goes on without; what waits stays where it is, and is looked for again
+        (items,) = store.batch([inbox_op(thread_id)])
+        received = inbox_messages(thread_id, items if isinstance(items, list) else [])
+    except Exception:  # the turn continues without: the messages stay in the store, and the next step looks again
         return [], turn
-    return came, {**turn, "bell": token, "joined": [letter.key for letter in came]}
+    return received, {**turn, "bell": token, "joined": [each.key for each in received]}
 
 
-def told(message: BaseMessage, turn: int) -> Steered:
-    """Return the event of a message that joined, or is to join, a turn."""
+def steered_event(message: BaseMessage, turn: int) -> Steered:
+    """Return the event of a message that joined a turn, or is about to."""
     return Steered(type="steered", id=str(message.id), text=str(message.text), turn=turn)
 
 

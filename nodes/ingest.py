@@ -35,7 +35,7 @@ from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, tur
 from longtable.memory.summary import language_of
 from longtable.memory.thread import with_sent_name
 from longtable.memory.tokens import PRIMING
-from longtable.nodes.inbox import Letter, take_in, told
+from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.rate_limit import RateLimit
 from longtable.nodes.refusals import begun_again
 from longtable.nodes.shelf import StoreShelf
@@ -115,14 +115,14 @@ class Ingest:
         }
         if schema := brief.get("schema"):
             opened["schema"] = schema["hash"]
-        letters, opened = take_in({**opened, **{name: before[name] for name in ("bell", "joined") if name in before}}, runtime)
-        new, waited = _with_letters(new, letters, messages)
+        received, opened = receive({**opened, **{name: before[name] for name in ("bell", "joined") if name in before}}, runtime)
+        new, waited = _with_inbox(new, received, messages)
         stamped = [_taken_in(message, opened, now, steered=message.id in waited) for message in new]
         if change:
             stamped[-1] = _told_of(change, stamped[-1], runtime)
         for message in stamped:
             if message.id in waited:
-                runtime.stream_writer(told(message, number + 1))
+                runtime.stream_writer(steered_event(message, number + 1))
         if runtime.store is not None and thread_id and not embedded:
             first, model = stamped[-1].text, str(brief.get("model") or "")
             open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now, project=context.project)
@@ -135,15 +135,15 @@ class Ingest:
         return {**update, "messages": [*removals, *stamped], "turn": written(opened, stamped)}
 
 
-def _with_letters(
-    new: Sequence[BaseMessage], letters: Sequence[Letter], messages: Sequence[BaseMessage]
+def _with_inbox(
+    new: Sequence[BaseMessage], received: Sequence[InboxMessage], messages: Sequence[BaseMessage]
 ) -> tuple[list[BaseMessage], set[str | None]]:
     """Return the input with what waited in the inbox before it, in the order it came, and the ids of what was steered."""
     given, known = {message.id for message in new}, {message.id for message in messages}
-    others = [letter.message for letter in letters if letter.message.id not in known]
-    places = {letter.message.id: place for place, letter in enumerate(letters)}
+    others = [each.message for each in received if each.message.id not in known]
+    places = {each.message.id: place for place, each in enumerate(received)}
     ordered = sorted([*others, *new], key=lambda message: places.get(message.id, len(places)))
-    left = {letter.message.id for letter in letters if letter.left}
+    left = {each.message.id for each in received if each.detached}
     return ordered, {message.id for message in others} | (left & given)
 
 

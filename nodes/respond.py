@@ -22,8 +22,8 @@ from longtable.nodes import mending, refusals
 from longtable.nodes.asking import Asking, is_empty
 from longtable.nodes.calling import Answerer, Caller
 from longtable.nodes.estimate import usage_event
-from longtable.nodes.held_back import held_answers
 from longtable.nodes.ingest import stamp
+from longtable.nodes.marker_filter import whole_answers
 from longtable.nodes.passing import Given, Passing, passed_event
 from longtable.nodes.providers import learned_limit, provider_error
 from longtable.nodes.rate_limit import RateLimit
@@ -54,7 +54,7 @@ class Respond:
         asking, caller = self._asking(state, runtime), self._caller(state, runtime)
         view, usage = self._begun(asking, self.passing.given(state, runtime), state, runtime)
         try:
-            with held_answers() as held:
+            with whole_answers() as held:
                 while (answer := asking.take(caller.call(view.messages), held)) is None:
                     view = asking.view()
         except Exception as error:
@@ -68,7 +68,7 @@ class Respond:
         given = await self.passing.agiven(state, runtime)
         view, usage = await asyncio.to_thread(self._begun, asking, given, state, runtime)
         try:
-            with held_answers() as held:
+            with whole_answers() as held:
                 while (answer := await asyncio.to_thread(asking.take, await caller.acall(view.messages), held)) is None:
                     view = await asyncio.to_thread(asking.view)
         except Exception as error:

@@ -31,7 +31,7 @@ from longtable.memory.summary import language_of
 from longtable.nodes import mending
 from longtable.nodes.check_numbers import Whole, unsupported_in
 from longtable.nodes.folding import thread_id_of
-from longtable.nodes.inbox import take_in
+from longtable.nodes.inbox import receive
 from longtable.nodes.ingest import stamp
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.prompts import NOTICES
@@ -71,7 +71,7 @@ class Settle:
         if status == "refused":
             refusal = turn["refusal"]
             raise _REFUSALS[refusal["code"]](**refusal["numbers"])
-        _, turn = take_in(turn, runtime, look=False)
+        _, turn = receive(turn, runtime, look=False)
         if status == FAILED:
             _close(runtime, thread_of(state).length)
             raise failure_of(turn)

@@ -18,7 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from longtable.nodes.held_back import Held, HeldBack, held_answers, needed_context
+from longtable.nodes.marker_filter import MarkerFilter, WholeAnswer, needed_context, whole_answers
 from longtable.nodes.providers import broke_off
 from tests.support.model_server import Reply, open_model_server
 from tests.support.models import ScriptedModel, script
@@ -92,17 +92,17 @@ class State(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
-def graph_of(model: BaseChatModel, held: list[Held]) -> CompiledStateGraph[Any, Any, Any, Any]:
+def graph_of(model: BaseChatModel, held: list[WholeAnswer]) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Return a graph whose node answers again, plainly, where the model asked for context."""
 
     def respond(state: State) -> dict[str, Any]:
-        with held_answers() as collected:
+        with whole_answers() as collected:
             answer = model.invoke(state["messages"])
         held.extend(collected)
         return _update(answer)
 
     async def arespond(state: State) -> dict[str, Any]:
-        with held_answers() as collected:
+        with whole_answers() as collected:
             answer = await model.ainvoke(state["messages"])
         held.extend(collected)
         return _update(answer)
@@ -171,9 +171,9 @@ def seen(items: list[Any]) -> str:
 @told_as
 @pytest.mark.parametrize("size", [1, 3, 1_000])
 def test_neither_draft_nor_marker_is_seen(watch: Watch, make: Callable[..., list[AIMessageChunk]], size: int) -> None:
-    held: list[Held] = []
+    held: list[WholeAnswer] = []
     text = f"{DRAFT} {MARKER} and more of it"
-    items = watch(graph_of(HeldBack(inner=Streamer(chunks=make(text, size))), held))
+    items = watch(graph_of(MarkerFilter(inner=Streamer(chunks=make(text, size))), held))
     everything = seen(items)
     assert "found it" in everything
     for secret in ("secretdraft", "NEED", "and more of it"):
@@ -192,8 +192,8 @@ def test_the_watchers_would_see_it(watch: Watch) -> None:
 @watched
 @told_as
 def test_a_marker_behind_a_long_text_is_not_seen(watch: Watch, make: Callable[..., list[AIMessageChunk]]) -> None:
-    held: list[Held] = []
-    items = watch(graph_of(HeldBack(inner=Streamer(chunks=make(f"{FLOWING}{MARKER} rest", 7))), held))
+    held: list[WholeAnswer] = []
+    items = watch(graph_of(MarkerFilter(inner=Streamer(chunks=make(f"{FLOWING}{MARKER} rest", 7))), held))
     assert "NEED" not in seen(items)
     assert held[0].rest in (" rest", f"{FLOWING.rstrip()} rest")
 
@@ -202,8 +202,8 @@ def test_a_marker_behind_a_long_text_is_not_seen(watch: Watch, make: Callable[..
 @told_as
 @pytest.mark.parametrize("text", ["6,200 flights.", FLOWING + "See [1] and [NEED a plane]."], ids=["short", "long"])
 def test_an_answer_without_a_marker_is_seen_whole(watch: Watch, make: Callable[..., list[AIMessageChunk]], text: str) -> None:
-    held: list[Held] = []
-    graph = graph_of(HeldBack(inner=Streamer(chunks=make(text))), held)
+    held: list[WholeAnswer] = []
+    graph = graph_of(MarkerFilter(inner=Streamer(chunks=make(text))), held)
     items = watch(graph)
     assert text in seen(items)
     if watch in (stream, astream):
@@ -215,21 +215,21 @@ def test_an_answer_without_a_marker_is_seen_whole(watch: Watch, make: Callable[.
     assert answer.text == text
     assert answer.usage_metadata["total_tokens"] == USAGE["total_tokens"]
     assert needed_context(answer) is None
-    assert held == [Held(text, held[0].rest, None)]
+    assert held == [WholeAnswer(text, held[0].rest, None)]
 
 
 @pytest.mark.parametrize("wait", [False, True], ids=["sync", "async"])
 @told_as
 def test_a_call_that_nobody_watches_gives_the_same(wait: bool, make: Callable[..., list[AIMessageChunk]]) -> None:
-    def ask(text: str) -> tuple[AIMessage, list[Held]]:
-        model = HeldBack(inner=Streamer(chunks=make(text)))
-        with held_answers() as held:
+    def ask(text: str) -> tuple[AIMessage, list[WholeAnswer]]:
+        model = MarkerFilter(inner=Streamer(chunks=make(text)))
+        with whole_answers() as held:
             answer = asyncio.run(model.ainvoke("?")) if wait else model.invoke("?")
         return answer, held
 
     plain, held = ask("6,200 flights.")
     assert (plain.text, plain.id, plain.usage_metadata, needed_context(plain)) == ("6,200 flights.", "run-1", USAGE, None)
-    assert held == [Held("6,200 flights.", "6,200 flights.", None)]
+    assert held == [WholeAnswer("6,200 flights.", "6,200 flights.", None)]
     marked, (found,) = ask(f"{FLOWING} {MARKER}")
     assert (marked.text, needed_context(marked), marked.usage_metadata) == ("", "zebrakeyword", USAGE)
     assert (found.whole, found.rest) == (f"{FLOWING} {MARKER}", FLOWING.rstrip())
@@ -254,7 +254,7 @@ def test_streams_are_the_model_s_own_but_for_what_is_held() -> None:
             whole = whole + chunk
         return whole
 
-    plain, sieved = total(inner), total(HeldBack(inner=inner))
+    plain, sieved = total(inner), total(MarkerFilter(inner=inner))
     assert sieved.model_dump() == plain.model_dump()
     assert sieved.tool_calls == [{"name": "f", "args": {"x": 1}, "id": "c", "type": "tool_call"}]
 
@@ -266,10 +266,10 @@ def test_a_model_that_cannot_stream_is_held_back_too() -> None:
         tool_call_chunks=[{"name": "f", "args": '{"x":1}', "id": "c", "index": 0, "type": "tool_call_chunk"}],
         usage_metadata=USAGE,
     )
-    held: list[Held] = []
-    everything = seen(stream(graph_of(HeldBack(inner=Streamer(chunks=[call], disable_streaming=True)), held)))
+    held: list[WholeAnswer] = []
+    everything = seen(stream(graph_of(MarkerFilter(inner=Streamer(chunks=[call], disable_streaming=True)), held)))
     assert "I look" not in everything
-    (last,) = HeldBack(inner=Streamer(chunks=[call], disable_streaming=True)).stream("?")
+    (last,) = MarkerFilter(inner=Streamer(chunks=[call], disable_streaming=True)).stream("?")
     assert (last.text, needed_context(last), last.usage_metadata, last.id) == ("", "zebrakeyword", USAGE, "r")
     assert last.tool_calls == [{"name": "f", "args": {"x": 1}, "id": "c", "type": "tool_call"}]
 
@@ -281,17 +281,17 @@ def test_settings_of_a_call_and_bound_tools_reach_the_inner_model() -> None:
         return str(x)
 
     inner = Streamer(chunks=pieces("ok"))
-    bound = HeldBack(inner=inner).bind_tools([look])
+    bound = MarkerFilter(inner=inner).bind_tools([look])
     bound.invoke("?", stop=["END"], temperature=0.5)
     list(bound.stream("?"))
     assert inner.calls == [{"stop": ["END"], "tools": ["look"], "temperature": 0.5}, {"stop": None, "tools": ["look"]}]
 
 
 def test_each_call_is_collected_by_its_own_block() -> None:
-    model = HeldBack(inner=script("one", f"two {MARKER}"))
-    with held_answers() as outer:
+    model = MarkerFilter(inner=script("one", f"two {MARKER}"))
+    with whole_answers() as outer:
         model.invoke("?")
-        with held_answers() as inner:
+        with whole_answers() as inner:
             model.invoke("?")
     model.invoke("?")
     assert [held.whole for held in outer] == ["one"]
@@ -303,17 +303,17 @@ def test_an_error_of_the_inner_model_is_the_caller_s() -> None:
         raise ConnectionError("gone")
 
     with pytest.raises(ConnectionError, match="gone"):
-        HeldBack(inner=ScriptedModel(say=fail)).invoke("?")
+        MarkerFilter(inner=ScriptedModel(say=fail)).invoke("?")
     with pytest.raises(ConnectionError, match="gone"):
-        list(HeldBack(inner=ScriptedModel(say=fail)).stream("?"))
+        list(MarkerFilter(inner=ScriptedModel(say=fail)).stream("?"))
 
 
 def test_over_real_http_usage_and_the_reason_to_finish_pass_and_a_broken_stream_is_still_known() -> None:
     text = f"{FLOWING}Done."
     with open_model_server() as server:
         server.script(Reply(text=text, pieces=20), Reply(text=f"{DRAFT} {MARKER}", pieces=9), Reply(text=text, pieces=9, breaks="truncate"))
-        model = HeldBack(inner=server.chat_model(stream_usage=True))
-        held: list[Held] = []
+        model = MarkerFilter(inner=server.chat_model(stream_usage=True))
+        held: list[WholeAnswer] = []
         graph = graph_of(model, held)
         stream(graph)
         whole = graph.get_state(CONFIG).values["messages"][-1]

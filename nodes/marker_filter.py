@@ -28,26 +28,26 @@ Content = str | list[Part]
 
 
 @dataclass(frozen=True)
-class Held:
-    """One answer as the model gave it. `whole`: its text with the marker; `rest`: what nobody was shown, without markers."""
+class WholeAnswer:
+    """One answer of the model. `whole`: its text with the marker; `rest`: the text nobody was shown, without markers."""
 
     whole: str
     rest: str
     marker: Marker | None
 
 
-_HELD: ContextVar[list[Held] | None] = ContextVar("longtable_held", default=None)
+_WHOLE_ANSWERS: ContextVar[list[WholeAnswer] | None] = ContextVar("longtable_whole_answers", default=None)
 
 
 @contextmanager
-def held_answers() -> Iterator[list[Held]]:
-    """Collect what the models called inside gave, in order: the messages themselves hold only what was shown."""
-    held: list[Held] = []
-    token = _HELD.set(held)
+def whole_answers() -> Iterator[list[WholeAnswer]]:
+    """Collect the whole answers of the models called in the block, in order: messages hold only what was shown."""
+    answers: list[WholeAnswer] = []
+    token = _WHOLE_ANSWERS.set(answers)
     try:
-        yield held
+        yield answers
     finally:
-        _HELD.reset(token)
+        _WHOLE_ANSWERS.reset(token)
 
 
 def needed_context(answer: BaseMessage) -> str | None:
@@ -56,11 +56,11 @@ def needed_context(answer: BaseMessage) -> str | None:
     return str(need.get("keyword", "")) if isinstance(need, Mapping) else None
 
 
-class HeldBack(BaseChatModel):
-    """Wraps a model and lets through what `longtable.memory.marker.HoldBack` does, in every stream mode, sync and async.
+class MarkerFilter(BaseChatModel):
+    """Wraps a model and passes on only text without markers, in every stream mode, sync and async.
 
     The message of an answer with a marker holds only what was shown before it, and the keyword (`needed_context`);
-    `held_answers` has the rest. Ids, usage, metadata, tool calls and reasoning pass as they are.
+    `whole_answers` has the rest. Ids, usage, metadata, tool calls and reasoning pass as they are.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -73,11 +73,11 @@ class HeldBack(BaseChatModel):
     def _llm_type(self) -> str:
         return "held-back"
 
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> "HeldBack":
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> "MarkerFilter":
         """Return the same around the inner model with these tools. Raises `NotImplementedError` where it takes none."""
         if not isinstance(self.inner, BaseChatModel):
             raise NotImplementedError("tools are bound to a chat model: bind them before it is wrapped")
-        return HeldBack(inner=self.inner.bind_tools(tools, **kwargs))
+        return MarkerFilter(inner=self.inner.bind_tools(tools, **kwargs))
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
         # Traces name the model that answers, not its wrapper.
@@ -89,7 +89,7 @@ class HeldBack(BaseChatModel):
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any
     ) -> ChatResult:
         del run_manager
-        return _result(self.inner.invoke(messages, INNER, **_given(stop, kwargs)))
+        return _result(self.inner.invoke(messages, INNER, **_call_options(stop, kwargs)))
 
     async def _agenerate(
         self,
@@ -99,16 +99,16 @@ class HeldBack(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         del run_manager
-        return _result(await self.inner.ainvoke(messages, INNER, **_given(stop, kwargs)))
+        return _result(await self.inner.ainvoke(messages, INNER, **_call_options(stop, kwargs)))
 
     def _stream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
-        del run_manager  # the caller tells it of each chunk that is let through
-        sieve = _Sieve()
-        for message in self.inner.stream(messages, INNER, **_given(stop, kwargs)):
-            yield from sieve.let_through(message)
-        yield sieve.last()
+        del run_manager  # the caller reports each chunk that is passed on
+        stream_filter = _StreamFilter()
+        for message in self.inner.stream(messages, INNER, **_call_options(stop, kwargs)):
+            yield from stream_filter.pass_on(message)
+        yield stream_filter.last()
 
     async def _astream(
         self,
@@ -118,38 +118,38 @@ class HeldBack(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         del run_manager
-        sieve = _Sieve()
-        async for message in self.inner.astream(messages, INNER, **_given(stop, kwargs)):
-            for chunk in sieve.let_through(message):
+        stream_filter = _StreamFilter()
+        async for message in self.inner.astream(messages, INNER, **_call_options(stop, kwargs)):
+            for chunk in stream_filter.pass_on(message):
                 yield chunk
-        yield sieve.last()
+        yield stream_filter.last()
 
 
-class _Sieve:
-    """One answer on its way: takes the inner model's chunks, gives those that may be seen."""
+class _StreamFilter:
+    """Passes on those chunks of one answer that may be seen."""
 
     def __init__(self) -> None:
         self.hold = HoldBack()
         self.ending: AIMessageChunk | None = None
         self.id: str | None = None
         self.block: dict[str, Any] | None = None
-        """What tells the newest text block from others, where content comes as blocks."""
+        """Type, index and id of the newest text block, where content comes as blocks."""
 
-    def let_through(self, message: BaseMessage) -> Iterator[ChatGenerationChunk]:
+    def pass_on(self, message: BaseMessage) -> Iterator[ChatGenerationChunk]:
         chunk = _as_chunk(message)
         self.id = self.id or chunk.id
-        chunk = chunk.model_copy(update={"content": self._sifted(chunk.content)})
+        chunk = chunk.model_copy(update={"content": self._filtered(chunk.content)})
         if chunk.chunk_position == "last":
             self.ending = chunk if self.ending is None else self.ending + chunk
-        elif _says_something(chunk):
+        elif _has_content(chunk):
             yield ChatGenerationChunk(message=chunk)
 
     def last(self) -> ChatGenerationChunk:
-        """Return the end of the answer: what was held and may be shown, or the keyword."""
+        """Return the end of the answer: the text that may still be shown, or the keyword."""
         rest, marker = self.hold.close()
         chunk = self.ending or AIMessageChunk(content="", chunk_position="last")
         chunk = chunk.model_copy(update={"id": self.id})  # LangChain gives the end it adds an id of its own
-        _tell(Held(self.hold.whole, rest, marker))
+        _record(WholeAnswer(self.hold.whole, rest, marker))
         if marker is not None:
             return ChatGenerationChunk(message=_marked(chunk, marker))
         content: Content = chunk.content + rest if isinstance(chunk.content, str) else [*chunk.content]
@@ -157,7 +157,7 @@ class _Sieve:
             content = [*(chunk.content if isinstance(chunk.content, list) else []), {**self.block, "text": rest}]
         return ChatGenerationChunk(message=chunk.model_copy(update={"content": content}))
 
-    def _sifted(self, content: Content) -> Content:
+    def _filtered(self, content: Content) -> Content:
         if isinstance(content, str):
             return self.hold.feed(content)
         return [kept for part in content if (kept := self._part(part)) is not None]
@@ -180,7 +180,7 @@ def _result(message: BaseMessage) -> ChatResult:
     hold = HoldBack()
     hold.feed(str(answer.text))
     rest, marker = hold.close()
-    _tell(Held(hold.whole, rest, marker))
+    _record(WholeAnswer(hold.whole, rest, marker))
     if marker is not None:
         textless: Content = ""
         if isinstance(answer.content, list):
@@ -189,10 +189,10 @@ def _result(message: BaseMessage) -> ChatResult:
     return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
-def _tell(held: Held) -> None:
-    collected = _HELD.get()
-    if collected is not None:
-        collected.append(held)
+def _record(answer: WholeAnswer) -> None:
+    answers = _WHOLE_ANSWERS.get()
+    if answers is not None:
+        answers.append(answer)
 
 
 Answer = TypeVar("Answer", bound=AIMessage)
@@ -218,7 +218,7 @@ def _as_chunk(message: BaseMessage) -> AIMessageChunk:
     return AIMessageChunk(**fields, tool_call_chunks=[*calls, *broken], chunk_position="last")
 
 
-def _says_something(chunk: AIMessageChunk) -> bool:
+def _has_content(chunk: AIMessageChunk) -> bool:
     return bool(chunk.content or chunk.tool_call_chunks or chunk.usage_metadata or chunk.additional_kwargs or chunk.response_metadata)
 
 
@@ -228,5 +228,5 @@ def _text_of(part: Mapping[str, Any]) -> str | None:
     return text if part.get("type") in {"text", "output_text"} and isinstance(text, str) else None
 
 
-def _given(stop: list[str] | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _call_options(stop: list[str] | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {**kwargs, "stop": stop} if stop else dict(kwargs)
