@@ -21,11 +21,12 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
-	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python -m mkdocs build --strict
 
+# Without --quiet: it would hide warnings from --strict.
 docs: $(VENV)/.dev
 	$(BIN)/python -m docs.generate
-	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python -m mkdocs build --strict
 	@echo "Open site/index.html"
 
 eval: $(VENV)/.dev
