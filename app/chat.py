@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from longtable.app.approving import Approval
 from longtable.app.clean import language_of
-from longtable.app.commands import Commands, Leave
+from longtable.app.commands import Commands, LeaveChat
 from longtable.app.counting import limit_for, limit_needed
 from longtable.app.screen import Screen
 from longtable.app.session import Progress, Session, open_session, thread_state
@@ -191,7 +191,7 @@ class Chat:
             self.screen.complain(say(key, self.screen.language, id=self.session.thread_id), code="approval_requested")
 
     def line(self, text: str) -> None:
-        """Take one line of the user: a command or a message. Raises `Leave`, `KeyboardInterrupt`, or a typed error."""
+        """Take one line of the user: a command or a message. Raises `LeaveChat`, `KeyboardInterrupt`, or a typed error."""
         if text.startswith("/") and not (self.approval and self.approval.editing):
             self.command(text)
             self._question()
@@ -243,7 +243,7 @@ def run_piped(chat: Chat, stream: BinaryIO, failed: Callable[[Exception], None])
             continue
         try:
             chat.line(line)
-        except Leave:
+        except LeaveChat:
             return
         except Exception as error:
             failed(error)
@@ -287,7 +287,7 @@ def run_prompt(chat: Chat, failed: Callable[[Exception], None], *, read: Callabl
             continue
         try:
             chat.line(line)
-        except Leave:
+        except LeaveChat:
             return
         except KeyboardInterrupt:
             interrupted = True

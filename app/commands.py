@@ -1,8 +1,9 @@
 """The slash commands of a chat."""
 
-from collections.abc import Callable, Coroutine, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from longtable.app import render
 from longtable.app.clean import clean_line
@@ -17,7 +18,8 @@ from longtable.tools.cells import json_value
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from longtable.app.chat import Chat
+    from longtable.app.screen import Screen
+    from longtable.app.session import Session
     from longtable.tools.database import QueryResult
 
 COMMANDS = (
@@ -45,19 +47,34 @@ CLIP_VIEW = 600
 Result = TypeVar("Result")
 
 
-class Leave(Exception):
+class LeaveChat(Exception):
     """The user wants to leave."""
+
+
+class RunningChat(Protocol):
+    """What the commands need of a chat."""
+
+    screen: "Screen"
+    session: "Session"
+    runner: asyncio.Runner
+
+    def values(self) -> Mapping[str, Any]:
+        """Return the thread's values, empty before its first turn."""
+        ...
+
+    def retry(self) -> None:
+        """Run the newest turn again where it failed."""
 
 
 class Commands:
     """The commands of one chat."""
 
-    def __init__(self, chat: "Chat") -> None:
+    def __init__(self, chat: RunningChat) -> None:
         self.chat, self.screen, self.session = chat, chat.screen, chat.session
         self.conversation = chat.session.conversation
 
     def run(self, text: str) -> None:
-        """Run a command as typed. Raises `Leave`, or the typed error of what it asks of the conversation."""
+        """Run a command as typed. Raises `LeaveChat`, or the typed error of what it asks of the conversation."""
         name, _, argument = text[1:].strip().partition(" ")
         actions: dict[str, Callable[[str], None]] = {command: getattr(self, f"_{command}") for command in COMMANDS}
         action = {**actions, "exit": self._quit}.get(name)
@@ -70,11 +87,11 @@ class Commands:
         self.screen.show("help", render.commands(COMMANDS, self.screen.language))
 
     def _history(self, _: str) -> None:
-        if self._begun():
+        if self._has_turns():
             self.screen.show("history", render.history(self._wait(self.conversation.ahistory()), self.screen.language, most=CLIP_VIEW))
 
     def _view(self, _: str) -> None:
-        if self._begun():
+        if self._has_turns():
             self.screen.show("view", render.messages(self._wait(self.conversation.aview())))
 
     def _reasoning(self, argument: str) -> None:
@@ -109,7 +126,7 @@ class Commands:
         self.chat.retry()
 
     def _exclude(self, argument: str) -> None:
-        if not (self._given(argument, "exclude") and self._begun()):
+        if not (self._has_argument(argument, "exclude") and self._has_turns()):
             return
         history = self._wait(self.conversation.ahistory())
         for message_id in _named(argument, history):
@@ -124,14 +141,14 @@ class Commands:
             self.screen.note("no_pins")
 
     def _pin(self, text: str) -> None:
-        if self._given(text, "pin") and self._begun():
+        if self._has_argument(text, "pin") and self._has_turns():
             check_text(text)
             if len(text) > (most := self.conversation.context.max_message_chars):
                 raise MessageTooLongError(size=len(text), limit=most)
             self.screen.note("pinned", id=self._wait(self.conversation.apin(text)).id)
 
     def _unpin(self, pin_id: str) -> None:
-        if self._given(pin_id, "unpin") and self._begun():
+        if self._has_argument(pin_id, "unpin") and self._has_turns():
             self._wait(self.conversation.aunpin(pin_id))
             self.screen.note("unpinned", id=pin_id)
 
@@ -193,22 +210,22 @@ class Commands:
             self.screen.show("result", render.whole_result(shown_result(result), make_console().width))
 
     def _quit(self, _: str) -> None:
-        raise Leave
+        raise LeaveChat
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _wait(self, asked: Coroutine[Any, Any, Result]) -> Result:
         return self.chat.runner.run(asked)
 
-    def _begun(self) -> bool:
-        """Tell whether the thread has a turn, and say so when it has none."""
-        begun = bool(self.chat.values())
-        if not begun:
+    def _has_turns(self) -> bool:
+        """Return whether the thread has a turn; if not, say so."""
+        has_turns = bool(self.chat.values())
+        if not has_turns:
             self.screen.note("no_history")
-        return begun
+        return has_turns
 
-    def _given(self, argument: str, command: str) -> bool:
-        """Tell whether a command got what it needs, and say what that is when it did not."""
+    def _has_argument(self, argument: str, command: str) -> bool:
+        """Return whether a command has its argument; if not, say what is missing."""
         if not argument:
             self.screen.complain(say(f"{command}_what", self.screen.language))
         return bool(argument)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longtable.app.cli import Debug, Given, Store, sharing
+from longtable.app.cli_options import Debug, RunOptions, Store, add_options
 from longtable.app.streams import writing
-from longtable.app.threads_cli import Id, Owner, Scope, all_owned, owned, print_json, report_damaged, threads_app, work
+from longtable.app.threads_cli import Id, Owner, Scope, all_owner_options, owner_options, print_json, report_damaged, threads_app, work
 
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
@@ -26,10 +26,10 @@ def register(app: typer.Typer) -> None:
     threads_app.command()(archive)
 
 
-@sharing(all_owned)
+@add_options(all_owner_options)
 def audit(
     ctx: typer.Context,
-    given: Scope,
+    options: Scope,
     thread: Annotated[str | None, typer.Option(help="Of this thread only. Default: of all threads.")] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with every column.")] = False,
 ) -> None:
@@ -46,9 +46,9 @@ def audit(
         if csv and settings.json:
             raise ConfigError("give one form: --csv or --json")
         if thread is None:
-            found = audit_of_threads(persistence, owner=given.owner, all_owners=given.all_owners, on_damaged=report_damaged(screen))
+            found = audit_of_threads(persistence, owner=options.owner, all_owners=options.all_owners, on_damaged=report_damaged(screen))
         else:
-            steps = audit_steps(thread, given.owner, all_owners=given.all_owners)
+            steps = audit_steps(thread, options.owner, all_owners=options.all_owners)
             found = [(thread, entry) for entry in carried_out(steps, reader(persistence))]
         rows = [row_of(thread_id, entry) for thread_id, entry in found]
         if settings.json:
@@ -62,7 +62,7 @@ def audit(
         else:
             screen.note("no_queries")
 
-    work(ctx, given.run, run)
+    work(ctx, options.run, run)
 
 
 def result(
@@ -112,13 +112,13 @@ def result(
             rows = save_result(results, thread, handle, file)
             screen.note("result_saved" if rows != 1 else "result_saved_1", handle=handle, count=f"{rows:,}", file=file)
 
-    work(ctx, Given(store=store, json=False, debug=debug), run)
+    work(ctx, RunOptions(store=store, json=False, debug=debug), run)
 
 
-@sharing(owned)
+@add_options(owner_options)
 def archive(
     ctx: typer.Context,
-    given: Scope,
+    options: Scope,
     thread: Id,
     key: Annotated[str | None, typer.Argument(help="The file to print, as the list names it. Default: list them.")] = None,
 ) -> None:
@@ -133,7 +133,7 @@ def archive(
         from longtable.graph.reading import reader
         from longtable.graph.threads import Conversation
 
-        conversation = Conversation(reader(persistence), thread, context=Context(owner=given.owner), archive=kept_archive(settings))
+        conversation = Conversation(reader(persistence), thread, context=Context(owner=options.owner), archive=kept_archive(settings))
         if key is not None:
             text = conversation.archive_file(key)
             with writing():
@@ -148,7 +148,7 @@ def archive(
         else:
             screen.note("no_archive")
 
-    work(ctx, given.run, run)
+    work(ctx, options.run, run)
 
 
 def _line(entry: "AuditEntry") -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from longtable.app.cli import Debug, Given, Json, Store, run_command, sharing, with_options
+from longtable.app.cli_options import Debug, Json, RunOptions, Store, add_options, run_command, with_options
 from longtable.app.streams import takes_unicode, writing
 
 if TYPE_CHECKING:
@@ -34,19 +34,21 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 class Scope:
     """Whose threads a command is about, and the options of its run."""
 
-    run: Given
+    run: RunOptions
     owner: str | None
     all_owners: bool = False
 
 
-def owned(owner: Owner = None, store: Store = None, json: Json = False, debug: Debug = False) -> Scope:
+def owner_options(owner: Owner = None, store: Store = None, json: Json = False, debug: Debug = False) -> Scope:
     """Return the options of a command about one owner's thread."""
-    return Scope(Given(store=store, json=json, debug=debug), owner)
+    return Scope(RunOptions(store=store, json=json, debug=debug), owner)
 
 
-def all_owned(owner: Owner = None, all_owners: AllOwners = False, store: Store = None, json: Json = False, debug: Debug = False) -> Scope:
+def all_owner_options(
+    owner: Owner = None, all_owners: AllOwners = False, store: Store = None, json: Json = False, debug: Debug = False
+) -> Scope:
     """Return the options of a command that may be about every owner's threads."""
-    return Scope(Given(store=store, json=json, debug=debug), owner, all_owners)
+    return Scope(RunOptions(store=store, json=json, debug=debug), owner, all_owners)
 
 
 Work = Callable[["Persistence", "Settings", "Screen"], None]
@@ -85,36 +87,36 @@ def register(app: typer.Typer) -> None:
 
 @threads_app.callback()
 @with_options
-def threads(ctx: typer.Context, given: Given) -> None:
+def threads(ctx: typer.Context, options: RunOptions) -> None:
     """List the threads of a store, newest first. Takes the options of `chat`; only --store and --thread matter."""
     # An option before the subcommand's name counts, unless the subcommand is given its own.
     ctx.obj = {name: ctx.params[name] for name in ("store", "json", "debug") if _typed(ctx, name)}
     if ctx.invoked_subcommand is None:
-        work(ctx, given, lambda persistence, settings, screen: _list(persistence, settings, screen, thread=settings.thread, limit=100))
+        work(ctx, options, lambda persistence, settings, screen: _list(persistence, settings, screen, thread=settings.thread, limit=100))
 
 
 @threads_app.command("list")
-@sharing(all_owned)
+@add_options(all_owner_options)
 def list_command(
     ctx: typer.Context,
-    given: Scope,
+    options: Scope,
     text: Annotated[str, typer.Option(help="Only with all these words in the title.")] = "",
     project: Annotated[str | None, typer.Option(help="Only those of this project.")] = None,
     limit: Limit = 100,
     page: Annotated[int, typer.Option(min=1, help="Which page of so many.")] = 1,
 ) -> None:
     """List threads, newest first, page by page."""
-    more: dict[str, Any] = {"text": text, "project": project, "limit": limit, "offset": (page - 1) * limit, "owner": given.owner}
-    more["all_owners"] = given.all_owners
-    work(ctx, given.run, lambda p, settings, screen: _list(p, settings, screen, **more))
+    more: dict[str, Any] = {"text": text, "project": project, "limit": limit, "offset": (page - 1) * limit, "owner": options.owner}
+    more["all_owners"] = options.all_owners
+    work(ctx, options.run, lambda p, settings, screen: _list(p, settings, screen, **more))
 
 
 @threads_app.command()
-@sharing(owned)
+@add_options(owner_options)
 def show(
     ctx: typer.Context,
     thread: Id,
-    given: Scope,
+    options: Scope,
     reasoning: Annotated[bool, typer.Option("--reasoning", help="With the model's reasoning, where it told any.")] = False,
 ) -> None:
     """Show a thread's transcript."""
@@ -123,7 +125,7 @@ def show(
         from longtable.app import render
         from longtable.memory.metadata import metadata_of
 
-        messages = _conversation(persistence, thread, given.owner).history()
+        messages = _conversation(persistence, thread, options.owner).history()
         if settings.json:
             print_json(
                 {
@@ -142,14 +144,14 @@ def show(
         else:
             screen.show("show", render.messages(messages, reasoning=reasoning))
 
-    work(ctx, given.run, run)
+    work(ctx, options.run, run)
 
 
 @threads_app.command()
-@sharing(all_owned)
+@add_options(all_owner_options)
 def search(
     ctx: typer.Context,
-    given: Scope,
+    options: Scope,
     query: Annotated[str, typer.Argument(help="Words to find, in any thread.")],
     limit: Limit = 20,
 ) -> None:
@@ -161,7 +163,7 @@ def search(
         from longtable.app import render
         from longtable.graph.operations import search_threads
 
-        seen: Any = {"owner": given.owner, "all_owners": given.all_owners, "on_damaged": report_damaged(screen)}
+        seen: Any = {"owner": options.owner, "all_owners": options.all_owners, "on_damaged": report_damaged(screen)}
         found = search_threads(persistence, query, limit=limit, **seen)
         if settings.json:
             print_json(asdict(each) for each in found)
@@ -171,30 +173,30 @@ def search(
         else:
             screen.note("nothing_found")
 
-    work(ctx, given.run, run)
+    work(ctx, options.run, run)
 
 
 @threads_app.command()
-@sharing(owned)
+@add_options(owner_options)
 def rename(
     ctx: typer.Context,
-    given: Scope,
+    options: Scope,
     thread: Id,
     title: Annotated[str, typer.Argument(help="The new title.")],
 ) -> None:
     """Give a thread another title."""
 
     def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
-        screen.note("renamed", id=thread, title=_conversation(persistence, thread, given.owner).rename(title))
+        screen.note("renamed", id=thread, title=_conversation(persistence, thread, options.owner).rename(title))
 
-    work(ctx, given.run, run)
+    work(ctx, options.run, run)
 
 
 @threads_app.command()
-@sharing(owned)
+@add_options(owner_options)
 def fork(
     ctx: typer.Context,
-    given: Scope,
+    options: Scope,
     thread: Id,
     turn: Annotated[
         int | None, typer.Option(help="The last turn the new thread has. Default: the last that is finished, and can be read.")
@@ -210,13 +212,13 @@ def fork(
 
         new_id = new or new_thread_id()
         check_thread_id(new_id)
-        conversation = _conversation(persistence, thread, given.owner)
+        conversation = _conversation(persistence, thread, options.owner)
         conversation.results, conversation.archive = kept_results(settings), kept_archive(settings)
         forked = conversation.fork(turn, thread_id=new_id)
         turns = turn or max((metadata_of(message).turn for message in forked.history()), default=0)
         screen.note("forked", id=new_id, argument=shlex.quote(new_id), thread=thread, turn=turns)
 
-    work(ctx, given.run, run)
+    work(ctx, options.run, run)
 
 
 @threads_app.command()
@@ -247,7 +249,7 @@ def export(
             file.write(text)
         screen.note("exported", id=thread, file=output)
 
-    work(ctx, Given(store=store, json=False, debug=debug), run)
+    work(ctx, RunOptions(store=store, json=False, debug=debug), run)
 
 
 @threads_app.command("import")
@@ -272,14 +274,14 @@ def import_command(
             thread_id = import_thread(persistence, lines, thread_id=new, owner=owner)
         screen.note("imported", id=thread_id)
 
-    work(ctx, Given(store=store, json=json, debug=debug), run, makes=True)
+    work(ctx, RunOptions(store=store, json=json, debug=debug), run, makes=True)
 
 
 @threads_app.command()
-@sharing(all_owned)
+@add_options(all_owner_options)
 def delete(
     ctx: typer.Context,
-    given: Scope,
+    options: Scope,
     thread: Id,
     yes: Yes = False,
 ) -> None:
@@ -291,17 +293,17 @@ def delete(
 
         _confirm("delete_ask", settings, screen, yes=yes, id=thread)
         beside: Any = {"results": kept_results(settings), "archive": kept_archive(settings)}
-        delete_thread(persistence, thread, owner=given.owner, all_owners=given.all_owners, **beside)
+        delete_thread(persistence, thread, owner=options.owner, all_owners=options.all_owners, **beside)
         screen.note("deleted", id=thread)
 
-    work(ctx, given.run, run)
+    work(ctx, options.run, run)
 
 
 @threads_app.command()
-@sharing(all_owned)
+@add_options(all_owner_options)
 def prune(
     ctx: typer.Context,
-    given: Scope,
+    options: Scope,
     older_than: Annotated[str, typer.Option(help="Not used for so long: 90d, 12w, 36h.")],
     keep_archive: Annotated[
         bool, typer.Option("--keep-archive", help="Keep transcript and memory; drop only the checkpoints behind them.")
@@ -320,7 +322,7 @@ def prune(
         from longtable.graph.operations import prune_threads, stale_threads
 
         age, now = _age(older_than), datetime.now(UTC)
-        infos = list_threads(persistence, limit=MOST_THREADS, owner=given.owner, all_owners=given.all_owners)
+        infos = list_threads(persistence, limit=MOST_THREADS, owner=options.owner, all_owners=options.all_owners)
         old = stale_threads(infos, older_than=age, now=now)
         if not old:
             screen.note("nothing_to_prune")
@@ -333,8 +335,8 @@ def prune(
             older_than=age,
             now=now,
             keep_archive=keep_archive,
-            owner=given.owner,
-            all_owners=given.all_owners,
+            owner=options.owner,
+            all_owners=options.all_owners,
             results=kept_results(settings),
             archive=kept_archive(settings),
             on_damaged=report_damaged(screen),
@@ -343,13 +345,13 @@ def prune(
             print_json(asdict(info) for info in done)
         screen.note("reduced" if keep_archive else "pruned", count=len(done))
 
-    work(ctx, given.run, run)
+    work(ctx, options.run, run)
 
 
-@sharing(all_owned)
+@add_options(all_owner_options)
 def usage(
     ctx: typer.Context,
-    given: Scope,
+    options: Scope,
     by: Annotated[list[By] | None, typer.Option(help="Add up by this; may be given again. Default: model.")] = None,
     prices: Annotated[
         Path | None, typer.Option(envvar="LONGTABLE_PRICES", help="A price table (TOML or JSON): show what the tokens cost.")
@@ -366,7 +368,7 @@ def usage(
 
         names = [NAMES[each] for each in by or [By.model]]
         table = read_prices(prices) if prices else None
-        seen: Any = {"owner": given.owner, "all_owners": given.all_owners, "on_damaged": report_damaged(screen)}
+        seen: Any = {"owner": options.owner, "all_owners": options.all_owners, "on_damaged": report_damaged(screen)}
         spent = usage_of_threads(persistence, by=names, prices=table, **seen)
         figures = ("calls", "input", "output", "cached", "reasoning", "estimated", *(("cost", "unpriced") if table else ()))
         if settings.json:
@@ -377,16 +379,16 @@ def usage(
         else:
             screen.note("no_threads")
 
-    work(ctx, given.run, run)
+    work(ctx, options.run, run)
 
 
 # -- inside ---------------------------------------------------------------------------------------------------------
 
 
-def work(ctx: typer.Context, given: Given, work: Work, *, makes: bool = False) -> None:
-    """Run a command on the store it is given, or that stands before the command's name.
+def work(ctx: typer.Context, options: RunOptions, work: Work, *, makes: bool = False) -> None:
+    """Run a command on the store of its own options, else of those before the command's name.
 
-    Unless it `makes` threads, a store that is not there stays so: a slip in its name leaves no file behind.
+    Unless it `makes` threads, a missing store is not created: a typing error in its name leaves no file behind.
     """
 
     def run(settings: "Settings", screen: "Screen") -> None:
@@ -404,7 +406,7 @@ def work(ctx: typer.Context, given: Given, work: Work, *, makes: bool = False) -
 
     before = ctx.obj or {}
     own = {name: value for name, value in before.items() if not _typed(ctx, name)}
-    run_command(run, Given(**{**given, **own}))
+    run_command(run, RunOptions(**{**options, **own}))
 
 
 def _figure(value: float | None) -> str:

@@ -173,6 +173,12 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def mentions(sql: str, name: str) -> bool:
+    """Return whether a view's text holds a name as a word; when in doubt, True."""
+    spelled = {name.casefold(), *(name.casefold().replace(mark, mark * 2) for mark in '"`]')}  # doubled within quotes
+    return any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", sql.casefold()) for one in spelled)
+
+
 def nearest(name: str, names: Iterable[str]) -> list[str]:
     """Return the names most like `name`, best first: those written alike, then those that hold it or are held in it."""
     by_fold = {candidate.casefold(): candidate for candidate in names}

@@ -25,7 +25,7 @@ import psycopg
 from psycopg import sql as compose
 
 from longtable.base.errors import QueryRefusedError
-from longtable.tools.catalog import Catalog, Reflected, fold
+from longtable.tools.catalog import Catalog, Reflected, fold, mentions
 from longtable.tools.engines.base import Fetched, LoadNote, Row, collect
 from longtable.tools.engines.postgres_catalog import VERSION, Server, reflect, server_facts
 from longtable.tools.engines.postgres_errors import ROW_TOO_LARGE, translated
@@ -35,7 +35,7 @@ from longtable.tools.engines.postgres_values import RawConnection
 from longtable.tools.query_limits import QueryLimits
 from longtable.tools.query_runner import Stop
 from longtable.tools.sql.cost import Plan as Cost
-from longtable.tools.sql.visible import mentions, read_by_views
+from longtable.tools.sql.visible import read_by_views
 
 BATCH_ROWS = 8  # rows are weighed in small batches: one may be as large as the whole result may be
 

@@ -6,8 +6,8 @@ from itertools import islice
 
 from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Table, quoted
-from longtable.tools.database import Cancel, Database
-from longtable.tools.schema.sampling import NESTED, NUMBER, TEXT, Budget
+from longtable.tools.query_runner import Cancel
+from longtable.tools.schema.sampling import NESTED, NUMBER, TEXT, Budget, Reader
 from longtable.tools.schema.search_terms import singular, terms
 
 VALUES = 200
@@ -104,7 +104,7 @@ def _same_kind(one: Column, other: Column) -> bool:
 
 
 def inferred_keys(
-    database: Database, table: Table, names: KeyNames, budget: Budget, cancel: Cancel | None
+    database: Reader, table: Table, names: KeyNames, budget: Budget, cancel: Cancel | None
 ) -> tuple[tuple[ForeignKey, ...], bool]:
     """Return the keys that names and values speak for, and whether there was time to look at all."""
     found: list[ForeignKey] = []
@@ -117,7 +117,7 @@ def inferred_keys(
     return tuple(found), whole
 
 
-def _holds(database: Database, table: Table, candidate: Candidate, budget: Budget, cancel: Cancel | None) -> bool | None:
+def _holds(database: Reader, table: Table, candidate: Candidate, budget: Budget, cancel: Cancel | None) -> bool | None:
     """Say whether every sampled value is found in the target; None where there was no time to look."""
     column, target, other = quoted(candidate.column.name), quoted(candidate.target.name), candidate.table.sql_name
     sample = f"SELECT DISTINCT v FROM (SELECT {column} AS v FROM {table.sql_name} LIMIT {ROWS}) AS r WHERE v IS NOT NULL LIMIT {VALUES}"

@@ -8,9 +8,9 @@ import threading
 from collections import Counter
 
 from longtable.tools.catalog import Catalog, ForeignKey, Table
-from longtable.tools.database import Cancel, Database
+from longtable.tools.query_runner import Cancel
 from longtable.tools.schema.inferred_keys import KeyNames, inferred_keys
-from longtable.tools.schema.sampling import Budget, value_samples
+from longtable.tools.schema.sampling import Budget, Reader, value_samples
 from longtable.tools.schema.schema_index import Hit, SchemaIndex
 
 SAMPLE_SECONDS = 0.4
@@ -21,7 +21,7 @@ ONE_TABLE_SECONDS = 0.2
 class Knowledge:
     """Look things up about one catalogue of one database."""
 
-    def __init__(self, database: Database, catalog: Catalog) -> None:
+    def __init__(self, database: Reader, catalog: Catalog) -> None:
         self.database, self.catalog = database, catalog
         self._lock = threading.Lock()
         self._index: SchemaIndex | None = None

@@ -4,11 +4,12 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
 from longtable.tools.catalog import Column, Table, quoted
 from longtable.tools.cells import Json, clean, preview_cell
-from longtable.tools.database import Cancel, Database
+from longtable.tools.query_runner import Cancel
 
 TEXT = re.compile(r"CHAR|CLOB|TEXT|STRING|^$|^ENUM|^JSONB?$|^UUID$", re.IGNORECASE)
 NUMBER = re.compile(r"(?<!PO)INT(?!ERVAL|\d*(MULTI)?RANGE)|DEC|NUM(?!RANGE|MULTI)|REAL|FLOA|DOUB", re.IGNORECASE)
@@ -27,6 +28,19 @@ MOST_TOLD_APART = 100
 VALUE_CHARS = 40
 NAME_ROWS, NAME_VALUES, NAME_COLUMNS, NAME_CHARS = 200, 12, 12, 60
 """What is sampled of a table for the search: rows, and of these so many values a column, columns, characters a value."""
+
+
+class Reader(Protocol):
+    """What sampling needs of a `Database`."""
+
+    @property
+    def dialect(self) -> str:
+        """Return the SQL dialect."""
+        ...
+
+    def read(self, sql: str, params: Sequence[object] = (), *, seconds: float, cancel: Cancel | None = None) -> list[tuple[object, ...]]:
+        """Run SQL of this package and return its rows."""
+        ...
 
 
 @dataclass
@@ -53,7 +67,7 @@ class Statistics:
     columns: Mapping[str, Mapping[str, Json]]
 
 
-def value_samples(database: Database, table: Table, seconds: float, cancel: Cancel | None) -> dict[str, list[str]] | None:
+def value_samples(database: Reader, table: Table, seconds: float, cancel: Cancel | None) -> dict[str, list[str]] | None:
     """Return a few values of the table's text columns, none of a table that cannot be read; None where the time did not suffice."""
     columns = [column for column in table.columns if TEXT.search(column.type) and _comparable(column)][:NAME_COLUMNS]
     if not columns:
@@ -79,7 +93,7 @@ def _short(cells: Iterable[object]) -> list[str]:
     return list(found)
 
 
-def statistics(database: Database, table: Table, rows: int | None, budget: Budget, cancel: Cancel | None) -> Statistics | None:
+def statistics(database: Reader, table: Table, rows: int | None, budget: Budget, cancel: Cancel | None) -> Statistics | None:
     """Return distinct values, nulls, ranges, and the values themselves where they are few; None where the time did not suffice.
 
     `rows`: how many the table has, as far as is known.
@@ -143,7 +157,7 @@ def _aggregates(source: str, columns: Sequence[Column]) -> str:
 
 
 def _few_values(
-    database: Database, source: str, columns: Sequence[Column], found: Sequence[object], seconds: float, cancel: Cancel | None
+    database: Reader, source: str, columns: Sequence[Column], found: Sequence[object], seconds: float, cancel: Cancel | None
 ) -> dict[int, list[Json]]:
     """Return the values of the text columns that have few, by the column's place."""
     places = [place for place, column in enumerate(columns) if TEXT.search(column.type) and _between(found[4 * place + 2], 1, FEW_VALUES)]

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from longtable.tools.catalog import Reflected, Table, fold
+from longtable.tools.catalog import Reflected, Table, fold, mentions
 from longtable.tools.sql.masking import masks_of
 from longtable.tools.sql.parsing import statements
 from longtable.tools.sql.refusal import RefusedError
 from longtable.tools.sql.table_policy import TablePolicy
-from longtable.tools.sql.visible import mentions
 
 Key = tuple[str, str]
 ROW_IDS = ("rowid", "oid", "_rowid_")

@@ -1,10 +1,9 @@
 """Hold what an engine reflects to the policy: the catalogue of what a model may see, and what its views read unseen."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from longtable.tools.catalog import Catalog, Column, Reflected, Table, fold
+from longtable.tools.catalog import Catalog, Column, Reflected, Table, fold, mentions
 from longtable.tools.cells import without_labels
 from longtable.tools.sql.table_policy import TablePolicy
 
@@ -105,12 +104,6 @@ def read_by_views(found: Reflected, catalog: Catalog) -> frozenset[str]:
                 if table.kind == "view":
                     todo.append(table.name)
     return frozenset(names)
-
-
-def mentions(sql: str, name: str) -> bool:
-    """Say whether the text holds the name as a word; too often rather than too seldom."""
-    spelled = {name.casefold(), *(name.casefold().replace(mark, mark * 2) for mark in '"`]')}  # as it stands within quotes
-    return any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", sql.casefold()) for one in spelled)
 
 
 def _views_over_denied(found: Reflected, policy: TablePolicy) -> set[str]:
