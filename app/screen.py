@@ -128,9 +128,6 @@ class ConsoleScreen:
         if event["type"] == "context_usage":
             self.usage = event
             return
-        if event["type"] == "unsupported_numbers" and event.get("mending"):
-            self.note("mending", figures=", ".join(event["figures"]))
-            return
         if event["type"] == "unsupported_numbers":  # said below the answer, which is still being drawn
             self._doubts = event["figures"]
             return

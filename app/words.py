@@ -88,10 +88,6 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "not_charted": {"en": "the chart of {handle} cannot be drawn here: {reason}", "zh": "这里无法画 {handle} 的图：{reason}"},
     "unsupported": {"en": "not found in the results: {figures}", "zh": "查询结果中没有这些数字：{figures}"},
-    "mending": {
-        "en": "not found in the results: {figures}; the answer is made again:",
-        "zh": "查询结果中没有这些数字：{figures}；重新作答：",
-    },
     "audit_failed": {
         "en": "the audit of this turn was not written: the store failed ({failure})",
         "zh": "本轮的审计记录未能写入：存储出错（{failure}）",

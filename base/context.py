@@ -31,7 +31,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 STRICTER: dict[str, tuple[str, ...]] = {
     "approve_sql": ("never", "costly", "always"),
-    "check_numbers": ("off", "flag", "mend"),
+    "check_numbers": ("off", "flag"),
     "privacy": ("off", "types"),
 }
 """Choices of which one is stricter than another, the strictest last."""
@@ -79,9 +79,9 @@ class Context:
         0.04,
         "Share of the limit that the database's schema may take in the system prompt, 0 to 0.5; what does not fit is left to the tools.",
     )
-    check_numbers: Literal["off", "flag", "mend"] = _setting(
+    check_numbers: Literal["off", "flag"] = _setting(
         "flag",
-        "Figures of an answer that no result of its turn gives: 'flag' them after the answer, 'mend' them by one more call, or 'off'.",
+        "Figures of an answer that no result of its turn gives: 'flag' them after the answer, or 'off'.",
     )
     privacy: Literal["off", "types"] = _setting(
         "off",

@@ -202,8 +202,6 @@ class UnsupportedNumbers(TypedDict):
     figures: list[str]
     failure: NotRequired[str]
     """Why the check could not be made; then there are no figures."""
-    mending: NotRequired[bool]
-    """The model is asked to mend them: another answer follows, in place of this one."""
 
 
 class SchemaChanged(TypedDict):

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from longtable.memory.number_reading import Figure, figures
-from longtable.memory.numbers import Source, unsupported
+from longtable.memory.figures import Figure, figures
+from longtable.memory.number_check import Source, unsupported
 
 FILE = Path(__file__).with_name("numbers.jsonl")
 

@@ -329,9 +329,7 @@ class _Reader:
                     yield from self._waits(update)
                     continue
                 self._update(node, update)
-                if (
-                    node == "settle" and self.turn.get("status") != "running"
-                ):  # it is, where an answer is mended; what follows is preparation for the next turn: the answer does not wait for it
+                if node == "settle":  # what follows prepares the next turn: the answer does not wait for it
                     yield self._answer()
 
     def _waits(self, interrupts: Sequence[Interrupt]) -> Iterator[Event]:

@@ -253,5 +253,5 @@ def _collect(events: list[Event]) -> Answer:
         elif event["type"] == "recall":
             recalls += 1
         elif event["type"] == "unsupported_numbers":
-            doubts = [] if event.get("mending") else event["figures"]
+            doubts = event["figures"]
     return Answer(text, status, turn, queries, usage, recalls, doubts, charts)

@@ -36,13 +36,12 @@ class PassedPart:
     shortened: bool = False
 
 
-def with_passed(view: View, materials: Sequence[Material], frame: Frame, *, beside: int = 0) -> tuple[View, list[PassedPart]]:
+def with_passed(view: View, materials: Sequence[Material], frame: Frame) -> tuple[View, list[PassedPart]]:
     """Return the call with the materials before its newest user message, each a message of its own, and what became of each.
 
-    Never over what a call may have (`frame.hard_tokens`): what does not fit is cut at its end, or left out. `beside`: tokens of
-    what else is added to the call.
+    Never over what a call may have (`frame.hard_tokens`): what does not fit is cut at its end, or left out.
     """
-    count, room = frame.counter, frame.hard_tokens - view.parts.total - beside
+    count, room = frame.counter, frame.hard_tokens - view.parts.total
     made: list[BaseMessage] = []
     told: list[PassedPart] = []
     for material in materials:

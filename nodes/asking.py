@@ -35,17 +35,12 @@ class Asking:
     materials: Sequence[Material] = ()
     """What goes with this call and is not kept."""
     passed: list[PassedPart] = field(default_factory=list)
-    note: BaseMessage | None = None
-    """What stands at the end of the call and is not kept."""
 
     def view(self) -> View:
         """Return the next request."""
         view = build_view(replace(self.layout, recalled="\n".join(self.blocks)) if self.blocks else self.layout)
-        tokens = self.layout.frame.counter.message(self.note) if self.note else 0
-        view, self.passed = with_passed(view, self.materials, self.layout.frame, beside=tokens)
-        if self.note is None:
-            return view
-        return replace(view, messages=[*view.messages, self.note], parts=replace(view.parts, passed=view.parts.passed + tokens))
+        view, self.passed = with_passed(view, self.materials, self.layout.frame)
+        return view
 
     def take(self, answer: BaseMessage, held: Sequence[WholeAnswer]) -> BaseMessage | None:
         """Return the answer to keep, None to ask again. Searches the store: call it off the event loop.

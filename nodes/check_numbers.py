@@ -7,9 +7,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from longtable.memory.number_forms import number_in
-from longtable.memory.number_reading import figures
-from longtable.memory.numbers import Source, unsupported
+from longtable.memory.figures import figures, number_in
+from longtable.memory.number_check import Source, unsupported
 from longtable.memory.stamps import turn_number
 from longtable.memory.thread import Thread
 from longtable.nodes.repairs import NO_TRY

@@ -24,14 +24,6 @@ PRIVATE = """
 - Privacy: values of the data are withheld from you. A tool tells you types, counts and names; the person sees every row of each result \
 under its handle (r1, r2 ...). Answer by saying what the result holds and which handle it has; never state or guess a value."""
 
-MEND: dict[str, str] = {
-    "en": "[A check of your answer, not a message of the person: no result of this turn gives these figures, directly or by one step: "
-    "{figures}. Write the whole answer once more with figures that the results give; leave out what they do not. Call no tool, "
-    "and do not mention this check.]",
-    "zh": "[对您回答的核对，不是用户的消息：本轮的查询结果无法直接或一步得出这些数字：{figures}。"
-    "请重写整个回答，只用结果给出的数字，其余省略。不要调用工具，也不要提及这次核对。]",
-}
-
 NOTICES: dict[str, dict[str, str]] = {
     "call_budget": {
         "en": "I stopped after {calls} model calls without reaching an answer. You can ask me to go on, or ask in smaller steps.",

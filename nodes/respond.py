@@ -18,7 +18,7 @@ from longtable.memory.rounds import all_calls
 from longtable.memory.spent import model_told
 from longtable.memory.stamps import unmarked
 from longtable.memory.view import View
-from longtable.nodes import mending, refusals
+from longtable.nodes import refusals
 from longtable.nodes.asking import Asking, is_empty
 from longtable.nodes.calling import Answerer, Caller
 from longtable.nodes.estimate import usage_event
@@ -28,7 +28,6 @@ from longtable.nodes.passing import Given, Passing, passed_event
 from longtable.nodes.providers import learned_limit, provider_error
 from longtable.nodes.rate_limit import RateLimit
 from longtable.nodes.recall import Indexes, originals_of
-from longtable.nodes.settle import newest_language
 from longtable.nodes.state import State, calibration_of, layout_of, thread_of, turn_of, written
 from longtable.nodes.thread_index import thread_id_of
 from longtable.nodes.tracing import log_cause, run_fields
@@ -84,10 +83,8 @@ class Respond:
             self.rate_limit.give_back(f"{thread_id or ''} {turn.get('run')}")
 
     def _asking(self, state: State, runtime: Runtime[Context]) -> Asking:
-        context = runtime.context or Context()
-        layout = layout_of(state, context)
-        note = mending.note(state, context.language or newest_language(thread_of(state).messages)) if mending.is_due(state) else None
-        return Asking(layout, originals_of(layout, runtime, self.indexes), runtime.stream_writer, note=note)
+        layout = layout_of(state, runtime.context or Context())
+        return Asking(layout, originals_of(layout, runtime, self.indexes), runtime.stream_writer)
 
     def _caller(self, state: State, runtime: Runtime[Context]) -> Caller:
         about = run_fields(turn_of(state), thread_id_of(runtime))
@@ -111,14 +108,10 @@ class Respond:
         status = _status(answer)
         calls, recalls = turn.get("calls", 0) + asking.tries, turn.get("recalls", 0) + asking.recalls
         update: Update = {"turn": {**turn, "calls": calls, "recalls": recalls, "status": status}}
-        kept = not is_empty(answer)
-        if mending.is_due(state):
-            kept = status == "running" and not (isinstance(answer, AIMessage) and all_calls(answer))
-            update["turn"] = mending.ended(update["turn"], mended=kept)
         reported = answer.usage_metadata if isinstance(answer, AIMessage) else None
         if not caller.answered:  # what a fallback reports says nothing of the model that limit and tokens are counted for
             update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
-        if kept:
+        if not is_empty(answer):
             marks: Update = {MARK: reasoning} if (reasoning := told_reasoning(answer)) else {}
             if caller.name and not (isinstance(answer, AIMessage) and model_told(answer)):
                 marks["model"] = caller.name
@@ -148,8 +141,6 @@ def _failed(error: Exception, state: State, caller: Caller, view: View) -> Updat
     if known is None:
         raise error
     log_cause(known.code, error)
-    if mending.is_due(state):
-        return {"turn": mending.ended(turn_of(state), mended=False)}
     if isinstance(known, ProviderRefusedError) and known.content:
         return refusals.closed(state, known)
     if not isinstance(known, ModelContextOverflowError):

@@ -38,10 +38,8 @@ def after_run_tools(state: State) -> Literal["approve", "run_tools", "estimate"]
     return "run_tools" if unanswered(thread_of(state).messages) else "estimate"
 
 
-def after_settle(state: State) -> Literal["estimate", "prepare", "__end__"]:
-    """Let the answer be mended where that is due; make room for the next turn where there is something to fold or to retire."""
-    if _status(state) == "running":
-        return "estimate"
+def after_settle(state: State) -> Literal["prepare", "__end__"]:
+    """Make room for the next turn where there is something to compact or to retire."""
     return "prepare" if turn_of(state).get("prepare") else "__end__"
 
 

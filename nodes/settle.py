@@ -28,7 +28,6 @@ from longtable.base.errors import (
 from longtable.base.events import UnsupportedNumbers
 from longtable.base.redaction import redacted
 from longtable.memory.summary import language_of
-from longtable.nodes import mending
 from longtable.nodes.check_numbers import Whole, unsupported_in
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.inbox import receive
@@ -76,14 +75,12 @@ class Settle:
             _close(runtime, thread_of(state).length)
             raise failure_of(turn)
         doubts = self._doubts(state, runtime) if status not in NOTICES else {}
-        if doubts.get("status") == "running":
-            return {"turn": {**turn, **doubts}}
         prepare = status != "compacting" and worth_preparing(state, runtime)
         again = refreshed(state, turn.get("number", 0))
         _close(runtime, thread_of(state).length + (status in NOTICES))
         if status not in NOTICES:
             kept = status if status == "cut_off" else "answered"
-            return {**again, **mending.draft_left_out(state), "turn": {**turn, "status": kept, "prepare": prepare, **doubts}}
+            return {**again, "turn": {**turn, "status": kept, "prepare": prepare, **doubts}}
         context = runtime.context or Context()
         language = context.language or newest_language(thread_of(state).messages)
         notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0)), id=str(uuid.uuid4()))
@@ -103,9 +100,6 @@ class Settle:
         if not figures and not told:
             return {}
         event = UnsupportedNumbers(type="unsupported_numbers", turn=number, figures=figures)
-        if mend := mending.begun(figures, state, runtime.context or Context()):
-            runtime.stream_writer({**event, "mending": True})
-            return mend
         runtime.stream_writer({**event, "failure": told} if told else event)
         return {"unsupported_numbers": figures} if figures else {}
 

@@ -5,18 +5,15 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph
-from longtable.memory.stamps import EXCLUDED, kind_of
 from longtable.nodes import settle
 from tests.support.models import ScriptedModel, call, script
-from tests.support.threads import of_type, values_of
+from tests.support.threads import values_of
 
 CONTEXT = Context(model_limit=16_000)
 ALL = "SELECT id, price FROM teas ORDER BY id"
@@ -82,7 +79,7 @@ def test_rows_that_are_neither_shown_nor_kept_flag_nothing(talk: Callable[..., C
 
 def test_it_can_be_turned_off_and_other_values_are_refused(talk: Callable[..., Conversation]) -> None:
     assert talk(call("run_sql", sql=SOME), "One costs 918.33.", check="off").ask("What?").unsupported_numbers == []
-    with pytest.raises(ConfigError, match=r"Context\.check_numbers must be 'off', 'flag' or 'mend'"):
+    with pytest.raises(ConfigError, match=r"Context\.check_numbers must be 'off' or 'flag'"):
         CONTEXT.replace(check_numbers="repair")
 
 
@@ -147,52 +144,3 @@ def test_a_result_that_is_damaged_on_the_disk_costs_no_turn(name: str, talk: Cal
         return AIMessage("The dearest costs 3,725, the cheapest 918.33.")
 
     assert talk(model=ScriptedModel(say=say)).ask("What do they cost?").status == "answered"
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_model_may_mend_its_figures_once_and_the_draft_is_left_out(talk: Callable[..., Conversation], asynchronous: bool) -> None:
-    model = script(call("run_sql", sql=SOME), INVENTED, MENDED, "Welcome.")
-    conversation = talk(model=model, check="mend")
-    streamed = asyncio.run(all_events(conversation)) if asynchronous else list(conversation.stream("What do they cost?"))
-    events = [dict(event) for event in streamed]
-    [told] = of_type(events, "unsupported_numbers")
-    assert (told["figures"], told["mending"]) == (["41.90"], True)
-    [answer] = of_type(events, "answer")
-    assert (answer["text"], answer["status"]) == (MENDED, "answered")
-    assert "".join(event["text"] for event in of_type(events, "token")) == INVENTED + MENDED
-    assert "41.90" in model.sent[2][-1].text  # the note, and before it the draft
-    assert model.sent[2][-2].text == INVENTED
-    history = conversation.history()
-    assert [kind_of(message) for message in history if message.type == "ai"] == ["normal", EXCLUDED, "normal"]
-    assert "check of your answer" not in str([message.text for message in history])
-    assert INVENTED not in str([message.text for message in conversation.view()])
-    assert conversation.ask("Thanks").text == "Welcome."
-
-
-@pytest.mark.parametrize("second", [INVENTED, "", call("run_sql", sql=SOME), RuntimeError("provider")])
-def test_a_mend_that_fails_leaves_the_flagged_draft_and_is_not_tried_again(
-    talk: Callable[..., Conversation], second: AIMessage | str | Exception
-) -> None:
-    answers = iter([call("run_sql", sql=SOME), AIMessage(INVENTED)])
-
-    def say(_: object) -> AIMessage:
-        if (answer := next(answers, None)) is not None:
-            return answer
-        if isinstance(second, Exception):
-            raise httpx.ConnectError("refused")
-        return AIMessage(second) if isinstance(second, str) else second.model_copy(deep=True)
-
-    model = ScriptedModel(say=say)
-    answer = talk(model=model, check="mend").ask("What do they cost?")
-    assert (answer.text, answer.status, answer.unsupported_numbers) == (INVENTED, "answered", ["41.90"])
-    assert len(model.sent) <= 4  # an empty answer is asked for twice
-
-
-def test_a_right_answer_is_not_mended(talk: Callable[..., Conversation]) -> None:
-    model = script(call("run_sql", sql=SOME), MENDED)
-    assert talk(model=model, check="mend").ask("What do they cost?").text == MENDED
-    assert len(model.sent) == 2
-
-
-async def all_events(conversation: Conversation) -> list[Any]:
-    return [event async for event in conversation.astream("What do they cost?")]

@@ -76,7 +76,7 @@ OPERATOR = Context(
 HOLDS = [
     ({}, {"privacy": "types", "approve_sql": "costly", "check_numbers": "off", "model_limit": 8_000, "max_model_calls": 20}),
     ({"privacy": "off", "approve_sql": "never", "owner": "bob"}, {"privacy": "types", "approve_sql": "costly", "owner": "acme"}),
-    ({"approve_sql": "always", "check_numbers": "mend"}, {"approve_sql": "always", "check_numbers": "mend"}),
+    ({"approve_sql": "always", "check_numbers": "flag"}, {"approve_sql": "always", "check_numbers": "flag"}),
     (
         {"model_limit": 9_000, "max_model_calls": 21, "schema_share": 0.2},
         {"model_limit": 8_000, "max_model_calls": 20, "schema_share": 0.1},

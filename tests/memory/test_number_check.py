@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evals.numbers import load, score
-from longtable.memory.number_reading import figures
-from longtable.memory.number_words import chinese_value, english_value
-from longtable.memory.numbers import Source, unsupported
+from longtable.memory.figures import figures
+from longtable.memory.number_check import Source, unsupported
 
 
 def one(*cells: object, sql: str = "") -> list[Source]:
@@ -46,10 +45,8 @@ def flagged(answer: str, sources: Sequence[Source], question: str = "") -> list[
         ("34%", 34.2),
         ("３４％", 0.34),
         ("34 percent", 0.3401),
-        ("百分之三十四", 0.34),
-        ("三成四左右的 34%", 0.34),
-        ("六成", 0.6),
-        ("六成五", 0.65),
+        ("6成", 0.6),
+        ("6成五", 0.65),
         ("3.4k", 3412),
         ("3.4 K", 3412),
         ("$3.4M", 3_412_000),
@@ -61,15 +58,6 @@ def flagged(answer: str, sources: Sequence[Source], question: str = "") -> list[
         ("3千", 3000),
         ("1亿2000万", 120_000_000),
         ("300多万", 3_120_000),
-        ("三百多万", 3_120_000),
-        ("三百二十", 320),
-        ("两万五千", 25_000),
-        ("两家公司", 2),
-        ("three", 3),
-        ("twenty-five", 25),
-        ("three hundred and twenty", 320),
-        ("two million", 2_000_000),
-        ("a hundred", 100),
         ("-5.2", -5.2),
         ("\u22125.2", -5.2),
         ("负 5.2", -5.2),
@@ -82,15 +70,10 @@ def flagged(answer: str, sources: Sequence[Source], question: str = "") -> list[
         ("nearly 3,000", 2962),
         ("over 3,000", 3120),
         ("roughly 3,000", 3120),
-        ("超过三千", 3120),
         ("近 3000", 2962),
         ("2 h 5 min", 125),
         ("2 小时 5 分钟", 125),
         ("2.1 hours", 125),
-        ("two and a half hours", 150.7),
-        ("two thirds", 0.66),
-        ("三分之一", 0.333),
-        ("one in five", 0.2083),
         ("3‰", 0.003),
     ],
 )
@@ -115,8 +98,6 @@ def test_a_figure_is_found_however_it_is_written(written: str, cell: object) -> 
         ("about 3,000 rows", 4123, "3,000"),
         ("over 3,000 rows", 2950, "3,000"),
         ("nearly 3,000 rows", 3050, "3,000"),
-        ("有三百二十人", 230, "三百二十"),
-        ("Twenty-seven people", 37, "Twenty-seven"),
     ],
 )
 def test_a_figure_that_no_result_holds_is_flagged(answer: str, cell: object, wrong: str) -> None:
@@ -247,32 +228,9 @@ def test_every_whole_number_is_vouched_for_by_its_cell(number: int) -> None:
         assert flagged(f"The result: {written}", one(number)) == []
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.integers(0, 99_999_999))
-def test_chinese_numerals_are_read_back(number: int) -> None:
-    assert chinese_value(numerals(number)) == number
-
-
-def numerals(number: int) -> str:
-    digits = "零一二三四五六七八九"
-    if number >= 10_000:
-        rest = number % 10_000
-        return numerals(number // 10_000) + "万" + (("零" if rest < 1000 else "") + numerals(rest) if rest else "")
-    if number < 10:
-        return digits[number]
-    for unit, name in ((1000, "千"), (100, "百"), (10, "十")):
-        if number >= unit:
-            rest = number % unit
-            gap = "零" if rest and rest < unit // 10 else ""
-            return digits[number // unit] + name + (gap + numerals(rest) if rest else "")
-    raise AssertionError(number)
-
-
-@pytest.mark.parametrize(
-    ("words", "value"), [("nineteen", 19), ("ninety-nine", 99), ("two hundred thousand and one", 200_001), ("one two", None)]
-)
-def test_english_number_words(words: str, value: float | None) -> None:
-    assert english_value(words) == value
+@pytest.mark.parametrize("answer", ["Three hundred and twenty, two thirds of it.", "三百二十，三分之一，百分之三十四"])
+def test_numbers_written_as_words_are_not_checked(answer: str) -> None:
+    assert figures(answer) == []
 
 
 def test_the_labelled_set_is_as_large_as_it_says_and_the_check_holds_on_it() -> None:

@@ -1,4 +1,4 @@
-"""Gather what the results of a turn can vouch for: their cells, counts and totals, and what one step makes of them.
+"""Check that each figure of an answer is in a result of the turn, or one step from such.
 
 A step is a sum, difference, ratio, share, growth, average or count. Its operands are what an answer is likely to speak of:
 totals, the rows it names, the first and last, the extremes; so the cost stays bounded, and chance hits rare.
@@ -8,12 +8,129 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
-from longtable.memory.number_forms import number_in
-from longtable.memory.number_reading import Figure
-from longtable.memory.number_support import Support, both_ways
+from longtable.memory.figures import Figure, Reading, figures, number_in
+
+_TIME_FACTORS = (1.0, 60.0, 3600.0, 86400.0, 0.001)
+
+
+@dataclass
+class Bag:
+    """Numbers to look an interval up in."""
+
+    values: list[float] = field(default_factory=list)
+    ready: bool = False
+
+    def add(self, *values: float) -> None:
+        """Put numbers in."""
+        self.values.extend(values)
+        self.ready = False
+
+    def hit(self, low: float, high: float) -> bool:
+        """Say whether a number lies from `low` to `high`."""
+        if not self.ready:
+            self.values, self.ready = sorted(set(self.values)), True
+        at = bisect_left(self.values, low)
+        return at < len(self.values) and self.values[at] <= high
+
+    def signed(self, reading: Reading, *, negative: bool, factor: float = 1.0) -> bool:
+        """Look a figure up: as it is, and below zero too; only below zero when it was written so."""
+        low, high = reading.low * factor, reading.high * factor
+        return (not negative and self.hit(low, high)) or self.hit(-high, -low)
+
+    def either(self, reading: Reading, *, factor: float = 1.0) -> bool:
+        """Look a figure up, whatever its sign: the order of a difference is a matter of wording."""
+        return self.signed(reading, negative=False, factor=factor)
+
+
+@dataclass
+class Support:
+    """All that a figure is held against."""
+
+    direct: Bag = field(default_factory=Bag)
+    rates: Bag = field(default_factory=Bag)
+    """Cells that may be percentages as they stand (34)."""
+    fractions: Bag = field(default_factory=Bag)
+    """Cells that may be shares (0.34)."""
+    exact: Bag = field(default_factory=Bag)
+    """All cells of large results: for figures of five and more digits."""
+    steps: Bag = field(default_factory=Bag)
+    rate_steps: Bag = field(default_factory=Bag)
+    parts: Bag = field(default_factory=Bag)
+    """Shares of a total, and one number of a row by another."""
+    compared: Bag = field(default_factory=Bag)
+    """One number of a column by another of it: growth, "2.3 times as many"."""
+    counts: Bag = field(default_factory=Bag)
+    headlines: list[float] = field(default_factory=list)
+
+    def pair(self, a: float, b: float) -> None:
+        """Add what one step makes of two numbers that may be of any kind."""
+        self.steps.add(a - b, a + b)
+        self.compared.add(*both_ways(a, b))
+        self.parts.add(*both_ways(a, b))
+
+
+def both_ways(a: float, b: float) -> list[float]:
+    """Return a/b and b/a, as far as there are such."""
+    return ([a / b] if b else []) + ([b / a] if a else [])
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What the sentence around a figure speaks of."""
+
+    per: bool
+    up: bool
+    down: bool
+    change: bool
+    """The figure itself is the size of a change: "grew by 5 %"."""
+
+
+def vouches(support: Support, reading: Reading, *, figure: Figure, wording: Wording) -> bool:
+    """Say whether one reading of a figure is in the results or one step from them."""
+    negative = figure.negative
+    if reading.kind == "points":
+        return support.rates.signed(reading, negative=negative) or _rate_step(support, reading)
+    if reading.kind == "percent":
+        return _percent(support, reading, negative=negative, wording=wording)
+    if reading.kind == "times":
+        found = support.compared.hit(reading.low, reading.high) or support.parts.hit(reading.low, reading.high)
+        return found or (wording.up and support.compared.hit(reading.low + 1, reading.high + 1))
+    if reading.kind == "seconds":
+        return any(
+            support.direct.signed(reading, negative=negative, factor=1 / factor) or support.steps.either(reading, factor=1 / factor)
+            for factor in _TIME_FACTORS
+        )
+    if support.direct.signed(reading, negative=negative) or support.steps.either(reading):
+        return True
+    if figure.whole and support.counts.hit(reading.low, reading.high):
+        return True
+    if len(re.sub(r"\D", "", figure.text)) >= 5 and support.exact.signed(reading, negative=negative):
+        return True
+    return wording.per and support.parts.signed(reading, negative=negative)
+
+
+def _percent(support: Support, reading: Reading, *, negative: bool, wording: Wording) -> bool:
+    """Look a percentage up: as a cell, a share, and as a growth where the sentence speaks of one."""
+    if support.rates.signed(reading, negative=negative) or support.fractions.signed(reading, negative=negative, factor=0.01):
+        return True
+    low, high = reading.low / 100, reading.high / 100
+    if not negative and not wording.change and support.parts.hit(low, high):
+        return True
+    up, down = wording.up and not negative, wording.down or negative
+    if (up or down) and _rate_step(support, reading):
+        return True
+    grown = support.compared.hit(1 + low, 1 + high) or (low > 1 and support.compared.hit(low, high))
+    return (up and grown) or (down and support.compared.hit(1 - high, 1 - low))
+
+
+def _rate_step(support: Support, reading: Reading) -> bool:
+    return support.rate_steps.either(reading) or support.rate_steps.either(reading, factor=0.01)
+
+
+# -- what the results vouch for -------------------------------------------------------------------------------------
 
 SMALL_TABLE = 12
 """Rows up to which every row is an operand."""
@@ -250,3 +367,90 @@ def _value(item: tuple[int, float]) -> float:
 def _text(row: Sequence[object], index: int) -> str | None:
     cell = row[index] if index < len(row) else None
     return cell if isinstance(cell, str) else None
+
+
+# -- the answer -----------------------------------------------------------------------------------------------------
+
+_PER = re.compile(
+    r"\b(?:per|each|averag\w*|mean|ratio|a (?:day|week|month|year|customer|track|user)|every)\b"
+    r"|平均|人均|日均|月均|年均|均|每|单价|客单价|比例",
+    re.IGNORECASE,
+)
+_UP = re.compile(
+    r"\b(?:gr[eo]w\w*|rose|ris\w+|increas\w+|gain\w*|up|more|higher|larger|faster|longer|above|exceed\w*|climb\w*|jump\w*|plus|better"
+    r"|recover\w*|expensive|gap|differ\w*|ahead)\b|[增涨升多高超快长]|环比|同比|变化|相差|差距|领先",
+    re.IGNORECASE,
+)
+_DOWN = re.compile(
+    r"\b(?:fell|fall\w*|drop\w*|decreas\w+|declin\w+|los[st]\w*|down|less|fewer|lower|smaller|slower|shorter|below|under|behind|cheaper"
+    r"|reduc\w+|shr[aiu]nk\w*|minus|worse|gap|differ\w*)\b|[降减跌少低慢短亏]|环比|同比|变化|相差|差距|落后",
+    re.IGNORECASE,
+)
+_CHANGE = re.compile(r"\bby\s?(?:about\s|around\s|roughly\s|some\s|only\s|a\s)?$|[增降减涨跌][长幅加少]?(?:了|率?(?:约?为|达)?)?\s?约?\s?$")
+_LABEL_CELLS = 5_000
+_NEAR = 200
+_ENDS = ("\n", ". ", "。", "！", "？")
+
+
+def unsupported(answer: str, sources: Sequence[Source], question: str = "") -> list[Figure]:
+    """Return the figures of `answer` that neither the results nor the question, the SQL or one step from them give.
+
+    A step is a sum, difference, ratio, share, growth, average or count. Years, dates, ordinals, versions, citations, code and
+    names from the data claim nothing.
+    """
+    labels = _labels(sources, answer)
+    claimed = figures(answer, labels)
+    if not claimed:
+        return []
+    given = [value for figure in figures(question, labels) for value in _values(figure)]
+    given += [float(digits) for source in sources for digits in re.findall(r"(?<![\w.])\d{1,15}(?:\.\d{1,9})?(?![\w.])", source.sql)]
+    support = gather(sources, told=f"{question}\n{answer}", given=list(dict.fromkeys(given))[:100])
+    held = [_supported(figure, support, answer) for figure in claimed]
+    left = [figure for figure, known in zip(claimed, held, strict=True) if not known]
+    if not left:
+        return []
+    mention(support, [figure for figure, known in zip(claimed, held, strict=True) if known])
+    return [figure for figure in left if not _supported(figure, support, answer)]
+
+
+def _supported(figure: Figure, support: Support, answer: str) -> bool:
+    sentence = _sentence(answer, figure)
+    wording = Wording(
+        per=bool(_PER.search(sentence)),
+        up=bool(_UP.search(sentence)),
+        down=bool(_DOWN.search(sentence)),
+        change=bool(_CHANGE.search(answer[max(0, figure.start - 16) : figure.start])),
+    )
+    if any(vouches(support, reading, figure=figure, wording=wording) for reading in figure.readings):
+        return True
+    return bool(figure.parts) and all(_supported(part, support, answer) for part in figure.parts)
+
+
+def _sentence(text: str, figure: Figure) -> str:
+    """Return the sentence or line that a figure stands in, as far as it is near."""
+    before, after = text[max(0, figure.start - _NEAR) : figure.start], text[figure.end : figure.end + _NEAR]
+    start = max(before.rfind(mark) for mark in _ENDS)
+    ends = [at for mark in _ENDS if (at := after.find(mark)) >= 0]
+    return before[start + 1 :] + figure.text + after[: min(ends, default=len(after))]
+
+
+def _values(figure: Figure) -> list[float]:
+    percent = any(reading.kind == "percent" for reading in figure.readings)
+    return [figure.value, *([figure.value / 100] if percent else []), *(part.value for part in figure.parts)]
+
+
+def _labels(sources: Sequence[Source], answer: str) -> list[str]:
+    """Return the names and text cells with digits in them that the answer repeats, longest first."""
+    told = Told(answer)
+    found: dict[str, None] = {}
+    for source in sources:
+        texts: list[object] = [*source.columns, *(cell for row in source.rows[:_LABEL_CELLS] for cell in row)]
+        for text in texts:
+            if isinstance(text, str) and len(text) <= 200 and told.names(text) and _is_label(text):
+                found[text] = None
+    return sorted(found, key=len, reverse=True)[:500]
+
+
+def _is_label(text: str) -> bool:
+    """Return whether a name would be read as a figure: it holds digits."""
+    return bool(re.search(r"\d", text)) and not re.fullmatch(r"\s*[-+]?[\d.,]+\s*%?\s*", text)
