@@ -83,10 +83,7 @@ class MissingExtraError(ConfigError):
         self.extra = extra
 
 
-AWAITED = (
-    "this store of threads was opened with `async with`: in its event loop use what is awaited (aask, astream, ainvoke ...), "
-    "or open it with `with`"
-)
+AWAITED = "this store belongs to an event loop: call what is awaited there (aask, astream, ainvoke ...), or use one from `open_persistence`"
 """Told where a call would block the event loop it waits for."""
 
 

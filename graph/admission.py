@@ -4,11 +4,10 @@ LangGraph hands the config of the checkpoint it loaded to each write of the run,
 another, and a run that loaded the newest checkpoint from one that asked for a certain one.
 """
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 from uuid import UUID
 
@@ -43,7 +42,6 @@ class Base(str):
     """Whether the thread has taken in what the run was given; None where it is on its way in."""
     order: threading.Lock
     """Its writes come one after the other: no other may read what one has noted and takes back, for it failed at its end."""
-    async_order: asyncio.Lock
 
     @classmethod
     def made(cls, key: Key, head: str | None, seen: str | None, *, free: bool = False) -> "Base":
@@ -51,7 +49,7 @@ class Base(str):
         base = cls(uuid6().hex)
         base.key, base.head, base.seen, base.free = key, head, seen, free
         base.stored, base.writes = False, 0
-        base.order, base.async_order = threading.Lock(), asyncio.Lock()
+        base.order = threading.Lock()
         return base
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Base":
@@ -103,11 +101,6 @@ def in_order(base: Base | None) -> AbstractContextManager[Any]:
     return base.order if base is not None else nullcontext()
 
 
-def ain_order(base: Base | None) -> AbstractAsyncContextManager[Any]:
-    """Return the same for writes that are awaited."""
-    return base.async_order if base is not None else nullcontext()
-
-
 def _given(config: RunnableConfig) -> dict[str, Any]:
     return config.get("configurable", {})
 
@@ -156,7 +149,7 @@ def _not_before(checkpoint_id: str) -> None:
         vars(ids)["_last_v6_timestamp"] = max(known or 0, read)
 
 
-def admit(head: Head[Any], base: Base | None, checkpoint: Checkpoint | None = None) -> str | None:
+def admit(head: Head, base: Base | None, checkpoint: Checkpoint | None = None) -> str | None:
     """Return what to name as the writer, None to leave it. Raises `ThreadBusyError` where another run came between.
 
     Writes of a task are counted, for they leave the head where it is: who loaded before them has not seen them.

@@ -1,6 +1,6 @@
 """Do once more what the end of a connection to PostgreSQL cut off: reads, and writes that are the same done twice."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -25,13 +25,3 @@ def again(call: Callable[[], Result]) -> Result:
         if not lost(error):
             raise
     return call()
-
-
-async def aagain(call: Callable[[], Awaitable[Result]]) -> Result:
-    """Do the same for a call that is awaited."""
-    try:
-        return await call()
-    except Exception as error:
-        if not lost(error):
-            raise
-    return await call()

@@ -6,11 +6,10 @@ forks go through: a run or an update that named a `checkpoint_id` writes beside 
 own first checkpoint on.
 """
 
-import asyncio
 import copy
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -21,33 +20,27 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from longtable.base.errors import AWAITED, ConfigError
-from longtable.graph.admission import Base, admit, ain_order, base_of, in_order, key_of, noted, noting, plain
-from longtable.graph.again import aagain, again
+from longtable.base.twins import a_from, in_thread
+from longtable.graph.admission import Base, admit, base_of, in_order, key_of, noted, noting, plain
+from longtable.graph.again import again
 from longtable.graph.damage import readable
-from longtable.graph.heads import AsyncHeads, AsyncProcessHeads, AsyncSqliteHeads, Heads, ProcessHeads, Saver, SqliteHeads
+from longtable.graph.heads import Heads, ProcessHeads, Saver, SqliteHeads
 from longtable.graph.locks import Turns
-
-Result = TypeVar("Result")
 
 
 class GuardedSaver(BaseCheckpointSaver[Any]):
     """A checkpoint saver around another one. Across processes in SQLite and PostgreSQL, else within this one.
 
-    Use the sync methods with a sync saver, the `a...` ones with an async one; in memory both. `turns`: how a
-    `Conversation` takes turns on its threads.
+    The `a...` methods run the blocking ones in a thread. `turns`: how a `Conversation` takes turns on its threads.
     """
 
     def __init__(self, inner: Saver, *, turns: Turns | None = None) -> None:
         self.inner = inner
         self.turns = turns or Turns()
-        self.loop: asyncio.AbstractEventLoop | None = getattr(inner, "loop", None)
-        self.heads, self.async_heads = _heads_of(inner)
+        self.heads = _heads_of(inner)
 
     @property
     def serde(self) -> SerializerProtocol:  # type: ignore[override]  # the base class has a plain attribute
@@ -72,8 +65,6 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         """Return the next version of a channel, as the saver within counts."""
         return self.inner.get_next_version(current, channel)
 
-    # -- sync -------------------------------------------------------------------------------------------------------
-
     def setup(self) -> None:
         """Create the tables that are missing."""
         if (setup := getattr(self.inner, "setup", None)) is not None:
@@ -82,8 +73,6 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Load a checkpoint, and note in its config what the run has seen."""
-        if self.loop is not None:
-            return self._in_loop(self.aget_tuple(config))
         # Read before the checkpoint: a writer that comes between the two is then one this run has not seen.
         seen = again(lambda: self.heads.writer(key_of(config)))
         with _decoding(config):
@@ -109,8 +98,6 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
     ) -> RunnableConfig:
         """Store a checkpoint. Raises `ThreadBusyError`."""
-        if self.loop is not None:
-            return self._in_loop(self.aput(config, checkpoint, metadata, new_versions))
         key, base = key_of(config), base_of(config)
 
         def write() -> RunnableConfig:
@@ -126,9 +113,6 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store what a task wrote. Raises `ThreadBusyError`."""
-        if self.loop is not None:
-            self._in_loop(self.aput_writes(config, writes, task_id, task_path))
-            return
         key, base = key_of(config), base_of(config)
 
         def write() -> None:
@@ -143,9 +127,6 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
-        if self.loop is not None:
-            self._in_loop(self.adelete_thread(thread_id))
-            return
         self.heads.delete(thread_id)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -165,35 +146,18 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         with _decoding(config):
             return again(lambda: self.inner.get_delta_channel_history(config=plain(config), channels=channels))
 
-    def _in_loop(self, call: Coroutine[Any, Any, Result]) -> Result:
-        """Run an async method for another thread, as savers that are awaited offer it."""
-        assert self.loop is not None
-        try:
-            here = asyncio.get_running_loop()
-        except RuntimeError:
-            here = None
-        if here is self.loop:
-            call.close()
-            raise ConfigError(AWAITED)
-        return asyncio.run_coroutine_threadsafe(call, self.loop).result()
+    # -- awaited ------------------------------------------------------------------------------------------------------
 
-    # -- async ------------------------------------------------------------------------------------------------------
-
-    async def asetup(self) -> None:
-        """Create the tables that are missing."""
-        if (setup := getattr(self.inner, "setup", None)) is not None:
-            await setup()
-        if self.async_heads is not None:
-            await self.async_heads.setup()
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Load a checkpoint: see `get_tuple`."""
-        if self.async_heads is None:
-            return self.get_tuple(config)
-        heads = self.async_heads
-        seen = await aagain(lambda: heads.writer(key_of(config)))
-        with _decoding(config):
-            return noted(_checked(await aagain(lambda: self.inner.aget_tuple(plain(config)))), config, seen)
+    # Any: mypy takes `self` of an overriding attribute from the base class, and then refuses the method.
+    asetup: Any = a_from(setup)
+    aget_tuple: Any = a_from(get_tuple)
+    aput: Any = a_from(put)
+    aput_writes: Any = a_from(put_writes)
+    adelete_thread: Any = a_from(delete_thread)
+    adelete_for_runs: Any = a_from(delete_for_runs)
+    acopy_thread: Any = a_from(copy_thread)
+    aprune: Any = a_from(prune)
+    aget_delta_channel_history: Any = a_from(get_delta_channel_history)
 
     async def alist(
         self,
@@ -204,75 +168,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, newest first."""
-        with _decoding(config):
-            async for found in self.inner.alist(config, filter=filter, before=before, limit=limit):
-                yield found
-
-    async def acheckpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints: see `checkpoint_ids`."""
-        return await self.async_heads.checkpoint_ids(thread_id) if self.async_heads else self.heads.checkpoint_ids(thread_id)
-
-    async def aput(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
-    ) -> RunnableConfig:
-        """Store a checkpoint. Raises `ThreadBusyError`."""
-        if self.async_heads is None:
-            return self.put(config, checkpoint, metadata, new_versions)
-        key, base, heads = key_of(config), base_of(config), self.async_heads
-
-        async def write() -> RunnableConfig:
-            with noting(base) as note:
-                async with heads.writing(key) as head:
-                    if (writer := admit(head, base, checkpoint)) is not None:
-                        await head.claim(writer)
-                    saved = await head.saver.aput(plain(config), checkpoint, metadata, new_versions)
-                    note(lambda base: base.put(checkpoint, metadata))
-            return saved
-
-        async with ain_order(base):
-            return await aagain(write)
-
-    async def aput_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
-        """Store what a task wrote. Raises `ThreadBusyError`."""
-        if self.async_heads is None:
-            self.put_writes(config, writes, task_id, task_path)
-            return
-        key, base, heads = key_of(config), base_of(config), self.async_heads
-
-        async def write() -> None:
-            with noting(base) as note:
-                async with heads.writing(key) as head:
-                    if (writer := admit(head, base)) is not None:
-                        await head.claim(writer)
-                    await head.saver.aput_writes(plain(config), writes, task_id, task_path)
-                    note(Base.wrote)
-
-        async with ain_order(base):
-            await aagain(write)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete a thread."""
-        if self.async_heads is None:
-            self.heads.delete(thread_id)
-        else:
-            await self.async_heads.delete(thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete what these runs wrote."""
-        await self.inner.adelete_for_runs(run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread."""
-        await self.inner.acopy_thread(source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Drop old checkpoints, where the saver within can."""
-        await self.inner.aprune(thread_ids, strategy=strategy)
-
-    async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
-        """Return the writes that delta channels are rebuilt from."""
-        with _decoding(config):
-            return await aagain(lambda: self.inner.aget_delta_channel_history(config=plain(config), channels=channels))
+        for found in await in_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
+            yield found
 
 
 def _checked(found: CheckpointTuple | None) -> CheckpointTuple | None:
@@ -287,19 +184,13 @@ def _decoding(config: RunnableConfig | None) -> AbstractContextManager[None]:
     return readable(str(thread_id)) if thread_id is not None else nullcontext()
 
 
-def _heads_of(inner: Saver) -> tuple[Heads, AsyncHeads | None]:
-    """Return how the heads of a saver are compared, by its sync and by its async methods; None where these are the same."""
-    if isinstance(inner, InMemorySaver):
-        return ProcessHeads(inner), None
+def _heads_of(inner: Saver) -> Heads:
+    """Return how the heads of a saver are read and compared."""
     if isinstance(inner, SqliteSaver):
-        return SqliteHeads(inner), AsyncProcessHeads(inner)
-    if isinstance(inner, AsyncSqliteSaver):
-        return ProcessHeads(inner), AsyncSqliteHeads(inner)
+        return SqliteHeads(inner)
     if any(base.__module__.startswith("langgraph.checkpoint.postgres") for base in type(inner).__mro__):
         from longtable.graph import postgres
 
         if isinstance(inner, postgres.PostgresSaver):
-            return postgres.PostgresHeads(inner), AsyncProcessHeads(inner)
-        if isinstance(inner, postgres.AsyncPostgresSaver):
-            return ProcessHeads(inner), postgres.AsyncPostgresHeads(inner)
-    return ProcessHeads(inner), AsyncProcessHeads(inner)
+            return postgres.PostgresHeads(inner)
+    return ProcessHeads(inner)

@@ -4,22 +4,18 @@ The head is the newest checkpoint of a thread and namespace. Beside it stands th
 runs that loaded the same checkpoint differ in nothing else until one of them stores another.
 """
 
-import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
-from copy import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Protocol
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 Saver = BaseCheckpointSaver[Any]
-Claimed = TypeVar("Claimed")
 Key = tuple[str, str]
 """Thread id and checkpoint namespace."""
 
@@ -34,18 +30,18 @@ FORGET = "DELETE FROM longtable_writers WHERE thread_id = ?"
 
 
 @dataclass(frozen=True)
-class Head(Generic[Claimed]):
+class Head:
     """The newest checkpoint of a thread, who wrote last, and the saver whose writes belong to the open transaction."""
 
     checkpoint_id: str | None
     writer: str | None
     saver: Saver
-    claim: Callable[[str], Claimed]
+    claim: Callable[[str], object]
     """Names the writer, in the same transaction."""
 
 
 class Heads(Protocol):
-    """What the guard asks of a saver that is called from threads."""
+    """What the guard asks of a saver."""
 
     def setup(self) -> None:
         """Make what is needed; called again it does nothing."""
@@ -55,7 +51,7 @@ class Heads(Protocol):
         """Return the run that wrote last."""
         ...
 
-    def writing(self, key: Key) -> AbstractContextManager[Head[object]]:
+    def writing(self, key: Key) -> AbstractContextManager[Head]:
         """Hold the thread's head still until the block ends; what the block wrote is kept whole, or not at all when it raises."""
         ...
 
@@ -65,30 +61,6 @@ class Heads(Protocol):
 
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
         """Return the ids of a thread's checkpoints, newest first, without decoding them; none where the saver cannot do that."""
-        ...
-
-
-class AsyncHeads(Protocol):
-    """The same for a saver that is awaited."""
-
-    async def setup(self) -> None:
-        """Make what is needed; called again it does nothing."""
-        ...
-
-    async def writer(self, key: Key) -> str | None:
-        """Return the run that wrote last."""
-        ...
-
-    def writing(self, key: Key) -> AbstractAsyncContextManager[Head[Awaitable[object]]]:
-        """Hold the thread's head still until the block ends."""
-        ...
-
-    async def delete(self, thread_id: str) -> None:
-        """Delete a thread, and who wrote to it."""
-        ...
-
-    async def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints: see `Heads`."""
         ...
 
 
@@ -106,7 +78,7 @@ class ProcessHeads:
         return self.writers.get(key)
 
     @contextmanager
-    def writing(self, key: Key) -> Iterator[Head[object]]:
+    def writing(self, key: Key) -> Iterator[Head]:
         with self.lock:
             before = self.writers.get(key)
             try:
@@ -132,46 +104,6 @@ class ProcessHeads:
             return max(self.saver.storage.get(thread_id, {}).get(namespace, {}), default=None)
         found = self.saver.get_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}})
         return found.checkpoint["id"] if found else None
-
-
-class AsyncProcessHeads:
-    """Any awaited saver, within one event loop."""
-
-    def __init__(self, saver: Saver) -> None:
-        self.saver = saver
-        self.writers: dict[Key, str] = {}
-        self.lock = asyncio.Lock()
-
-    async def setup(self) -> None: ...
-
-    async def writer(self, key: Key) -> str | None:
-        return self.writers.get(key)
-
-    @asynccontextmanager
-    async def writing(self, key: Key) -> AsyncIterator[Head[Awaitable[object]]]:
-        thread_id, namespace = key
-        async with self.lock:
-            before = self.writers.get(key)
-            found = await self.saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}})
-
-            async def claim(writer: str) -> None:
-                self.writers[key] = writer
-
-            try:
-                yield Head(found.checkpoint["id"] if found else None, before, self.saver, claim)
-            except BaseException:
-                if before is not None:
-                    self.writers[key] = before
-                else:
-                    self.writers.pop(key, None)
-                raise
-
-    async def delete(self, thread_id: str) -> None:
-        await self.saver.adelete_thread(thread_id)
-        self.writers = {key: writer for key, writer in self.writers.items() if key[0] != thread_id}
-
-    async def checkpoint_ids(self, thread_id: str) -> Sequence[str]:  # noqa: ARG002
-        return ()
 
 
 class _WithinTransaction(SqliteSaver):
@@ -209,7 +141,7 @@ class SqliteHeads:
         return row[0] if row else None
 
     @contextmanager
-    def writing(self, key: Key) -> Iterator[Head[object]]:
+    def writing(self, key: Key) -> Iterator[Head]:
         with self._transaction() as connection:
             newest, writer = connection.execute(HEAD, (*key, *key)).fetchone()
             yield Head(newest, writer, self.within, lambda name: connection.execute(CLAIM, (*key, name)))
@@ -234,60 +166,4 @@ class SqliteHeads:
                 connection.commit()
             except BaseException:
                 connection.rollback()
-                raise
-
-
-class AsyncSqliteHeads:
-    """The same through aiosqlite."""
-
-    def __init__(self, saver: AsyncSqliteSaver) -> None:
-        self.saver = saver
-        self.is_setup = False
-
-    async def setup(self) -> None:
-        if not self.is_setup:
-            await self.saver.setup()
-            async with self.saver.lock:
-                await self.saver.conn.execute(TABLE)
-                await self.saver.conn.commit()
-            self.is_setup = True
-
-    async def writer(self, key: Key) -> str | None:
-        await self.setup()
-        async with self.saver.lock, self.saver.conn.execute(WRITER, key) as cursor:
-            row = await cursor.fetchone()
-        return row[0] if row else None
-
-    @asynccontextmanager
-    async def writing(self, key: Key) -> AsyncIterator[Head[Awaitable[object]]]:
-        async with self._transaction() as within:
-            connection = within.conn
-            async with connection.execute(HEAD, (*key, *key)) as cursor:
-                row = await cursor.fetchone()
-            newest, writer = row if row else (None, None)
-            yield Head(newest, writer, within, lambda name: connection.execute(CLAIM, (*key, name)))
-
-    async def delete(self, thread_id: str) -> None:
-        async with self._transaction() as within:
-            await within.conn.execute(FORGET, (thread_id,))
-            await within.adelete_thread(thread_id)
-
-    async def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        async with self.saver.lock, self.saver.conn.execute(CHECKPOINT_IDS, (thread_id,)) as cursor:
-            return [row[0] for row in await cursor.fetchall()]
-
-    @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[AsyncSqliteSaver]:
-        """Yield the saver as it is to be used within: the lock that its methods ask for is held here."""
-        await self.setup()
-        async with self.saver.lock:
-            within = copy(self.saver)
-            within.lock = cast("asyncio.Lock", nullcontext())
-            try:
-                # Within the `try`: a task cancelled here has its BEGIN run all the same, in the connection's thread.
-                await within.conn.execute("BEGIN IMMEDIATE")
-                yield within
-                await within.conn.commit()
-            except BaseException:
-                await within.conn.rollback()
                 raise

@@ -1,4 +1,4 @@
-"""Where threads live: checkpointer and store in one place, sync and async."""
+"""Where threads live: checkpointer and store in one place."""
 
 import asyncio
 import errno
@@ -6,30 +6,25 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    AsyncExitStack,
-    ExitStack,
-    asynccontextmanager,
-    closing,
-    contextmanager,
-)
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import Any, cast
+from types import ModuleType
+from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
 
 from longtable.base.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
+from longtable.base.twins import a_from, in_thread
 from longtable.graph.damage import item_row, item_value, text_factory
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.leases import LEASE_SECONDS, SqliteLease
@@ -59,9 +54,10 @@ class Persistence:
 class open_persistence:  # used like the function it reads as: `with open_persistence(url) as p`
     """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db", "postgresql://..." or "memory://" as a context manager.
 
-    Sync or async. A missing file and its folder are created. Raises `ConfigError` for another URL, `PersistenceError` for a file that
-    cannot be opened, is no SQLite database, is empty (a store never is: it was cut off), or is locked. One that cannot be written is
-    opened for reading: its threads can be listed, shown, searched and exported.
+    `async with` opens the same: awaited methods run the blocking ones in threads. A missing file and its folder are created.
+    Raises `ConfigError` for another URL, `PersistenceError` for a file that cannot be opened, is no SQLite database, is empty
+    (a store never is: it was cut off), or is locked. A file that cannot be written is opened for reading: its threads can be
+    listed, shown, searched and exported.
 
     Several processes may share one file or database. `lease_seconds`: how long a process that was killed in mid-turn
     keeps others off its thread in a file; a database notices at once.
@@ -78,32 +74,31 @@ class open_persistence:  # used like the function it reads as: `with open_persis
             raise ConfigError(f"lease_seconds must be above 0, found {lease_seconds!r}")
         self.lease_seconds = lease_seconds
         self.key = checked_key(key)
-        self._sync: AbstractContextManager[Persistence] | None = None
-        self._async: AbstractAsyncContextManager[Persistence] | None = None
+        self._opened: AbstractContextManager[Persistence] | None = None
 
     def __enter__(self) -> Persistence:
         if self.url.startswith(POSTGRES):
-            self._sync = _postgres(self.url, self.key)
+            opened = _postgres(self.url, self.key)
         else:
-            self._sync = _memory() if self.path is None else _sqlite(self.path, self._lease(self.path), self.key)
+            opened = _memory() if self.path is None else _sqlite(self.path, self._lease(self.path), self.key)
         with storage_errors():
-            return self._sync.__enter__()
+            persistence = opened.__enter__()
+        self._opened = opened
+        return persistence
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._sync:
-            self._sync.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        if self._opened is not None:
+            self._opened.__exit__(*error)
 
     async def __aenter__(self) -> Persistence:
-        if self.url.startswith(POSTGRES):
-            self._async = _apostgres(self.url, self.key)
-        else:
-            self._async = _amemory() if self.path is None else _asqlite(self.path, self._lease(self.path), self.key)
-        with storage_errors():
-            return await self._async.__aenter__()
+        try:
+            return await in_thread(self.__enter__)
+        except asyncio.CancelledError:  # it may be open by now
+            await in_thread(self.__exit__, None, None, None)
+            raise
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._async:
-            await self._async.__aexit__(kind, error, trace)
+    async def __aexit__(self, *error: Any) -> None:
+        await in_thread(self.__exit__, *error)
 
     def _lease(self, path: Path) -> SqliteLease:
         return SqliteLease(path, seconds=self.lease_seconds, busy_ms=BUSY_TIMEOUT_MS)
@@ -167,6 +162,12 @@ class _Writing(sqlite3.Connection):
             self.line.release()
 
 
+class _Store(SqliteStore):
+    """LangGraph's store, whose awaited methods work, too."""
+
+    abatch: Any = a_from(SqliteStore.batch)
+
+
 def _one_line() -> Any:
     """Return what makes connections that write one at a time; typed as `sqlite3.connect` asks for it, a class."""
     line = threading.Lock()
@@ -196,16 +197,8 @@ def _memory() -> Iterator[Persistence]:
     yield Persistence(GuardedSaver(InMemorySaver()), InMemoryStore())
 
 
-@asynccontextmanager
-async def _amemory() -> AsyncIterator[Persistence]:
-    yield Persistence(GuardedSaver(InMemorySaver()), InMemoryStore())
-
-
 @contextmanager
 def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persistence]:
-    from langgraph.checkpoint.sqlite import SqliteSaver
-    from langgraph.store.sqlite import SqliteStore
-
     file = _set_up(path, lease, key)
     checkpoints = sqlite3.connect(file.uri, uri=True, check_same_thread=False, factory=file.factory)
     items = sqlite3.connect(file.uri, uri=True, check_same_thread=False, isolation_level=None, factory=file.factory)
@@ -216,37 +209,12 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
                 connection.execute(pragma)
         items.row_factory = item_row
         saver = GuardedSaver(SqliteSaver(checkpoints, serde=file.serde), turns=Turns(file.lease))
-        store = SqliteStore(items, deserializer=item_value)
+        store = _Store(items, deserializer=item_value)
         yield Persistence(saver, _sealed(store, file.serde))
     finally:
         lease.close()
         items.close()
         checkpoints.close()
-
-
-@asynccontextmanager
-async def _asqlite(path: Path, lease: SqliteLease, key: str | None) -> AsyncIterator[Persistence]:
-    import aiosqlite
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-    from langgraph.store.sqlite import AsyncSqliteStore
-
-    file = await asyncio.to_thread(_set_up, path, lease, key)
-    async with (
-        aiosqlite.connect(file.uri, uri=True, factory=file.factory) as checkpoints,
-        aiosqlite.connect(file.uri, uri=True, isolation_level=None, factory=file.factory) as items,
-    ):
-        for connection in (checkpoints, items):
-            connection.text_factory = text_factory
-            for pragma in file.pragmas:
-                await connection.execute(pragma)
-        items.row_factory = cast("type", item_row)
-        saver = GuardedSaver(AsyncSqliteSaver(checkpoints, serde=file.serde), turns=Turns(file.lease))
-        store = AsyncSqliteStore(items, deserializer=item_value)
-        try:
-            async with store:
-                yield Persistence(saver, _sealed(store, file.serde))
-        finally:
-            await asyncio.to_thread(lease.close)
 
 
 @contextmanager
@@ -260,19 +228,6 @@ def _postgres(url: str, key: str | None) -> Iterator[Persistence]:
             yield Persistence(GuardedSaver(saver, turns=Turns(lease)), _sealed(store, saver.serde))
     finally:
         lease.close()
-
-
-@asynccontextmanager
-async def _apostgres(url: str, key: str | None) -> AsyncIterator[Persistence]:
-    module = _postgres_module()
-    lease = module.AdvisoryLease(module.checked(url))
-    try:
-        async with AsyncExitStack() as stack:
-            with storage_errors():
-                saver, store = await stack.enter_async_context(module.aopened(url, lease, key))
-            yield Persistence(GuardedSaver(saver, turns=Turns(lease)), _sealed(store, saver.serde))
-    finally:
-        await asyncio.to_thread(lease.close)
 
 
 def _postgres_module() -> ModuleType:
@@ -321,9 +276,6 @@ def _set_up(path: Path, lease: SqliteLease, key: str | None) -> _File:
 
 def _create_tables(path: Path, lease: SqliteLease) -> None:
     """Create the tables, one process at a time: the store's migrations hold no lock of their own."""
-    from langgraph.checkpoint.sqlite import SqliteSaver
-    from langgraph.store.sqlite import SqliteStore
-
     with storage_errors(), setting_up(lease), closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         GuardedSaver(SqliteSaver(connection)).setup()

@@ -1,27 +1,26 @@
 """Threads in PostgreSQL: pool, saver, store, the head of a thread for the guard, and advisory locks for its turns."""
 
-import asyncio
 import copy
 import selectors
 import threading
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from langgraph.checkpoint.postgres import PostgresSaver as PostgresSaver
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver as AsyncPostgresSaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import Op
 from langgraph.store.base import Result as StoreResult
-from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
+from langgraph.store.postgres import PostgresStore
 from psycopg.rows import DictRow, dict_row, tuple_row
-from psycopg_pool import AsyncConnectionPool, ConnectionPool
+from psycopg_pool import ConnectionPool
 
 from longtable.base.errors import ConfigError, PersistenceError
+from longtable.base.twins import a_from
 from longtable.graph import schema
-from longtable.graph.again import aagain, again
+from longtable.graph.again import again
 from longtable.graph.heads import Head, Key
 from longtable.graph.locks import setting_up
 
@@ -31,7 +30,6 @@ WAIT_SECONDS = 120.0
 """How long a turn waits for a connection, where many threads work at once."""
 OPTIONS: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "connect_timeout": CONNECT_SECONDS}
 Rows = psycopg.Connection[DictRow]
-AsyncRows = psycopg.AsyncConnection[DictRow]
 
 TABLE = """CREATE TABLE IF NOT EXISTS longtable_writers (
     thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, writer TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_ns)
@@ -51,7 +49,7 @@ def _lock_name(key: Key) -> str:
 
 
 class PostgresHeads:
-    """The heads of a sync saver: what it writes goes through the connection whose transaction compared."""
+    """The heads of threads in PostgreSQL: what it writes goes through the connection whose transaction compared."""
 
     def __init__(self, saver: PostgresSaver) -> None:
         self.saver = saver
@@ -66,7 +64,7 @@ class PostgresHeads:
         return row[0] if row else None
 
     @contextmanager
-    def writing(self, key: Key) -> Iterator[Head[object]]:
+    def writing(self, key: Key) -> Iterator[Head]:
         with self._connection() as connection, connection.transaction():
             with connection.cursor(row_factory=tuple_row) as cursor:
                 cursor.execute(STILL, (_lock_name(key),))
@@ -92,54 +90,6 @@ class PostgresHeads:
                 yield connection
         else:
             with self.saver.lock:  # one connection: nothing of the saver's may run within a transaction of another thread
-                yield self.saver.conn
-
-
-class AsyncPostgresHeads:
-    """The same for an async saver."""
-
-    def __init__(self, saver: AsyncPostgresSaver) -> None:
-        self.saver = saver
-
-    async def setup(self) -> None:
-        async with self._connection() as connection:
-            await connection.execute(TABLE)
-
-    async def writer(self, key: Key) -> str | None:
-        async with self._connection() as connection, connection.cursor(row_factory=tuple_row) as cursor:
-            await cursor.execute(WRITER, key)
-            row = await cursor.fetchone()
-        return row[0] if row else None
-
-    @asynccontextmanager
-    async def writing(self, key: Key) -> AsyncIterator[Head[Awaitable[object]]]:
-        async with self._connection() as connection, connection.transaction():
-            async with connection.cursor(row_factory=tuple_row) as cursor:
-                await cursor.execute(STILL, (_lock_name(key),))
-                await cursor.execute(HEAD, (*key, *key))
-                row = await cursor.fetchone()
-            newest, writer = row or (None, None)
-            bound = copy.copy(self.saver)
-            bound.conn, bound.lock = connection, asyncio.Lock()
-            yield Head(newest, writer, bound, lambda name: connection.execute(CLAIM, (*key, name)))
-
-    async def delete(self, thread_id: str) -> None:
-        await self.saver.adelete_thread(thread_id)
-        async with self._connection() as connection:
-            await connection.execute(FORGET, (thread_id,))
-
-    async def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        async with self._connection() as connection, connection.cursor(row_factory=tuple_row) as cursor:
-            await cursor.execute(CHECKPOINT_IDS, (thread_id,))
-            return [row[0] for row in await cursor.fetchall()]
-
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-        if isinstance(self.saver.conn, AsyncConnectionPool):
-            async with self.saver.conn.connection() as connection:
-                yield connection
-        else:
-            async with self.saver.lock:
                 yield self.saver.conn
 
 
@@ -197,14 +147,7 @@ class LastingStore(PostgresStore):
         listed = list(ops)
         return again(lambda: PostgresStore.batch(self, listed))
 
-
-class AsyncLastingStore(AsyncPostgresStore):
-    """The same for a store that is awaited."""
-
-    async def abatch(self, ops: Iterable[Op]) -> list[StoreResult]:
-        """See `BaseStore`."""
-        listed = list(ops)
-        return await aagain(lambda: AsyncPostgresStore.abatch(self, listed))
+    abatch: Any = a_from(batch)
 
 
 def checked(url: str) -> str:
@@ -277,38 +220,3 @@ class PostgresMeta:
         if not there or not there["there"]:
             return False
         return self.connection.execute("SELECT 1 FROM checkpoints LIMIT 1").fetchone() is not None
-
-
-@asynccontextmanager
-async def aopened(url: str, lease: AdvisoryLease, key: str | None) -> AsyncIterator[tuple[AsyncPostgresSaver, AsyncPostgresStore]]:
-    """Open saver and store on one pool: see `opened`."""
-    serde = await asyncio.to_thread(_set_up, url, lease, key)
-    kwargs = {**OPTIONS, "row_factory": dict_row}
-
-    def made() -> AsyncConnectionPool[AsyncRows]:
-        async def alive(connection: AsyncRows) -> None:
-            if _has_news(connection.fileno()):
-                try:
-                    await pool.check_connection(connection)
-                except psycopg.Error:
-                    await pool.check()
-                    raise
-
-        pool = AsyncConnectionPool(
-            url,
-            connection_class=AsyncRows,
-            min_size=1,
-            max_size=CONNECTIONS // 2,
-            timeout=WAIT_SECONDS,
-            kwargs=kwargs,
-            check=alive,
-            open=False,
-        )
-        return pool
-
-    # A pool each: the saver's work needs a worker thread while it has a connection, and nodes keep worker threads while
-    # they wait for the store's. With one pool for both 40 threads at once waited for each other for ever.
-    async with made() as savers, made() as stores:
-        store = AsyncLastingStore(stores)
-        async with store:
-            yield AsyncPostgresSaver(savers, serde=serde), store

@@ -17,6 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
 
 from longtable.base.errors import ConfigError, MissingExtraError, StoreKeyError
+from longtable.base.twins import a_from
 from longtable.graph.damage import UNREADABLE
 from longtable.memory.archive import DAMAGED
 
@@ -68,9 +69,7 @@ class SealedStore(BaseStore):
         """Carry out operations: see `BaseStore`."""
         return [self._open(found) for found in self.inner.batch([self._seal(op) for op in ops])]
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations: see `BaseStore`."""
-        return [self._open(found) for found in await self.inner.abatch([self._seal(op) for op in ops])]
+    abatch: Any = a_from(batch)
 
     def _seal(self, op: Op) -> Op:
         if not isinstance(op, PutOp) or op.value is None:

@@ -15,6 +15,7 @@ from langgraph.store.base import BaseStore, Op
 from langgraph.types import StateSnapshot
 
 from longtable.base.errors import ConfigError
+from longtable.base.twins import in_thread
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors
@@ -170,7 +171,7 @@ async def _ado(step: Step, graph: Graph) -> Any:
             return await aload_state(graph, config_of(thread_id, checkpoint_id))
         case Checkpoints(thread_id):
             saver = graph.checkpointer
-            return await saver.acheckpoint_ids(thread_id) if isinstance(saver, GuardedSaver) else []
+            return await in_thread(saver.checkpoint_ids, thread_id) if isinstance(saver, GuardedSaver) else []
         case Save(thread_id, values):
             return await graph.aupdate_state(config_of(thread_id), dict(values), as_node="prepare")
         case Forget(thread_id):

@@ -195,11 +195,9 @@ def test_a_state_stored_with_an_unknown_type_is_damage(sound: Path, tmp_path: Pa
         Conversation(graph_on(kept), "short", context=CONTEXT).history()
 
 
-@pytest.mark.parametrize("guarded", [False, True])
-def test_a_saver_without_async_methods_is_not_called_damage(guarded: bool, tmp_path: Path) -> None:
+def test_a_saver_without_async_methods_is_not_called_damage(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "chat.db", check_same_thread=False)) as connection:
-        saver = SqliteSaver(connection)
-        app = build_graph(model=ScriptedModel(say=echo)).compile(checkpointer=GuardedSaver(saver) if guarded else saver)
+        app = build_graph(model=ScriptedModel(say=echo)).compile(checkpointer=SqliteSaver(connection))
         with pytest.raises(NotImplementedError, match="async"):
             asyncio.run(Conversation(app, "t", context=CONTEXT).aask("hello"))
 

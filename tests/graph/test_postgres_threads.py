@@ -257,7 +257,7 @@ class DeafHeads(PostgresHeads):
     writes = 0
 
     @contextmanager
-    def writing(self, key: Key) -> Iterator[Head[object]]:
+    def writing(self, key: Key) -> Iterator[Head]:
         with super().writing(key) as head:
             yield head
         self.writes += 1

@@ -1,0 +1,88 @@
+"""Awaited twins: what a cancelled caller began comes to its end first, and forked processes have threads of their own."""
+
+import asyncio
+import threading
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+
+import pytest
+
+from longtable.base.twins import WORKERS, a_from, in_thread
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.number = 0
+
+    def add(self, number: int, *, times: int = 1) -> int:
+        """Add to the number."""
+        self.number += number * times
+        return self.number
+
+    aadd = a_from(add)
+
+
+def test_a_twin_takes_the_same_arguments_and_bears_the_same_docstring() -> None:
+    counter = Counter()
+    assert asyncio.run(counter.aadd(2, times=3)) == 6
+    assert counter.number == 6
+    assert Counter.aadd.__doc__ == Counter.add.__doc__
+
+
+def test_a_cancelled_caller_goes_on_when_its_call_has_ended() -> None:
+    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        go_on.wait(10)
+        ended.set()
+
+    async def run() -> None:
+        task = asyncio.create_task(in_thread(slow))
+        while not begun.is_set():
+            await asyncio.sleep(0.01)
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0.01)
+        assert not task.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended.is_set()
+
+    asyncio.run(run())
+
+
+def test_a_call_that_still_waits_for_a_thread_never_begins_once_it_is_cancelled() -> None:
+    go_on, calls = threading.Event(), list[int]()
+
+    async def run() -> None:
+        busy = [asyncio.create_task(in_thread(go_on.wait, 10)) for _ in range(WORKERS)]
+        await asyncio.sleep(0.05)
+        late = asyncio.create_task(in_thread(calls.append, 1))
+        await asyncio.sleep(0.05)
+        late.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(late, 1)
+        go_on.set()
+        await asyncio.gather(*busy)
+
+    asyncio.run(run())
+    assert calls == []
+
+
+def _in_child(answers: Connection) -> None:
+    answers.send(asyncio.run(in_thread(max, 1, 2)))
+
+
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    asyncio.run(in_thread(max, 1, 2))
+    answers, end = get_context("fork").Pipe(duplex=False)
+    child = get_context("fork").Process(target=_in_child, args=(end,))
+    child.start()
+    try:
+        assert answers.poll(20)
+        assert answers.recv() == 2
+    finally:
+        child.join(5)
+        child.kill()
