@@ -83,8 +83,8 @@ def check_values(values: Mapping[str, Any]) -> None:
     if unsound := [message for message in values.get("messages") or [] if not is_sound(message)]:
         raise ValueError(f"{len(unsound)} messages lack what every message has")
     thread, turn = thread_of(values), turn_of(values)
-    ids = [item["id"] for item in (*thread.records, *thread.edits)]
-    numbers = [thread.archived, turn.get("number", 0), *(record[name] for record in thread.records for name in ("turn", "count"))]
+    ids = [item["id"] for item in (*thread.compactions, *thread.edits)]
+    numbers = [thread.archived, turn.get("number", 0), *(record[name] for record in thread.compactions for name in ("turn", "count"))]
     if not all(isinstance(each, str) for each in ids) or not all(isinstance(each, int) for each in numbers):
         raise ValueError("a record of the thread lacks its id or numbers")
     _ = (thread.chain, thread.excluded, thread.pins)

@@ -93,7 +93,7 @@ def _line(fields: Json) -> str:
 def _read(lines: Iterable[str]) -> Whole:
     header: Json = {}
     messages: list[BaseMessage] = []
-    found: dict[str, list[Json]] = {"retired_compaction": [], "compaction": [], "edit": [], "state": []}
+    found: dict[str, list[Any]] = {"retired_compaction": [], "compaction": [], "edit": [], "state": []}
     digest, count = hashlib.sha256(), 0
     end: Json | None = None
     for text in lines:

@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from langchain_core.messages import BaseMessage
 from langgraph.types import Command, StateSnapshot
@@ -21,7 +21,7 @@ from longtable.memory.merging import merged_count, unmerged
 from longtable.memory.pins import Pin, live_pins, make_pin
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked
-from longtable.memory.thread import Thread
+from longtable.memory.thread import Edit, Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import Found, Topic, current, find_section, versions
 from longtable.memory.view import Layout
@@ -271,13 +271,13 @@ class ThreadMemory(Runner):
     def _topics(self) -> list[Topic]:
         """Return every version of every topic, also of those whose compactions retired."""
         thread = thread_of(self._values(self._state()))
-        batches = old_records.gets(self.thread_id, 1, merged_count(thread.records))
+        batches = old_records.gets(self.thread_id, 1, merged_count(thread.compactions))
         with readable(self.thread_id, "its archive"):
             return _topics_with(thread, [item for batch in batches for item in self._shelf().store.batch(batch)])
 
     async def _atopics(self) -> list[Topic]:
         thread = thread_of(self._values(await self._astate()))
-        batches = old_records.gets(self.thread_id, 1, merged_count(thread.records))
+        batches = old_records.gets(self.thread_id, 1, merged_count(thread.compactions))
         with readable(self.thread_id, "its archive"):
             return _topics_with(thread, [item for batch in batches for item in await self._shelf().store.abatch(batch)])
 
@@ -300,11 +300,11 @@ class ThreadMemory(Runner):
 
 
 def _topics_with(thread: Thread, retired: Sequence[Any]) -> list[Topic]:
-    return topics_of(replace(thread, records=unmerged(old_records.read(retired), thread.records)))
+    return topics_of(replace(thread, compactions=unmerged(old_records.read(retired), thread.compactions)))
 
 
-def _edit(op: str, **more: Any) -> Update:
-    return {"id": uuid.uuid4().hex, "op": op, **more}
+def _edit(op: str, **more: Any) -> Edit:
+    return cast("Edit", {"id": uuid.uuid4().hex, "op": op, **more})
 
 
 def _range(thread: Thread, start: int, limit: int | None) -> tuple[int, int]:

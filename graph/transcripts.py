@@ -17,7 +17,7 @@ from longtable.memory.archive import DAMAGED
 from longtable.memory.merging import merged_count, unmerged
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked, turn_number
-from longtable.memory.thread import Thread
+from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.nodes import old_records
 from longtable.nodes.state import thread_of, turn_of
 from longtable.nodes.thread_index import may_see, owner_of, title_of
@@ -42,11 +42,11 @@ class Whole:
     messages: Sequence[BaseMessage]
     """The transcript, archived and live."""
     archived: int
-    compactions: Sequence[Json] = ()
+    compactions: Sequence[Compaction] = ()
     """Those of its state."""
-    retired: Sequence[Json] = ()
+    retired: Sequence[Compaction] = ()
     """Those that retired, merged into the first of `compactions`."""
-    edits: Sequence[Json] = ()
+    edits: Sequence[Edit] = ()
     turn: Json = field(default_factory=dict)
     kept: Mapping[str, Json] = field(default_factory=dict)
 
@@ -109,7 +109,7 @@ def _whole(thread_id: str, state: StateSnapshot, entry: Json) -> Steps[Whole]:
         originals: list[Original] = yield Page(thread_id, first, min(archived, first + PAGE - 1))
         messages += [original.message for original in originals]
     found: list[Any] = []
-    for batch in old_records.gets(thread_id, 1, merged_count(thread.records)):
+    for batch in old_records.gets(thread_id, 1, merged_count(thread.compactions)):
         found += yield Batch(batch)
     return Whole(
         thread_id=thread_id,
@@ -117,8 +117,8 @@ def _whole(thread_id: str, state: StateSnapshot, entry: Json) -> Steps[Whole]:
         messages=[*messages, *thread.messages],
         archived=archived,
         retired=old_records.read(found),
-        compactions=[dict(record) for record in thread.records],
-        edits=[dict(edit) for edit in thread.edits],
+        compactions=thread.compactions,
+        edits=thread.edits,
         turn=turn_of(state.values),
         kept={name: dict(state.values[name]) for name in KEPT if state.values.get(name)},
     )
@@ -195,7 +195,7 @@ def forked(whole: Whole, new_id: str, turn: int | None, *, pending: bool, owner:
     length = next((i for i, message in enumerate(whole.messages) if turn_number(message) > turn), len(whole.messages))
     messages = whole.messages[:length]
     made = unmerged(whole.retired, whole.compactions)
-    records = [dict(record) for record in made if record["turn"] <= turn and record["count"] <= length]
+    records = [record for record in made if record["turn"] <= turn and record["count"] <= length]
     edits = [edit for edit in whole.edits if _concerns(edit, turn, length, {record["id"] for record in records})]
     chain = Thread(messages, records, edits).chain
     # Retired by then was what the compaction before the live one covers; the live one's originals stay, for undo.
@@ -227,7 +227,7 @@ def forked(whole: Whole, new_id: str, turn: int | None, *, pending: bool, owner:
     )
 
 
-def _concerns(edit: Json, turn: int, length: int, records: set[str]) -> bool:
+def _concerns(edit: Edit, turn: int, length: int, records: set[str]) -> bool:
     """Tell whether a person's change is about the first messages of a thread, or what was made of them."""
     match edit["op"]:
         case "pin":

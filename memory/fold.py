@@ -21,7 +21,7 @@ from longtable.memory.pins import Pin, heuristic_pins, live_pins
 from longtable.memory.plan import Fold
 from longtable.memory.stamps import is_recalled
 from longtable.memory.summary import Numbered, cited_numbers, harmless, language_of
-from longtable.memory.thread import Record, Thread, covered_exclusions
+from longtable.memory.thread import Compaction, Thread, covered_exclusions
 from longtable.memory.tokens import fingerprint
 from longtable.memory.view import Layout
 
@@ -54,7 +54,7 @@ class Outcome:
     `tokens`: what the view had before, where it stays when there is no record; the breaker waits from there.
     """
 
-    record: dict[str, Any] | None
+    record: Compaction | None
     reasons: list[Reason]
     tokens: int = 0
     archive: str | None = None
@@ -224,7 +224,7 @@ def fold_steps(job: Job, strategy: Strategy) -> Generator[Request, str | Excepti
                 reasons.append(Reason(code="summariser_failed", message=f"the summariser failed: {type(answer).__name__}"))
 
 
-def judge(job: Job, draft: Draft) -> tuple[dict[str, Any] | None, list[Reason]]:
+def judge(job: Job, draft: Draft) -> tuple[Compaction | None, list[Reason]]:
     """Return the record of a draft that passes the gate, or why it does not."""
     record = _record(job, draft)
     layout = _layout(job, record)
@@ -250,14 +250,14 @@ def judge(job: Job, draft: Draft) -> tuple[dict[str, Any] | None, list[Reason]]:
     return (None, why) if why else ({**record, "tokens_after": after.total}, [])
 
 
-def _layout(job: Job, record: Record) -> Layout:
-    return Layout(replace(job.thread, records=[*job.thread.records, record]), job.frame)
+def _layout(job: Job, record: Compaction) -> Layout:
+    return Layout(replace(job.thread, compactions=[*job.thread.compactions, record]), job.frame)
 
 
-def _record(job: Job, draft: Draft) -> dict[str, Any]:
+def _record(job: Job, draft: Draft) -> Compaction:
     fold, thread = job.fold, job.thread
-    previous: Record | None = fold.previous
-    return {
+    previous: Compaction | None = fold.previous
+    made: Compaction = {
         "id": job.id,
         "previous": previous["id"] if previous else None,
         "strategy": job.strategy,
@@ -282,8 +282,10 @@ def _record(job: Job, draft: Draft) -> dict[str, Any]:
         "policy_version": job.frame.policy.version,
         "turn": job.turn,
         "time": job.time,
-        **({"kept": dict(draft.kept)} if draft.kept else {}),
     }
+    if draft.kept:
+        made["kept"] = dict(draft.kept)
+    return made
 
 
 def _pins(job: Job, draft: Draft) -> list[Pin]:

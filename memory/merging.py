@@ -11,7 +11,7 @@ from typing import Any
 from longtable.memory.block import LEAST_LINE
 from longtable.memory.frame import Frame
 from longtable.memory.pins import Pin, live_pins
-from longtable.memory.thread import Record, Thread
+from longtable.memory.thread import Compaction, Thread
 from longtable.memory.topic_strategy import TOPICS, topics_of
 from longtable.memory.topics import current
 
@@ -30,17 +30,17 @@ class Merge:
     """Compactions that retire now, the place of the first among all that ever retired (from 1), and the one that stands for them."""
 
     first: int
-    retired: Sequence[Record]
-    record: dict[str, Any]
+    retired: Sequence[Compaction]
+    record: Compaction
 
 
 def merge_of(thread: Thread, frame: Frame) -> Merge | None:
     """Return what is to merge now; None while there are few compactions, or where nothing of a thread retires."""
     chain = thread.chain
-    if frame.policy.retire_after is None or len(thread.records) < MERGE_AT or len(chain) <= KEEP:
+    if frame.policy.retire_after is None or len(thread.compactions) < MERGE_AT or len(chain) <= KEEP:
         return None
     last = chain[-KEEP - 1]
-    old = thread.records[: next(i for i, record in enumerate(thread.records) if record["id"] == last["id"]) + 1]
+    old = thread.compactions[: next(i for i, record in enumerate(thread.compactions) if record["id"] == last["id"]) + 1]
     retired = [record for record in old if "merged" not in record]
     # What a strategy of the user's own keeps in its records is not known here.
     if not retired or any(record.get("kept") and record["strategy"] != TOPICS for record in old):
@@ -49,12 +49,12 @@ def merge_of(thread: Thread, frame: Frame) -> Merge | None:
     return Merge(first, retired, _merged(thread, chain[:-KEEP], [record["id"] for record in old], first - 1 + len(retired), frame))
 
 
-def _merged(thread: Thread, chain: Sequence[Record], replaces: list[str], count: int, frame: Frame) -> dict[str, Any]:
+def _merged(thread: Thread, chain: Sequence[Compaction], replaces: list[str], count: int, frame: Frame) -> Compaction:
     most = frame.ledger_tokens // LEAST_LINE + 1
     ledger = [line for record in chain for line in record.get("ledger", ())]
     rebuilt = max((i for i, record in enumerate(chain) if record.get("rebuilt")), default=-1)
-    topics = current(topics_of(replace(thread, records=chain)))
-    record = {
+    topics = current(topics_of(replace(thread, compactions=chain)))
+    record: Compaction = {
         **chain[-1],
         "previous": None,
         "from_id": chain[0]["from_id"],
@@ -72,18 +72,18 @@ def _merged(thread: Thread, chain: Sequence[Record], replaces: list[str], count:
     return record
 
 
-def _pins(chain: Sequence[Record]) -> list[dict[str, Any]]:
+def _pins(chain: Sequence[Compaction]) -> list[dict[str, Any]]:
     pins = [Pin.from_json(pin) for record in chain for pin in record.get("pins", ())]
     if len(pins) > MOST_PINS:
         pins = live_pins(sorted(pins, key=lambda pin: pin.turn))[-MOST_PINS:]
     return [pin.as_json() for pin in pins]
 
 
-def unmerged(retired: Sequence[Record], records: Sequence[Record]) -> list[Record]:
+def unmerged(retired: Sequence[Compaction], records: Sequence[Compaction]) -> list[Compaction]:
     """Return all compactions a thread ever had, in order: those that retired, and those of its state that were not merged."""
     return [*retired, *(record for record in records if "merged" not in record)]
 
 
-def merged_count(records: Sequence[Record]) -> int:
+def merged_count(records: Sequence[Compaction]) -> int:
     """Return how many compactions of a thread have retired."""
     return sum(int(record.get("merged", 0)) for record in records)

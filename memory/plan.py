@@ -10,7 +10,7 @@ from longtable.memory.ledger import ledger_lines
 from longtable.memory.pins import heuristic_pins, live_pins
 from longtable.memory.policy import WINDOW
 from longtable.memory.rounds import pair_calls, split_rounds
-from longtable.memory.thread import Record
+from longtable.memory.thread import Compaction
 from longtable.memory.view import Layout
 
 ROOM = 0.9
@@ -33,7 +33,7 @@ class Fold:
 
     start: int
     end: int
-    previous: Record | None
+    previous: Compaction | None
     tokens_before: int
     folded_tokens: int
     summary_budget: int

@@ -5,9 +5,10 @@ import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, NotRequired
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from typing_extensions import TypedDict
 
 from longtable.memory.pins import Pin
 from longtable.memory.summary import language_of
@@ -66,13 +67,73 @@ def _named(message: BaseMessage, name: str) -> str | list[str | dict[str, object
     return f"{name}: {content}" if isinstance(content, str) else [{"type": "text", "text": f"{name}:"}, *content]
 
 
-Record = Mapping[str, Any]
-"""One compaction as the state keeps it: plain JSON, made by `longtable.memory.fold`."""
-Edit = Mapping[str, Any]
-"""One change of a person: {"id", "op": "pin" | "unpin" | "exclude" | "include" | "undo", ...}, append-only.
+class Compaction(TypedDict):
+    """One compaction as the state keeps it: plain JSON. Token counts are of the next call."""
 
-An exclusion by code says `why`: "refused" by the model's provider.
-"""
+    id: str
+    previous: str | None
+    """Id of the compaction that it continues."""
+    strategy: NotRequired[str]
+    """Absent: written before there was more than "rolling"."""
+    from_id: str | None
+    to_id: str | None
+    """First and last message covered."""
+    count: int
+    """Messages of the transcript that it stands for."""
+    length: int
+    """Messages of the transcript when it was made."""
+    folded: int
+    """Messages that are new in it."""
+    summary: str
+    pins: list[dict[str, Any]]
+    ledger: list[dict[str, Any]]
+    excluded: list[int]
+    """Numbers of covered messages that were excluded."""
+    rebuilt: bool
+    """Whether its text was made from the originals."""
+    language: str
+    method: Literal["model", "fallback"]
+    coverage: float
+    coverage_note: str
+    summary_tokens: int
+    folded_tokens: int
+    tokens_before: int
+    tokens_after: int
+    policy_version: int
+    turn: int
+    time: str
+    spent: NotRequired[list[dict[str, Any]]]
+    """What the summariser's calls took."""
+    kept: NotRequired[dict[str, Any]]
+    """What its strategy keeps in it."""
+    earlier: NotRequired[int]
+    """The rest is of one that older ones were merged into. Ledger lines left out of it."""
+    folds: NotRequired[int]
+    """Compactions since the last one that was made from the originals."""
+    merged: NotRequired[int]
+    """How many it stands for; they are in the store."""
+    replaces: NotRequired[list[str]]
+    """Their ids, as far as they were in the state."""
+
+
+class Edit(TypedDict):
+    """One change of a person, or an exclusion by code; append-only."""
+
+    id: str
+    op: Literal["pin", "unpin", "exclude", "include", "undo"]
+    turn: NotRequired[int]
+    time: NotRequired[str]
+    pin: NotRequired[dict[str, Any]]
+    pins: NotRequired[list[str]]
+    message: NotRequired[str | None]
+    """Id of the message that is excluded or included."""
+    number: NotRequired[int]
+    record: NotRequired[str]
+    """Id of the compaction that is undone."""
+    why: NotRequired[str]
+    """"refused": the provider refused the message."""
+
+
 REFUSED = "refused"
 
 
@@ -82,7 +143,7 @@ class Thread:
 
     messages: Sequence[BaseMessage]
     """The live transcript: all that has not retired to the archive."""
-    records: Sequence[Record] = ()
+    compactions: Sequence[Compaction] = ()
     edits: Sequence[Edit] = ()
     archived: int = 0
     """Messages that retired; they came before `messages[0]`."""
@@ -111,9 +172,9 @@ class Thread:
         excluded: dict[str, int] = {}
         for edit in self.edits:
             if edit["op"] == "exclude":
-                excluded[edit["message"]] = edit["number"]
+                excluded[str(edit["message"])] = edit["number"]
             elif edit["op"] == "include":
-                excluded.pop(edit["message"], None)
+                excluded.pop(str(edit["message"]), None)
         return excluded
 
     @cached_property
@@ -137,13 +198,13 @@ class Thread:
         return sorted(kept, key=lambda pin: pin.turn)
 
     @cached_property
-    def live(self) -> tuple[Record | None, int]:
+    def live(self) -> tuple[Compaction | None, int]:
         """Return the newest compaction that applies, and the place of the first live message after it.
 
         One that was undone does not apply, nor one whose last message is neither live nor retired: an older does, or none.
         """
-        places = {message.id: i for i, message in enumerate(self.messages)} if self.records else {}
-        for record in reversed(self.records):
+        places = {message.id: i for i, message in enumerate(self.messages)} if self.compactions else {}
+        for record in reversed(self.compactions):
             if record["id"] in self.undone:
                 continue
             if record["to_id"] in places:
@@ -153,10 +214,10 @@ class Thread:
         return None, 0
 
     @cached_property
-    def chain(self) -> list[Record]:
+    def chain(self) -> list[Compaction]:
         """Return the live compaction and those it stands on, oldest first."""
-        by_id = {record["id"]: record for record in self.records}
-        chain: list[Record] = []
+        by_id = {record["id"]: record for record in self.compactions}
+        chain: list[Compaction] = []
         record = self.live[0]
         while record is not None:
             chain.append(record)

@@ -114,7 +114,7 @@ def _texts(messages: Sequence[BaseMessage]) -> Source:
 
 
 def _memory(thread: Thread) -> Source:
-    return _as_text(_figures(leaf) for record in thread.records[-1:] for leaf in _leaves(record))
+    return _as_text(_figures(leaf) for record in thread.compactions[-1:] for leaf in _leaves(record))
 
 
 def _said(message: BaseMessage) -> Iterator[str]:

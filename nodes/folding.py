@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -28,6 +28,7 @@ from longtable.memory.plan import Fold, When, plan_fold
 from longtable.memory.reasoning import parted
 from longtable.memory.spent import taken_by
 from longtable.memory.summary import Numbered
+from longtable.memory.thread import Compaction
 from longtable.memory.tokens import TokenCounter
 from longtable.memory.view import Layout
 from longtable.nodes.archiving import Files, archived
@@ -106,7 +107,7 @@ class Folding:
     """Where what is folded is written before."""
     name: str = ""
     """The summariser's model, for spans and usage."""
-    made: Newest[tuple[str, str], dict[str, Any]] = field(default_factory=lambda: Newest(REMEMBERED), repr=False)
+    made: Newest[tuple[str, str], Compaction] = field(default_factory=lambda: Newest(REMEMBERED), repr=False)
 
     def fold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
         """Return the fold's outcome, None when there was nothing to do."""
@@ -272,8 +273,8 @@ def _place(plan: Plan) -> tuple[str, ...]:
     return thread_namespace("compactions", plan.thread_id)
 
 
-def _stored(item: Any) -> dict[str, Any] | None:
-    return dict(item.value) if item and DAMAGED not in item.value else None
+def _stored(item: Any) -> Compaction | None:
+    return cast("Compaction", dict(item.value)) if item and DAMAGED not in item.value else None
 
 
 def _given_up(plan: Plan, error: Exception) -> Outcome:

@@ -10,7 +10,7 @@ from longtable.base.errors import ArchiveGapError
 from longtable.base.store_keys import thread_namespace
 from longtable.memory.archive import BATCH, key_of
 from longtable.memory.merging import Merge
-from longtable.memory.thread import Record
+from longtable.memory.thread import Compaction
 
 
 def retire(store: BaseStore, thread_id: str, merge: Merge) -> bool:
@@ -33,7 +33,7 @@ async def aretire(store: BaseStore, thread_id: str, merge: Merge) -> bool:
     return True
 
 
-def puts(thread_id: str, first: int, records: Sequence[Record]) -> Iterator[list[PutOp]]:
+def puts(thread_id: str, first: int, records: Sequence[Compaction]) -> Iterator[list[PutOp]]:
     """Yield what writes them, in batches; writing one again changes nothing."""
     for start in range(0, len(records), BATCH):
         batch = enumerate(records[start : start + BATCH], first + start)
@@ -47,7 +47,7 @@ def gets(thread_id: str, first: int, last: int) -> Iterator[list[GetOp]]:
         yield [GetOp(_namespace(thread_id), key_of(number)) for number in range(start, min(last + 1, start + BATCH))]
 
 
-def read(found: Iterable[Any]) -> list[dict[str, Any]]:
+def read(found: Iterable[Any]) -> list[Compaction]:
     """Return the records that `gets` found, from the first. Raises `ArchiveGapError` where one is missing."""
     items = [item.value if isinstance(item, Item) else None for item in found]
     if missing := [(place, place) for place, item in enumerate(items, 1) if item is None]:

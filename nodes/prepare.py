@@ -81,7 +81,7 @@ def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
     """
     if policy.retire_after is None or len(thread.messages) <= policy.retire_after or len(thread.chain) < 2:
         return []
-    _, end = replace(thread, records=thread.chain[:-1]).live
+    _, end = replace(thread, compactions=thread.chain[:-1]).live
     return [Original(thread.archived + i + 1, thread.messages[i]) for i in range(end)]
 
 

@@ -193,7 +193,7 @@ def thread_of(values: Mapping[str, Any]) -> Thread:
     """Return a thread as memory sees it, empty where there is nothing yet."""
     return Thread(
         messages=values.get("messages") or [],
-        records=values.get("compactions") or [],
+        compactions=values.get("compactions") or [],
         edits=values.get("edits") or [],
         archived=(values.get("archive") or {}).get("count", 0),
     )

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
@@ -15,6 +16,7 @@ from longtable.graph import CompactionPolicy, Context, Conversation, build_graph
 from longtable.graph.operations import delete_thread, import_thread
 from longtable.graph.persistence import Persistence
 from longtable.memory.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
+from longtable.memory.thread import Compaction
 from longtable.nodes import old_records
 from longtable.nodes.state import append_records, frame_of, thread_of
 from tests.support.models import ScriptedModel, call
@@ -112,27 +114,27 @@ def test_undo_goes_back_to_what_was_merged(long: tuple[Persistence, Conversation
     again = conversation.fork(44, thread_id="undone")
     again.ask("How many planes in week 99?")
     undone = thread_of(values_of(again))
-    assert undone.records[0]["merged"] > 0
-    for record in reversed(undone.records[1:]):
+    assert undone.compactions[0]["merged"] > 0
+    for record in reversed(undone.compactions[1:]):
         assert again.undo() == record["id"]
     with pytest.raises(UndoTooFarError):
         again.undo()
-    assert undone.records[0]["summary"] in str(again.view()[0].content)
+    assert undone.compactions[0]["summary"] in str(again.view()[0].content)
 
 
 def test_merging_is_idempotent_and_leaves_another_branch_alone(long: tuple[Persistence, Conversation]) -> None:
     _, conversation = long
     values = values_of(conversation)
     thread, frame = thread_of(values), frame_of(values, conversation.context)
-    newest = thread.records[-1]
-    more = [{**newest, "id": f"x{n}", "previous": f"x{n - 1}" if n else newest["id"]} for n in range(MERGE_AT)]
-    merge = merge_of(replace(thread, records=[*thread.records, *more]), frame)
+    newest = thread.compactions[-1]
+    more: list[Compaction] = [{**newest, "id": f"x{n}", "previous": f"x{n - 1}" if n else newest["id"]} for n in range(MERGE_AT)]
+    merge = merge_of(replace(thread, compactions=[*thread.compactions, *more]), frame)
     assert merge is not None
-    assert merge.first == merged_count(thread.records) + 1
-    once = append_records([*map(dict, thread.records), *more], [merge.record])
+    assert merge.first == merged_count(thread.compactions) + 1
+    once = append_records([*map(dict, thread.compactions), *map(dict, more)], [merge.record])
     assert append_records(once, [merge.record]) == once
     assert [record["id"] for record in once[:2]] == [merge.record["id"], more[-KEEP]["id"]]
     store = InMemoryStore()
     assert old_records.retire(store, "t", merge)
     assert old_records.retire(store, "t", merge)
-    assert not old_records.retire(store, "t", replace(merge, retired=[*merge.retired[1:], {"id": "of another branch"}]))
+    assert not old_records.retire(store, "t", replace(merge, retired=[*merge.retired[1:], cast("Compaction", {"id": "of another branch"})]))

@@ -115,7 +115,7 @@ def test_03_parallel_results_that_came_mixed_leave_no_orphan(strategy: str) -> N
     talking = Talk(frame(2_500, strategy=strategy, **more))
     for made in talking.hear(history):
         assert_paired(made.view.messages[1:])
-    assert talking.thread.records or strategy == "window"
+    assert talking.thread.compactions or strategy == "window"
 
 
 # -- 4, 5, 15 -------------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_06_a_tail_over_the_policys_own_trigger_waits_for_new_messages() -> None
     talking = Talk(replace(frame(100_000), policy=presets.rolling_chat()))
     for _ in talking.hear(plain_talk(30, words=1_200)):
         pass
-    lengths = [record["length"] for record in talking.thread.records]
+    lengths = [record["length"] for record in talking.thread.compactions]
     assert len(lengths) >= 5
     assert all(later - earlier >= 4 for earlier, later in pairwise(lengths))
 
@@ -282,8 +282,8 @@ def test_09_what_a_fold_keeps_does_not_grow_with_the_messages_it_covers() -> Non
     for talking, rounds in ((small, 30), (large, 300)):
         for _ in talking.hear(plain_talk(rounds, words=30)):
             pass
-    sizes = [len(json.dumps(talking.thread.records[-1])) for talking in (small, large)]
-    assert len(large.thread.records) > 5 * len(small.thread.records)
+    sizes = [len(json.dumps(talking.thread.compactions[-1])) for talking in (small, large)]
+    assert len(large.thread.compactions) > 5 * len(small.thread.compactions)
     assert sizes[1] < 1.5 * sizes[0]
 
 

@@ -107,7 +107,7 @@ def test_two_thousand_messages_never_go_over_and_all_are_covered() -> None:
         check(call, talking.frame)
     check(calls[-1], talking.frame)
     assert list(talking.thread.messages) == history
-    assert len(talking.thread.records) >= 5
+    assert len(talking.thread.compactions) >= 5
 
 
 def test_a_window_stays_under_the_threshold_too() -> None:
@@ -133,7 +133,7 @@ def test_a_large_system_prompt_leaves_folds_that_pass(system: float) -> None:
     for call in talking.hear(talk(40, words=20)):
         check(call, limits)
         assert call.view.left_out == 0
-    assert talking.thread.records
+    assert talking.thread.compactions
     assert all(outcome.record for outcome in talking.outcomes)
 
 
@@ -157,7 +157,7 @@ def test_no_fold_changes_a_byte_and_every_message_is_folded_or_shown(kind: str, 
     assert start == (record["count"] if record else 0) == sum(each["folded"] for each in thread.chain)
     ends = [0, *(each["count"] for each in thread.chain)]
     assert all(thread.messages[end - 1].id == each["to_id"] for end, each in zip(ends[1:], thread.chain, strict=True))
-    assert json.loads(json.dumps(thread.records)) == list(thread.records)
+    assert json.loads(json.dumps(thread.compactions)) == list(thread.compactions)
 
 
 # -- 4: nothing dropped unseen --------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def test_the_coverage_is_under_one_where_results_were_clipped(kind: str) -> None
     talking = talk_of(3_000, kind, "good")
     for _ in talking.hear(history):
         pass
-    record = talking.thread.records[0]
+    record = talking.thread.compactions[0]
     assert record["coverage"] < 1
     assert record["coverage_note"]
 
@@ -325,7 +325,7 @@ def test_a_rule_that_holds_the_blocks_own_tags_does_not_stop_every_fold(rule: st
     talking = talk_of(3_000, "rolling", "good")
     for call in talking.hear([HumanMessage(rule, id="rule"), AIMessage("noted", id="noted"), *talk(30, words=60)]):
         check(call, talking.frame)
-    assert talking.thread.records
+    assert talking.thread.compactions
     assert all(outcome.record for outcome in talking.outcomes)
     assert live_pins(talking.thread.pins)
 
@@ -352,8 +352,8 @@ def test_two_runs_over_the_same_words_make_the_same_folds(history: list[BaseMess
         for _ in talking.hear(history):
             pass
     assert [job.id for job in one.jobs] == [job.id for job in two.jobs]
-    assert one.thread.records == two.thread.records
-    ids = [record["id"] for record in one.thread.records]
+    assert one.thread.compactions == two.thread.compactions
+    ids = [record["id"] for record in one.thread.compactions]
     assert len(set(ids)) == len(ids)
 
 
@@ -401,7 +401,7 @@ def test_an_error_of_the_summariser_is_healed_from_the_originals() -> None:
     talking = Talk(frame(3_000, window=200_000, min_messages=0), say=drifting)
     for _ in talking.hear([HumanMessage("I am called Alice.", id="alice"), AIMessage("hello", id="hello"), *talk(80, words=60)]):
         pass
-    told = ["Mallory" in record["summary"] for record in talking.thread.records]
+    told = ["Mallory" in record["summary"] for record in talking.thread.compactions]
     assert told[:4] == [True] * 4
     assert not any(told[4:])
 
@@ -415,7 +415,7 @@ def test_a_rule_stands_word_for_word_in_every_view_from_then_on(kind: str, says:
     talking = talk_of(3_000, kind, says)
     for call in talking.hear([HumanMessage(RULE, id="rule"), AIMessage("noted", id="noted"), *talk(40, words=60)]):
         assert any(RULE in message.text for message in call.view.messages)
-    assert len(talking.thread.records) >= 3
+    assert len(talking.thread.compactions) >= 3
 
 
 def test_the_later_rule_on_a_matter_supersedes_the_earlier_in_the_view_and_not_in_the_record() -> None:
@@ -494,7 +494,7 @@ def test_undoing_each_fold_restores_each_earlier_view(history: list[BaseMessage]
         pass
     thread = talking.thread
     while (record := thread.live[0]) is not None:
-        before = replace(thread, records=[each for each in thread.records if each["id"] != record["id"]])
+        before = replace(thread, compactions=[each for each in thread.compactions if each["id"] != record["id"]])
         undone = replace(thread, edits=[*thread.edits, {"id": f"undo-{record['id']}", "op": "undo", "record": record["id"]}])
         assert build_view(Layout(undone, talking.frame)).messages == build_view(Layout(before, talking.frame)).messages
         assert undone.pins == before.pins

@@ -1,7 +1,7 @@
 """Laws of the view: never over, pairs, newest words whole, same input same view; and of the fold that goes with it."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +13,7 @@ from longtable.memory.plan import Fold, When
 from longtable.memory.plan import plan_fold as fold_of
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import split_rounds
-from longtable.memory.thread import REFUSED, Thread
+from longtable.memory.thread import REFUSED, Compaction, Edit, Thread
 from longtable.memory.view import Layout, View, newest
 from longtable.memory.view import build_view as view_of
 from tests.memory.test_rounds import assert_paired
@@ -24,23 +24,24 @@ def frame(limit: int, **policy: Any) -> Frame:
     return Frame(system="You answer.", tool_tokens=100, limit=limit, encoding="o200k_base", policy=CompactionPolicy(**policy))
 
 
-def record(to_id: str, summary: str = "## Facts and findings\n- earlier things", **more: Any) -> Mapping[str, Any]:
-    return {"id": f"c-{to_id}", "previous": None, "to_id": to_id, "count": 1_000, "summary": summary, "language": "en", **more}
+def record(to_id: str, summary: str = "## Facts and findings\n- earlier things", **more: Any) -> Compaction:
+    fields = {"id": f"c-{to_id}", "previous": None, "to_id": to_id, "count": 1_000, "summary": summary, "language": "en", **more}
+    return cast("Compaction", fields)
 
 
-def layout(messages: Sequence[BaseMessage], records: Sequence[Mapping[str, Any]], limits: Frame) -> Layout:
+def layout(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: Frame) -> Layout:
     return Layout(Thread(messages, records), limits)
 
 
-def build_view(messages: Sequence[BaseMessage], records: Sequence[Mapping[str, Any]], limits: Frame) -> View:
+def build_view(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: Frame) -> View:
     return view_of(layout(messages, records, limits))
 
 
-def measure(messages: Sequence[BaseMessage], records: Sequence[Mapping[str, Any]], limits: Frame) -> Parts:
+def measure(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: Frame) -> Parts:
     return layout(messages, records, limits).parts
 
 
-def plan_fold(messages: Sequence[BaseMessage], records: Sequence[Mapping[str, Any]], limits: Frame, when: When = "due") -> Fold | None:
+def plan_fold(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: Frame, when: When = "due") -> Fold | None:
     return fold_of(layout(messages, records, limits), when)
 
 
@@ -55,16 +56,14 @@ def test_refused_rounds_leave_the_view_with_a_note_each_run_and_pairs_stay(histo
     out = data.draw(st.sets(st.integers(0, len(rounds) - 1)))
     gone = [message for place in sorted(out) for message in rounds[place]]
     numbers = {message.id: number for number, message in enumerate(history, 1)}
-    edits: list[dict[str, Any]] = [
-        {"id": f"e{m.id}", "op": "exclude", "message": m.id, "number": numbers[m.id], "why": REFUSED} for m in gone
-    ]
+    edits: list[Edit] = [{"id": f"e{m.id}", "op": "exclude", "message": m.id, "number": numbers[m.id], "why": REFUSED} for m in gone]
     view = view_of(Layout(Thread(history, edits=edits), frame(100_000)))
     assert view == view_of(Layout(Thread(history, edits=edits), frame(100_000)))
     assert_paired(view.messages[1:])
     assert not {m.id for m in view.messages} & {m.id for m in gone}
     runs = sum(place - 1 not in out for place in out)
     assert sum(str(m.id).endswith("/refused") for m in view.messages) == runs
-    back = [*edits, *({"id": f"i{m.id}", "op": "include", "message": m.id} for m in gone)]
+    back: list[Edit] = [*edits, *(Edit(id=f"i{m.id}", op="include", message=m.id) for m in gone)]
     assert view_of(Layout(Thread(history, edits=back), frame(100_000))) == view_of(Layout(Thread(history), frame(100_000)))
 
 
@@ -155,8 +154,8 @@ def test_an_undone_record_does_not_apply_and_the_one_before_does() -> None:
 
 def test_an_excluded_message_leaves_the_view_and_comes_back_when_included() -> None:
     history = talk(3)
-    out = {"id": "e1", "op": "exclude", "message": history[2].id, "number": 3}
-    back = {"id": "e2", "op": "include", "message": history[2].id}
+    out: Edit = {"id": "e1", "op": "exclude", "message": history[2].id, "number": 3}
+    back: Edit = {"id": "e2", "op": "include", "message": history[2].id}
     limits = frame(8_000)
     assert view_of(Layout(Thread(history, edits=[out]), limits)).messages[1:] == [*history[:2], *history[3:]]
     assert view_of(Layout(Thread(history, edits=[out, back]), limits)).messages[1:] == history

@@ -109,7 +109,7 @@ class Talk:
         self.jobs.append(job)
         self.outcomes.append(outcome)
         if outcome.record:
-            self.thread = replace(self.thread, records=[*self.thread.records, outcome.record])
+            self.thread = replace(self.thread, compactions=[*self.thread.compactions, outcome.record])
             self.breaker = None
         else:
             self.breaker = outcome.tokens or self.breaker
