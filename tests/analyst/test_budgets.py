@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +48,15 @@ def test_the_code_has_no_word_of_the_demos_trade() -> None:
     trade = re.compile(r"[\"'](?:flights?|airlines?|airports?|planes?|carrier|tailnum|track|album|invoice|genre|playlist)[\"']")
     for path in MODULES:
         assert not trade.search(path.read_text(encoding="utf-8")), path
+
+
+def test_the_old_name_still_imports_with_a_warning() -> None:
+    script = "import warnings; warnings.simplefilter('error', DeprecationWarning); import longtable.app.offline.model"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert "longtable.analyst.model" in done.stderr
+    script = "from longtable.app.offline.model import BuiltInAnalyst; print(BuiltInAnalyst.writes_summaries)"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.strip() == "False", done.stderr
 
 
 def test_a_first_question_asks_the_tools_four_times_at_most(flights: Chat) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -255,12 +256,12 @@ def _hold_talks(opened: Opened, *, few: bool) -> Iterator[str]:
         yield "fork"
         from langchain_core.messages import HumanMessage
 
-        from longtable.nodes.inbox import Letter, posting
+        inboxes = import_module("longtable.nodes.inbox")  # its names of that time
 
         inbox = opened.talk("inbox")
         inbox.ask("Hello.")
         message = HumanMessage(INBOX, id=INBOX_ID)
-        opened.kept.store.batch(posting("inbox", Letter(f"{1:020}-inbox", message, left=True)))
+        opened.kept.store.batch(inboxes.posting("inbox", inboxes.Letter(f"{1:020}-inbox", message, left=True)))
         yield "inbox"
 
 
