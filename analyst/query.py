@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from longtable.analyst.schema import Value
 from longtable.analyst.words import vocabulary
-from longtable.tools.sql.parsing import statement
+from longtable.tools.sql.parsing import statement, written
 from longtable.tools.sql.refusal import RefusedError
 
 Func = Literal["count", "sum", "avg", "min", "max"]
@@ -239,7 +239,7 @@ def _buckets(dialect: str) -> dict[str, Unit]:
 
 def _bare(node: exp.Expr) -> str:
     """Return the text of a node with every column called x."""
-    return node.transform(lambda each: exp.column("x") if isinstance(each, exp.Column) else each).sql()
+    return written(node.transform(lambda each: exp.column("x") if isinstance(each, exp.Column) else each), "")
 
 
 @dataclass
