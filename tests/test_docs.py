@@ -13,6 +13,7 @@ from longtable.graph import CompactionPolicy, Context, build_graph
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+ALL = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -45,7 +46,15 @@ def test_the_docs_document_every_argument_of_build_graph() -> None:
     assert {name for head in heads for name in re.findall(r"`(\w+)`", head)} == set(inspect.signature(build_graph).parameters)
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
+def test_every_attribute_that_is_named_exists(page: Path) -> None:
+    named = re.findall(r"\b([A-Z]\w+)\.([a-z]\w+)", page.read_text(encoding="utf-8"))
+    for owner, name in named:
+        kind = getattr(graph, owner, None)
+        assert kind is None or hasattr(kind, name) or name in inspect.get_annotations(kind), f"{owner}.{name}"
+
+
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
