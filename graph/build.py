@@ -22,6 +22,7 @@ from longtable.memory.rolling import Rolling
 from longtable.memory.topic_strategy import Topics
 from longtable.nodes.approve import Approve, Gate
 from longtable.nodes.audit import Audit
+from longtable.nodes.call_plans import CallPlans
 from longtable.nodes.calling import Answerer
 from longtable.nodes.compact import Compact
 from longtable.nodes.estimate import Estimate
@@ -100,7 +101,7 @@ def build_graph(
     tools answers without them. `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up when a
     run starts: `Context.model_limit` may still set it.
     """
-    indexes = Indexes(KEPT_INDEXES)
+    indexes, plans = Indexes(KEPT_INDEXES), CallPlans()
     toolset = [
         *(database_tools(database) if database else []),
         *([recall_tool()] if recall else []),
@@ -125,23 +126,23 @@ def build_graph(
         raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
     brief = briefing(model, summarizer, database, toolset if tooled else [], policy, marker=marker)
     folding = Folding(
-        summarizer, known, clock, summary_seconds, checked_archive(archive_on_compact), model_name(summarizer) if summarizer else ""
+        summarizer, known, clock, plans, summary_seconds, checked_archive(archive_on_compact), model_name(summarizer) if summarizer else ""
     )
     compact, prepare = Compact(folding), Prepare(folding)
     gate = Gate(database, cost or CostThresholds()) if database else None
-    run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), results, gate)
-    respond = Respond(answerers, clock, indexes, Passing(tuple(context_providers)), rate_limit)
+    run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate)
+    respond = Respond(answerers, clock, indexes, plans, Passing(tuple(context_providers)), rate_limit)
 
     return _wired(
         output_schema,
         operator or Context(),
         ingest=(Ingest(brief, clock, rate_limit), None),
-        estimate=(Estimate(clock), None),
+        estimate=(Estimate(clock, plans), None),
         compact=(compact, compact.acall),
         respond=(respond, respond.acall),
         run_tools=(run_tools, run_tools.acall),
         approve=(Approve(), None),
-        settle=(Settle(clock, results), None),
+        settle=(Settle(clock, plans, results), None),
         prepare=(prepare, prepare.acall),
     )
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -218,7 +219,9 @@ def ledger_in(text: str) -> list[LedgerLine]:
     return [line for written in text.split("\n") if (line := _read(written))]
 
 
+@lru_cache(maxsize=16_384)
 def _written(line: LedgerLine) -> str:
+    # The same lines are fitted again before each call.
     fields = [f'"{_field(line.question)}"', f"{_ROWS}{line.rows}"]
     if line.handle:
         fields.append(f"{_HANDLE}{_field(line.handle)}")

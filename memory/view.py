@@ -57,6 +57,11 @@ class Layout:
         """Return the call's tokens as it would be if nothing had to give way: the number that triggers a fold."""
         return _parts(self.memory, "", self.messages, self.frame)
 
+    @cached_property
+    def view(self) -> View:
+        """Return the call as it is sent."""
+        return build_view(self)
+
 
 def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
     """Return the newest `count` messages, and before them what the user said of the newest round where that is more."""

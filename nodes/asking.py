@@ -10,7 +10,7 @@ from langgraph.types import StreamWriter
 from longtable.base.errors import ProviderUnavailableError
 from longtable.memory.passed import Material, PassedPart, with_passed
 from longtable.memory.rounds import all_calls
-from longtable.memory.view import Layout, View, build_view
+from longtable.memory.view import Layout, View
 from longtable.nodes.marker_filter import NEED_CONTEXT, WholeAnswer, needed_context
 from longtable.nodes.providers import broke_off
 from longtable.nodes.recall import Originals, recall_event
@@ -38,7 +38,7 @@ class Asking:
 
     def view(self) -> View:
         """Return the next request."""
-        view = build_view(replace(self.layout, recalled="\n".join(self.blocks)) if self.blocks else self.layout)
+        view = (replace(self.layout, recalled="\n".join(self.blocks)) if self.blocks else self.layout).view
         view, self.passed = with_passed(view, self.materials, self.layout.frame)
         return view
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
@@ -13,10 +13,11 @@ from longtable.base.events import ContextUsage, UsageParts
 from longtable.memory.frame import Frame, Parts
 from longtable.memory.plan import plan_fold
 from longtable.memory.stamps import STEERED
-from longtable.memory.view import View, build_view
+from longtable.memory.view import View
+from longtable.nodes.call_plans import CallPlans
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.ingest import stamp
-from longtable.nodes.state import UNDER_WAY, State, layout_of, thread_of, turn_of, written
+from longtable.nodes.state import UNDER_WAY, State, thread_of, turn_of, written
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Estimate:
     """The node: writes `usage`, emits `context_usage`. What came since the last call joins the turn here, and is counted."""
 
     clock: Callable[[], datetime]
+    plans: CallPlans
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         context = runtime.context or Context()
@@ -31,12 +33,12 @@ class Estimate:
         asks = turn.get("status") in UNDER_WAY and turn.get("calls", 0) < context.max_model_calls
         came, turn = receive(turn, runtime, look=asks)
         joined = self._joined(came, state, turn, runtime)
-        state = cast("State", {**state, "turn": turn, "messages": [*thread_of(state).messages, *joined]})
-        layout = layout_of(state, context)
+        messages = {"messages": [*thread_of(state).messages, *joined]} if joined else {}
+        layout = self.plans.of({**state, "turn": turn, **messages}, runtime)
         frame = layout.frame
         fold = plan_fold(layout)
         due = fold is not None and not waits(turn.get("breaker"), fold.tokens_before, frame)
-        usage = usage_event(View(layout.messages, layout.parts) if due else build_view(layout), frame)
+        usage = usage_event(View(layout.messages, layout.parts) if due else layout.view, frame)
         runtime.stream_writer(usage)
         update: dict[str, Any] = {"usage": {**{key: value for key, value in usage.items() if key != "type"}, "due": due}}
         if turn.get("status") in UNDER_WAY:

@@ -32,11 +32,12 @@ from longtable.memory.thread import Compaction
 from longtable.memory.tokens import TokenCounter
 from longtable.memory.view import Layout
 from longtable.nodes.archiving import Files, archived
+from longtable.nodes.call_plans import CallPlans
 from longtable.nodes.estimate import waits
 from longtable.nodes.newest import Newest
 from longtable.nodes.providers import provider_error
 from longtable.nodes.shelf import StoreShelf
-from longtable.nodes.state import State, layout_of, turn_of
+from longtable.nodes.state import State, turn_of
 from longtable.nodes.thread_index import thread_id_of as thread_id_of
 from longtable.nodes.tracing import log_cause, span, usage_fields
 
@@ -101,6 +102,7 @@ class Folding:
     summarizer: BaseChatModel | None
     strategies: Mapping[str, Strategy]
     clock: Callable[[], datetime]
+    plans: CallPlans
     seconds: float
     """How long one call of the summariser may take."""
     files: Files | None = None
@@ -165,7 +167,7 @@ class Folding:
 
     def _plan(self, state: State, runtime: Runtime[Context], when: When) -> Plan | None:
         context = runtime.context or Context()
-        layout = layout_of(state, context)
+        layout = self.plans.of(state, runtime)
         fold = plan_ahead(layout, turn_of(state).get("breaker")) if when == "ahead" else plan_fold(layout, when)
         if fold is None:
             return None

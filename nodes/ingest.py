@@ -126,7 +126,8 @@ class Ingest:
         if runtime.store is not None and thread_id and not embedded:
             first, model = stamped[-1].text, str(brief.get("model") or "")
             open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now, project=context.project)
-            if gone := {title_of(message.text) for message in messages if message.id in thread_of(state).refused}:
+            refused = thread_of(state).refused
+            if gone := {title_of(message.text) for message in messages if message.id in refused}:
                 retitle(runtime.store, thread_id, gone=gone, first=first)
         # A forged stamp is in the transcript already: taken out with its message, and put back in without it. So is what
         # others said before.

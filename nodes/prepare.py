@@ -21,9 +21,10 @@ from longtable.memory.policy import CompactionPolicy
 from longtable.memory.search import Original
 from longtable.memory.thread import Thread
 from longtable.nodes import old_records
+from longtable.nodes.call_plans import CallPlans
 from longtable.nodes.folding import Folding, concluded, plan_ahead, thread_id_of
 from longtable.nodes.shelf import StoreShelf, akeep_originals, keep_originals
-from longtable.nodes.state import State, layout_of, thread_of, turn_of
+from longtable.nodes.state import State, thread_of, turn_of
 
 Update = dict[str, Any]
 
@@ -35,6 +36,19 @@ class Prepare:
     folding: Folding
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
+        try:
+            return self._update(state, runtime)
+        finally:
+            self.folding.plans.drop(runtime)
+
+    async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
+        """Do the same without blocking the event loop."""
+        try:
+            return await self._aupdate(state, runtime)
+        finally:
+            self.folding.plans.drop(runtime)
+
+    def _update(self, state: State, runtime: Runtime[Context]) -> Update:
         started = time.perf_counter()
         outcome = self.folding.fold(state, runtime, "ahead")
         update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
@@ -43,14 +57,13 @@ class Prepare:
         try:
             if (retired := _retired(state, runtime)) and _retire(StoreShelf(store), thread_id, retired):
                 update |= _removal(state, retired, runtime)
-            if (merge := _merge(state, runtime)) and old_records.retire(store, thread_id, merge):
+            if (merge := _merge(state, runtime, self.folding.plans)) and old_records.retire(store, thread_id, merge):
                 update |= _merged(merge, update)
         except Exception as error:  # the answer stands, and what did not retire stays in the transcript
             _told(runtime, error)
         return update
 
-    async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        """Do the same without blocking the event loop."""
+    async def _aupdate(self, state: State, runtime: Runtime[Context]) -> Update:
         started = time.perf_counter()
         outcome = await self.folding.afold(state, runtime, "ahead")
         update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
@@ -59,19 +72,19 @@ class Prepare:
         try:
             if (retired := _retired(state, runtime)) and await _aretire(StoreShelf(store), thread_id, retired):
                 update |= _removal(state, retired, runtime)
-            if (merge := _merge(state, runtime)) and await old_records.aretire(store, thread_id, merge):
+            if (merge := _merge(state, runtime, self.folding.plans)) and await old_records.aretire(store, thread_id, merge):
                 update |= _merged(merge, update)
         except Exception as error:  # as above
             _told(runtime, error)
         return update
 
 
-def worth_preparing(state: State, runtime: Runtime[Context]) -> bool:
+def worth_preparing(state: State, runtime: Runtime[Context], plans: CallPlans) -> bool:
     """Tell whether the node has anything to do after this turn."""
-    layout = layout_of(state, runtime.context or Context())
+    layout = plans.of(state, runtime)
     if plan_ahead(layout, turn_of(state).get("breaker")) is not None:
         return True
-    return bool(_retired(state, runtime)) or _merge(state, runtime) is not None
+    return bool(_retired(state, runtime)) or _merge(state, runtime, plans) is not None
 
 
 def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
@@ -123,9 +136,11 @@ def _retired(state: State, runtime: Runtime[Context]) -> list[Original]:
     return retiring(thread_of(state), policy)
 
 
-def _merge(state: State, runtime: Runtime[Context]) -> Merge | None:
-    layout = layout_of(state, runtime.context or Context())
-    return merge_of(layout.thread, layout.frame) if runtime.store is not None and thread_id_of(runtime) else None
+def _merge(state: State, runtime: Runtime[Context], plans: CallPlans) -> Merge | None:
+    if runtime.store is None or not thread_id_of(runtime):
+        return None
+    layout = plans.of(state, runtime)
+    return merge_of(layout.thread, layout.frame)
 
 
 def _merged(merge: Merge, update: Update) -> Update:

@@ -20,6 +20,7 @@ from longtable.memory.stamps import unmarked
 from longtable.memory.view import View
 from longtable.nodes import refusals
 from longtable.nodes.asking import Asking, is_empty
+from longtable.nodes.call_plans import CallPlans
 from longtable.nodes.calling import Answerer, Caller
 from longtable.nodes.estimate import usage_event
 from longtable.nodes.ingest import stamp
@@ -28,7 +29,7 @@ from longtable.nodes.passing import Given, Passing, passed_event
 from longtable.nodes.providers import learned_limit, provider_error
 from longtable.nodes.rate_limit import RateLimit
 from longtable.nodes.recall import Indexes, originals_of
-from longtable.nodes.state import State, calibration_of, layout_of, thread_of, turn_of, written
+from longtable.nodes.state import State, calibration_of, thread_of, turn_of, written
 from longtable.nodes.thread_index import thread_id_of
 from longtable.nodes.tracing import log_cause, run_fields
 
@@ -46,6 +47,7 @@ class Respond:
     """The model, then its fallbacks."""
     clock: Callable[[], datetime]
     indexes: Indexes
+    plans: CallPlans
     passing: Passing = field(default_factory=Passing)
     rate_limit: RateLimit | None = None
 
@@ -83,7 +85,7 @@ class Respond:
             self.rate_limit.give_back(f"{thread_id or ''} {turn.get('run')}")
 
     def _asking(self, state: State, runtime: Runtime[Context]) -> Asking:
-        layout = layout_of(state, runtime.context or Context())
+        layout = self.plans.of(state, runtime)
         return Asking(layout, originals_of(layout, runtime, self.indexes), runtime.stream_writer)
 
     def _caller(self, state: State, runtime: Runtime[Context]) -> Caller:

@@ -28,6 +28,7 @@ from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import compact_json
 from longtable.nodes.approve import Asked, Gate, request_of
 from longtable.nodes.audit import Audit, Log
+from longtable.nodes.call_plans import CallPlans
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import stamp
 from longtable.nodes.keep import Kept, keep
@@ -35,7 +36,7 @@ from longtable.nodes.privacy import is_private, withheld
 from longtable.nodes.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.route import unanswered
 from longtable.nodes.settle import newest_language
-from longtable.nodes.state import State, layout_of, thread_of, turn_of, written
+from longtable.nodes.state import State, thread_of, turn_of, written
 from longtable.nodes.tracing import span
 from longtable.nodes.work import EDITED, Job, Work, work_of
 from longtable.tools.cells import clean, clip, json_value
@@ -64,6 +65,7 @@ class RunTools:
     clock: Callable[[], datetime]
     indexes: Indexes
     audit: Audit
+    plans: CallPlans
     results: "ResultStore | None" = None
     gate: Gate | None = None
 
@@ -143,7 +145,7 @@ class RunTools:
     def _given(self, state: State, runtime: Runtime[Context], log: Log) -> "_Given":
         thread_id = thread_id_of(runtime)
         results = ThreadResults(self.results, thread_id) if self.results is not None and thread_id else None
-        layout = layout_of(state, runtime.context or Context())
+        layout = self.plans.of(state, runtime)
         return _Given(originals_of(layout, runtime, self.indexes), results, log)
 
     def _run(self, job: Job, emit: StreamWriter, given: "_Given") -> ToolMessage:

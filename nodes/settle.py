@@ -28,6 +28,7 @@ from longtable.base.errors import (
 from longtable.base.events import UnsupportedNumbers
 from longtable.base.redaction import redacted
 from longtable.memory.summary import language_of
+from longtable.nodes.call_plans import CallPlans
 from longtable.nodes.check_numbers import Whole, unsupported_in
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.inbox import receive
@@ -62,6 +63,7 @@ class Settle:
     """The node."""
 
     clock: Callable[[], datetime]
+    plans: CallPlans
     results: "ResultStore | None" = None
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -75,7 +77,9 @@ class Settle:
             _close(runtime, thread_of(state).length)
             raise failure_of(turn)
         doubts = self._doubts(state, runtime) if status not in NOTICES else {}
-        prepare = status != "compacting" and worth_preparing(state, runtime)
+        prepare = status != "compacting" and worth_preparing(state, runtime, self.plans)
+        if not prepare:
+            self.plans.drop(runtime)
         again = refreshed(state, turn.get("number", 0))
         _close(runtime, thread_of(state).length + (status in NOTICES))
         if status not in NOTICES:

@@ -1,0 +1,68 @@
+"""The call plan: built once for the same values, and never another run's."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.runtime import ExecutionInfo, Runtime
+
+from longtable.base.context import Context
+from longtable.memory.policy import CompactionPolicy
+from longtable.nodes.call_plans import KEPT_PLANS, CallPlans
+
+
+def run(thread_id: str | None = "t", context: Context | None = None) -> Runtime[Context]:
+    info = ExecutionInfo(checkpoint_id="c", checkpoint_ns="", task_id="x", thread_id=thread_id, run_id=None)
+    return Runtime(context=context or Context(), execution_info=info)
+
+
+def values(text: str = "How many?") -> dict[str, Any]:
+    brief = {"system": "You answer.", "limit": 8_000, "encoding": "o200k_base", "policy": CompactionPolicy().as_json()}
+    return {"messages": [HumanMessage(text, id="1")], "brief": brief, "turn": {"status": "running"}}
+
+
+def test_the_next_node_gets_the_plan_that_was_built() -> None:
+    plans, state = CallPlans(), values()
+    plan = plans.of(state, run())
+    assert plans.of({**state, "turn": {"status": "running", "calls": 1}}, run()) is plan
+    assert plan.view is plan.view
+
+
+@pytest.mark.parametrize("changed", ["messages", "compactions", "edits", "archive", "brief", "learned"])
+def test_a_channel_that_was_written_makes_a_new_plan(changed: str) -> None:
+    plans, state = CallPlans(), values()
+    plan = plans.of(state, run())
+    written = list(state["messages"]) if changed == "messages" else {**state["brief"]} if changed == "brief" else None
+    again = plans.of({**state, changed: written if written is not None else ([] if changed in ("compactions", "edits") else {})}, run())
+    assert again is not plan
+    assert again.view.messages == plan.view.messages
+
+
+def test_another_ceiling_or_context_makes_a_new_plan() -> None:
+    plans, state = CallPlans(), values()
+    plan = plans.of(state, run())
+    assert plans.of({**state, "turn": {"status": "overflow", "ceiling": 500}}, run()).frame.ceiling == 500
+    assert plans.of(state, run(context=Context(system_prompt="Other."))).frame.system == "Other."
+    assert plan.frame.ceiling is None
+
+
+def test_two_runs_at_once_on_one_thread_never_get_each_others_plan() -> None:
+    plans, one, other = CallPlans(), values("one"), values("other")
+    for state in (one, other, one):
+        assert plans.of(state, run()).view.messages[-1].text == state["messages"][0].text
+
+
+def test_plans_of_turns_that_are_over_or_were_cancelled_are_not_kept() -> None:
+    plans, state = CallPlans(), values()
+    plan = plans.of(state, run())
+    plans.drop(run())
+    assert plans.of(state, run()) is not plan
+    kept = plans.of(state, run())
+    for n in range(KEPT_PLANS):
+        plans.of(state, run(f"cancelled-{n}"))
+    assert plans.of(state, run()) is not kept
+
+
+def test_a_run_without_a_thread_keeps_no_plan() -> None:
+    plans, state = CallPlans(), values()
+    assert plans.of(state, run(None)) is not plans.of(state, run(None))
