@@ -10,8 +10,7 @@ from sqlglot import exp
 
 from longtable.analyst.schema import Value
 from longtable.analyst.words import vocabulary
-from longtable.tools.sql.parsing import statement, written
-from longtable.tools.sql.refusal import RefusedError
+from longtable.tools.sql.parsing import RefusedError, statement, written
 
 Func = Literal["count", "sum", "avg", "min", "max"]
 Unit = Literal["year", "month", "month_of_year", "quarter", "day", "hour", "weekday"]

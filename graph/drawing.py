@@ -4,7 +4,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from longtable.memory.transcript_text import Draw, Drawing
-from longtable.tools.charts.chart_svg import embedded_svg
+from longtable.tools.charts.chart_render import embedded_svg
 from longtable.tools.charts.chart_tool import chart_of
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from longtable.tools.sql.parsing import statement, written
-from longtable.tools.sql.refusal import RefusedError
+from longtable.tools.sql.parsing import RefusedError, statement, written
 
 MOST_SQL = 20_000
 """Characters of SQL past which no tree is built: the line keeps its SQL, without tables and filters."""

@@ -31,12 +31,12 @@ BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "node
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET = {"base": 637, "memory": 4_330, "tools": 6_049, "analyst": 3_314, "nodes": 3_264, "graph": 3_601}
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES, FILES_TODAY = 170, 229
+MOST_FILES, FILES_TODAY = 170, 211
 """Most source files without the analyst; today's number holds until the budget is reached."""
-TWICE = {"errors.py", "model.py", "postgres.py", "schema.py", "summary.py", "words.py"}
+TWICE = {"errors.py", "model.py", "postgres.py", "schema.py", "words.py"}
 """File names that still stand in two rooms: to be emptied."""
 READERS_OF_SQL = {"memory/ledger_sql.py", "analyst/query.py"}
-PARSING = {"longtable.tools.sql.parsing", "longtable.tools.sql.refusal"}
+PARSING = {"longtable.tools.sql.parsing"}
 """The ledger and the analyst read SQL, too; these two modules know nothing of the other tools."""
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from longtable.base.errors import ConfigError, MissingExtraError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import without_labels
-from longtable.tools.engines.base import Engine, Fetched, LoadNote, Row
-from longtable.tools.query_limits import FileLimits, QueryLimits
+from longtable.tools.engines.base import Engine, Fetched, FileLimits, LoadNote, QueryLimits, Row
 from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.sql.cost import Plan, stops_early
 from longtable.tools.sql.masks import masked_rows, without_values
@@ -191,7 +190,7 @@ class Database:
             found = explained(error, asked=sql, ran=verdict.sql, dialect=self.dialect, catalog=self.catalog(), tables=verdict.tables)
             raise found from error
         except QueryRefusedError as error:
-            from longtable.tools.sql.places import place_of_start
+            from longtable.tools.sql.hints import place_of_start
 
             hint = "write it another way" if verdict.masks else error.hint  # it may tell the count that was too large
             line, column = place_of_start(sql, self.dialect)  # an engine says of no more than the whole

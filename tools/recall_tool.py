@@ -3,8 +3,10 @@
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
@@ -12,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from longtable.base.errors import RecallRefusedError
 from longtable.tools.cells import dumps
-from longtable.tools.excerpt import excerpt, words_of
 
 NAME = "recall_history"
 SHOWN, MOST_SHOWN = 5, 20
@@ -168,3 +169,60 @@ def _written(hits: Sequence[Place], shown: int, words: Sequence[str], size: int)
     if len(hits) >= MOST_FOUND:
         told["more"] = True
     return dumps({**told, "note": NOTE if hits else NOTHING})
+
+
+MOST_SPOTS = 2_000
+"""Occurrences looked at, so that a megabyte of one word costs no more than a page."""
+
+_HAN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_RUNS = re.compile(rf"[{_HAN}]+|(?:(?![{_HAN}])\w)+")
+
+
+def words_of(query: str) -> list[str]:
+    """Return what to look for: words without their endings, Chinese as pairs of characters."""
+    words: list[str] = []
+    for run in _RUNS.findall(query):
+        if re.match(f"[{_HAN}]", run):
+            words += [first + second for first, second in pairwise(run)] or [run]
+        else:
+            # "delayed" is to be found where "delays" stands
+            words.append(run[: max(4, len(run) - 3)] if run.isalpha() else run)
+    return list(dict.fromkeys(words))
+
+
+def excerpt(text: str, words: Sequence[str], size: int, *, start: int | None = None, name: str) -> str:
+    """Return at most `size` characters of a text, with marks that count what is left out before and after.
+
+    From `start`; where that is None, from where most of the words stand together. The mark behind says what to ask
+    for to read on: `name` with the next character's place.
+    """
+    if start is None:
+        start = 0 if len(text) <= size else _densest(text, words, size)
+    start = min(start, len(text))
+    end = min(len(text), start + size)
+    before = f"[… {start:,} characters …] " if start else ""
+    after = f" [… {len(text) - end:,} more characters: ask for {name}+{end} …]" if end < len(text) else ""
+    return f"{before}{text[start:end]}{after}"
+
+
+def _densest(text: str, words: Sequence[str], size: int) -> int:
+    """Return where to begin so that most different words are shown, the first such place; some text stands before them."""
+    if not words:
+        return 0
+    pattern = re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
+    spots = [(found.start(), found.end(), found.group().casefold()) for found in islice(pattern.finditer(text), MOST_SPOTS)]
+    if not spots:
+        return 0
+    reach = size * 3 // 4
+    inside: Counter[str] = Counter()
+    best, place, end = 0, spots[0][0], 0
+    for first, (begin, _, word) in enumerate(spots):
+        while end < len(spots) and (end <= first or spots[end][1] <= begin + reach):
+            inside[spots[end][2]] += 1
+            end += 1
+        if len(inside) > best:
+            best, place = len(inside), begin
+        inside[word] -= 1
+        if not inside[word]:
+            del inside[word]
+    return max(0, min(place - size // 4, len(text) - size))

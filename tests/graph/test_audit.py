@@ -16,7 +16,7 @@ from langgraph.types import Command, interrupt
 from longtable.base.errors import ThreadNotFoundError
 from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, delete_thread, open_persistence
 from longtable.graph.auditing import aaudit_of_threads, audit_of_threads
-from longtable.tools.query_limits import QueryLimits
+from longtable.tools.engines.base import QueryLimits
 from longtable.tools.sql.cost import CostThresholds
 from tests.support.models import ScriptedModel, call, script
 from tests.support.postgres import postgres_server

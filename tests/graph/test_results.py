@@ -18,9 +18,9 @@ from langgraph.store.memory import InMemoryStore
 from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph, open_persistence
 from longtable.graph.operations import delete_thread, prune_threads
 from longtable.memory.ledger import ledger_lines
-from longtable.tools.query_limits import QueryLimits
+from longtable.tools.engines.base import QueryLimits
+from longtable.tools.query_tools import summary
 from longtable.tools.results import ResultGoneError, UnknownResultError
-from longtable.tools.summary import summary
 from tests.support.models import ScriptedModel, call, script
 
 CONTEXT = Context(model_limit=16_000)

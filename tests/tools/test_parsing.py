@@ -10,8 +10,7 @@ import pytest
 from longtable.base.errors import QueryFailedError
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Database
-from longtable.tools.sql.parsing import MAX_DEPTH, MAX_SQL_CHARS, tokens_of
-from longtable.tools.sql.refusal import RefusedError
+from longtable.tools.sql.parsing import MAX_DEPTH, MAX_SQL_CHARS, RefusedError, tokens_of
 from longtable.tools.sql.wall import check
 from tests.tools.databases import DIALECTS
 

@@ -27,7 +27,7 @@ from longtable.base.errors import (
 from longtable.tools.database import Cancel, Database, QueryLimits, TablePolicy
 from longtable.tools.engines import postgres_pool
 from longtable.tools.engines.postgres import PostgresEngine
-from longtable.tools.engines.postgres_plan import read_plan
+from longtable.tools.engines.postgres_introspection import read_plan
 from tests.support.postgres import postgres_server
 from tests.tools.databases import Place, open_at
 from tests.tools.test_catalog import call

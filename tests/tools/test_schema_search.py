@@ -12,8 +12,8 @@ from longtable.base.errors import QueryCancelledError, QueryFailedError
 from longtable.tools.cells import dumps
 from longtable.tools.database import Cancel, Database, TablePolicy
 from longtable.tools.schema import knowledge, sampling
+from longtable.tools.schema.schema_index import other_numbers, terms
 from longtable.tools.schema.schema_tools import describe_tables, find_columns, list_tables
-from longtable.tools.schema.search_terms import other_numbers, terms
 from longtable.tools.schema.values import find_values
 from tests.support.postgres import postgres_server
 from tests.tools.databases import DIALECTS, make, open_at

@@ -20,7 +20,7 @@ from longtable.base.errors import (
 from longtable.tools.database import Database, QueryLimits, TablePolicy
 from longtable.tools.engines.base import Fetched
 from longtable.tools.query_runner import Runner, Stop
-from longtable.tools.sql.functions import GROWING_FUNCTIONS
+from longtable.tools.sql.allow_lists import GROWING_FUNCTIONS
 from longtable.tools.sql.wall import check
 from tests.support.postgres import postgres_server
 from tests.tools.databases import DIALECTS, Place, make, open_at

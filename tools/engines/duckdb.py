@@ -24,10 +24,8 @@ from longtable.base.errors import (
     QueryRefusedError,
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted
-from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, check_file, collect
-from longtable.tools.engines.duckdb_catalog import reflect
-from longtable.tools.engines.duckdb_plan import read_plan
-from longtable.tools.query_limits import QueryLimits
+from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, QueryLimits, check_file, collect
+from longtable.tools.engines.duckdb_introspection import read_plan, reflect
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.quiet import quiet
 from longtable.tools.sql.cost import Plan

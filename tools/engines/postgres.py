@@ -26,13 +26,19 @@ from psycopg import sql as compose
 
 from longtable.base.errors import QueryRefusedError
 from longtable.tools.catalog import Catalog, Reflected, fold, mentions
-from longtable.tools.engines.base import Fetched, LoadNote, Row, collect
-from longtable.tools.engines.postgres_catalog import VERSION, Server, reflect, server_facts
-from longtable.tools.engines.postgres_errors import ROW_TOO_LARGE, translated
-from longtable.tools.engines.postgres_plan import EXPLAIN, EXPLAIN_COSTS, read_cost, read_plan
-from longtable.tools.engines.postgres_pool import Link, Pool, connector
+from longtable.tools.engines.base import Fetched, LoadNote, QueryLimits, Row, collect
+from longtable.tools.engines.postgres_introspection import (
+    EXPLAIN,
+    EXPLAIN_COSTS,
+    VERSION,
+    Server,
+    read_cost,
+    read_plan,
+    reflect,
+    server_facts,
+)
+from longtable.tools.engines.postgres_pool import ROW_TOO_LARGE, Link, Pool, connector, translated
 from longtable.tools.engines.postgres_values import RawConnection
-from longtable.tools.query_limits import QueryLimits
 from longtable.tools.query_runner import Stop
 from longtable.tools.sql.cost import Plan as Cost
 from longtable.tools.sql.visible import read_by_views

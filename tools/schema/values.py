@@ -9,8 +9,8 @@ from longtable.tools.catalog import Column, Table, nearest, quoted
 from longtable.tools.cells import CELL_CHARS, Json, preview_cell
 from longtable.tools.database import Cancel, Database
 from longtable.tools.schema.sampling import NESTED, NUMBER, TEXT, Budget
+from longtable.tools.schema.schema_index import is_han, other_numbers, slips
 from longtable.tools.schema.schema_tools import find_table
-from longtable.tools.schema.search_terms import is_han, other_numbers, slips
 
 SECONDS = 4.0
 COLUMNS = 400

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Expansion, fold
-from longtable.tools.sql.parsing import statement
-from longtable.tools.sql.refusal import RefusedError
+from longtable.tools.sql.parsing import RefusedError, statement
 from longtable.tools.sql.scope import cte_of, written_name
 
 MAX_SOURCES = 1_000

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sqlglot import exp
 
 from longtable.tools.catalog import Table, fold
-from longtable.tools.sql.masked_reach import is_star, touches
-from longtable.tools.sql.masked_uses import check_uses
+from longtable.tools.sql.masked_uses import check_uses, is_star, touches
 from longtable.tools.sql.masks import Masks, goes_by
 
 _SPREADING = tuple(

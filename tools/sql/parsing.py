@@ -6,6 +6,7 @@ two or three times over (`length(x, 1)` in DuckDB's SQL). So the work itself is 
 """
 
 import logging
+from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar
 
@@ -17,7 +18,24 @@ from sqlglot.generator import Generator
 from sqlglot.parser import Parser
 from sqlglot.parsers.base import BaseParser
 
-from longtable.tools.sql.refusal import RefusedError
+
+class RefusedError(Exception):
+    """A check failed; never leaves the wall. Where: a `place` in the text as asked, or the `node` at fault of the tree checked."""
+
+    def __init__(
+        self,
+        rule: str,
+        reason: str,
+        hint: str = "",
+        *,
+        place: tuple[int, int] | None = None,
+        node: exp.Expr | None = None,
+        nearest: Sequence[str] = (),
+    ) -> None:
+        super().__init__(reason)
+        self.rule, self.reason, self.hint = rule, reason, hint
+        self.place, self.node, self.nearest = place, node, tuple(nearest)
+
 
 Place = tuple[int, int]
 """Line and column, both from 1."""

@@ -9,22 +9,92 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from longtable.base.errors import QueryRefusedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Table, fold, nearest
+from longtable.tools.sql.allow_lists import QUERIES, SCALAR_FUNCTIONS, SYNTAX_FUNCTIONS, TABLE_FUNCTIONS, allowed_node
 from longtable.tools.sql.expansion import check_expansion
-from longtable.tools.sql.functions import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.sql.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
+from longtable.tools.sql.hints import place_of_fault, place_of_start
 from longtable.tools.sql.masking import masked_of, masks_of
 from longtable.tools.sql.masks import NO_MASKS, Masks
 from longtable.tools.sql.narrow import narrowed, reads_of
-from longtable.tools.sql.nodes_allowed import QUERIES, SYNTAX_FUNCTIONS, allowed_node
-from longtable.tools.sql.parsing import Place, first_line, statements, written
-from longtable.tools.sql.places import place_of_fault, place_of_start
-from longtable.tools.sql.refusal import RefusedError
+from longtable.tools.sql.parsing import Place, RefusedError, first_line, line_and_column, statements, tokens_of, written
 from longtable.tools.sql.scope import is_cte, written_name
-from longtable.tools.sql.wall_postgres import as_postgres_has_it, check_postgres, check_tokens
+
+EXTENSION_TYPES = frozenset(
+    {"citext", "cube", "geography", "geometry", "halfvec", "hstore", "isbn", "ltree", "lquery", "sparsevec", "vector"}
+)
+BUILT_IN_TYPES = frozenset({
+    "bit", "box", "bpchar", "char", "cidr", "circle", "jsonpath", "line", "lseg", "macaddr", "macaddr8", "name", "path", "pg_lsn",
+    "point", "polygon", "timetz", "tsquery", "tsvector", "varbit",
+})  # fmt: skip
+"""Types that sqlglot does not know, and that name nothing."""
+
+
+def check_postgres(node: exp.Expr, catalog: Catalog) -> None:
+    """Raise `RefusedError` for what only PostgreSQL reads in this node."""
+    if isinstance(node, exp.DataType):
+        _check_type(node, catalog)
+    elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+        _check_function_schema(node)
+    elif isinstance(node, exp.Operator):
+        _check_operator(node)
+    elif isinstance(node, exp.Column | exp.Dot):
+        _check_attribute(node, catalog)
+
+
+def check_tokens(sql: str) -> None:
+    """Refuse what sqlglot reads in another way than the server: `1_000` as `1 AS _000`, `0x1F` as bits, `<=>` as MySQL does."""
+    tokens = tokens_of(sql, "postgres")
+    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+        written = sql[token.start : token.end + 1].lower()
+        glued = after is not None and after.start == token.end + 1 and (after.text[:1].isalpha() or after.text[:1] == "_")
+        if (token.token_type == TokenType.NUMBER and glued) or written.startswith(("0x", "0b", "0o")):
+            place, reason = line_and_column(sql, token.start), f"the number at {written[:20]!r} can be read in two ways"
+            raise RefusedError("syntax", reason, "write it in plain digits", place=place)
+        if written == "<=>":
+            place = line_and_column(sql, token.start)
+            raise RefusedError("syntax", "the operator '<=>' can be read in two ways", "write cosine_distance(a, b)", place=place)
+
+
+def _check_type(node: exp.DataType, catalog: Catalog) -> None:
+    """A cast to the row type of a table tells its columns: only enums, domains and types of known extensions can be named."""
+    if node.this != exp.DataType.Type.USERDEFINED:
+        return
+    kind = node.args.get("kind")
+    name = (kind if isinstance(kind, str) else written(kind, "postgres") if isinstance(kind, exp.Expr) else "").replace('"', "")
+    plain = fold(name).removeprefix("pg_catalog.").removesuffix("[]")
+    if name in catalog.own_types or plain in catalog.own_types or plain in EXTENSION_TYPES or plain in BUILT_IN_TYPES:
+        return
+    raise RefusedError("type", f"the type {name!r} is not allowed", "cast to a built-in type, an enum or a domain", node=node)
+
+
+def _check_function_schema(node: exp.Dot) -> None:
+    """`schema.function(...)` may be a function of anybody's with an innocent name."""
+    if fold(node.this.name) != "pg_catalog" or isinstance(node.this, exp.Dot):
+        name = node.expression.name or "named with a schema"
+        raise RefusedError("function", f"the function {name!r} is not allowed", "leave the schema out", node=node)
+
+
+def _check_operator(node: exp.Operator) -> None:
+    written = str(node.args.get("operator"))
+    if "." in written and not fold(written).startswith("pg_catalog."):
+        raise RefusedError("function", f"the operator {written!r} is not allowed", "leave the schema out", node=node)
+
+
+def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
+    """`people.pay` calls the function `pay(people)` where there is no such column."""
+    name = fold(node.expression.name if isinstance(node, exp.Dot) else node.name)
+    qualified = isinstance(node, exp.Dot) or bool(node.table)
+    if qualified and name in catalog.hidden_functions and not catalog.has_column(name):
+        raise RefusedError("function", f"the function {name!r} is not allowed", "use another function", node=node)
+
+
+def as_postgres_has_it(node: exp.Expr) -> exp.Expr:
+    """Mend what sqlglot writes under a name that PostgreSQL does not know: HEX for to_hex()."""
+    return exp.Anonymous(this="TO_HEX", expressions=[node.this]) if isinstance(node, exp.Hex) else node
 
 
 @dataclass(frozen=True)
