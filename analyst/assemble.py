@@ -64,31 +64,35 @@ class Builder:
         if not steps:
             raise NoReadingError
         last = Col(table, steps[-1].there_column)
-        known = [filled(last)] if negated and not steps[-1].up else []
-        inner = Query(table, select=(last,), where=(*known, *conds))
+        inner = Query(table, select=(last,), where=tuple(conds))
         if grouped is not None:
             inner = Query(table, select=(last,), where=(*grouped.where, *conds), group=(last,), having=grouped.having)
         for step, earlier in zip(reversed(steps[1:]), reversed(steps[:-1]), strict=True):
             back = Col(step.here, earlier.there_column)
             inner = Query(step.here, select=(back,), where=(Condition(Col(step.here, step.here_column), "in", inner),))
+        if negated and not steps[0].up:  # one NULL among the rows of NOT IN leaves none
+            inner = replace(inner, where=(filled(cast(Col, inner.select[0])), *inner.where))
         return Condition(Col(self.base, steps[0].here_column), "in", inner, negated)
 
     def conditions(self) -> list[Condition]:
         """Return all conditions; those on one other table bear on the same row of it."""
         found: list[Condition] = []
-        inner: dict[tuple[str, Roles], list[Condition]] = {}
+        inner: dict[tuple[str, Roles, bool], list[Condition]] = {}
         for each in self.draft.slots.where:
+            way = self.catalog.path(self.base, each.table, each.roles) or ()
+            apart = each.denied and not all(step.up for step in way)  # no row of it, rather than another one
+            cond = opposite(each.cond) if each.denied and not apart else each.cond
             if each.table == self.base:
-                found.append(each.cond)
+                found.append(cond)
             else:
-                inner.setdefault((each.table, each.roles), []).append(each.cond)
-        absent = list(dict.fromkeys(self.draft.slots.absent))
-        for (table, roles), conds in inner.items():
+                inner.setdefault((each.table, each.roles, apart), []).append(cond)
+        absent = self.draft.slots.absent
+        for (table, roles, apart), conds in inner.items():
             if table not in absent:
-                found.append(self.within(table, conds, roles))
-        for table in absent:
-            conds = [cond for (name, _), those in inner.items() if name == table for cond in those]
-            found.append(self.within(table, conds, negated=True))
+                found.append(self.within(table, conds, roles, negated=apart))
+        for table, roles in absent.items():
+            conds = [cond for (name, *_), those in inner.items() if name == table for cond in those]
+            found.append(self.within(table, conds, roles, negated=True))
         found = list(dict.fromkeys(found))
         equal = [cond.left for cond in found if cond.op == "="]
         if len(set(equal)) < len(equal):
@@ -107,6 +111,11 @@ class Builder:
             if not all(step.up for step in steps):
                 more.append(self.within(table, []))
         return more
+
+
+def opposite(cond: Condition) -> Condition:
+    """Return the condition that holds where another one does not."""
+    return replace(cond, op="<>") if cond.op == "=" else replace(cond, negated=True)
 
 
 def assemble(draft: Draft) -> Query:
@@ -145,8 +154,7 @@ def _listed(draft: Draft) -> Query:
     if not only_shown and (head in ("", builder.base) or slots.ranks):
         items += [_as_col(column) for column in identity(draft, table)]
     for key in slots.shown:
-        steps = builder.join(key.table)
-        del steps
+        builder.join(key.table)
         items.append(as_scalar(draft.catalog, key))
         items += _pointed_names(builder, key)
     if head and head != builder.base:
@@ -314,7 +322,7 @@ def _computed(draft: Draft) -> Query:
         draft.pay(costs.ODD, base)  # how many albums of a name: rather those of an artist
     aggregates = [as_aggregate(measure, base) for measure in measures]
     having = tuple(Condition(as_aggregate(_as_counted(builder, each.measure, base), base), each.op, each.number) for each in slots.havings)
-    order = [Order(_ranked(draft, rank, aggregates, shown, base), rank.desc) for rank in slots.ranks]
+    order = [Order(_ranked(draft, rank, aggregates, base), rank.desc) for rank in slots.ranks]
     if shown and not order:
         dated = isinstance(shown[0], Bucket) or (
             isinstance(shown[0], Col) and (c := draft.catalog.column(shown[0].table, shown[0].name)) and c.is_number
@@ -446,7 +454,7 @@ def _as_counted(builder: Builder, measure: Measure, base: str) -> Measure:
     return _without_repeats(builder.draft, measure, base) if builder.repeats else measure
 
 
-def _ranked(draft: Draft, rank: Rank, aggregates: list[Agg], shown: list[Scalar], base: str) -> Scalar:
+def _ranked(draft: Draft, rank: Rank, aggregates: list[Agg], base: str) -> Scalar:
     """Return what a grouped answer is ordered by."""
     measure = rank.measure
     if measure.func == "again":
@@ -454,12 +462,7 @@ def _ranked(draft: Draft, rank: Rank, aggregates: list[Agg], shown: list[Scalar]
     if measure.func:
         wanted = as_aggregate(measure, base)
         return next((each for each in aggregates if (each.func, each.arg) == (wanted.func, wanted.arg)), aggregates[0])
-    col = Col(measure.table, measure.column)
-    for item in (*aggregates, *shown):
-        if item == col or (isinstance(item, Agg) and item.arg == col) or (isinstance(item, Bucket) and item.col == col):
-            return item
-    draft.pay(costs.ODD, measure.column)
-    raise NoReadingError
+    raise NoReadingError(draft.said(measure.column))
 
 
 def _count_of_those(draft: Draft, counted: Measure) -> Query:

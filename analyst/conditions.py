@@ -4,7 +4,7 @@ from longtable.analyst import costs
 from longtable.analyst.lattice import Draft, Having, Meaning, Measure, NoReadingError, Where
 from longtable.analyst.query import Agg, Col, Condition
 from longtable.analyst.schema import Column, Roles, Table, Value
-from longtable.analyst.words import is_plural, lemma, stem, vocabulary
+from longtable.analyst.words import is_plural, lemma, likeness, split_name, stem, vocabulary
 
 _PASSED = ("wh", "list", "distinct", "present", "pron", "count", "agg", "late", "neg")
 
@@ -14,7 +14,7 @@ def dimension_columns(draft: Draft, dimension: str, tables: list[str]) -> list[t
     wanted = vocabulary().dimensions.get(dimension, ())
     said = {stem(word) for word in draft.words}
     lists = vocabulary().lists
-    moves = [{stem(word) for word in lists[name]} for name in ("departs", "arrives")]
+    moves = [{stem(word) for word in lists[name]} for name in ("events.depart", "events.arrive")]
     found: list[tuple[float, Column, int]] = []
     for rank, name in enumerate(dict.fromkeys(tables)):
         for column in draft.table(name).columns:
@@ -138,11 +138,8 @@ def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: 
                 return Measure(func, column.table, column.name)
             return column
         asked = draft.asked()
-        things = asked >= 0 and draft.meanings[asked].kind == "table"
-        if each.kind == "table" and other == after and not bare and not (things and each.table == draft.head()):
-            draft.use(other)
-            return Measure("count", each.table)
-        if each.kind == "table" and other == after and bare and each.table != draft.head() and "exactly" in draft.words:
+        things = asked >= 0 and draft.meanings[asked].kind == "table" and each.table == draft.head()
+        if each.kind == "table" and other == after and (not bare or {"exactly", "only"} & set(draft.words)) and not things:
             draft.use(other)
             return Measure("count", each.table)
     text = draft.meanings[place].text
@@ -236,8 +233,8 @@ def _average(draft: Draft, place: int, each: Meaning) -> None:
     draft.slots.where.append(Where(column.table, column.name, Condition(col, op, Agg("avg", col))))
 
 
-def money_measure(draft: Draft, head: str, text: str) -> Measure:
-    """Return the sum of money nearest to a table: an amount of its own or of a table that points at it."""
+def money_measures(draft: Draft, head: str) -> list[tuple[float, Measure]]:
+    """Return the sums of money about a table, nearest first, with prices: amounts of its own or of tables that point at it."""
     order = [t.name for t in draft.catalog.plain if not head or t.name == head or draft.catalog.path(t.name, head) is not None]
     lists = vocabulary().lists
     options: list[tuple[float, Measure]] = []
@@ -250,7 +247,12 @@ def money_measure(draft: Draft, head: str, text: str) -> Measure:
             words = {lemma(word) for word in column.words}
             if words & (lists["sum_words"] - {"quantity", "hour", "volume", "cost"}):
                 options.append((0.15 * len(way) + (0.0 if words & {"total", "amount"} else 0.1), Measure("sum", name, column.name)))
-    options.sort(key=lambda each: each[0])
+    return sorted(options, key=lambda each: each[0])
+
+
+def money_measure(draft: Draft, head: str, text: str) -> Measure:
+    """Return the sum of money nearest to a table, and pay for the choice."""
+    options = money_measures(draft, head)
     if not options:
         raise NoReadingError(text)
     rival = len(options) > 1 and options[1][0] - options[0][0] < 0.04
@@ -313,9 +315,11 @@ def fill_negations(draft: Draft) -> None:
             continue
         if not each.is_op("neg"):
             continue
-        target = draft.after(place, over=("neg", "count", "distinct", "present", "pron", "agg"), most=6)
+        target = draft.after(place, over=("neg", "count", "distinct", "present", "pron", "agg", "wh", "list"), most=6)
+        if target >= 0 and draft.meanings[target].kind == "table" and draft.meanings[target].table == draft.head():
+            target = -1
         denied = draft.meanings[target] if target >= 0 and target not in draft.used else None
-        if (target != place + 1 or denied is None) and _denied_date(draft, place, target):
+        if (target != place + 1 or denied is None or denied.cost > 0.3) and _denied_event(draft, place, target):
             continue
         if denied is None and draft.chinese:
             target = draft.before(place, most=2)
@@ -325,36 +329,59 @@ def fill_negations(draft: Draft) -> None:
             raise NoReadingError(each.text)
         if denied.kind == "table" and denied.table != draft.head():
             draft.use(target)
-            draft.slots.absent.append(denied.table)
+            draft.slots.absent[denied.table] = frozenset()
+        elif same := [
+            other
+            for other in range(target, min(target + 5, len(draft.meanings)))
+            if draft.meanings[other].kind in ("value", "part", "flag") and draft.meanings[other].column == denied.column
+        ]:
+            for other in same:
+                draft.change(other, op="not")
         elif denied.kind == "column":
             draft.use(target)
-            _is_null(draft, denied, negated=False)
-        elif denied.kind in ("value", "part", "flag"):
-            for other in range(target, min(target + 5, len(draft.meanings))):
-                if draft.meanings[other].kind == denied.kind and draft.meanings[other].column == denied.column:
-                    draft.change(other, op="not")
+            roles = frozenset(map(stem, split_name(denied.column)))
+            head = draft.head() or draft.base
+            way = draft.catalog.path(head, denied.table, roles) if head else ()
+            if way and not way[0].up:
+                draft.slots.absent[denied.table] = roles
+            else:
+                _is_null(draft, denied, negated=False)
         else:
             raise NoReadingError(each.text)
 
 
-def _denied_date(draft: Draft, place: int, target: int) -> bool:
-    """'have not been shipped': the date of the verb is missing; only where the verb closes the clause."""
+def _denied_event(draft: Draft, place: int, target: int) -> bool:
+    """'have not been shipped', 'nobody bought': the date of the verb is missing, or the rows of the table that it speaks of."""
     head = draft.head() or draft.base
     if not head:
         return False
     last = draft.meanings[place].end
-    for n in range(last, min(last + 4, (draft.meanings[target].start if target >= 0 else len(draft.tokens)))):
+    for n in range(last, min(last + 4, len(draft.tokens))):
         word = draft.tokens[n].word
-        dates = [column for column in draft.table(head).columns if column.is_date and stem(word) in {stem(part) for part in column.words}]
-        if len(dates) == 1 and len(word) > 3:
-            draft.use(place)
-            found = next(k for k, m in enumerate(draft.meanings) if m.start <= n < m.end)
-            draft.use(found)
-            draft.cost -= max(0.0, draft.meanings[found].cost - costs.VERB)
-            draft.blamed = [blame for blame in draft.blamed if blame[1] != draft.meanings[found].text]
-            draft.slots.where.append(Where(head, dates[0].name, Condition(Col(head, dates[0].name), "null")))
-            return True
+        if len(word) < 3 or (target >= 0 and draft.meanings[target].end <= n):
+            continue
+        times = [c for c in draft.table(head).columns if c.is_date or {"date", "time"} & set(c.words)]
+        dates = sorted((len(c.words), c.name) for c in times if _speaks_of(word, c.words))
+        rows = [key.many for key in draft.catalog.references if key.one == head and target < 0]
+        absent = [name for name in rows if _speaks_of(word, draft.table(name).words)]
+        if not (dates and (len(dates) == 1 or dates[0][0] < dates[1][0])) and len(absent) != 1:
+            continue
+        found = next(k for k, m in enumerate(draft.meanings) if m.start <= n < m.end)
+        draft.use(place, found)
+        draft.cost -= max(0.0, draft.meanings[found].cost - costs.VERB)
+        draft.blamed = [blame for blame in draft.blamed if blame[1] != draft.meanings[found].text]
+        if dates:
+            draft.slots.where.append(Where(head, dates[0][1], Condition(Col(head, dates[0][1]), "null")))
+        else:
+            draft.slots.absent[absent[0]] = frozenset()
+        return True
     return False
+
+
+def _speaks_of(verb: str, words: tuple[str, ...]) -> bool:
+    """Return whether a verb is of the family of one of the words of a name, or of the same kind of event."""
+    events = vocabulary().events_of
+    return any(max(likeness(verb, word), likeness(stem(verb), word)) > 0.85 or events(verb) & events(word) for word in words)
 
 
 def _is_null(draft: Draft, each: Meaning, *, negated: bool) -> None:
@@ -384,12 +411,12 @@ def fill_values(draft: Draft) -> None:
     for (table, column, denied, roles), found in groups.items():
         col = Col(table, column)
         values = tuple(dict.fromkeys(each.value for each in found))
-        cond = Condition(col, "<>" if denied else "=", values[0]) if len(values) == 1 else Condition(col, "in", values, negated=denied)
-        draft.slots.where.append(Where(table, column, cond, roles))
+        cond = Condition(col, "=", values[0]) if len(values) == 1 else Condition(col, "in", values)
+        draft.slots.where.append(Where(table, column, cond, roles, denied))
     for place, each in draft.open("part"):
         draft.use(place)
-        cond = Condition(Col(each.table, each.column), "contains", str(each.value), each.op == "not")
-        draft.slots.where.append(Where(each.table, each.column, cond, draft.roles(place)))
+        cond = Condition(Col(each.table, each.column), "contains", str(each.value))
+        draft.slots.where.append(Where(each.table, each.column, cond, draft.roles(place), each.op == "not"))
         draft.pay(_part_price(draft, place, each), each.text)
     for place, each in draft.open("flag"):
         draft.use(place)
@@ -420,11 +447,14 @@ def _part_price(draft: Draft, place: int, each: Meaning) -> float:
     column = draft.column(each)
     if each.table in draft.named() or each.table == head or not head:
         return 0.0
-    way = draft.catalog.path(head, each.table, draft.roles(place))
+    roles = draft.roles(place)
+    way = draft.catalog.path(head, each.table, roles)
     names = column is not None and column in draft.table(each.table).names
-    if not (way is not None and len(way) == 1 and way[0].up and way[0].rivals == 0 and names) or way is None:
+    if not way or not names or not way[-1].up or way[-1].rivals:
         return costs.FAR_PART
-    return 0.1 if (bool(draft.roles(place)) or each.cost < costs.VALUE_PART) else costs.UNNAMED_PART
+    if roles & set(map(stem, split_name(way[-1].here_column))):
+        return 0.1  # to Atlanta: the key says so
+    return costs.FAR_PART if len(way) > 1 else 0.1 if each.cost < costs.VALUE_PART else costs.UNNAMED_PART
 
 
 def _drop_names(draft: Draft) -> None:

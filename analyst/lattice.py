@@ -104,12 +104,13 @@ class NoReadingError(Exception):
 
 @dataclass(frozen=True)
 class Where:
-    """A condition on rows of one table; `roles` tell which key leads to the table."""
+    """A condition on rows of one table; `roles` tell which key leads to the table. `denied`: it does not hold."""
 
     table: str
     column: str
     cond: Condition
     roles: Roles = frozenset()
+    denied: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class Slots:
     where: list[Where] = field(default_factory=list)
     havings: list[Having] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
-    absent: list[str] = field(default_factory=list)
+    absent: dict[str, Roles] = field(default_factory=dict)
     limit: int | None = None
     distinct: bool = False
 

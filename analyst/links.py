@@ -300,7 +300,7 @@ def _values(part: list[Token], before: str, start: int, text: str, values: Value
         price += costs.RIVAL if named and match not in named and name else 0.0
         if match.how in ("exact", "case"):
             yield Meaning(start, end, "value", price, text, match.table, match.column, match.value)
-        elif match.how == "plural":
+        elif match.how == "plural" or "".join(spoken.split()) == "".join(str(match.value).lower().split()):
             yield Meaning(start, end, "value", price + costs.VALUE_FORM, text, match.table, match.column, match.value)
         elif match.how == "partial" and re.search(rf"(?<!\w){re.escape(spoken)}(?!\w)", str(match.value).lower()):
             parts.setdefault((match.table, match.column), []).append(match)

@@ -18,60 +18,43 @@ _SHOWN_BY = frozenset(["with", "has", "have", "had", "having", "which", "who", "
 
 def _column_measure(draft: Draft, func: str, column: Column, text: str) -> Measure:
     """Return a function of a column; sums and averages of dates and keys are refused, sums of prices and ages are dear."""
-    if func in ("sum", "avg") and not column.is_measure:
+    if func in ("sum", "avg") and (column.is_year or not column.is_measure):
         raise NoReadingError(text)
     words = {lemma(word) for word in column.words}
     lists = vocabulary().lists
     if func == "sum" and words & lists["single_words"] and not words & lists["sum_words"]:
         draft.pay(costs.NOT_SUMMED, text)
-    if func in ("sum", "avg") and column.is_year:
-        raise NoReadingError(text)
     return Measure(func, column.table, column.name)
 
 
 def _measure_at(draft: Draft, place: int) -> Measure | None:
     """Read the measure that begins at a place: a count, 'average delay', 'total', 'sales', or a table; mark it used."""
-    if place < 0 or place >= len(draft.meanings):
+    if not 0 <= place < len(draft.meanings):
         return None
     each = draft.meanings[place]
     column = draft.column(each) if each.kind == "column" else None
     if each.is_op("agg", "sup", "most"):
         target = draft.after(place, over=(*_ASKING, "count"), most=5)
         inner = draft.column(draft.meanings[target]) if target >= 0 and draft.meanings[target].kind == "column" else None
-        if inner is not None:
-            draft.use(place, target, *_counts_between(draft, place, target))
-            return _column_measure(draft, each.arg if each.op == "agg" else "", inner, each.text)
-        found = _measure_at(draft, target) if target >= 0 and draft.meanings[target].is_op("count", "money", "dimension") else None
-        if found is not None:
-            draft.use(place)
-            return Measure(each.arg, found.table, found.column) if each.op == "agg" and found.column else found
-        return None
+        if inner is None:
+            return None
+        draft.use(place, target, *_counts_between(draft, place, target))
+        return _column_measure(draft, each.arg if each.op == "agg" else "", inner, each.text)
     if each.is_op("count"):
         target = draft.after(place, over=_ASKING, most=5)
-        if target >= 0 and draft.meanings[target].kind in ("table", "column"):
-            counted = draft.meanings[target]
-            draft.use(place, target)
-            inner = draft.column(counted) if counted.kind == "column" else None
-            if inner is None:
-                return Measure("count", counted.table)
-            if inner.is_measure:
-                return Measure("", inner.table, inner.name)
-            return Measure("count", inner.table, inner.name, distinct=True)
-        return None
-    if each.is_op("money"):
+        found = _measure_at(draft, target) if target >= 0 and draft.meanings[target].kind in ("table", "column") else None
+        if found is None:
+            return None
         draft.use(place)
+        return found if draft.is_measure(target) or not found.column else Measure("count", found.table, found.column, distinct=True)
+    if not (each.is_op("money", "dimension") or each.kind in ("column", "table")):
+        return None
+    draft.use(place)
+    if each.is_op("money"):
         return money_measure(draft, draft.head() or draft.base, each.text)
     if each.is_op("dimension"):
-        draft.use(place)
-        measured = best_dimension(draft, each.arg, draft.spoken()[:2], each.text)[0]
-        return Measure("", measured.table, measured.name)
-    if column is not None:
-        draft.use(place)
-        return Measure("", column.table, column.name)
-    if each.kind == "table":
-        draft.use(place)
-        return Measure("count", each.table)
-    return None
+        column = best_dimension(draft, each.arg, draft.spoken()[:2], each.text)[0]
+    return Measure("", column.table, column.name) if column is not None else Measure("count", each.table)
 
 
 def _counts_between(draft: Draft, place: int, target: int) -> list[int]:
@@ -119,7 +102,7 @@ def _by(draft: Draft, place: int) -> Measure | None:
     return None
 
 
-def _order(draft: Draft, place: int, each: Meaning) -> list[Rank]:
+def _order(draft: Draft, place: int, _: Meaning) -> list[Rank]:
     direction = next((n for n, other in draft.open("op") if other.is_op("dir")), -1)
     desc = direction >= 0 and draft.meanings[direction].arg == "desc"
     target = draft.after(place, most=4)
@@ -127,8 +110,6 @@ def _order(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     draft.use(direction, target if pronoun else -1)
     again = pronoun and draft.meanings[target].text.lower() in ("that", "it")
     found = None if again else _measure_at(draft, draft.after(target, most=2) if pronoun else target)
-    if found is not None and found.func == "count" and not found.column and found.table not in draft.named():
-        draft.pay(costs.ODD, each.text)
     return [Rank(found or Measure("again"), desc if found or direction >= 0 else True)]
 
 
@@ -160,11 +141,11 @@ def _cuts(draft: Draft) -> bool:
 def _first(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     """'which of them was hired first', 'the last invoice': by the date of the rows asked about."""
     limit = _limit(draft, place) or 1
-    if _cuts(draft):
+    target = draft.after(place, most=2)
+    if _cuts(draft) and not (target >= 0 and draft.meanings[target].kind == "column"):
         draft.slots.limit = limit
         return []
     head = draft.head()
-    target = draft.after(place, most=2)
     target = draft.after(target, most=2) if target >= 0 and draft.meanings[target].kind == "number" else target
     dates = [column for column in draft.table(head).columns if column.is_date] if head else []
     verbs = {stem(word) for word in draft.words}
@@ -242,10 +223,12 @@ def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
         if not limit and not _ranked(draft, place, target):
             draft.slots.measures.append(Measure(sign, column.table, column.name))
             return []
-    elif column is None and (thing is None or thing.kind not in ("table", "unit")):
+    elif column is None and (draft.chinese or thing is None or thing.kind not in ("table", "unit")):
         measure = _measure_before(draft, place, dimension, each)
     if measure is not None:
         return [Rank(measure, sign == "max", limit or 1)]
+    if not dimension and (thing.is_op("agg") if thing is not None else any(m.is_op("agg", "count") for m in draft.meanings[:place])):
+        return [Rank(Measure("again"), sign == "max", limit or 1)]
     tables = [thing.table] if thing is not None and thing.kind == "table" else draft.spoken()[:1]
     names = [name for name in ((dimension,) if dimension else ("size", "height", "price")) if dimension_columns(draft, name, tables)]
     if not names or (thing is not None and (column is not None or thing.kind == "unit")):
@@ -426,8 +409,8 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         target += 1
     thing = draft.meanings[target] if target >= 0 and target not in draft.used else None
     draft.use(place)
-    if draft.base and any(each.is_op("pron") for each in draft.meanings[place + 1 : place + 3]):
-        draft.slots.measures.append(Measure("count", draft.base))  # how many of them
+    if (about := draft.base or draft.head()) and any(each.is_op("pron") for each in draft.meanings[place + 1 : place + 3]):
+        draft.slots.measures.append(Measure("count", about))  # how many of them
         return
     if draft.chinese and (draft.slots.measures or (thing is None and draft.slots.ranks)):
         return  # 多少 asks for the number that is computed already
@@ -546,6 +529,9 @@ def fill_rest(draft: Draft) -> None:
         draft.use(place)
     for place, each in draft.open("table"):
         draft.use(place)
+        pointed = draft.tokens[each.start - 1].word in ("that", "this") and not is_plural(each.text.lower())
+        if pointed and not draft.base:
+            raise NoReadingError(each.text)  # that department: which?
         slots.heads.append(each.table)
     for place, each in draft.open("column"):
         draft.use(place)
@@ -560,7 +546,7 @@ def fill_rest(draft: Draft) -> None:
         if each.is_op("distinct"):
             slots.distinct = True
         elif each.is_op("pron"):
-            if not draft.base and not draft.named():
+            if not draft.base and not any(other.table for other in draft.meanings[:place]):
                 raise NoReadingError(each.text)
         elif each.is_op("beyond", "money", "ordinal", "howmuch") or _asks_when(draft, each) or each.is_op(*_DEAR):
             raise NoReadingError(each.text)

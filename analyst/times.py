@@ -4,12 +4,11 @@ import calendar
 from dataclasses import fields
 
 from longtable.analyst import costs
+from longtable.analyst.conditions import money_measures
 from longtable.analyst.lattice import Draft, Key, NoReadingError, Period, Where
 from longtable.analyst.query import Bucket, Col, Condition, Scalar, Unit
 from longtable.analyst.schema import Column, Table
 from longtable.analyst.words import stem, vocabulary
-
-_OPS = {"since": ">=", "until": "<=", "till": "<=", "before": "<", "after": ">"}
 
 
 def fill_periods(draft: Draft) -> None:
@@ -106,8 +105,9 @@ def date_for(draft: Draft, place: int, period: Period) -> tuple[Column, float]:
     verbs = [token.word for token in draft.tokens[max(0, draft.meanings[place].start - 5) : draft.meanings[place].start + 5]]
     measured = [each.table for each in draft.meanings if each.kind == "column" and (c := draft.column(each)) is not None and c.is_measure]
     order = list(dict.fromkeys([*draft.named()[:1], *measured, *draft.spoken()]))
-    if not order and len(draft.catalog.plain) == 1:
-        order = [draft.catalog.plain[0].name]
+    if not order:
+        paid = any(each.is_op("money") for each in draft.meanings) and money_measures(draft, "")
+        order = [paid[0][1].table] if paid else [table.name for table in draft.catalog.plain if len(draft.catalog.plain) == 1]
     beside = draft.before(place, over=("time", "cmp", "between"), most=3)
     options: list[tuple[float, int, Column]] = []
     for rank, name in enumerate(order):

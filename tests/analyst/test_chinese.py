@@ -26,6 +26,12 @@ Rows = list[tuple[Any, ...]]
         ("flights", "三月从JFK出发的航班有多少？", [(2,)]),
         ("flights", "每个航空公司的平均到达延误是多少？", [("DL", 15.5), ("UA", 220.0), ("B6", -20 / 3)]),
         ("flights", "出发延误超过2小时的航班有多少？", [(2,)]),
+        ("shop", "2022年每个月的销售额是多少？", [("2022-03", 7.0), ("2022-05", 30.0)]),
+        ("shop", "爵士乐有多少首歌曲？", [(1,)]),
+        ("flights", "从肯尼迪机场起飞的航班有多少？", [(7,)]),
+        ("flights", "飞往洛杉矶的航班有多少？", [(3,)]),
+        ("flights", "航班最多的出发机场是哪个？", [("JFK", 7)]),
+        ("flights", "平均到达延误最严重的是哪家航空公司？", [("UA", 220.0)]),
     ],
 )
 def test_a_chinese_question(database: str, question: str, rows: Rows, request: pytest.FixtureRequest) -> None:
