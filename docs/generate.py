@@ -85,7 +85,7 @@ def reference_page() -> str:
 
 All stand in `longtable.graph`. Everything else is internal and may change.
 
-{table(("name", "meaning"), ((f"`{name}`", _first_paragraph(getattr(graph, name))) for name in graph.__all__))}
+{table(("name", "meaning"), ((f"`{_call(name)}`", _first_paragraph(getattr(graph, name))) for name in graph.__all__))}
 
 ## Methods of Conversation
 
@@ -182,10 +182,33 @@ def _methods() -> Iterable[tuple[str, str]]:
             yield f"`{name}({_parameters(method)})`", _first_paragraph(method)
 
 
+def _call(name: str) -> str:
+    """Return a public name with its parameters; settings have a page of their own, errors and `State` are not called."""
+    thing = getattr(graph, name)
+    if isinstance(thing, type) and (thing in (Context, CompactionPolicy) or issubclass(thing, (dict, Exception))):
+        return name
+    if hasattr(thing, "open"):
+        return f"{name}.open({_parameters(thing.open)})"
+    return f"{name}({_parameters(thing)})"
+
+
 def _parameters(function: Callable[..., object]) -> str:
-    """Return a signature without types: names, `*`, and defaults."""
-    parameters = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
-    return str(inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in parameters]))[1:-1]
+    """Return the parameters of a function without types; defaults that are long or no plain value are dots."""
+    parts: list[str] = []
+    for each in inspect.signature(function).parameters.values():
+        if each.kind is each.KEYWORD_ONLY and "*" not in "".join(parts):
+            parts.append("*")
+        if each.name != "self":
+            star = "*" if each.kind is each.VAR_POSITIONAL else ""
+            parts.append(f"{star}{each.name}{'' if each.default is each.empty else f'={_plain_value(each.default)}'}")
+    return ", ".join(parts)
+
+
+def _plain_value(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:_}"
+    plain = value is None or isinstance(value, (str, bool, float, tuple))
+    return repr(value) if plain and len(repr(value)) < 40 else "..."
 
 
 def _events() -> Iterable[tuple[str, str, str]]:

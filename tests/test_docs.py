@@ -29,8 +29,8 @@ def test_the_docs_document_every_setting(settings: type) -> None:
 
 
 def test_the_docs_document_every_public_name() -> None:
-    page = (DOCS / "reference.md").read_text(encoding="utf-8")
-    assert [name for name in graph.__all__ if f"| `{name}` |" not in page] == []
+    named = re.findall(r"^\| `(\w+)", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(graph.__all__) <= set(named)
 
 
 def test_the_docs_document_every_environment_variable() -> None:
