@@ -29,7 +29,7 @@ VARIABLES = {
     "LONGTABLE_API_KEY": "Key for `--base-url`; wins over `OPENAI_API_KEY`.",
     "LONGTABLE_STORE_KEY": "Passphrase that encrypts a new store, and archive files. On a server it encrypts archive files only.",
     "LONGTABLE_PRICES": "Price table for `longtable usage`, like its option `--prices`.",
-    "LONGTABLE_LOG": "Log to standard error: `json` (one object a line) or `text`.",
+    "LONGTABLE_LOG": "Log to standard error: `json` (one object per line) or `text`.",
     "LONGTABLE_LOG_LEVEL": "Level of that log, `INFO` by default.",
     "LONGTABLE_RESULTS": "Folder for whole results on a server. Default: the user's data folder.",
     "LONGTABLE_ARCHIVE": "Folder for archive files on a server. Without it a server writes none.",

@@ -55,6 +55,17 @@ def test_every_attribute_that_is_named_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
+def test_every_module_that_is_named_exists(page: Path) -> None:
+    rooms = "|".join(each.parent.name for each in ROOT.glob("*/py.typed"))
+    for name in re.findall(rf"\blongtable\.((?:{rooms})\b[\w.]*\w)", page.read_text(encoding="utf-8")):
+        *folders, last = name.split(".")
+        if not (ROOT.joinpath(*folders, last).is_dir() or ROOT.joinpath(*folders, f"{last}.py").is_file()):
+            module = ROOT.joinpath(*folders).with_suffix(".py") if len(folders) > 1 else ROOT.joinpath(*folders, "__init__.py")
+            assert module.is_file(), name
+            assert re.search(rf"\b{last}\b", module.read_text(encoding="utf-8")), name
+
+
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
