@@ -32,8 +32,6 @@ GRAPH = "longtable"
 class CompactionFailedError(LongtableError):
     """The server's run that was to fold a thread ended with an error."""
 
-    code = "compaction_failed"
-
 
 async def read(steps: Steps[Result], client: LangGraphClient) -> Result:
     """Carry out an operation that only reads, through a server's API."""

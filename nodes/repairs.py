@@ -21,8 +21,6 @@ FINAL = (
 class RepairsUsedUpError(LongtableError):
     """The turn has no repair left; the query was not run."""
 
-    code = "repairs_used_up"
-
     def __init__(self, *, repairs: int, last: str) -> None:
         tries = f"{repairs} repair{'' if repairs == 1 else 's'}"
         super().__init__(f"not run: the query failed, and so did {tries} of it. The last error was: {last} {FINAL}")
@@ -31,8 +29,6 @@ class RepairsUsedUpError(LongtableError):
 
 class QueryRejectedError(LongtableError):
     """A person did not approve the query; it was not run."""
-
-    code = "query_rejected"
 
     def __init__(self, reason: str) -> None:
         told = f"their reason: {reason}" if reason else "they gave no reason"

@@ -211,13 +211,9 @@ class _Given:
 class UnknownToolError(LongtableError):
     """The model called a tool that is not there."""
 
-    code = "unknown_tool"
-
 
 class BadArgumentsError(LongtableError):
     """The model's arguments do not fit the tool."""
-
-    code = "bad_arguments"
 
 
 class _Report:

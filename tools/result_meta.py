@@ -2,16 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from longtable.base.errors import DatabaseError
 
 
 class UnknownResultError(DatabaseError):
     """The thread never had a result of this handle."""
-
-    code = "unknown_result"
-    short: ClassVar[dict[str, str]] = {"en": "There is no such result in this conversation.", "zh": "会话中没有这个结果。"}
 
     def __init__(self, handle: str, *, known: Sequence[str]) -> None:
         there = f"there are {', '.join(known[-10:])}" if known else "no query has run yet"
@@ -21,12 +17,6 @@ class UnknownResultError(DatabaseError):
 
 class ResultGoneError(DatabaseError):
     """The rows of a result were dropped to stay within the quota; `sql` makes them again."""
-
-    code = "result_gone"
-    short: ClassVar[dict[str, str]] = {
-        "en": "This result is no longer kept: run its query again.",
-        "zh": "这个结果已不再保存：请重新运行查询。",
-    }
 
     def __init__(self, handle: str, *, sql: str) -> None:
         super().__init__(f"the rows of {handle} are no longer kept (quota): run its SQL again: {sql}")

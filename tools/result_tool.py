@@ -1,6 +1,6 @@
 """fetch_result: more of a result that is kept outside the conversation, by page or by SQL over handles."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import BaseTool, InjectedToolArg
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,9 +21,6 @@ KIND = "result"
 
 class FetchRefusedError(DatabaseError):
     """A call of fetch_result names nothing that could be fetched."""
-
-    code = "fetch_refused"
-    short: ClassVar[dict[str, str]] = {"en": "No result was named.", "zh": "没有指明要看的结果。"}
 
 
 class ThreadResults:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import ClassVar, Literal
+from typing import Literal
 
 from longtable.base.errors import DatabaseError
 from longtable.tools.catalog import nearest
@@ -27,9 +27,6 @@ _TYPE_KINDS: tuple[tuple[str, Kind], ...] = (
 
 class ChartSpecError(DatabaseError):
     """A chart cannot be drawn as it was asked for; the message tells the model what to change."""
-
-    code = "chart_spec"
-    short: ClassVar[dict[str, str]] = {"en": "This chart cannot be drawn like this.", "zh": "无法这样画图。"}
 
     def __init__(self, reason: str, *, place: str = "", hint: str = "") -> None:
         where = f" at {place}" if place else ""

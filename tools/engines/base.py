@@ -87,6 +87,8 @@ class LoadNote:
 class FailedAtError(QueryFailedError):
     """A query failed at a character of the text that ran, from 0, or near a word; `tools.hints` says where that is as asked."""
 
+    code = QueryFailedError.code
+
     def __init__(self, reason: str, *, problem: Problem, offset: int | None = None, word: str = "") -> None:
         super().__init__(reason, problem=problem)
         self.offset, self.word = offset, word
