@@ -49,6 +49,7 @@ class InstantModel(BaseChatModel):
 
     call: str = ""
     args: dict[str, Any] = {}  # noqa: RUF012  # pydantic copies defaults
+    figure: str = "much"
     encoding: str = "o200k_base"
 
     @property
@@ -59,7 +60,7 @@ class InstantModel(BaseChatModel):
         return self
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        answer = AIMessage(f"It went well {FILLER[:286]}")
+        answer = AIMessage(f"It came to {self.figure} {FILLER[:286]}")
         if self.call and messages[-1].type == "human":
             answer = AIMessage("", tool_calls=[{"name": self.call, "args": self.args, "id": f"call-{len(messages)}"}])
         return ChatResult(generations=[ChatGeneration(message=answer)])
@@ -178,7 +179,7 @@ def sql(quick: bool) -> None:
             connection.executemany("INSERT INTO sales VALUES (?, ?, ?, ?)", cells)
         database = stack.enter_context(Database.open(f"sqlite:///{folder}/sales.db"))
         kept = stack.enter_context(open_persistence(f"sqlite:///{folder}/chat.db"))
-        speaker = InstantModel(call="run_sql", args={"sql": ROWS})
+        speaker = InstantModel(call="run_sql", args={"sql": ROWS}, figure="8,765,432")
         graph = build_graph(model=speaker, database=database).compile(checkpointer=kept.checkpointer, store=kept.store)
         conversation = Conversation(graph, "t", context=Context(model_limit=NARROW))
         _print_growth("longtable, 20 rows x 4 columns a turn", conversation.ask, [50, 200] if quick else [50, 500, 1_000])

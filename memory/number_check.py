@@ -392,11 +392,11 @@ _NEAR = 200
 _ENDS = ("\n", ". ", "。", "！", "？")
 
 
-def unsupported(answer: str, sources: Sequence[Source], question: str = "") -> list[Figure]:
+def unsupported(answer: str, sources: Sequence[Source], question: str = "", said: Iterable[float] = ()) -> list[Figure]:
     """Return the figures of `answer` that neither the results nor the question, the SQL or one step from them give.
 
     A step is a sum, difference, ratio, share, growth, average or count. Years, dates, ordinals, versions, citations, code and
-    names from the data claim nothing.
+    names from the data claim nothing. `said`: numbers that may be repeated, but nothing is made of them.
     """
     labels = _labels(sources, answer)
     claimed = figures(answer, labels)
@@ -405,6 +405,7 @@ def unsupported(answer: str, sources: Sequence[Source], question: str = "") -> l
     given = [value for figure in figures(question, labels) for value in _values(figure)]
     given += [float(digits) for source in sources for digits in re.findall(r"(?<![\w.])\d{1,15}(?:\.\d{1,9})?(?![\w.])", source.sql)]
     support = gather(sources, told=f"{question}\n{answer}", given=list(dict.fromkeys(given))[:100])
+    support.direct.add(*said)
     held = [_supported(figure, support, answer) for figure in claimed]
     left = [figure for figure, known in zip(claimed, held, strict=True) if not known]
     if not left:

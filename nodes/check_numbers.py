@@ -2,7 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
+from itertools import takewhile
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -10,7 +13,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from longtable.memory.figures import figures, number_in
 from longtable.memory.number_check import Source, unsupported
 from longtable.memory.stamps import turn_number
-from longtable.memory.thread import Thread
+from longtable.memory.thread import Compaction, Thread
+from longtable.nodes.newest import Newest
 from longtable.nodes.repairs import NO_TRY
 from longtable.tools.cells import json_value
 from longtable.tools.database import QueryResult
@@ -21,7 +25,6 @@ MOST_FLAGGED = 20
 EARLIER_TURNS = 3
 """Turns before this one whose results an answer may compare with."""
 EARLIER_MESSAGES = 200
-TEXT_CHARS = 1_500
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 """What moves a terminal's cursor or colours its text claims no figure."""
@@ -30,17 +33,27 @@ Whole = Callable[[str], QueryResult | None]
 """Returns the result behind a handle, None where it is not kept."""
 
 
-def unsupported_in(thread: Thread, turn: int, whole: Whole) -> list[str]:
+Said = Newest[bytes, "array[float]"]
+"""The numbers of messages, by their content: those of an earlier message never change."""
+KEPT_MESSAGES = 4_096
+"""Messages whose numbers a process keeps: reading 200 tool results anew took half of a turn's own time."""
+
+
+def unsupported_in(thread: Thread, turn: int, whole: Whole, said: Said) -> list[str]:
     """Return the figures of the turn's answer that no result of the turn gives, directly or by one step, as written.
 
     What an earlier answer, result or the memory says may be repeated, and compared with what the last turns found. A turn
     that asked no query is not checked, nor one whose rows are not all here: nothing is flagged by guess.
     """
-    messages = [message for message in thread.messages if turn_number(message) == turn]
+    start = len(thread.messages)
+    while start and turn_number(thread.messages[start - 1]) == turn:
+        start -= 1
+    earlier, messages = thread.messages[:start], thread.messages[start:]
     answer = messages[-1] if messages else None
     if not isinstance(answer, AIMessage) or not answer.text.strip():
         return []
     sources: list[Source] = []
+    numbers: list[float] = []
     queried = False
     for message in messages:
         if not isinstance(message, ToolMessage):
@@ -48,7 +61,7 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole) -> list[str]:
         told = _json(message)
         queried |= message.status == "error" and _is_failed_query(told)  # then every figure is made up, but what the error says
         if not _is_result(told):
-            sources.append(_texts([message]))
+            numbers += _numbers_of(message, said)
             continue
         source = _source(told, whole)
         if source is None:
@@ -56,17 +69,18 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole) -> list[str]:
         queried = True
         sources.append(source)
         # What is told beside the rows may be repeated: of columns that are not shown, and why nothing was found.
-        sources += [_as_text(_figures(leaf) for leaf in _leaves(told[name])) for name in ("summary", "empty") if name in told]
+        numbers += [number for name in ("summary", "empty") if name in told for leaf in _leaves(told[name]) for number in _numbers_in(leaf)]
     if not queried or sum(len(source.rows) * len(source.columns) for source in sources) > MOST_CELLS:
         return []
     question = "\n".join(str(message.text) for message in messages if message.type == "human")
     text = _ESCAPES.sub("", str(answer.text))
-    left = unsupported(text, sources, question)
+    left = unsupported(text, sources, question, numbers)
     if left:
-        earlier = [message for message in thread.messages if turn_number(message) != turn]
-        more = [*_recent(earlier, turn), _texts(earlier[-EARLIER_MESSAGES:]), _memory(thread)]
-        again = {(figure.start, figure.end) for figure in unsupported(text, [*sources, *more], question)}
-        left = [figure for figure in left if (figure.start, figure.end) in again]
+        numbers += [number for message in earlier[-EARLIER_MESSAGES:] for number in _numbers_of(message, said)]
+        numbers += [number for compaction in thread.compactions[-1:] for number in _numbers_of_compaction(compaction, said)]
+        again = unsupported(text, [*sources, *_recent(earlier, turn)], question, numbers)
+        places = {(figure.start, figure.end) for figure in again}
+        left = [figure for figure in left if (figure.start, figure.end) in places]
     return list(dict.fromkeys(figure.text for figure in left))[:MOST_FLAGGED]
 
 
@@ -103,31 +117,36 @@ def _source(told: dict[str, Any], whole: Whole) -> Source | None:
 
 def _recent(earlier: Sequence[BaseMessage], turn: int) -> list[Source]:
     """Return the results of the last turns, as far as they were shown."""
-    told = [_json(m) for m in earlier if isinstance(m, ToolMessage) and turn - turn_number(m) <= EARLIER_TURNS]
+    near = takewhile(lambda message: turn - turn_number(message) <= EARLIER_TURNS, reversed(earlier))
+    told = [_json(message) for message in near if isinstance(message, ToolMessage)][::-1]
     shown = [{**found, "row_count": 0, "shown_columns": 0} for found in told if _is_result(found)]
     return [source for found in shown if (source := _source(found, lambda _: None))]
 
 
-def _texts(messages: Sequence[BaseMessage]) -> Source:
-    """Return the figures of messages as text: they may be repeated, but nothing is made of them."""
-    return _as_text(leaf for message in messages for leaf in _said(message))
+def _numbers_of(message: BaseMessage, said: Said) -> "array[float]":
+    """Return the numbers that a message holds, of a tool's answer those of its cells."""
+    text = str(message.text)
+    if not isinstance(message, ToolMessage):
+        return _known(text, said, lambda: [text])
+    return _known(f"tool {text}", said, lambda: [text] if isinstance(told := _json(message), str) else _leaves(told))
 
 
-def _memory(thread: Thread) -> Source:
-    return _as_text(_figures(leaf) for record in thread.compactions[-1:] for leaf in _leaves(record))
+def _numbers_of_compaction(compaction: Compaction, said: Said) -> "array[float]":
+    leaves = list(_leaves(dict(compaction)))
+    return _known("\n".join(leaves), said, lambda: leaves)
 
 
-def _said(message: BaseMessage) -> Iterator[str]:
-    if isinstance(message, ToolMessage) and not isinstance(told := _json(message), str):
-        yield from (_figures(leaf) for leaf in _leaves(told))
-    else:
-        yield _figures(str(message.text))
+def _known(content: str, said: Said, leaves: Callable[[], Iterable[str]]) -> "array[float]":
+    key = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    known = said.get(key)
+    return known if known is not None else said.put(key, array("d", (number for leaf in leaves() for number in _numbers_in(leaf))))
 
 
-def _figures(text: str) -> str:
+def _numbers_in(text: str) -> list[float]:
+    """Return the sizes of the numbers of a text, to six decimals."""
     if (number := number_in(text)) is not None:
-        return f"{number:.6f}"
-    return " ".join(f"{figure.value:.6f}" for figure in figures(text)) if any(char.isnumeric() for char in text) else ""
+        return [round(abs(number), 6)]
+    return [round(abs(figure.value), 6) for figure in figures(text)] if any(char.isnumeric() for char in text) else []
 
 
 def _leaves(told: Any) -> Iterator[str]:
@@ -139,15 +158,3 @@ def _leaves(told: Any) -> Iterator[str]:
             yield from _leaves(value)
     elif isinstance(told, int | float | str) and not isinstance(told, bool):
         yield str(told)
-
-
-def _as_text(parts: Iterator[str]) -> Source:
-    rows: list[list[object]] = []
-    held = ""
-    for part in parts:
-        for number in part.split():
-            held += f" n{number}"  # a letter before it: a cell that is one number would be added up
-            if len(held) > TEXT_CHARS:
-                rows.append([held])
-                held = ""
-    return Source(("said",), [*rows, [held]] if held else rows, 1)

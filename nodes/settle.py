@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +29,11 @@ from longtable.base.events import UnsupportedNumbers
 from longtable.base.redaction import redacted
 from longtable.memory.summary import language_of
 from longtable.nodes.call_plans import CallPlans
-from longtable.nodes.check_numbers import Whole, unsupported_in
+from longtable.nodes.check_numbers import KEPT_MESSAGES, Said, Whole, unsupported_in
 from longtable.nodes.folding import thread_id_of
 from longtable.nodes.inbox import receive
 from longtable.nodes.ingest import stamp
+from longtable.nodes.newest import Newest
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.prompts import NOTICES
 from longtable.nodes.refusals import FAILED, failure_of
@@ -65,6 +66,7 @@ class Settle:
     clock: Callable[[], datetime]
     plans: CallPlans
     results: "ResultStore | None" = None
+    said: Said = field(default_factory=lambda: Newest(KEPT_MESSAGES), repr=False)
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         turn = turn_of(state)
@@ -98,7 +100,7 @@ class Settle:
             return {}
         number, told = turn.get("number", 0), ""
         try:
-            figures = unsupported_in(thread_of(state), number, self._whole(thread_id_of(runtime)))
+            figures = unsupported_in(thread_of(state), number, self._whole(thread_id_of(runtime)), self.said)
         except Exception as error:  # a check that fails is told, and fails no turn
             figures, told = [], f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}"
         if not figures and not told:

@@ -1,17 +1,22 @@
 """Figures of an answer are held against the results of its turn: what is invented is flagged, nothing else is."""
 
 import asyncio
+import json
 import sqlite3
+from array import array
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph
+from longtable.memory.thread import Thread
 from longtable.nodes import settle
+from longtable.nodes.check_numbers import KEPT_MESSAGES, unsupported_in
+from longtable.nodes.newest import Newest
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import values_of
 
@@ -144,3 +149,26 @@ def test_a_result_that_is_damaged_on_the_disk_costs_no_turn(name: str, talk: Cal
         return AIMessage("The dearest costs 3,725, the cheapest 918.33.")
 
     assert talk(model=ScriptedModel(say=say)).ask("What do they cost?").status == "answered"
+
+
+class CountingNewest(Newest[bytes, "array[float]"]):
+    puts = 0
+
+    def put(self, key: bytes, value: "array[float]") -> "array[float]":
+        self.puts += 1
+        return super().put(key, value)
+
+
+def test_the_numbers_of_an_earlier_message_are_read_once_a_process() -> None:
+    said = CountingNewest(KEPT_MESSAGES)
+    earlier, later = {"longtable": {"turn": 1}}, {"longtable": {"turn": 9}}
+    rows = json.dumps([[f"City {n}", n * 7.5] for n in range(300)])
+    messages: list[BaseMessage] = [
+        ToolMessage(f'{{"columns": ["city", "n"], "rows": {rows}, "row_count": 300}}', tool_call_id="a", additional_kwargs=earlier),
+        ToolMessage('{"columns": ["n"], "rows": [[3]], "row_count": 1}', tool_call_id="b", additional_kwargs=later),
+        AIMessage("They are 2,242.5 and 41.9.", additional_kwargs=later),
+    ]
+    for _ in range(3):  # each turn loads the messages anew
+        again = [message.model_copy(deep=True) for message in messages]
+        assert unsupported_in(Thread(again), 9, lambda _: None, said) == ["41.9"]
+    assert said.puts == 1
