@@ -1,67 +1,131 @@
-"""Leases on threads in the SQLite file itself: a row for each thread that a process has, renewed while it lives."""
+"""Leases on threads between processes. This module has those of a SQLite file, `graph/postgres.py` those of a server."""
 
 import sqlite3
 import threading
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
+
+from longtable.base.errors import PersistenceError
 
 LEASE_SECONDS = 10.0
 """How long a process that was killed keeps its threads from others."""
 
 TABLE = "CREATE TABLE IF NOT EXISTS longtable_leases (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID"
-LOOK = "SELECT 1 FROM longtable_leases WHERE thread_id = ? AND holder <> ? AND until > ? AND until < ?"
-# A row that ends later than a lease can was written before the clock was set back: it holds no longer than any other.
+HELD_BY_ANOTHER = "SELECT 1 FROM longtable_leases WHERE thread_id = ? AND holder <> ? AND until > ? AND until < ?"
+# A row that ends later than a lease can was written before the clock was set back: it counts as lapsed.
 TAKE = """INSERT INTO longtable_leases (thread_id, holder, until) VALUES (?1, ?2, ?3)
     ON CONFLICT (thread_id) DO UPDATE SET holder = ?2, until = ?3 WHERE holder = ?2 OR until <= ?4 OR until >= ?5"""
-RENEW = "UPDATE longtable_leases SET until = ? WHERE holder = ?"
 RELEASE = "DELETE FROM longtable_leases WHERE thread_id = ? AND holder = ?"
 
 
-class SqliteLease:
-    """The leases of one process in one file. `seconds`: after this time without a sign of life another may take over."""
+class Lease(ABC):
+    """The leases of one process. A thread of its own renews them, and takes back at once those that were lost.
 
-    def __init__(self, path: Path, *, seconds: float = LEASE_SECONDS, busy_ms: int, clock: Callable[[], float] = time.time) -> None:
-        self.path, self.seconds, self.busy_ms, self.clock = path, seconds, busy_ms, clock
-        self.holder = uuid.uuid4().hex
+    Each method is quick, and may be called from any thread.
+    """
+
+    def __init__(self, interval: float) -> None:
+        self.interval = interval
+        """Seconds between two renewals, while there are leases."""
         self.held: set[str] = set()
         self.lock = threading.Lock()
-        self.over = threading.Event()
-        self.connection: sqlite3.Connection | None = None
+        self.changed = threading.Condition(self.lock)
+        self.closed = False
         self.renewing: threading.Thread | None = None
 
     def take(self, thread_id: str) -> bool:
-        """Take the thread, or tell that another process has it."""
+        """Take a thread's lease; return whether this process has it now."""
         with self.lock:
-            connection, now = self._open(), self.clock()
-            end, latest = now + self.seconds, now + 2 * self.seconds
-            # Most of those who wait only read: writing waits for the file's one writer.
-            if connection.execute(LOOK, (thread_id, self.holder, now, latest)).fetchone():
+            if self.closed:  # one who waited in a thread must open no connection that nobody closes
+                raise PersistenceError("the store of threads was closed while a turn waited for its thread: open it again")
+            if not self._take(thread_id):
                 return False
-            taken = connection.execute(TAKE, (thread_id, self.holder, end, now, latest)).rowcount == 1
-            if taken:
-                self.held.add(thread_id)
-            return taken
+            self.held.add(thread_id)
+            if self.renewing is None:
+                self.renewing = threading.Thread(target=self._renew_all, name="longtable leases", daemon=True)
+                self.renewing.start()
+            self.changed.notify()
+            return True
 
     def release(self, thread_id: str) -> None:
-        """Let go of the thread, if it is still this process's."""
+        """Release a thread's lease, if this process still has it."""
         with self.lock:
             self.held.discard(thread_id)
-            if self.connection is not None:
-                self.connection.execute(RELEASE, (thread_id, self.holder))
+            self._release(thread_id)
 
     def close(self) -> None:
-        """Let go of everything."""
-        self.over.set()
+        """Release everything."""
+        with self.lock:
+            self.closed = True
+            self.changed.notify()
         if self.renewing is not None:
             self.renewing.join()
         with self.lock:
-            if self.connection is not None:
-                for thread_id in self.held:
-                    self.connection.execute(RELEASE, (thread_id, self.holder))
-                self.connection.close()
-                self.connection = None
+            self._close()
+
+    def _renew_all(self) -> None:
+        with self.lock:
+            while not self.closed:
+                if not self.held:
+                    self.changed.wait()
+                elif not self.changed.wait_for(lambda: self.closed, self.interval):
+                    self._renew()
+
+    @abstractmethod
+    def _take(self, thread_id: str) -> bool:
+        """Take a lease, or take it again."""
+
+    @abstractmethod
+    def _release(self, thread_id: str) -> None:
+        """Release a lease."""
+
+    @abstractmethod
+    def _renew(self) -> None:
+        """Renew what is held and take back what was lost. An error is left to the next renewal."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Release what is held and close the connection."""
+
+
+class SqliteLease(Lease):
+    """A row for each lease in the SQLite file itself. After `seconds` without a renewal another process may take it."""
+
+    def __init__(self, path: Path, *, seconds: float = LEASE_SECONDS, busy_ms: int, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(seconds / 3)
+        self.path, self.seconds, self.busy_ms, self.clock = path, seconds, busy_ms, clock
+        self.holder = uuid.uuid4().hex
+        self.connection: sqlite3.Connection | None = None
+
+    def _take(self, thread_id: str) -> bool:
+        connection, now = self._open(), self.clock()
+        latest = now + 2 * self.seconds
+        # Most of those who wait only read: writing waits for the file's one writer.
+        if connection.execute(HELD_BY_ANOTHER, (thread_id, self.holder, now, latest)).fetchone():
+            return False
+        taken = connection.execute(TAKE, (thread_id, self.holder, now + self.seconds, now, latest))
+        return taken.rowcount == 1
+
+    def _release(self, thread_id: str) -> None:
+        if self.connection is not None:
+            self.connection.execute(RELEASE, (thread_id, self.holder))
+
+    def _renew(self) -> None:
+        for thread_id in self.held:
+            try:
+                self._take(thread_id)
+            except sqlite3.OperationalError:  # locked for long
+                return
+
+    def _close(self) -> None:
+        if self.connection is not None:
+            for thread_id in self.held:
+                self._release(thread_id)
+            self.connection.close()
+            self.connection = None
 
     def _open(self) -> sqlite3.Connection:
         if self.connection is None:
@@ -69,15 +133,4 @@ class SqliteLease:
             self.connection.execute(f"PRAGMA busy_timeout={self.busy_ms}")
             self.connection.execute("PRAGMA synchronous=NORMAL")
             self.connection.execute(TABLE)
-            self.renewing = threading.Thread(target=self._renew, name="longtable leases", daemon=True)
-            self.renewing.start()
         return self.connection
-
-    def _renew(self) -> None:
-        while not self.over.wait(self.seconds / 3):
-            with self.lock:
-                if self.held and self.connection is not None:
-                    try:
-                        self.connection.execute(RENEW, (self.clock() + self.seconds, self.holder))
-                    except sqlite3.OperationalError:
-                        continue  # locked for long: tried again; a lease that was lost meanwhile the saver guard notices

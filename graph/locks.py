@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from longtable.base.errors import ThreadBusyError
+from longtable.graph.leases import Lease
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.1
 """How long a process waits before it looks again whether another has let go."""
@@ -18,18 +19,6 @@ SETUP, SETUP_PAUSE_S = "longtable setup", 0.05
 """The lease of who creates the tables, and how long others wait before they ask for it again."""
 Result = TypeVar("Result")
 Owner = tuple[int, int]
-
-
-class Lease(Protocol):
-    """What keeps other processes off a thread. Each method is quick, and may be called from any thread."""
-
-    def take(self, thread_id: str) -> bool:
-        """Take the thread, or tell at once that another process has it."""
-        ...
-
-    def release(self, thread_id: str) -> None:
-        """Let go of a thread that was taken."""
-        ...
 
 
 @contextmanager
@@ -69,12 +58,7 @@ class Turns:
             self._give_up(thread_id, granted)
             raise
         try:
-            for pause in pauses():
-                if self.lease is None or self.lease.take(thread_id):
-                    break
-                if not wait:
-                    raise ThreadBusyError(thread_id)
-                time.sleep(pause)
+            self._take(thread_id, wait=wait)
             try:
                 yield
             finally:
@@ -102,6 +86,26 @@ class Turns:
                     await _whole(self.lease.release, thread_id)
         finally:
             self._leave(thread_id)
+
+    def again(self, thread_id: str) -> None:
+        """Wait for the lease of a thread that the caller has in this process, after another process took it over."""
+        if self.lease is not None:
+            self.lease.release(thread_id)
+            self._take(thread_id, wait=True)
+
+    async def aagain(self, thread_id: str) -> None:
+        """Wait for the lease again: see `again`."""
+        if self.lease is not None:
+            await _whole(self.lease.release, thread_id)
+            await self._atake(thread_id, wait=True)
+
+    def _take(self, thread_id: str, *, wait: bool) -> None:
+        for pause in pauses():
+            if self.lease is None or self.lease.take(thread_id):
+                return
+            if not wait:
+                raise ThreadBusyError(thread_id)
+            time.sleep(pause)
 
     async def _atake(self, thread_id: str, *, wait: bool) -> None:
         if self.lease is None:

@@ -3,6 +3,7 @@
 import copy
 import selectors
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,15 +18,18 @@ from langgraph.store.postgres import PostgresStore
 from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg_pool import ConnectionPool
 
-from longtable.base.errors import ConfigError, PersistenceError
+from longtable.base.errors import ConfigError
 from longtable.base.twins import a_from
 from longtable.graph import schema
 from longtable.graph.again import again
 from longtable.graph.heads import Head, Key
+from longtable.graph.leases import Lease
 from longtable.graph.locks import setting_up
 
 CONNECT_SECONDS = 10
 CONNECTIONS = 8
+LOOK_SECONDS, PING_SECONDS = 0.02, 10.0
+"""How often a process that has leases looks whether their connection broke, and asks the server by it."""
 WAIT_SECONDS = 120.0
 """How long a turn waits for a connection, where many threads work at once."""
 OPTIONS: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "connect_timeout": CONNECT_SECONDS}
@@ -93,50 +97,70 @@ class PostgresHeads:
                 yield self.saver.conn
 
 
-class AdvisoryLease:
-    """The turns of one process as advisory locks of one connection: the server lets go of them when the process is gone."""
+class AdvisoryLease(Lease):
+    """Advisory locks of one connection: the server releases them at once when the process is gone."""
 
     def __init__(self, url: str) -> None:
+        super().__init__(LOOK_SECONDS)
         self.url = url
-        self.lock = threading.Lock()
         self.connection: psycopg.Connection[tuple[Any, ...]] | None = None
-        self.ended = False
+        self.locked: set[str] = set()
+        """What this connection has locked: less than is held where the one before it broke and another process was quicker."""
+        self.used = 0.0
 
-    def take(self, thread_id: str) -> bool:
-        """Take the thread, or tell that another process has it."""
-        with self.lock:
+    def _take(self, thread_id: str) -> bool:
+        try:
+            return self._lock(thread_id)
+        except psycopg.OperationalError:
+            if self.connection is None or not self.connection.closed:
+                raise
+            return self._lock(thread_id)  # the server was restarted, or the connection cut
+
+    def _release(self, thread_id: str) -> None:
+        if self.connection is None or thread_id not in self.locked:
+            return
+        self.locked.discard(thread_id)
+        try:
+            self.connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 1))", (thread_id,))
+        except psycopg.OperationalError:  # a connection that broke has released all
+            if not self.connection.closed:
+                raise
+
+    def _renew(self) -> None:
+        for _ in range(2):  # once more over a new connection: whoever waits for the thread looks for it, too
             try:
-                return self._try(thread_id)
-            except psycopg.OperationalError:
-                if self.connection is None or not self.connection.closed:
-                    raise
-                return self._try(thread_id)  # the server was restarted: what was held is free, and this is a new beginning
-
-    def release(self, thread_id: str) -> None:
-        """Let go of the thread; a connection that broke has let go already."""
-        with self.lock:
-            if self.connection is None or self.connection.closed:
+                connection = self._open()
+                # A query now and then: a proxy cuts connections that stay idle, some of them without a word.
+                if _has_news(connection.fileno()) or time.monotonic() - self.used > PING_SECONDS:
+                    self.used = time.monotonic()
+                    connection.execute("SELECT 1")
+                for thread_id in self.held - self.locked:
+                    self._lock(thread_id)
+            except psycopg.Error:
+                self.interval = min(2 * self.interval, LOOK_SECONDS * 50)  # the server is down
+            else:
+                self.interval = LOOK_SECONDS
                 return
-            try:
-                self.connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 1))", (thread_id,))
-            except psycopg.OperationalError:
-                if not self.connection.closed:
-                    raise
 
-    def close(self) -> None:
-        """Let go of everything."""
-        with self.lock:
-            self.ended = True
-            if self.connection is not None:
-                self.connection.close()
+    def _close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
 
-    def _try(self, thread_id: str) -> bool:
-        if self.ended:  # one who still waits in a thread must open no connection that nobody closes
-            raise PersistenceError("the store of threads was closed while a turn waited for its thread: open it again")
+    def _lock(self, thread_id: str) -> bool:
+        connection = self._open()
+        if thread_id not in self.locked:
+            row = connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 1))", (thread_id,)).fetchone()
+            if row and row[0]:
+                self.locked.add(thread_id)
+        return thread_id in self.locked
+
+    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self.connection is None or self.connection.closed:
-            self.connection = psycopg.connect(self.url, autocommit=True, connect_timeout=CONNECT_SECONDS)
-        row = self.connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 1))", (thread_id,)).fetchone()
-        return bool(row and row[0])
+            self.locked.clear()
+            self.connection = psycopg.connect(
+                self.url, autocommit=True, connect_timeout=CONNECT_SECONDS, tcp_user_timeout=1_000 * CONNECT_SECONDS
+            )
+        return self.connection
 
 
 class LastingStore(PostgresStore):

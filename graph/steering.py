@@ -12,15 +12,16 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, aclosing
 from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
 from langgraph.store.base import BaseStore
+from langgraph.types import StateSnapshot
 
 from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError
-from longtable.base.events import AnswerEvent, Event
+from longtable.base.events import AnswerEvent, Event, ModelRetry
 from longtable.graph.locks import pauses, turns_of
-from longtable.graph.running import Values
+from longtable.graph.running import Values, is_pending
 from longtable.graph.thread_operations import ThreadOperations
-from longtable.memory.stamps import turn_number
+from longtable.memory.stamps import turn_number, unmarked
 from longtable.nodes.inbox import (
     InboxMessage,
     delete_ops,
@@ -33,32 +34,83 @@ from longtable.nodes.inbox import (
     steered_event,
 )
 from longtable.nodes.ingest import check_input
-from longtable.nodes.state import Input, frame_of, turn_of
+from longtable.nodes.state import Input, frame_of, thread_of, turn_of
+
+TRIES = 10
+"""How often a turn is run that others overtake each time."""
 
 
 class Steering(ThreadOperations):
     """Run a turn, or steer the one that runs."""
 
     def _turn(self, message: HumanMessage) -> Iterator[Event]:
-        """Run a turn, the thread being this caller's alone, and then what was left here meanwhile."""
-        if not self._at_rest():
-            self._keep_interrupted()
-            self._pass_over()
-        given: Sequence[BaseMessage] = [message]
-        while given:
-            yield from self._run(Input(messages=given))
-            given = self._left()
+        """Run a turn on a thread that is locked, then the messages that others left for it meanwhile."""
+        messages: Sequence[BaseMessage] = [message]
+        while messages:
+            yield from self._run_again(messages)
+            messages = self._left()
 
     async def _aturn(self, message: HumanMessage) -> AsyncGenerator[Event, None]:
-        if not await self._aat_rest():
-            await self._akeep_interrupted()
-            await self._apass_over()
-        given: Sequence[BaseMessage] = [message]
-        while given:
-            async with aclosing(self._arun(Input(messages=given))) as events:
+        messages: Sequence[BaseMessage] = [message]
+        while messages:
+            async with aclosing(self._arun_again(messages)) as events:
                 async for event in events:
                     yield event
-            given = await self._aleft()
+            messages = await self._aleft()
+
+    def _run_again(self, messages: Sequence[BaseMessage]) -> Iterator[Event]:
+        """Run a turn; if another run overtakes it, wait for the thread again and run what is left of it.
+
+        That happens where this process stood still for longer than its lease, where its lease connection was cut, or
+        where a bare run of the graph did not wait.
+        """
+        turn: Input | None = Input(messages=messages)
+        answer: Event | None = None
+        for tries in range(1, TRIES + 1):
+            try:
+                if turn is not None and not self._at_rest():
+                    self._keep_interrupted()
+                    self._pass_over()
+                for event in self._run(turn):
+                    answer = event if event["type"] == "answer" else answer
+                    yield event
+                return
+            except ThreadBusyError as error:
+                if not self._waits or tries == TRIES:
+                    raise
+                turns_of(self.graph.checkpointer).again(self.thread_id)
+                self._keep_interrupted()
+                turn, known = rest_of(messages, self._state(), error)
+            if known is not None:
+                if answer is None:
+                    yield known
+                return
+            yield _restarted(tries)
+
+    async def _arun_again(self, messages: Sequence[BaseMessage]) -> AsyncGenerator[Event, None]:
+        turn: Input | None = Input(messages=messages)
+        answer: Event | None = None
+        for tries in range(1, TRIES + 1):
+            try:
+                if turn is not None and not await self._aat_rest():
+                    await self._akeep_interrupted()
+                    await self._apass_over()
+                async with aclosing(self._arun(turn)) as events:
+                    async for event in events:
+                        answer = event if event["type"] == "answer" else answer
+                        yield event
+                return
+            except ThreadBusyError as error:
+                if not self._waits or tries == TRIES:
+                    raise
+                await turns_of(self.graph.checkpointer).aagain(self.thread_id)
+                await self._akeep_interrupted()
+                turn, known = rest_of(messages, await self._astate(), error)
+            if known is not None:
+                if answer is None:
+                    yield known
+                return
+            yield _restarted(tries)
 
     def _steered(self, message: HumanMessage, *, wait: bool) -> Iterator[Event]:
         store = self._inbox_store()
@@ -181,6 +233,38 @@ class Steering(ThreadOperations):
 
 def _nobodys(thread_id: str, found: Any) -> list[BaseMessage]:
     return [posted.message for posted in inbox_messages(thread_id, found or []) if posted.detached]
+
+
+def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: ThreadBusyError) -> tuple[Input | None, AnswerEvent | None]:
+    """Return what is left of a turn that another run overtook: its input, None to resume it, and the answer it may have by now.
+
+    If other turns came after its messages, these move to the end of the transcript, and what it had written leaves it.
+    Raises `error` if they are part of a compaction by now.
+    """
+    thread, turn = thread_of(state.values), turn_of(state.values)
+    places = {message.id: place for place, message in enumerate(thread.messages)}
+    if (first := places.get(messages[-1].id)) is None:
+        if error.stored:
+            raise error
+        return Input(messages=messages), None
+    number = turn_number(thread.messages[first])
+    written = [message for message in thread.messages if turn_number(message) == number]
+    if number == turn.get("number") and is_pending(state):
+        return None, None
+    last = written[-1]
+    if isinstance(last, AIMessage) and not last.tool_calls:
+        status = str(turn.get("status", "")) if number == turn.get("number") else "answered"
+        return None, AnswerEvent(type="answer", text=str(last.text), status=status, turn=number)
+    compacted = thread.chain[-1]["count"] if thread.chain else 0
+    if thread.archived + places[written[0].id] < compacted:
+        raise error
+    removals = [RemoveMessage(id=str(message.id)) for message in written]
+    return Input(messages=[*removals, *(unmarked(message) for message in written if message.type == "human")]), None
+
+
+def _restarted(tries: int) -> ModelRetry:
+    """Return the event after which the model is asked again: text that streamed before it is no part of the answer."""
+    return ModelRetry(type="model_retry", model="", attempt=tries, wait_s=0.0, code=ThreadBusyError.code)
 
 
 def _number(turn: Mapping[str, Any] | None) -> int:

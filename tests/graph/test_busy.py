@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +14,9 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from longtable.base.errors import ConfigError, LongtableError, ThreadBusyError
+from longtable.base.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.leases import SqliteLease
+from longtable.graph.leases import Lease, SqliteLease
 from longtable.graph.locks import Turns, turns_of
 from longtable.graph.operations import delete_thread, import_thread, prune_threads, rename_thread
 from longtable.graph.running import Graph
@@ -236,29 +235,35 @@ def test_a_lease_is_renewed_while_its_process_lives(tmp_path: Path) -> None:
     other.close()
 
 
-def test_a_run_that_lost_its_lease_is_stopped_by_the_guard(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/chat.db"
-    go_on = threading.Event()
+def test_a_lapsed_lease_is_taken_back_as_soon_as_it_is_free(tmp_path: Path) -> None:
+    mine = SqliteLease(tmp_path / "chat.db", seconds=0.3, busy_ms=1_000)
+    other = SqliteLease(tmp_path / "chat.db", seconds=30, busy_ms=1_000)
+    assert mine.take("t")
+    with sqlite3.connect(tmp_path / "chat.db", isolation_level=None) as connection:
+        connection.execute("DELETE FROM longtable_leases")
+    connection.close()
+    assert other.take("t")
+    other.release("t")
+    wait_until(lambda: is_refused(other))
+    mine.close()
+    assert other.take("t")
+    other.close()
+    with pytest.raises(PersistenceError, match="closed"):
+        other.take("t")
 
-    def slow(messages: Sequence[BaseMessage]) -> AIMessage:
-        go_on.wait(30)
-        return echo(messages)
 
-    with open_persistence(url) as one, open_persistence(url) as two:
-        sleeper = Conversation(graph_over(one.checkpointer, one.store, slow), "t", context=CONTEXT)
-        with ThreadPoolExecutor(1) as pool:
-            lost = pool.submit(sleeper.ask, "slow")
-            with sqlite3.connect(tmp_path / "chat.db", isolation_level=None) as connection:
-                while Conversation(graph_over(two.checkpointer, two.store), "t").graph.get_state(sleeper.config).next != ("respond",):
-                    time.sleep(0.005)
-                connection.execute("DELETE FROM longtable_leases")  # as if its process had stood still for longer than the lease
-            connection.close()
-            assert Conversation(graph_over(two.checkpointer, two.store), "t", context=CONTEXT).ask("quick").text == "answer to quick"
-            go_on.set()
-            with pytest.raises(ThreadBusyError) as caught:
-                lost.result(30)
-            assert caught.value.stored
-        assert [m.text for m in sleeper.history()] == ["slow", "quick", "answer to quick"]
+def is_refused(lease: Lease) -> bool:
+    """Return whether another process has the lease of "t"."""
+    if taken := lease.take("t"):
+        lease.release("t")
+    return not taken
+
+
+def wait_until(holds: Callable[[], object], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("url", ["memory://", "sqlite:///{}/chat.db"])

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +24,9 @@ from longtable.graph.guard import GuardedSaver
 from longtable.graph.heads import Head, Key
 from longtable.graph.postgres import AdvisoryLease, PostgresHeads
 from longtable.graph.threads import alist_threads
-from tests.graph.test_busy import paired
+from tests.graph.test_busy import is_refused, paired, wait_until
 from tests.graph.test_guard import CONFIG, CONTEXT, TIMES, Outcome, graph_over, said, texts
+from tests.support.forked import SERVER
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
 
@@ -115,21 +117,44 @@ def test_workers_on_one_database_take_turns(url: str) -> None:
         assert list_threads(one) == []
 
 
-def test_a_worker_that_is_gone_holds_nothing(url: str) -> None:
-    gone, heir = AdvisoryLease(url), AdvisoryLease(url)
-    assert gone.take("t")
+def hold(url: str, thread_id: str, path: Path) -> None:
+    """Take a thread's lease, say so in a file, and keep it."""
+    assert AdvisoryLease(url).take(thread_id)
+    path.touch()
+    time.sleep(60)
+
+
+def test_a_process_that_is_gone_holds_nothing(url: str, tmp_path: Path) -> None:
+    heir, taken = AdvisoryLease(url), tmp_path / "taken"
+    process = SERVER.Process(target=hold, args=(url, "t", taken))
+    process.start()
+    wait_until(taken.exists)
     assert not heir.take("t")
-    postgres_server().run(url, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
-    until = time.monotonic() + 20
-    while not heir.take("t"):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    gone.release("t")
-    assert not gone.take("t")
-    assert gone.take("another")
+    process.kill()
+    process.join()
+    wait_until(lambda: heir.take("t"))
     heir.release("t")
     heir.close()
-    gone.close()
+
+
+def test_a_lease_whose_connection_broke_is_taken_again_or_left_to_who_has_it(url: str) -> None:
+    mine, other = AdvisoryLease(url), AdvisoryLease(url)
+    assert mine.take("t")
+    assert not other.take("t")
+    cut = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
+    with mine.lock:  # so that it sees the break later than the other
+        postgres_server().run(url, cut)
+        wait_until(lambda: other.take("t"))
+    time.sleep(0.1)
+    assert not mine.take("t")
+    other.release("t")
+    wait_until(lambda: is_refused(other))
+    mine.release("t")
+    assert other.take("t")
+    other.release("t")
+    assert postgres_server().run(url, "SELECT pid FROM pg_locks WHERE locktype = 'advisory'") == []
+    mine.close()
+    other.close()
 
 
 def test_a_connection_of_ones_own_is_guarded_too(url: str) -> None:

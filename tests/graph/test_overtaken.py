@@ -1,0 +1,204 @@
+"""A turn whose lease was lost, or that a bare run overtook, is queued again: no message is lost or doubled."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.tools import tool
+
+from longtable.base.errors import ThreadBusyError
+from longtable.graph import Conversation, build_graph, open_persistence
+from longtable.graph.running import Graph
+from longtable.nodes.state import Input
+from tests.graph.test_busy import wait_until
+from tests.support.forked import SERVER
+from tests.support.models import ScriptedModel, call
+from tests.support.postgres import postgres_server, store_url
+from tests.support.writers import CONTEXT, Log, graph_on, talk
+
+LEASES = (
+    "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+class SlowModel:
+    """Answers what it is asked; each answer to "slow" waits until `go_on` is set."""
+
+    def __init__(self) -> None:
+        self.asked, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        text = str(next(m.text for m in reversed(messages) if m.type == "human"))
+        if text == "slow":
+            self.asked.set()
+            assert self.go_on.wait(30)
+        return AIMessage(f"answer to {text}")
+
+
+def graph_over(kept: Any, say: Callable[[Sequence[BaseMessage]], AIMessage], **settings: Any) -> Graph:
+    return build_graph(model=ScriptedModel(say=say), **settings).compile(checkpointer=kept.checkpointer, store=kept.store)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_a_turn_that_a_bare_run_overtook_is_queued_again(kind: str, tmp_path: Path, *, asynchronous: bool) -> None:
+    url, model = store_url(kind, tmp_path), SlowModel()
+
+    def overtake() -> None:
+        with open_persistence(url) as other:
+            assert model.asked.wait(20)
+            config: Any = {"configurable": {"thread_id": "t"}}
+            graph_over(other, SlowModel()).invoke(Input(messages=[HumanMessage("quick")]), config, context=CONTEXT)
+            model.go_on.set()
+
+    async def ask() -> str:
+        async with open_persistence(url) as kept:
+            return (await Conversation(graph_over(kept, model), "t", context=CONTEXT).aask("slow")).text
+
+    with open_persistence(url) as kept, ThreadPoolExecutor(1) as pool:
+        conversation = Conversation(graph_over(kept, model), "t", context=CONTEXT)
+        conversation.ask("before")
+        overtaking = pool.submit(overtake)
+        assert (asyncio.run(ask()) if asynchronous else conversation.ask("slow").text) == "answer to slow"
+        overtaking.result(30)
+        texts = [m.text for m in conversation.history()]
+        assert texts == ["before", "answer to before", "quick", "answer to quick", "slow", "answer to slow"]
+        assert conversation.ask("after").turn == 5
+
+
+def test_a_turn_that_lost_its_lease_among_tool_calls_is_queued_again_as_a_whole(tmp_path: Path) -> None:
+    url, begun, go_on = store_url("sqlite", tmp_path), threading.Event(), threading.Event()
+
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add two whole numbers."""
+        begun.set()
+        assert go_on.wait(20)
+        return a + b
+
+    def say(messages: Sequence[BaseMessage]) -> AIMessage:
+        return AIMessage(f"it is {messages[-1].text}") if messages[-1].type == "tool" else call("add", a=1, b=2)
+
+    with open_persistence(url) as one, open_persistence(url) as two, ThreadPoolExecutor(1) as pool:
+        slow = Conversation(graph_over(one, say, tools=[add]), "t", context=CONTEXT)
+        answer = pool.submit(lambda: [dict(event) for event in slow.stream("sum")])
+        assert begun.wait(20)
+        with sqlite3.connect(tmp_path / "chat.db", isolation_level=None) as connection:
+            connection.execute("DELETE FROM longtable_leases")  # as if its process had stood still for longer than the lease
+        connection.close()
+        quick = Conversation(graph_over(two, SlowModel(), tools=[add]), "t", context=CONTEXT)
+        assert quick.ask("quick").text == "answer to quick"
+        go_on.set()
+        events = answer.result(30)
+        assert (events[-1]["text"], events[-1]["status"]) == ("it is 3", "answered")
+        assert [event["code"] for event in events if event["type"] == "model_retry"] == ["thread_busy"]
+        assert [m.text for m in quick.history()] == ["quick", "answer to quick", "sum", "", "3", "it is 3"]
+
+
+def test_a_turn_that_another_process_finished_meanwhile_has_that_answer(tmp_path: Path) -> None:
+    url, model, asked = store_url("sqlite", tmp_path), SlowModel(), []
+
+    def other(messages: Sequence[BaseMessage]) -> AIMessage:
+        asked.append(messages[-1].text)
+        return AIMessage("the other's answer")
+
+    with open_persistence(url) as one, open_persistence(url) as two, ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(Conversation(graph_over(one, model), "t", context=CONTEXT).ask, "slow")
+        assert model.asked.wait(20)
+        with sqlite3.connect(tmp_path / "chat.db", isolation_level=None) as connection:
+            connection.execute("DELETE FROM longtable_leases")
+        connection.close()
+        list(Conversation(graph_over(two, other), "t", context=CONTEXT).resume())
+        model.go_on.set()
+        assert answer.result(30).text == "the other's answer"
+        assert [m.text for m in Conversation(graph_over(two, other), "t").history()] == ["slow", "the other's answer"]
+        assert asked == ["slow"]
+
+
+def test_a_conversation_that_does_not_queue_is_told_that_it_was_overtaken(tmp_path: Path) -> None:
+    model = SlowModel()
+    with open_persistence(store_url("sqlite", tmp_path)) as kept, ThreadPoolExecutor(1) as pool:
+        graph = graph_over(kept, model)
+        answer = pool.submit(Conversation(graph, "t", context=CONTEXT, when_busy="reject").ask, "slow")
+        assert model.asked.wait(20)
+        graph.invoke(Input(messages=[HumanMessage("quick")]), {"configurable": {"thread_id": "t"}}, context=CONTEXT)
+        model.go_on.set()
+        with pytest.raises(ThreadBusyError) as caught:
+            answer.result(30)
+        assert caught.value.stored
+
+
+def test_a_cut_lease_connection_is_replaced_before_another_process_takes_the_thread() -> None:
+    url, model = store_url("postgres", Path()), SlowModel()
+    with open_persistence(url) as one, open_persistence(url) as two, ThreadPoolExecutor(1) as pool:
+        slow = Conversation(graph_over(one, model), "t", context=CONTEXT)
+        answer = pool.submit(slow.ask, "slow")
+        assert model.asked.wait(20)
+        for _ in range(3):
+            [(pid,)] = postgres_server().run(url, LEASES)
+            postgres_server().run(url, f"SELECT pg_terminate_backend({pid}, 5000)")
+            wait_until(lambda: [row for row in postgres_server().run(url, LEASES) if row[0] != pid])  # noqa: B023
+        with pytest.raises(ThreadBusyError):
+            Conversation(graph_over(two, SlowModel()), "t", context=CONTEXT, when_busy="reject").ask("hasty")
+        model.go_on.set()
+        assert answer.result(30).text == "answer to slow"
+        assert [m.text for m in slow.history()] == ["slow", "answer to slow"]
+        assert len(postgres_server().run(url, LEASES)) == 0
+
+
+def test_a_process_that_was_stopped_for_longer_than_its_lease_answers_its_turn_later(tmp_path: Path) -> None:
+    url, log = store_url("sqlite", tmp_path), Log(tmp_path / "stopped.log")
+    process = SERVER.Process(target=talk, args=(url, "w", range(40), "queue", log.path))
+    process.start()
+    try:
+        wait_until(lambda: ("done", "w-1") in log.lines() and log.lines()[-1][0] == "model", 60)
+        assert process.pid
+        os.kill(process.pid, signal.SIGSTOP)
+        with open_persistence(url) as kept:
+            conversation = Conversation(graph_on(kept.checkpointer, kept.store, Log(tmp_path / "mine.log")), "t", context=CONTEXT)
+            assert conversation.ask("mine").text == "answer to mine"
+            os.kill(process.pid, signal.SIGCONT)
+            process.join(60)
+            assert process.exitcode == 0
+            outcomes = {text: what for what, text in log.lines() if what not in {"asked", "model"}}
+            assert outcomes == {**{f"w-{n}": "done" for n in range(40)}, "w": "finished"}
+            texts = [str(m.text) for m in conversation.history()]
+        assert texts[1::2] == [f"answer to {text}" for text in texts[::2]]
+        assert sorted(texts[::2]) == sorted([*(f"w-{n}" for n in range(40)), "mine"])
+    finally:
+        process.kill()
+        process.join()
+
+
+def test_processes_whose_lease_connections_are_cut_again_and_again_lose_no_turn(tmp_path: Path) -> None:
+    url, names, turns = store_url("postgres", tmp_path), ("a", "b"), 12
+    with open_persistence(url) as kept:
+        logs = {name: Log(tmp_path / f"{name}.log") for name in names}
+        processes = [SERVER.Process(target=talk, args=(url, name, range(turns), "queue", logs[name].path)) for name in names]
+        for process in processes:
+            process.start()
+        try:
+            cuts = 0
+            while any(process.exitcode is None for process in processes):
+                cuts += len(postgres_server().run(url, LEASES.replace("SELECT pid", "SELECT pg_terminate_backend(pid)", 1)))
+                time.sleep(0.2)
+            outcomes = {text: what for log in logs.values() for what, text in log.lines() if what not in {"asked", "model"}}
+            asked = [f"{name}-{n}" for name in names for n in range(turns)]
+            assert outcomes == {**dict.fromkeys(asked, "done"), **dict.fromkeys(names, "finished")}
+            texts = [str(m.text) for m in Conversation(graph_on(kept.checkpointer, kept.store, Log(tmp_path / "x")), "t").history()]
+            assert texts[1::2] == [f"answer to {text}" for text in texts[::2]]
+            assert sorted(texts[::2]) == sorted(asked)
+            assert cuts > 5
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()
