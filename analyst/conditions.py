@@ -329,6 +329,9 @@ def fill_negations(draft: Draft) -> None:
             raise NoReadingError(each.text)
         if denied.kind == "table" and denied.table != draft.head():
             draft.use(target)
+            keys = [key.sure for key in draft.catalog.references if (key.many, key.one) == (denied.table, draft.head())]
+            if len(keys) > 1 and not all(keys):
+                raise NoReadingError(each.text)  # not from there, or not to it?
             draft.slots.absent[denied.table] = frozenset()
         elif same := [
             other

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from longtable.analyst import costs
 from longtable.analyst.query import Condition, Query
 from longtable.analyst.schema import Catalog, Column, Roles, Step, Table, Value
-from longtable.analyst.words import Token, stem, vocabulary
+from longtable.analyst.words import Token, lemma, stem, vocabulary
 
 WIDTH = 40
 BEST = 12
@@ -252,6 +252,14 @@ class Draft:
         """Return whether the meaning at a place is a column of numbers to compute with."""
         column = self.column(self.meanings[place]) if place >= 0 and self.meanings[place].kind == "column" else None
         return column is not None and column.is_measure
+
+    def is_unread_sale(self, verb: str) -> bool:
+        """Return whether a verb of buying speaks of a table of sales that the question does not use: 'sold the most tracks'."""
+        lists = vocabulary().lists
+        if verb not in lists["events.order"] or any(each.is_op("money") or each.kind == "time" for each in self.meanings):
+            return False
+        sales = [table.name for table in self.catalog.plain if set(map(lemma, table.words)) & lists["events.order"]]
+        return bool(sales) and not set(sales) & {*self.spoken(), *self.slots.absent}
 
     def named(self) -> list[str]:
         """Return the tables that the question names, in order."""

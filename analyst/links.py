@@ -112,13 +112,15 @@ def _numbers(tokens: list[Token], start: int) -> Iterator[Meaning]:
     for period in filter(None, periods):
         price = 0.0 if token.kind != "number" or period.day else costs.YEAR if sure else costs.LOOSE_YEAR
         yield Meaning(start, start + 1, "time", price, token.text, period=period)
-    value = token.number if token.kind == "number" else float(maps["numbers"].get(word, 0))
+    following = tokens[start + 1].word if start + 1 < len(tokens) else ""
+    one = word in ("a", "an") and before in ("than", "over", "under", "above", "below", "least", "most") and following in vocabulary().units
+    value = token.number if token.kind == "number" else float(one or maps["numbers"].get(word, 0))
     if value and not token.text.endswith("年") and not (word == "one" and before in ("which", "that", "the", "this")):
         yield Meaning(start, start + 1, "number", costs.NUMBER, token.text, number=int(value) if value == int(value) else value)
     if token.kind == "ordinal" or word in maps["ordinals"]:
         yield Meaning(start, start + 1, "op", costs.GRAMMAR, token.text, op="ordinal")
     unit = vocabulary().units.get(word)
-    if unit is not None and start and (tokens[start - 1].kind == "number" or before in maps["numbers"]):
+    if unit is not None and start and (tokens[start - 1].kind == "number" or before in maps["numbers"] or before in ("a", "an")):
         yield Meaning(start, start + 1, "unit", costs.GRAMMAR, token.text, arg=unit.name)
     elif word in maps["periods"]:
         yield Meaning(start, start + 1, "unit", costs.GRAMMAR, token.text, arg=maps["periods"][word])
@@ -145,7 +147,8 @@ def _plain(tokens: list[Token], start: int, found: list[Meaning]) -> Iterator[Me
     if token.word == "may" and _is_month(tokens, start):
         return
     if token.word in lists["grammar"]:
-        yield Meaning(*one, "filler", costs.GRAMMAR, token.text)
+        shouted = token.text.isupper() and token.word in lists["shouted"] and not all(each.text.isupper() for each in tokens[:2])
+        yield Meaning(*one, "filler", costs.STATE if shouted else costs.GRAMMAR, token.text)
     elif token.word in lists["idle"] and not (is_plural(token.word) and any(each.cost < 0.2 for each in linked)):
         yield Meaning(*one, "filler", costs.IDLE_WORD, token.text)
     elif token.word in lists["verbs"]:
@@ -290,7 +293,8 @@ def _values(part: list[Token], before: str, start: int, text: str, values: Value
     name = any(token.is_name or token.kind in ("quoted", "code") for token in part) or not text.isascii()
     end = start + len(part)
     parts: dict[tuple[str, str], list[Match]] = {}
-    matches = tuple(dict.fromkeys((*values.get(spoken, ()), *values.get(written.lower(), ()))))
+    names = (spoken, written.lower(), *vocabulary().aliases.get(spoken, ()))
+    matches = tuple(dict.fromkeys(match for each in names for match in values.get(each, ())))
     placed = before in ("in", "at", "from", "near")  # a place, rather than who is called so
     named = {each for each in matches if each.how in ("exact", "case") and _names_a_row(each, catalog) and not placed}
     for match in matches:
@@ -334,6 +338,7 @@ def texts_to_look_up(tokens: list[Token], catalog: Catalog, most: int) -> list[s
         plain = not any(token.is_name or not token.text.isascii() for token in run)
         texts = [" ".join(token.word for token in run), *([alone.lower()] if alone else [token.word for token in run])]
         found += [] if explained else [(plain, text) for text in texts]
+    found += [(plain, other) for plain, text in found for other in vocabulary().aliases.get(text, ())[:4]]
     return list(dict.fromkeys(text for _, text in sorted(found, key=lambda each: each[0])))[:most]
 
 

@@ -72,8 +72,9 @@ def fill_ranks(draft: Draft) -> None:
             draft.use(place)
             draft.slots.ranks += rules[each.op](draft, place, each)
     for place, each in draft.open("op"):
-        if each.is_op("dir") and draft.slots.ranks:
+        if each.is_op("dir"):
             draft.use(place)
+            draft.slots.ranks = draft.slots.ranks or [Rank(Measure("again"), desc=True)]
             draft.slots.ranks[0] = replace(draft.slots.ranks[0], desc=each.arg == "desc")
 
 
@@ -130,6 +131,8 @@ def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
         raise NoReadingError(each.text)  # what is best about them nobody said
     column = draft.catalog.column(measure.table, measure.column)
     worse = column is not None and {lemma(word) for word in column.words} & vocabulary().lists["worse"]
+    if column is not None and not measure.func:
+        measure = _averaged(draft, place, column)
     return [Rank(measure, (each.arg == "max") != (bool(worse) and each.text.lower() in ("best", "worst")), limit)]
 
 
@@ -219,8 +222,8 @@ def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
         measure = _measure_at(draft, target)
     elif column is not None and (column.is_measure or column.is_date or column.is_year) and _is_of(column, dimension):
         draft.use(target)
-        measure = Measure("", column.table, column.name)
-        if not limit and not _ranked(draft, place, target):
+        measure = _averaged(draft, place, column)
+        if not limit and not measure.func and not _ranked(draft, place, target):
             draft.slots.measures.append(Measure(sign, column.table, column.name))
             return []
     elif column is None and (draft.chinese or thing is None or thing.kind not in ("table", "unit")):
@@ -235,7 +238,16 @@ def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
         raise NoReadingError(each.text)  # a rainy month: not the month itself is more or less
     found, way = best_dimension(draft, names[0], tables, each.text)
     # The oldest was born first: what grows with a date gets less with its age.
-    return [Rank(Measure("", found.table, found.name), (sign == "max") == (way > 0), limit or 1)]
+    return [Rank(_averaged(draft, place, found), (sign == "max") == (way > 0), limit or 1)]
+
+
+def _averaged(draft: Draft, place: int, column: Column) -> Measure:
+    """Return a column to rank by; its average where the question closes with 'on average'."""
+    average = next((n for n, each in draft.open("op") if n > place and each.is_op("agg") and each.arg == "avg"), -1)
+    if average < 0 or draft.after(average, most=2) >= 0:
+        return Measure("", column.table, column.name)
+    draft.use(average)
+    return _column_measure(draft, "avg", column, draft.meanings[average].text)
 
 
 def _is_of(column: Column, dimension: str) -> bool:
@@ -418,7 +430,8 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         draft.use(target)
         draft.change(target, op="count")
         draft.slots.measures.append(Measure("count", thing.table))
-        draft.pay(costs.ODD / 2 if distinct else 0.0, thing.text)
+        dated = any(each.kind == "time" for each in draft.meanings)  # different planes flew in 2013: not those of 2013
+        draft.pay((costs.IDLE if dated else costs.ODD / 2) if distinct else 0.0, thing.text)
         return
     column = draft.column(thing) if thing is not None and thing.kind == "column" else None
     if column is not None:
@@ -469,6 +482,9 @@ def fill_groups(draft: Draft) -> None:
                 break
             draft.use(*range(target + 1, further))
             target = further
+    for place, each in draft.open("unit"):
+        if each.text.lower().endswith("ly"):
+            _group(draft, place)  # monthly sales
 
 
 def _group(draft: Draft, place: int) -> bool:
@@ -533,6 +549,8 @@ def fill_rest(draft: Draft) -> None:
         if pointed and not draft.base:
             raise NoReadingError(each.text)  # that department: which?
         slots.heads.append(each.table)
+    events = [each.text for each in draft.meanings if each.kind == "filler" and draft.is_unread_sale(each.text.lower())]
+    draft.pay(costs.ODD if events else 0.0, events[0] if events else "")
     for place, each in draft.open("column"):
         draft.use(place)
         slots.shown.append(Key(each.table, each.column))

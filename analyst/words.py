@@ -102,6 +102,7 @@ class Vocabulary:
     units: dict[str, Unit]
     lists: dict[str, frozenset[str]]
     maps: dict[str, dict[str, str]]
+    aliases: dict[str, tuple[str, ...]]
 
     def events_of(self, word: str) -> set[str]:
         """Return the kinds of events that a word speaks of: birth, start, order ..."""
@@ -130,6 +131,7 @@ def vocabulary() -> Vocabulary:
         units,
         {name: frozenset(words.split()) for name, words in raw.items() if name not in maps},
         maps,
+        {name: tuple(names) for names in read_lines("aliases.tsv") for name in names},
     )
 
 

@@ -55,6 +55,10 @@ Rows = list[tuple[Any, ...]]
         ("Some artists don't have a single album. How many are those?", [(1,)]),
         ("Which artists are on no album?", [("Nobody",)]),
         ("How many Jazz tracks are in the shop?", [(1,)]),
+        ("How many customers live in Vienna?", [(2,)]),
+        ("How many tracks cost more than a dollar?", [(1,)]),
+        ("Which genre has the longest tracks on average?", [("Rock", (331180 + 369319 + 214000) / 3)]),
+        ("Monthly revenue in 2022", [("2022-03", 7.0), ("2022-05", 30.0)]),
     ],
 )
 def test_a_question_about_the_shop(shop: Chat, question: str, rows: Rows) -> None:
@@ -108,6 +112,7 @@ def test_a_question_about_the_flights(flights: Chat, question: str, rows: Rows) 
         "Customers from Wien or tracks by AC/DC",
         "What is the name of that artist?",
         "What are their emails?",
+        "customers in the US",
     ],
 )
 def test_what_is_not_understood_is_declined(shop: Chat, question: str) -> None:
@@ -124,6 +129,23 @@ def test_a_destination_that_points_nowhere_keeps_its_rows(flights: Chat) -> None
 def test_of_two_ways_to_be_meant_the_doubtful_is_declined(flights: Chat) -> None:
     flights.ask("Which airports have no flights and are above JFK?")
     assert flights.rows is None
+
+
+def test_rows_at_one_end_of_two_are_not_called_missing(flights: Chat) -> None:
+    """Two keys lead from a flight to an airport: none from there, or none to it?"""
+    flights.ask("How many airports have no flights?")
+    assert flights.rows is None, flights.sql
+
+
+def test_a_year_of_things_is_not_the_year_of_what_they_did(flights: Chat) -> None:
+    flights.ask("How many different planes flew in 2012?")
+    assert flights.rows is None, flights.sql
+
+
+def test_a_verb_of_selling_asks_for_the_sales(shop: Chat) -> None:
+    """No table of the shop tells which tracks were sold; the number of tracks is another question."""
+    shop.ask("Which artist sold the most tracks?")
+    assert shop.rows is None, shop.sql
 
 
 def test_a_value_with_a_slip_is_asked_back(shop: Chat) -> None:
