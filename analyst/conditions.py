@@ -13,8 +13,6 @@ def dimension_columns(draft: Draft, dimension: str, tables: list[str]) -> list[t
     """Return the columns that hold a dimension, best first, each with a price and 1, or -1 where it runs the other way (birth: age)."""
     wanted = vocabulary().dimensions.get(dimension, ())
     said = {stem(word) for word in draft.words}
-    lists = vocabulary().lists
-    moves = [{stem(word) for word in lists[name]} for name in ("events.depart", "events.arrive")]
     found: list[tuple[float, Column, int]] = []
     for rank, name in enumerate(dict.fromkeys(tables)):
         for column in draft.table(name).columns:
@@ -27,7 +25,6 @@ def dimension_columns(draft: Draft, dimension: str, tables: list[str]) -> list[t
                 continue
             stems = {stem(word) for word in column.words}
             price = 0.2 * rank + 0.02 * place - (0.3 if stems & said else 0.0)
-            price -= 0.3 if any(stems & move and said & move for move in moves) else 0.0
             found.append((price, column, -1 if turned else 1))
     return sorted(found, key=lambda each: each[0])
 
@@ -65,9 +62,7 @@ def _between(draft: Draft, place: int, numbers: list[int]) -> None:
     target = _target(draft, place, numbers[-1])
     draft.use(place, *numbers)
     if isinstance(target, Measure):
-        for op, number in ((">=", numbers[0]), ("<=", numbers[1])):
-            draft.slots.havings.append(Having(target, op, draft.meanings[number].number))
-        return
+        raise NoReadingError(draft.meanings[place].text)
     low, high = (_converted(draft, target, n, _unit_after(draft, numbers[-1])) for n in numbers)
     draft.slots.where.append(Where(target.table, target.name, Condition(Col(target.table, target.name), "between", (low, high))))
 
@@ -82,13 +77,7 @@ def _number(draft: Draft, place: int) -> None:
         op, _, dimension = draft.meanings[earlier].arg.partition(":")
         draft.use(earlier)
         begin = earlier
-        further = draft.before(earlier, most=2)
-        if further >= 0 and draft.meanings[further].is_op("neg") and draft.meanings[earlier].start - draft.meanings[further].end <= 1:
-            op = {">": "<=", "<": ">=", "=": "<>", ">=": "<", "<=": ">"}[op]
-            draft.use(further)
     later = draft.after(place, over=("late",), most=3)
-    if later >= 0 and draft.meanings[later].kind == "unit":
-        later = draft.after(later, most=2)
     if later >= 0 and draft.meanings[later].is_op("post"):
         op = draft.meanings[later].arg
         draft.use(later)
@@ -98,10 +87,6 @@ def _number(draft: Draft, place: int) -> None:
         draft.slots.havings.append(Having(target, op, each.number))
         return
     number = _converted(draft, target, place, _unit_after(draft, place))
-    if op == "=" and begin == place and not float(number).is_integer():
-        draft.pay(costs.ODD, each.text)
-    if dimension and vocabulary().dimensions.get(dimension) and (target.is_date):
-        raise NoReadingError(each.text)
     draft.slots.where.append(Where(target.table, target.name, Condition(Col(target.table, target.name), op, number)))
 
 
@@ -202,17 +187,15 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
 def _converted(draft: Draft, column: Column, place: int, unit: int) -> float | int:
     """Return the number in the unit of its column, and pay where that unit is not known."""
     number = draft.meanings[place].number
-    if unit < 0:
-        return number
+    units = vocabulary().units
+    spoken, own = units.get(draft.meanings[unit].arg) if unit >= 0 else None, units.get(column.unit)
     draft.use(unit)
-    units, unit_name = vocabulary().units, draft.meanings[unit].arg
-    if unit_name not in units:
+    if spoken is None:
         return number
-    own = units.get(column.unit)
-    if own is None or own.dimension != units[unit_name].dimension:
+    if own is None or own.dimension != spoken.dimension:
         draft.pay(costs.UNKNOWN_UNIT if own is None else costs.UNKNOWN, draft.meanings[unit].text)
         return number
-    value = number * units[unit_name].factor / own.factor
+    value = number * spoken.factor / own.factor
     return int(value) if abs(value - round(value)) < 1e-9 else round(value, 6)
 
 
@@ -321,9 +304,6 @@ def fill_negations(draft: Draft) -> None:
         denied = draft.meanings[target] if target >= 0 and target not in draft.used else None
         if (target != place + 1 or denied is None or denied.cost > 0.3) and _denied_event(draft, place, target):
             continue
-        if denied is None and draft.chinese:
-            target = draft.before(place, most=2)
-            denied = draft.meanings[target] if target >= 0 and target not in draft.used else None
         draft.use(place)
         if denied is None:
             raise NoReadingError(each.text)
@@ -405,11 +385,8 @@ def fill_values(draft: Draft) -> None:
     for place, each in draft.open("value"):
         draft.use(place)
         _check_place(draft, place, each)
-        known = [slot for slot in groups if slot[:3] == (each.table, each.column, each.op == "not")]
-        roles = draft.roles(place)
-        slot = next((slot for slot in known if not roles or slot[3] == roles), (each.table, each.column, each.op == "not", roles))
-        if known and slot not in known:
-            draft.pay(costs.ODD, each.text)
+        own = (each.table, each.column, each.op == "not", draft.roles(place))
+        slot = next((slot for slot in groups if slot[:3] == own[:3] and own[3] in (frozenset(), slot[3])), own)
         groups.setdefault(slot, []).append(each)
     for (table, column, denied, roles), found in groups.items():
         col = Col(table, column)
@@ -417,10 +394,9 @@ def fill_values(draft: Draft) -> None:
         cond = Condition(col, "=", values[0]) if len(values) == 1 else Condition(col, "in", values)
         draft.slots.where.append(Where(table, column, cond, roles, denied))
     for place, each in draft.open("part"):
-        draft.use(place)
         cond = Condition(Col(each.table, each.column), "contains", str(each.value))
         draft.slots.where.append(Where(each.table, each.column, cond, draft.roles(place), each.op == "not"))
-        draft.pay(_part_price(draft, place, each), each.text)
+        draft.use(place, price=_part_price(draft, place, each), text=each.text)
     for place, each in draft.open("flag"):
         draft.use(place)
         draft.slots.where.append(Where(each.table, each.column, _flag(Col(each.table, each.column), each.value, denied=each.op == "not")))
