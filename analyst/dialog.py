@@ -94,12 +94,8 @@ class Call:
     args: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Decision:
-    """What one model call says: tool calls, or the text of the answer."""
-
-    calls: tuple[Call, ...] = ()
-    text: str = ""
+Decision = str | tuple[Call, ...]
+"""What one model call says: the text of the answer, or tool calls."""
 
 
 # -- reading the messages -----------------------------------------------------------------------------------------------
@@ -129,46 +125,41 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
 
 
 def _result(name: str, args: dict[str, Any], answer: ToolMessage | None) -> ToolResult:
-    if answer is None:
-        return ToolResult(name, args, None)
-    text = str(answer.text)
+    text, failed = (str(answer.text), answer.status == "error") if answer is not None else ("", False)
     try:
         data = json.loads(text)
     except ValueError:
         data = None
     if not isinstance(data, dict):
-        return ToolResult(name, args, None, text[:300] if answer.status == "error" else "", text=text)
-    if answer.status == "error" or "error" in data:
-        raw = data.get("error")
-        found: dict[str, Any] = raw if isinstance(raw, dict) else {"message": str(raw or text)}
-        return ToolResult(name, args, None, str(found.get("message", "")) or "failed", str(found.get("class", "")), text)
-    return ToolResult(name, args, data, text=text)
+        return ToolResult(name, args, None, text[:300] if failed else "", text=text)
+    if not failed and "error" not in data:
+        return ToolResult(name, args, data, text=text)
+    raw = data.get("error")
+    error: dict[str, Any] = raw if isinstance(raw, dict) else {"message": str(raw or text)}
+    return ToolResult(name, args, None, str(error.get("message", "")) or "failed", str(error.get("class", "")), text)
 
 
 def catalog_in(view: View) -> Catalog | None:
     """Return what list_tables and describe_tables told in this view, else what the schema's card tells; None without either."""
-    answers: list[tuple[str, str]] = []
-    for result in view.results:
-        if result.data is not None and isinstance(result.data.get("tables"), list):
-            if result.name == "list_tables":
-                answers.append(("search" if result.args.get("search") else "list", result.text))
-            elif result.name == "describe_tables":
-                answers.append(("describe", result.text))
+    kinds = {"list_tables": "list", "describe_tables": "describe"}
+    answers = [
+        ("search" if result.args.get("search") else kinds[result.name], result.text)
+        for result in view.results
+        if result.name in kinds and result.data is not None and isinstance(result.data.get("tables"), list)
+    ]
     return read_catalog(tuple(dict.fromkeys(answers)), view.card)
 
 
 def values_in(view: View) -> dict[str, tuple[Match, ...]]:
     """Return what find_values found, by the text asked for; a text without matches maps to nothing."""
     found: dict[str, tuple[Match, ...]] = {}
-    for result in view.results:
-        if result.name != "find_values" or result.data is None:
-            continue
-        asked = result.args.get("text", "")
+    for args, data in ((result.args, result.data) for result in view.results if result.name == "find_values" and result.data):
+        asked = args.get("text", "")
         texts = [str(text).lower() for text in (asked if isinstance(asked, list) else [asked])]
         found |= {text: found.get(text, ()) for text in texts}
-        for raw in result.data.get("matches", ()):
-            text = str(raw.get("text", texts[0] if texts else "")).lower()
+        for raw in data.get("matches", ()):
             if "value" in raw:  # else it is withheld under `Context.privacy`
+                text = str(raw.get("text", texts[0])).lower()
                 match = Match(str(raw["table"]), str(raw["column"]), raw["value"], str(raw.get("match", "exact")))
                 found[text] = tuple(dict.fromkeys((*found.get(text, ()), match)))
     return found
@@ -176,11 +167,9 @@ def values_in(view: View) -> dict[str, tuple[Match, ...]]:
 
 def last_sql(view: View) -> str:
     """Return the SQL of the newest query that ran before the question now open; "" if none is known."""
-    for turn in reversed(view.turns[:-1]):
-        for result in reversed(turn.of("run_sql")):
-            if not result.error and isinstance(sql := result.args.get("sql"), str):
-                return sql
-    return view.queries[-1].sql if view.queries else ""
+    ran = [result.args.get("sql") for turn in view.turns[:-1] for result in turn.of("run_sql") if not result.error]
+    known = [*(line.sql for line in view.queries), *(sql for sql in ran if isinstance(sql, str))]
+    return known[-1] if known else ""
 
 
 # -- deciding -----------------------------------------------------------------------------------------------------------
@@ -195,13 +184,15 @@ def decide(view: View, tools: frozenset[str]) -> Decision:
         if len(question) > MOST_CHARACTERS // (2 if is_chinese(question) else 1):
             raise talk.DeclineError("long")
         decision = _decide(view, language, tools)
-        if decision.calls and tools and not {call.name for call in decision.calls} <= tools:
-            raise talk.DeclineError("tools")
-        if decision.calls and view.now.calls >= MOST_ROUNDS:
-            raise talk.DeclineError("lost")
+        if not isinstance(decision, str):
+            if tools and not {call.name for call in decision} <= tools:
+                raise talk.DeclineError("tools")
+            if view.now.calls >= MOST_ROUNDS:
+                raise talk.DeclineError("lost")
+            return decision
     except talk.DeclineError as error:
-        decision = Decision(text=talk.decline(error, catalog_in(view), language))
-    return decision if decision.calls or folded else Decision(text=talk.with_introduction(decision.text, language))
+        decision = talk.decline(error, catalog_in(view), language)
+    return decision if folded else talk.with_introduction(decision, language)
 
 
 def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
@@ -210,47 +201,43 @@ def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
     if wish is not None:
         return _charted(view, wish, language, tools)
     kind = talk.kind_of(question)
-    if kind in ("greeting", "thanks", "write", "rule", "sql"):
-        if kind == "rule":
-            raise talk.DeclineError("rule")
-        return Decision(text=talk.sql_text(last_sql(view), language) if kind == "sql" else talk.say(kind, language))
+    if kind == "rule":
+        raise talk.DeclineError("rule")
+    if kind in ("greeting", "thanks", "write"):
+        return talk.say(kind, language)
+    if kind == "sql":
+        return talk.sql_text(last_sql(view), language)
     if kind in ("first", "last", "recall"):
-        return Decision(text=_recalled(view, kind, language))
+        return _recalled(view, kind, language)
     if (done := _finished(view, language)) is not None:
         return done
     catalog = catalog_in(view)
     if catalog is None or (catalog.carded and kind in ("help", "tables", "describe")):
         return _list(view)
-    if kind == "help":
-        return Decision(text=talk.help_text(catalog, language))
-    if kind == "tables":
-        return Decision(text=talk.tables_text(catalog, language))
-    return (
-        _describe(view, catalog, name, language)
-        if kind == "describe" and (name := talk.described_name(question))
-        else _answer(view, catalog)
-    )
+    if kind in ("help", "tables"):
+        return talk.help_text(catalog, language) if kind == "help" else talk.tables_text(catalog, language)
+    name = talk.described_name(question) if kind == "describe" else ""
+    return _describe(view, catalog, name, language) if name else _answer(view, catalog)
 
 
 def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[str]) -> Decision:
     """Answer what is left of the question, then draw its result."""
-    drawn = view.now.of("show_chart")
-    handle = _handle(view.now)
-    if not wish.question:
-        handle = next((found for turn in reversed(view.turns) if (found := _handle(turn))), "")
-        handle = handle or next((line.handle for line in reversed(view.queries) if line.handle), "")
-        if not handle and not drawn:
-            return Decision(text=talk.say("nothing_to_draw", language))
-        answered = Decision()
+    drawn, handle = view.now.of("show_chart"), _handle(view.now)
+    answer = ""
+    if wish.question:
+        said = _decide(replace(view, turns=(*view.turns[:-1], replace(view.now, question=wish.question))), language, tools)
+        if not isinstance(said, str) or not any(result.data for result in view.now.of("run_sql")):
+            return said
+        answer = said
     else:
-        answered = _decide(replace(view, turns=(*view.turns[:-1], replace(view.now, question=wish.question))), language, tools)
-        if answered.calls or not any(result.data for result in view.now.of("run_sql")):
-            return answered
+        handles = [*(line.handle for line in view.queries), *map(_handle, view.turns)]
+        handle = next((each for each in reversed(handles) if each), "")
+        if not handle and not drawn:
+            return talk.say("nothing_to_draw", language)
     if not drawn and handle and (not tools or "show_chart" in tools):
-        return Decision((Call("show_chart", {"handle": handle, "wish": wish.text}),))
-    chart = drawn[-1] if drawn else None
-    text = talk.chart_text(chart.data if chart else None, chart.error if chart else "", handle, language)
-    return Decision(text="\n\n".join(part for part in (answered.text, text) if part))
+        return (Call("show_chart", {"handle": handle, "wish": wish.text}),)
+    text = talk.chart_text(drawn[-1].data if drawn else None, drawn[-1].error if drawn else "", handle, language)
+    return "\n\n".join(part for part in (answer, text) if part)
 
 
 def _handle(turn: Turn) -> str:
@@ -273,54 +260,52 @@ def _recalled(view: View, kind: str, language: str) -> str:
     return talk.say("recalled", language, question=question, answer=talk.without_introduction(answer))
 
 
-def _list(view: View) -> Decision:
-    listed = view.now.of("list_tables")
-    if listed and listed[-1].error:
-        raise talk.DeclineError("failed", _first_line(listed[-1].error))
-    if len(listed) >= 2:
+def _stop_at(results: list[ToolResult], most: int) -> None:
+    """Decline where the last call of a tool failed, or where it was called `most` times in vain."""
+    error = results[-1].error.strip() if results else ""
+    if error:
+        line = error.splitlines()[0]
+        raise talk.DeclineError("failed", line if len(line) <= 200 else line[:199] + "…")
+    if len(results) >= most:
         raise talk.DeclineError("lost")
-    return Decision((Call("list_tables", {}),))
 
 
-def _search(view: View, catalog: Catalog, tokens: list[Token]) -> Decision | None:
+def _list(view: View) -> Decision:
+    _stop_at(view.now.of("list_tables"), 2)
+    return (Call("list_tables", {}),)
+
+
+def _search(view: View, catalog: Catalog, tokens: list[Token]) -> tuple[Call, ...]:
     """In a schema of many pages, look once for the tables that the question's words name."""
     if catalog.pages <= 1 or len(catalog.tables) >= catalog.total:
-        return None
+        return ()
     lists = vocabulary().lists
     words = [token.word for token in tokens if token.kind in ("word", "quoted") and token.word not in lists["grammar"] | lists["verbs"]]
     search = " ".join(dict.fromkeys(word for word in words if (word,) not in vocabulary().phrases))
     done = {str(result.args.get("search", "")) for result in view.results if result.name == "list_tables"}
-    return Decision((Call("list_tables", {"search": search}),)) if search and search not in done else None
+    return (Call("list_tables", {"search": search}),) if search and search not in done else ()
 
 
 def _describe(view: View, catalog: Catalog, name: str, language: str) -> Decision:
     tokens = _tokens(name, catalog, {})
-    table = catalog.table(name)
+    named = [each.table for each in name_meanings(catalog, tuple(token.word for token in tokens)) if each.kind == "table"]
+    table = catalog.table(name) or catalog.table(next(iter(named), ""))
     if table is None:
-        tables = [each for each in name_meanings(catalog, tuple(token.word for token in tokens)) if each.kind == "table"]
-        if not tables and (more := _search(view, catalog, tokens)) is not None:
+        if more := _search(view, catalog, tokens):
             return more
-        table = catalog.table(tables[0].table) if tables else None
-    if table is None:
         raise talk.DeclineError("unknown_table", name)
-    if not table.described:
-        return _described(view, catalog, [table.name]) or Decision(text=talk.describe_text(table, language))
-    return Decision(text=talk.describe_text(table, language))
+    return (() if table.described else _described(view, catalog, [table.name])) or talk.describe_text(table, language)
 
 
-def _described(view: View, catalog: Catalog, names: list[str]) -> Decision | None:
+def _described(view: View, catalog: Catalog, names: list[str]) -> tuple[Call, ...]:
     """Return the call that describes what of `names` is not known yet; fewer tables at a time when answers came back cut."""
     missing = [name for name in names if (table := catalog.table(name)) and (not table.described or name.casefold() in catalog.carded)]
     if not missing:
-        return None
+        return ()
     tries = view.now.of("describe_tables")
     cut = [result for result in tries if result.cut]
-    failed = [result for result in tries if result.error]
-    if failed:
-        raise talk.DeclineError("failed", _first_line(failed[-1].error))
-    if len(cut) >= 4:
-        raise talk.DeclineError("lost")
-    return Decision((Call("describe_tables", {"names": missing[: max(1, _DESCRIBE_AT_ONCE // (3 ** len(cut)))]}),))
+    _stop_at([result for result in tries if result.error] or cut, 4)
+    return (Call("describe_tables", {"names": missing[: max(1, _DESCRIBE_AT_ONCE // (3 ** len(cut)))]}),)
 
 
 def _tokens(question: str, catalog: Catalog, values: dict[str, tuple[Match, ...]]) -> list[Token]:
@@ -345,28 +330,24 @@ def _answer(view: View, catalog: Catalog) -> Decision:
     question = view.now.question
     values = values_in(view)
     tokens = _tokens(question, catalog, values)
-    if (look := _search(view, catalog, tokens)) is not None:
+    if look := _search(view, catalog, tokens):
         return look
     prior = _prior(view, catalog)
     if prior is None and len(view.turns) > 1 and all(goes_on(tokens)):
         raise talk.DeclineError("before")
     texts = [text for text in texts_to_look_up(tokens, catalog, MOST_TEXTS) if text not in values]
-    lookup = [Call("find_values", {"text": texts if len(texts) > 1 else texts[0], "limit": MOST_MATCHES})] if texts else []
     if len(view.now.of("find_values")) >= 2:
-        lookup = []
-    if not catalog.carded:
-        names = _relevant(catalog, tokens) + (list(prior.tables) if prior is not None else [])
-        described = _described(view, catalog, names)
-        if described is not None or lookup:
-            return Decision((*(described.calls if described else ()), *lookup))
-    elif lookup:
-        return Decision(tuple(lookup))
+        texts = []
+    lookup = (Call("find_values", {"text": texts if len(texts) > 1 else texts[0], "limit": MOST_MATCHES}),) if texts else ()
+    names = [] if catalog.carded else [*_relevant(catalog, tokens), *(prior.tables if prior is not None else ())]
+    if calls := (*_described(view, catalog, names), *lookup):
+        return calls
     reading = read_question(tokens, catalog, values, prior, chinese=is_chinese(question))
-    if catalog.carded and reading.query is not None and (more := _described(view, catalog, list(reading.query.tables))) is not None:
-        return more  # what the card lacks, units and samples, may change the reading
+    if catalog.carded and reading.query is not None and (calls := _described(view, catalog, list(reading.query.tables))):
+        return calls  # what the card lacks, units and samples, may change the reading
     if reading.query is None or reading.cost > costs.GOOD:
         raise _declined(view, reading)
-    return Decision((Call("run_sql", {"sql": write_sql(reading.query, catalog.dialect)}),))
+    return (Call("run_sql", {"sql": write_sql(reading.query, catalog.dialect)}),)
 
 
 def _declined(view: View, reading: Reading) -> talk.DeclineError:
@@ -383,14 +364,16 @@ def _declined(view: View, reading: Reading) -> talk.DeclineError:
 
 def _prior(view: View, catalog: Catalog) -> Query | None:
     """Return the query before; None where the last question about the data got no answer: then there is nothing to go on from."""
-    for turn in reversed(view.turns[:-1]):
-        wish = talk.chart_wish(turn.question)
-        if turn.answer and not (wish is not None and not wish.question) and talk.kind_of(turn.question) == "":
-            if not any(not result.error for result in turn.of("run_sql")):
-                return None
-            break
+    last = next((turn for turn in reversed(view.turns[:-1]) if turn.answer and _asks_data(turn.question)), None)
+    if last is not None and all(result.error for result in last.of("run_sql")):
+        return None
     sql = last_sql(view)
     return read_sql(sql, catalog.dialect) if sql else None
+
+
+def _asks_data(question: str) -> bool:
+    wish = talk.chart_wish(question)
+    return talk.kind_of(question) == "" and (wish is None or bool(wish.question))
 
 
 def _finished(view: View, language: str) -> Decision | None:
@@ -398,28 +381,19 @@ def _finished(view: View, language: str) -> Decision | None:
     results = view.now.of("run_sql")
     if not results:
         return None
-    last = results[-1]
-    catalog = catalog_in(view)
+    last, catalog = results[-1], catalog_in(view)
     dialect = catalog.dialect if catalog else "sqlite"
-    edited = last.data is not None and "edited" in last.data
-    query = read_sql(str(last.data.get("sql", "") if last.data and edited else last.args.get("sql", "")), dialect)
+    sql = last.data.get("sql", "") if last.data and "edited" in last.data else last.args.get("sql", "")
+    query = read_sql(str(sql), dialect)
     too_large = [result for result in results if result.error_class in ("too_many_rows", "result_too_large")]
-    if last.error and last in too_large and len(too_large) == 1 and query is not None and query.limit is None:
-        return Decision((Call("run_sql", {"sql": write_sql(replace(query, limit=_PEEK), dialect)}),))
+    if last in too_large and len(too_large) == 1 and query is not None and query.limit is None:
+        return (Call("run_sql", {"sql": write_sql(replace(query, limit=_PEEK), dialect)}),)
     if last.error_class == "query_rejected":
-        return Decision(text=talk.say("rejected", language))
-    if last.error:
-        raise talk.DeclineError("failed", _first_line(last.error))
+        return talk.say("rejected", language)
     if last.data is None:
-        if len(results) < 2:
-            return Decision((Call("run_sql", dict(last.args)),))
-        raise talk.DeclineError("lost")
+        _stop_at(results, 2)
+        return (Call("run_sql", dict(last.args)),)
     if last.data.get("withheld"):
-        return Decision(text=talk.withheld_text(last.data, language))
+        return talk.withheld_text(last.data, language)
     text = talk.result_text(query, last.data, language, whole=not too_large)
-    return Decision(text="\n\n".join([text, *([talk.say("peeked", language, rows=_PEEK)] if too_large else [])]))
-
-
-def _first_line(error: str) -> str:
-    line = error.strip().splitlines()[0] if error.strip() else ""
-    return line if len(line) <= 200 else line[:199] + "…"
+    return "\n\n".join([text, *([talk.say("peeked", language, rows=_PEEK)] if too_large else [])])

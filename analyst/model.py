@@ -80,8 +80,8 @@ class BuiltInAnalyst(BaseChatModel):
     def answer(self, messages: Sequence[BaseMessage], tools: Sequence[Any] = ()) -> AIMessage:
         """Return the message that follows `messages`: tool calls or the worded answer, with usage."""
         decision = decide(read_view(messages), frozenset(_names(tools)))
-        calls = [tool_call(name=call.name, args=call.args, id=_call_id(messages, call, place)) for place, call in enumerate(decision.calls)]
-        text = "" if calls else decision.text
+        text, made = (decision, ()) if isinstance(decision, str) else ("", decision)
+        calls = [tool_call(name=call.name, args=call.args, id=_call_id(messages, call, place)) for place, call in enumerate(made)]
         count = counter(self.encoding)
         sent = count.messages(messages) + count.tools(tools)
         spent = count.text(text) + sum(count.text(compact_json(call["args"])) for call in calls)
