@@ -1,15 +1,16 @@
-"""Read and claim the head of a thread in the very transaction that writes to it: one class for each kind of saver.
+"""Read the head of a thread and name its writer, in the very transaction that writes to it.
 
-The head is the newest checkpoint of a thread and namespace. Beside it stands the writer: the run that wrote last. Two
+The head is the newest checkpoint of a thread and namespace. Beside it stands the name of the run that wrote last: two
 runs that loaded the same checkpoint differ in nothing else until one of them stores another.
 """
 
 import sqlite3
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -18,15 +19,21 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 Saver = BaseCheckpointSaver[Any]
 Key = tuple[str, str]
 """Thread id and checkpoint namespace."""
+Result = TypeVar("Result")
 
 TABLE = """CREATE TABLE IF NOT EXISTS longtable_writers (
     thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, writer TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_ns)
 )"""
 WRITER = "SELECT writer FROM longtable_writers WHERE thread_id = ? AND checkpoint_ns = ?"
-HEAD = f"SELECT (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?), ({WRITER})"
-CLAIM = "INSERT OR REPLACE INTO longtable_writers (thread_id, checkpoint_ns, writer) VALUES (?, ?, ?)"
+HEAD = f"""SELECT (SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?
+    ORDER BY checkpoint_id DESC LIMIT 1), ({WRITER})"""
+CLAIM = """INSERT INTO longtable_writers (thread_id, checkpoint_ns, writer) VALUES (?, ?, ?)
+    ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET writer = excluded.writer"""
 CHECKPOINT_IDS = "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id DESC"
 FORGET = "DELETE FROM longtable_writers WHERE thread_id = ?"
+
+_SERVER_GONE = {"57P01", "57P02", "57P03"}
+"""PostgreSQL was shut down, crashed, or is starting up."""
 
 
 @dataclass(frozen=True)
@@ -40,31 +47,31 @@ class Head:
     """Names the writer, in the same transaction."""
 
 
-class Heads(Protocol):
+class Heads(ABC):
     """What the guard asks of a saver."""
 
+    @abstractmethod
     def setup(self) -> None:
-        """Make what is needed; called again it does nothing."""
-        ...
+        """Create what is missing."""
 
+    @abstractmethod
     def writer(self, key: Key) -> str | None:
         """Return the run that wrote last."""
-        ...
 
+    @abstractmethod
     def writing(self, key: Key) -> AbstractContextManager[Head]:
-        """Hold the thread's head still until the block ends; what the block wrote is kept whole, or not at all when it raises."""
-        ...
+        """Keep others from the thread's head until the block ends; all it wrote is stored, or nothing if it raises."""
 
+    @abstractmethod
     def delete(self, thread_id: str) -> None:
         """Delete a thread, and who wrote to it."""
-        ...
 
+    @abstractmethod
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints, newest first, without decoding them; none where the saver cannot do that."""
-        ...
+        """Return the ids of a thread's checkpoints, newest first, without decoding them; none if the saver cannot."""
 
 
-class ProcessHeads:
+class ProcessHeads(Heads):
     """Any saver, within one process: a lock, and the writers in memory."""
 
     def __init__(self, saver: Saver) -> None:
@@ -79,16 +86,10 @@ class ProcessHeads:
 
     @contextmanager
     def writing(self, key: Key) -> Iterator[Head]:
+        claimed: list[str] = []
         with self.lock:
-            before = self.writers.get(key)
-            try:
-                yield Head(self._newest(key), before, self.saver, lambda writer: self.writers.update({key: writer}))
-            except BaseException:
-                if before is not None:
-                    self.writers[key] = before
-                else:
-                    self.writers.pop(key, None)
-                raise
+            yield Head(self._newest(key), self.writers.get(key), self.saver, claimed.append)
+            self.writers.update((key, name) for name in claimed)
 
     def delete(self, thread_id: str) -> None:
         self.saver.delete_thread(thread_id)
@@ -106,6 +107,42 @@ class ProcessHeads:
         return found.checkpoint["id"] if found else None
 
 
+Execute = Callable[[str, Sequence[str]], Any]
+"""Runs one of the statements above with its parameters, and returns the cursor."""
+
+
+class SqlHeads(Heads):
+    """A saver in a database: the writers stand in a table beside its own."""
+
+    def writer(self, key: Key) -> str | None:
+        with self._reading() as execute:
+            row = execute(WRITER, key).fetchone()
+        return row[0] if row else None
+
+    @contextmanager
+    def writing(self, key: Key) -> Iterator[Head]:
+        with self._transaction(" ".join(key)) as (execute, saver):
+            newest, writer = execute(HEAD, (*key, *key)).fetchone()
+            yield Head(newest, writer, saver, lambda name: execute(CLAIM, (*key, name)))
+
+    def delete(self, thread_id: str) -> None:
+        with self._transaction(thread_id) as (execute, saver):
+            saver.delete_thread(thread_id)
+            execute(FORGET, (thread_id,))
+
+    def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
+        with self._reading() as execute:
+            return [row[0] for row in execute(CHECKPOINT_IDS, (thread_id,))]
+
+    @abstractmethod
+    def _reading(self) -> AbstractContextManager[Execute]:
+        """Yield what reads."""
+
+    @abstractmethod
+    def _transaction(self, name: str) -> AbstractContextManager[tuple[Execute, Saver]]:
+        """Begin a transaction that is alone on the `name`; yield what runs statements in it, and the saver that writes in it."""
+
+
 class _WithinTransaction(SqliteSaver):
     """A saver whose writes belong to a transaction that its caller has begun and will end."""
 
@@ -116,7 +153,7 @@ class _WithinTransaction(SqliteSaver):
             yield cursor
 
 
-class SqliteHeads:
+class SqliteHeads(SqlHeads):
     """A SQLite file: transactions on the saver's own connection.
 
     They hold the saver's own lock. With a second lock the transaction began while other threads read on the same
@@ -134,36 +171,40 @@ class SqliteHeads:
                 cursor.execute(TABLE)
             self.is_setup = True
 
-    def writer(self, key: Key) -> str | None:
+    @contextmanager
+    def _reading(self) -> Iterator[Execute]:
         self.setup()
         with self.saver.cursor(transaction=False) as cursor:
-            row = cursor.execute(WRITER, key).fetchone()
-        return row[0] if row else None
+            yield cursor.execute
 
     @contextmanager
-    def writing(self, key: Key) -> Iterator[Head]:
-        with self._transaction() as connection:
-            newest, writer = connection.execute(HEAD, (*key, *key)).fetchone()
-            yield Head(newest, writer, self.within, lambda name: connection.execute(CLAIM, (*key, name)))
-
-    def delete(self, thread_id: str) -> None:
-        with self._transaction() as connection:
-            self.within.delete_thread(thread_id)
-            connection.execute(FORGET, (thread_id,))
-
-    def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        with self.saver.cursor(transaction=False) as cursor:
-            return [row[0] for row in cursor.execute(CHECKPOINT_IDS, (thread_id,))]
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, name: str) -> Iterator[tuple[Execute, Saver]]:  # noqa: ARG002  # a file has one writer at a time
         self.setup()
         connection = self.saver.conn
         with self.saver.lock:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield connection
+                yield connection.execute, self.within
                 connection.commit()
             except BaseException:
                 connection.rollback()
                 raise
+
+
+def retry_once(call: Callable[[], Result]) -> Result:
+    """Retry an idempotent call once after a lost PostgreSQL connection. The pool waits until the server is back."""
+    try:
+        return call()
+    except Exception as error:
+        if not is_lost_connection(error):
+            raise
+    return call()
+
+
+def is_lost_connection(error: Exception) -> bool:
+    """Return whether an error says that a PostgreSQL connection broke, whether or not the server stored what was sent."""
+    classes = [cls for cls in type(error).__mro__ if cls.__name__ == "OperationalError"]
+    if not any(cls.__module__.partition(".")[0] == "psycopg" for cls in classes) or type(error).__module__.startswith("psycopg_pool"):
+        return False  # whoever waited for a connection in vain has waited long enough
+    state = getattr(error, "sqlstate", None)
+    return state is None or state.startswith("08") or state in _SERVER_GONE

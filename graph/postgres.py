@@ -4,7 +4,7 @@ import copy
 import selectors
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +21,7 @@ from psycopg_pool import ConnectionPool
 from longtable.base.errors import ConfigError
 from longtable.base.twins import a_from
 from longtable.graph import schema
-from longtable.graph.again import again
-from longtable.graph.heads import Head, Key
+from longtable.graph.heads import TABLE, Execute, Saver, SqlHeads, retry_once
 from longtable.graph.leases import Lease
 from longtable.graph.locks import setting_up
 
@@ -35,25 +34,11 @@ WAIT_SECONDS = 120.0
 OPTIONS: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "connect_timeout": CONNECT_SECONDS}
 Rows = psycopg.Connection[DictRow]
 
-TABLE = """CREATE TABLE IF NOT EXISTS longtable_writers (
-    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, writer TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_ns)
-)"""
-STILL = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-WRITER = "SELECT writer FROM longtable_writers WHERE thread_id = %s AND checkpoint_ns = %s"
-HEAD = f"""SELECT (SELECT checkpoint_id FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = %s ORDER BY checkpoint_id DESC LIMIT 1),
-    ({WRITER})"""
-CLAIM = """INSERT INTO longtable_writers (thread_id, checkpoint_ns, writer) VALUES (%s, %s, %s)
-    ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET writer = excluded.writer"""
-CHECKPOINT_IDS = "SELECT checkpoint_id FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = '' ORDER BY checkpoint_id DESC"
-FORGET = "DELETE FROM longtable_writers WHERE thread_id = %s"
+ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
-def _lock_name(key: Key) -> str:
-    return "longtable head " + " ".join(key)
-
-
-class PostgresHeads:
-    """The heads of threads in PostgreSQL: what it writes goes through the connection whose transaction compared."""
+class PostgresHeads(SqlHeads):
+    """A PostgreSQL database: the saver writes through the connection whose transaction compared."""
 
     def __init__(self, saver: PostgresSaver) -> None:
         self.saver = saver
@@ -62,30 +47,18 @@ class PostgresHeads:
         with self._connection() as connection:
             connection.execute(TABLE)
 
-    def writer(self, key: Key) -> str | None:
+    @contextmanager
+    def _reading(self) -> Iterator[Execute]:
         with self._connection() as connection, connection.cursor(row_factory=tuple_row) as cursor:
-            row = cursor.execute(WRITER, key).fetchone()
-        return row[0] if row else None
+            yield lambda sql, parameters: cursor.execute(sql.replace("?", "%s").encode(), parameters)
 
     @contextmanager
-    def writing(self, key: Key) -> Iterator[Head]:
-        with self._connection() as connection, connection.transaction():
-            with connection.cursor(row_factory=tuple_row) as cursor:
-                cursor.execute(STILL, (_lock_name(key),))
-                row = cursor.execute(HEAD, (*key, *key)).fetchone()
-            newest, writer = row or (None, None)
+    def _transaction(self, name: str) -> Iterator[tuple[Execute, Saver]]:
+        with self._connection() as connection, connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
+            cursor.execute(ALONE, (f"longtable head {name}",))
             bound = copy.copy(self.saver)
             bound.conn, bound.lock = connection, threading.Lock()
-            yield Head(newest, writer, bound, lambda name: connection.execute(CLAIM, (*key, name)))
-
-    def delete(self, thread_id: str) -> None:
-        self.saver.delete_thread(thread_id)
-        with self._connection() as connection:
-            connection.execute(FORGET, (thread_id,))
-
-    def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        with self._connection() as connection, connection.cursor(row_factory=tuple_row) as cursor:
-            return [row[0] for row in cursor.execute(CHECKPOINT_IDS, (thread_id,))]
+            yield lambda sql, parameters: cursor.execute(sql.replace("?", "%s").encode(), parameters), bound
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Any]]:
@@ -169,7 +142,7 @@ class LastingStore(PostgresStore):
     def batch(self, ops: Iterable[Op]) -> list[StoreResult]:
         """See `BaseStore`."""
         listed = list(ops)
-        return again(lambda: PostgresStore.batch(self, listed))
+        return retry_once(lambda: PostgresStore.batch(self, listed))
 
     abatch: Any = a_from(batch)
 

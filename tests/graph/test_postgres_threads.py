@@ -19,9 +19,8 @@ from psycopg_pool import PoolTimeout
 
 from longtable.base.errors import ConfigError, PersistenceError, ThreadBusyError
 from longtable.graph import Conversation, build_graph, list_threads, open_persistence
-from longtable.graph.again import again
 from longtable.graph.guard import GuardedSaver
-from longtable.graph.heads import Head, Key
+from longtable.graph.heads import Head, Key, retry_once
 from longtable.graph.postgres import AdvisoryLease, PostgresHeads
 from longtable.graph.threads import alist_threads
 from tests.graph.test_busy import is_refused, paired, wait_until
@@ -316,5 +315,5 @@ def test_what_is_no_lost_connection_is_not_tried_again() -> None:
 
     for error in (errors.DiskFull(), errors.QueryCanceled(), PoolTimeout(), ValueError()):
         with pytest.raises(type(error)):
-            again(partial(fails, error))
+            retry_once(partial(fails, error))
     assert len(calls) == 4
