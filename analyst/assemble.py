@@ -211,20 +211,21 @@ def _list_base(draft: Draft) -> str:
     head = draft.head()
     spoken = [*(key.table for key in slots.shown), *(rank.measure.table for rank in slots.ranks if rank.measure.table)]
     tables = list(dict.fromkeys([name for name in (head, *spoken) if name]))
-    for name in tables:
-        ways = [draft.catalog.path(name, other) for other in tables if other != name]
-        if all(way is not None and all(step.up for step in way) for way in ways):
-            return name
-    if tables:
-        return tables[0]
-    if slots.heads:
-        return slots.heads[0]
-    if draft.base:
-        return draft.base
+    if known := _lowest(draft, tables) or next(iter([*tables, *slots.heads]), draft.base):
+        return known
     if slots.where:
         draft.pay(costs.ODD, draft.meanings[0].text)
         return slots.where[0].table
     raise NoReadingError
+
+
+def _lowest(draft: Draft, tables: list[str]) -> str:
+    """Return the table each row of which has at most one row in all the others, "" where none is so."""
+    for name in tables:
+        ways = [draft.catalog.path(name, other) for other in tables if other != name]
+        if all(way is not None and all(step.up for step in way) for way in ways):
+            return name
+    return ""
 
 
 def _as_col(column: Column) -> Col:
@@ -248,7 +249,6 @@ def identity(draft: Draft, table: Table) -> list[Column]:
         parts = [column for column in (table.part(unit) for unit in ("year", "month", "day")) if column is not None]
         dates = parts or [column for column in table.columns if column.is_date][:1]
         codes = [column for column in readable if column.references or (column.primary and not column.is_date)]
-        found = [*dates, *codes, *asked, *ranked, *readable]
         found = [*dict.fromkeys([*dates, *asked, *ranked])][:MOST_SHOWN] + [column for column in [*codes, *readable] if column not in asked]
     return list(dict.fromkeys(found))[:MOST_SHOWN]
 
@@ -321,16 +321,23 @@ def _computed(draft: Draft) -> Query:
     if Measure("count", base) in measures and any(cond.op in ("=", "<>") and cond.left in names for cond in where):
         draft.pay(costs.ODD, base)  # how many albums of a name: rather those of an artist
     aggregates = [as_aggregate(measure, base) for measure in measures]
-    having = tuple(Condition(as_aggregate(_as_counted(builder, each.measure, base), base), each.op, each.number) for each in slots.havings)
+    tested = [_without_repeats(draft, each.measure, base) if builder.repeats else each.measure for each in slots.havings]
+    having = tuple(
+        Condition(as_aggregate(measure, base), each.op, each.number) for measure, each in zip(tested, slots.havings, strict=True)
+    )
     order = [Order(_ranked(draft, rank, aggregates, base), rank.desc) for rank in slots.ranks]
     if shown and not order:
-        dated = isinstance(shown[0], Bucket) or (
-            isinstance(shown[0], Col) and (c := draft.catalog.column(shown[0].table, shown[0].name)) and c.is_number
-        )
-        order = [Order(shown[0])] if dated else [Order(aggregates[0], desc=True)]
+        order = [usual_order(draft.catalog, shown[0], aggregates[0])]
     select = (*dict.fromkeys(shown), *dict.fromkeys(aggregates))
     group_by = tuple(dict.fromkeys((*hidden, *shown)))
     return Query(base, tuple(builder.joins), select, tuple(dict.fromkeys(where)), group_by, having, tuple(order), limit)
+
+
+def usual_order(catalog: Catalog, shown: Scalar, computed: Agg) -> Order:
+    """Return the order of groups where nobody said one: times and numbers as they run, else the most first."""
+    column = catalog.column(shown.table, shown.name) if isinstance(shown, Col) else None
+    runs = isinstance(shown, Bucket) or (column is not None and column.is_number)
+    return Order(shown) if runs else Order(computed, desc=True)
 
 
 def _implied_groups_price(draft: Draft, keys: list[Key]) -> float:
@@ -418,25 +425,20 @@ def key_items(builder: Builder, key: Key) -> tuple[list[Scalar], list[Scalar]]:
         return items, items
     table = draft.table(key.table)
     names: list[Scalar] = [_as_col(column) for column in table.names]
-    if key.table == builder.base:
+    steps = builder.steps(key.table) if key.table != builder.base else ()
+    if not steps or not all(step.up for step in steps):
         own: list[Scalar] = [_as_col(column) for column in table.key]
-        return (names or own or _raise()), [*own, *names]
-    steps = builder.steps(key.table)
-    if not all(step.up for step in steps):
+        if not (names or own):
+            raise NoReadingError
         builder.join(key.table)
-        draft.pay(costs.FAN_OUT, key.table)
-        own = [_as_col(column) for column in table.key]
-        return (names or own or _raise()), [*own, *names]
+        draft.pay(costs.FAN_OUT if steps else 0.0, key.table)
+        return names or own, [*own, *names]
     *_, last = steps
     builder.join(last.here)
     pointing = Col(last.here, last.here_column)
     if names:
         builder.join(key.table)
     return [pointing, *names], [pointing, *names]
-
-
-def _raise() -> list[Scalar]:
-    raise NoReadingError
 
 
 def _without_repeats(draft: Draft, measure: Measure, base: str) -> Measure:
@@ -448,10 +450,6 @@ def _without_repeats(draft: Draft, measure: Measure, base: str) -> Measure:
     if measure.func in ("min", "max"):
         return measure
     raise NoReadingError
-
-
-def _as_counted(builder: Builder, measure: Measure, base: str) -> Measure:
-    return _without_repeats(builder.draft, measure, base) if builder.repeats else measure
 
 
 def _ranked(draft: Draft, rank: Rank, aggregates: list[Agg], base: str) -> Scalar:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from longtable.analyst import costs
-from longtable.analyst.assemble import Builder, as_aggregate, as_scalar, assemble, identity, key_items
+from longtable.analyst.assemble import Builder, as_aggregate, as_scalar, assemble, identity, key_items, usual_order
 from longtable.analyst.conditions import fill_lateness, fill_negations, fill_numbers, fill_patterns, fill_values
 from longtable.analyst.lattice import Draft, Measure, NoReadingError, Path, cheapest_paths
 from longtable.analyst.links import Values, all_meanings
@@ -153,10 +153,7 @@ def _regrouped(draft: Draft, builder: Builder, query: Query) -> Query:
     aggregates = query.aggregates or (Agg("count"),)
     if builder.repeats:
         raise NoReadingError
-    dated = isinstance(shown[0], Bucket) or (
-        isinstance(shown[0], Col) and (c := draft.catalog.column(shown[0].table, shown[0].name)) is not None and c.is_number
-    )
-    order = (Order(shown[0]),) if dated else (Order(aggregates[0], desc=True),)
+    order = (usual_order(draft.catalog, shown[0], aggregates[0]),)
     where = tuple(cond for cond in query.where if not (cond.is_filled and cond.left in query.group))
     select = (*dict.fromkeys(shown), *aggregates)
     return Query(query.base, tuple(builder.joins), select, where, tuple(dict.fromkeys(group)), order=order)

@@ -259,22 +259,14 @@ class Catalog:
 
     def _paired(self, declared: list[Reference]) -> Iterator[Reference]:
         """Let a destination point where the origin of the same table points, though no key says so."""
-        lists = vocabulary().lists
-        for each in declared:
-            words = set(expanded(each.column))
-            for mine, others in ((lists["from_names"], lists["to_names"]), (lists["to_names"], lists["from_names"])):
-                table = self.table(each.many)
-                for column in table.columns if table is not None and words & mine else ():
-                    if (
-                        set(column.words) & others
-                        and set(column.words) - others == words - mine
-                        and column.is_number == self._is_number(each)
-                    ):
-                        yield Reference(each.many, column.name, each.one, each.target, sure=False)
-
-    def _is_number(self, each: Reference) -> bool:
-        column = self.column(each.many, each.column)
-        return column is not None and column.is_number
+        ends = [vocabulary().lists[name] for name in ("from_names", "to_names")]
+        for each, (mine, others) in itertools.product(declared, (ends, ends[::-1])):
+            table = self.tables[each.many.casefold()]
+            known = table.by_name[each.column.casefold()]
+            for column in table.columns if set(known.words) & mine else ():
+                alike = set(column.words) & others and set(column.words) - others == set(known.words) - mine
+                if alike and column.is_number == known.is_number:
+                    yield Reference(each.many, column.name, each.one, each.target, sure=False)
 
     def _inferred(self, many: Table, one: Table) -> Iterator[Reference]:
         """Infer a key by names: x.country_id points at country.id, a shared name at the key of another table."""
@@ -383,45 +375,25 @@ _CARD = re.compile(
 )
 _CARD_LINE = re.compile(rf"(?P<name>{_NAME})(?: \((?:(?P<view>view)|~?(?P<rows>[\d,]+) rows?)\))?: (?P<columns>.+)")
 _CARD_COLUMN = re.compile(rf"(?P<name>{_NAME})(?P<key>\*)? (?P<type>\S.*?)(?: (?:->|~>) (?P<target>{_NAME}(?:\.{_NAME})*))?")
+_CARD_PART = re.compile(r'(?:"[^"]*"|[(\[](?:[^()\[\]]|[(\[][^()\[\]]*[)\]])*[)\]]|[^,"(\[])+')  # commas in quotes or brackets are no ends
 _CUT = re.compile(r"…|, and [\d,]+ more$")
 
 
 def read_card(text: str) -> Catalog | None:
     """Return the tables on the schema's card of a system prompt, None unless it has every column of every table."""
     found = _CARD.search(text)
-    if found is None:
-        return None
     tables: dict[str, Table] = {}
-    for line in found["lines"].splitlines():
-        match = _CARD_LINE.fullmatch(line)
-        if match is None or _CUT.search(line):
-            return None
-        name = _bare(match["name"])
-        parts = [_CARD_COLUMN.fullmatch(part) for part in _parts(match["columns"])]
-        columns = tuple(Column(name, _bare(c["name"]), c["type"], bool(c["key"]), c["target"] or "") for c in parts if c is not None)
-        if len(columns) != len(parts):
-            return None
-        rows = int(match["rows"].replace(",", "")) if match["rows"] else None
-        tables[name.casefold()] = Table(name, "view" if match["view"] else "table", rows, columns, described=True)
-    return (
-        None
-        if len(tables) != int(found["count"].replace(",", ""))
-        else Catalog(found["dialect"], tables, total=len(tables), carded=frozenset(tables))
-    )
-
-
-def _parts(text: str) -> Iterator[str]:
-    """Yield the columns of a line: commas within quotes or brackets separate nothing."""
-    begin, depth, quoted = 0, 0, False
-    for place, letter in enumerate(text):
-        if letter == '"':
-            quoted = not quoted
-        elif not quoted:
-            depth += (letter in "([") - (letter in ")]")
-            if letter == "," and depth == 0:
-                yield text[begin:place]
-                begin = place + 2
-    yield text[begin:]
+    for line in found["lines"].splitlines() if found else ():
+        if (match := _CARD_LINE.fullmatch(line)) and not _CUT.search(line):
+            name = _bare(match["name"])
+            parts = [_CARD_COLUMN.fullmatch(part.strip()) for part in _CARD_PART.findall(match["columns"])]
+            columns = tuple(Column(name, _bare(c["name"]), c["type"], bool(c["key"]), c["target"] or "") for c in parts if c)
+            rows = int(match["rows"].replace(",", "")) if match["rows"] else None
+            if len(columns) == len(parts):
+                tables[name.casefold()] = Table(name, "view" if match["view"] else "table", rows, columns, described=True)
+    if found is None or len(tables) != int(found["count"].replace(",", "")):
+        return None
+    return Catalog(found["dialect"], tables, total=len(tables), carded=frozenset(tables))
 
 
 def _bare(name: str) -> str:

@@ -168,18 +168,14 @@ def help_text(catalog: Catalog, language: str) -> str:
 
 def tables_text(catalog: Catalog, language: str) -> str:
     """List the tables."""
-    zh = language == "zh"
     named = sorted(catalog.tables.values(), key=lambda table: table.name.lower())[:_TABLES_SHOWN]
     lines = [
         f"- {t.name}{_rows(t, language)}: {', '.join(c.name for c in t.columns[:12])}{' …' if len(t.columns) > 12 else ''}" for t in named
     ]
     total = max(catalog.total, len(named))
-    if not total:
-        return "数据库中没有表。" if zh else "There are no tables in this database."
-    if total > len(named):
-        lines.append(f"- 以及另外 {total - len(named)} 个表" if zh else f"- and {total - len(named)} more")
-    head = f"数据库中有 {total} 个表：" if zh else f"There are {total} tables:" if total != 1 else "There is 1 table:"
-    return "\n".join([head, *lines])
+    more = [f"- {say('more_tables', language, count=total - len(named))}"] if total > len(named) else []
+    head = say({0: "no_tables", 1: "one_table"}.get(total, "tables"), language, count=total)
+    return "\n".join([head, *lines, *more])
 
 
 def _rows(table: Table, language: str) -> str:
@@ -264,18 +260,13 @@ def result_text(query: Query | None, data: dict[str, Any], language: str, *, who
 
 def withheld_text(data: dict[str, Any], language: str) -> str:
     """Return the answer's text where values are withheld from this model: rows, columns and handle, never a value."""
-    count = int(data.get("row_count") or 0)
-    columns = [str(column) for column in data.get("columns", [])]
-    handle = str(data.get("handle") or "")
+    count, handle, zh = int(data.get("row_count") or 0), data.get("handle"), language == "zh"
     if not count:
         return say("no_rows", language, filters="")
-    if language == "zh":
-        place = f"，结果编号 {handle}" if handle else ""
-        return f"查询返回 {count:,} 行，列为：{'、'.join(columns)}{place}。按隐私设置，我看不到其中的值；完整结果已显示给您。"
-    place = f", as result {handle}" if handle else ""
-    return (
-        f"The query returned {'1 row' if count == 1 else f'{count:,} rows'} with the columns {', '.join(columns)}{place}. "
-        "By the privacy setting its values are withheld from me; the whole result is shown to you."
+    columns = ("、" if zh else ", ").join(map(str, data.get("columns", ())))
+    place = say("as_result", language, handle=handle) if handle else ""
+    return say(
+        "withheld", language, rows="1 row" if count == 1 and not zh else f"{count:,} rows", count=count, columns=columns, place=place
     )
 
 
