@@ -6,7 +6,7 @@ from typing import cast
 from longtable.analyst import costs
 from longtable.analyst.conditions import whole_table
 from longtable.analyst.lattice import Draft, Key, Measure, NoReadingError, Rank, path_cost
-from longtable.analyst.query import PATTERNS, Agg, Bucket, Col, Condition, Func, Join, Order, Query, Scalar, Unit, filled
+from longtable.analyst.query import PATTERNS, Agg, Bucket, Col, Condition, Func, Join, Order, Query, Ratio, Scalar, Unit, filled
 from longtable.analyst.schema import Catalog, Column, Roles, Step, Table
 from longtable.analyst.words import is_plural, lemma, vocabulary
 
@@ -122,7 +122,22 @@ def assemble(draft: Draft) -> Query:
     """Return the query that the slots of a draft make; NoReadingError where they make none."""
     slots = draft.slots
     ranked = any(rank.measure.func not in ("", "again") for rank in slots.ranks)
-    return _computed(draft) if slots.measures or slots.keys or slots.havings or ranked else _listed(draft)
+    query = _computed(draft) if slots.measures or slots.keys or slots.havings or ranked else _listed(draft)
+    return _as_ratio(draft, query) if slots.ratio else query
+
+
+def _as_ratio(draft: Draft, query: Query) -> Query:
+    """Return the share of the one condition of a query, or the average of its measure over its groups."""
+    plain = len(query.aggregates) == 1 and not query.having and query.limit is None
+    if draft.slots.ratio == "percent" and plain and not query.group and len(query.where) == 1:
+        ratio = Ratio("percent", query.aggregates[0], query.aggregates[0], query.where, 100.0)
+        return replace(query, select=(ratio,), where=())
+    if draft.slots.ratio == "average" and plain and len(draft.slots.keys) == 1:
+        groups = cast(Col, query.group[0])
+        ratio = Ratio("average", query.aggregates[0], Agg("count", groups, distinct=True))
+        if isinstance(groups, Bucket) or draft.table(groups.table).part(groups.name.casefold()) is None:
+            return Query(query.base, query.joins, (ratio,), tuple(dict.fromkeys((*query.where, filled(groups)))))
+    raise NoReadingError(next((each.text for each in draft.meanings if each.is_op("agg") or each.arg == "share"), ""))
 
 
 def as_scalar(catalog: Catalog, key: Key) -> Scalar:

@@ -111,7 +111,7 @@ def go_on(draft: Draft, prior: Query) -> Query:
         query, changed = _reordered(draft, builder, query), True
     if slots.limit is not None:
         query, changed = replace(query, limit=slots.limit), True
-    if not changed:
+    if not changed or slots.ratio:
         raise NoReadingError
     return query
 

@@ -164,6 +164,8 @@ class Slots:
     absent: dict[str, Roles] = field(default_factory=dict)
     limit: int | None = None
     distinct: bool = False
+    ratio: str = ""
+    """"percent": the share of rows for which the conditions hold; "average": of counts or sums for each key."""
 
 
 @dataclass

@@ -47,7 +47,8 @@ def all_meanings(tokens: list[Token], catalog: Catalog, values: Values) -> list[
             text = _text(part)
             if end - start <= LONGEST:
                 found += _operations(part, start, text)
-                after_number = start > 0 and tokens[start - 1].kind == "number" and first.word in vocabulary().units
+                counted = tokens[start - 1].kind == "number" or tokens[start - 1].word in ("a", "an")
+                after_number = start > 0 and counted and first.word in vocabulary().units
                 found += _names(part, start, text, catalog) if not (after_number and len(part) == 1) else []
             found += _values(part, tokens[start - 1].word if start else "", start, text, values, catalog)
         found += _numbers(tokens, start)

@@ -317,7 +317,10 @@ def _function(draft: Draft, place: int, each: Meaning) -> None:
         if func == "sum":
             draft.used.discard(target)
             return
-        raise NoReadingError(f"{each.text} {thing.text}")
+        if func != "avg" or not draft.slots.measures:
+            raise NoReadingError(f"{each.text} {thing.text}")
+        draft.slots.ratio = "average"
+        return
     options = [target, draft.before(place, over=("wh",), most=4)]
     options += [n for n, _ in draft.open("column") if draft.is_measure(n) and abs(n - place) <= 7]
     for option in options:
@@ -332,8 +335,9 @@ def _function(draft: Draft, place: int, each: Meaning) -> None:
         if op.is_op("money", "howadj", "dimension") and abs(other - place) <= 6:
             _over_dimension(draft, func, place, other, op)
             return
-    if func == "sum" and any(op.is_op("count") for op in draft.meanings):
+    if func in ("sum", "avg") and any(op.is_op("count") for op in draft.meanings):
         draft.use(place)
+        draft.slots.ratio = "average" if func == "avg" else ""
         return
     if thing is not None and thing.kind == "table":
         _over_table(draft, func, place, target, each)
@@ -421,6 +425,9 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         target += 1
     thing = draft.meanings[target] if target >= 0 and target not in draft.used else None
     draft.use(place)
+    draft.slots.ratio = "percent" if each.arg else draft.slots.ratio
+    if each.arg and draft.slots.measures:
+        return  # the share of the revenue
     if (about := draft.base or draft.head()) and any(each.is_op("pron") for each in draft.meanings[place + 1 : place + 3]):
         draft.slots.measures.append(Measure("count", about))  # how many of them
         return

@@ -41,7 +41,18 @@ class Agg:
     distinct: bool = False
 
 
-Scalar = Col | Bucket | Agg
+@dataclass(frozen=True)
+class Ratio:
+    """One aggregate by another, times a number; `where` restricts the rows of the first. It is written only, never read back."""
+
+    name: str
+    above: Agg
+    below: Agg
+    where: "tuple[Condition, ...]" = ()
+    times: float = 1.0
+
+
+Scalar = Col | Bucket | Agg | Ratio
 
 
 @dataclass(frozen=True)
@@ -186,6 +197,9 @@ class _Writer:
             case Agg():
                 inner = self.scalar(item.arg) if item.arg is not None else "*"
                 return f"{item.func.upper()}({'DISTINCT ' * item.distinct}{inner})"
+            case Ratio():
+                rows = f" FILTER (WHERE {' AND '.join(map(self.condition, item.where))})" if item.where else ""
+                return f"{item.times} * {self.scalar(item.above)}{rows} / NULLIF({self.scalar(item.below)}, 0) AS {item.name}"
 
     def condition(self, cond: Condition) -> str:
         left, value = self.scalar(cond.left), cond.value

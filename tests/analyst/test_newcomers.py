@@ -70,7 +70,7 @@ ASKED: list[tuple[str, str, str, Rows]] = [
         for question in ("Rainiest month?", "Which month is the rainiest?", "wettest month", "What was the rainiest month?")
     ),
     *(
-        ("shop", "", question, [])
+        ("shop", "", question, [(4 / 3,)])
         for question in (
             "average number of tracks per album",
             "How many tracks does an album have on average?",
