@@ -205,7 +205,7 @@ _PATTERNS = [
             re.ASCII,
         ),
         (r"\bv\d+(?:\.\d+)*\b|(?<!\d)(?<!\d[.,])\d{1,4}(?:\.\d{1,2}){2,}(?![\d])|\b24/7\b", re.IGNORECASE | re.ASCII),
-        (rf"(?<![A-Za-z0-9_])(?!(?:{_CURRENCY_CODES}|US)\s?\$?\d)[A-Za-z_]+[A-Za-z_-]*\d[\w-]*(?:\.\d\w*)*", re.ASCII),
+        (rf"(?<![A-Za-z0-9_])(?!(?:{_CURRENCY_CODES}|US)\s?\$?\d)[A-Za-z_][A-Za-z_-]*\d[\w-]*(?:\.\d\w*)*", re.ASCII),
         (r"\b[0-9a-f]{8}-[0-9a-f-]{9,}\b|\b(?=[0-9a-f]*[a-f]\d)(?=\d)[0-9a-f]{6,}\b", re.ASCII),
         (r"\b100\s?(?:%|percent\b)", re.IGNORECASE),
         (

@@ -211,6 +211,7 @@ def test_cells_that_are_no_numbers_are_passed_over(cell: object) -> None:
 def test_half_a_million_digits_and_ten_thousand_figures_come_to_an_end() -> None:
     assert unsupported("9" * 500_000, one(1))
     assert len(unsupported(" ".join(f"{at}7" for at in range(2_000, 12_000)), one(1))) > 1_000
+    assert [figure.text for figure in unsupported("x" * 100_000 + " 12", one(1))] == ["12"]
     assert isinstance(unsupported("1 " * 50_000 + "," * 50_000 + "一" * 50_000 + "twenty " * 20_000, one(1)), list)
 
 
