@@ -11,7 +11,6 @@ Slow decay, the usual way, would hold one wrong report against a thread for many
 call, the slack above the threshold and the provider's own refusal take up.
 """
 
-import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -46,10 +45,6 @@ class Calibration:
         """Return what counted tokens are multiplied by for the trigger: never less than 1."""
         return max(1.0, self.ratio)
 
-    def calibrated(self, counted: int) -> int:
-        """Return the higher of a count and the calibrated count, in tokens."""
-        return math.ceil(counted * self.factor)
-
     def learn(self, counted: int, usage: Mapping[str, Any] | None) -> "Calibration":
         """Return what is known after a call of `counted` tokens whose answer has this `usage_metadata`.
 
@@ -68,10 +63,6 @@ class Calibration:
         known = statistics.median_low(self.recent) if self.recent else 1.0
         reading = _bounded(min(max(known, low), high))
         return replace(self._with((*self.recent, reading)[-KEPT:]), samples=self.samples + 1)
-
-    def with_limit(self, limit: int | None) -> "Calibration":
-        """Return this with the limit a provider's error named; None, when it named none, changes nothing."""
-        return self if limit is None else replace(self, limit=limit)
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON."""

@@ -29,12 +29,11 @@ def after(*ratios: float, start: Calibration = NEW) -> Calibration:
 def test_one_call_teaches_the_ratio() -> None:
     known = after(1.4)
     assert (known.ratio, known.factor, known.samples) == (1.4, 1.4, 1)
-    assert known.calibrated(1_001) == 1_402
 
 
 def test_the_trigger_never_goes_below_the_count() -> None:
     known = after(0.7)
-    assert (known.ratio, known.factor, known.calibrated(1_000)) == (0.7, 1.0, 1_000)
+    assert (known.ratio, known.factor) == (0.7, 1.0)
 
 
 @given(st.floats(0.6, 2.5), st.lists(st.floats(0.95, 1.05), min_size=3, max_size=30))
@@ -161,11 +160,3 @@ def test_what_cannot_be_read_is_as_if_nothing_were_known(value: Any) -> None:
 
 def test_what_is_out_of_bounds_is_read_within_them() -> None:
     assert Calibration.from_json({"ratio": 99, "recent": [99, 0.01, 1, 2]}) == Calibration(ratio=HIGHEST, recent=(LOWEST, 1, 2))
-
-
-def test_the_newest_limit_that_an_error_named_is_kept() -> None:
-    known = after(1.2).with_limit(8_192)
-    assert (known.limit, known.ratio) == (8_192, 1.2)
-    assert known.with_limit(None) == known
-    assert known.with_limit(4_096).limit == 4_096
-    assert after(1.3, start=known).limit == 8_192
