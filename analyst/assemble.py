@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from longtable.analyst import costs
-from longtable.analyst.conditions import whole_table
 from longtable.analyst.lattice import Draft, Key, Measure, NoReadingError, Rank, path_cost
 from longtable.analyst.query import PATTERNS, Agg, Bucket, Col, Condition, Func, Join, Order, Query, Ratio, Scalar, Unit, filled
 from longtable.analyst.schema import Catalog, Column, Roles, Step, Table
@@ -255,7 +254,7 @@ def identity(draft: Draft, table: Table) -> list[Column]:
         for rank in draft.slots.ranks
         if rank.measure.table == table.name and (column := table.by_name.get(rank.measure.column.casefold()))
     ]
-    readable = [column for column in whole_table(table) if not (column.is_number and column.references)]
+    readable = [column for column in table.columns if not column.is_binary and not (column.is_number and column.references)]
     if table.names:
         found = [*table.names, *asked]
         plain = not draft.slots.shown and not asked and not draft.slots.ranks
@@ -270,12 +269,10 @@ def identity(draft: Draft, table: Table) -> list[Column]:
 
 def _pointed_names(builder: Builder, key: Key) -> list[Scalar]:
     """Return the names of what a key that is shown points at, joined."""
-    for each in builder.catalog.references:
-        if (each.many, each.column) == (key.table, key.column):
-            other = builder.draft.table(each.one)
-            if other.names and each.one not in builder.tables:
-                builder.joins.append(Join(each.one, Col(key.table, key.column), Col(each.one, each.target)))
-                return [_as_col(column) for column in other.names]
+    keys = [each for each in builder.catalog.references if (each.many, each.column) == (key.table, key.column)]
+    for each in [each for each in keys if each.one not in builder.tables and builder.draft.table(each.one).names][:1]:
+        builder.joins.append(Join(each.one, Col(key.table, key.column), Col(each.one, each.target)))
+        return [_as_col(column) for column in builder.draft.table(each.one).names]
     return []
 
 
@@ -383,13 +380,8 @@ def _implied(draft: Draft) -> Measure:
 
 
 def _base(draft: Draft, measures: list[Measure]) -> str:
-    tables = list(dict.fromkeys(measure.table for measure in measures if measure.table))
-    if not tables:
-        raise NoReadingError
-    for name in tables:
-        ways = [draft.catalog.path(name, other) for other in tables if other != name]
-        if all(way is not None and all(step.up for step in way) for way in ways):
-            return name
+    if base := _lowest(draft, list(dict.fromkeys(measure.table for measure in measures if measure.table))):
+        return base
     raise NoReadingError
 
 
@@ -413,22 +405,13 @@ def _asked_keys(draft: Draft, base: str, measures: list[Measure]) -> list[Key]:
     asked = draft.asked()
     thing = draft.meanings[asked] if asked >= 0 else None
     shown = [key for key in slots.shown if not ((c := draft.catalog.column(key.table, key.column)) is not None and c.is_measure)]
-    if thing is not None and thing.kind == "table" and thing.table not in counted:
-        return [Key(thing.table)]
-    if thing is not None and thing.kind == "column" and Key(thing.table, thing.column) in shown:
-        return [Key(thing.table, thing.column)]
+    key = Key(thing.table, thing.column) if thing is not None else Key("")
+    if key in shown or (thing is not None and thing.kind == "table" and thing.table not in counted):
+        return [key]
     heads = [name for name in (draft.head(), *slots.heads) if name and name not in counted]
     if shown and (not heads or heads[0] == base):
         return shown[:1]
-    if heads:
-        return [Key(heads[0])]
-    if draft.head() == base and all(measure.func != "count" for measure in measures):
-        return [Key(base)]
-    if draft.words[:1] == ["who"]:
-        people = [each.one for each in draft.catalog.references if each.many == base and draft.table(each.one).is_people]
-        if len(people) == 1:
-            return [Key(people[0])]
-    return []
+    return [Key(heads[0])] if heads else []
 
 
 def key_items(builder: Builder, key: Key) -> tuple[list[Scalar], list[Scalar]]:

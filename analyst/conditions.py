@@ -3,7 +3,7 @@
 from longtable.analyst import costs
 from longtable.analyst.lattice import Draft, Having, Meaning, Measure, NoReadingError, Where
 from longtable.analyst.query import Agg, Col, Condition
-from longtable.analyst.schema import Column, Roles, Table, Value
+from longtable.analyst.schema import Column, Roles, Value
 from longtable.analyst.words import is_plural, lemma, likeness, split_name, stem, vocabulary
 
 _PASSED = ("wh", "list", "distinct", "present", "pron", "count", "agg", "late", "neg")
@@ -115,9 +115,9 @@ def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: 
             and (column.is_measure or column.is_year or (column.is_number and bare))
             and not (other == after and _begins_clause(draft, place, other))
         ):
-            averaged = _function_before(draft, other)
+            averaged = draft.before(other, most=2)
             draft.use(other, *late, price=costs.FAR * max(0, abs(other - place) - 3), text=each.text)
-            if averaged >= 0:
+            if averaged >= 0 and draft.meanings[averaged].is_op("agg") and averaged not in draft.used:
                 func = draft.meanings[averaged].arg
                 draft.use(averaged)
                 return Measure(func, column.table, column.name)
@@ -159,11 +159,6 @@ def _limited_before(draft: Draft, text: str) -> Column:
 def _begins_clause(draft: Draft, place: int, other: int) -> bool:
     """Return whether a word between a number and a column parts them: 'over 60 and the average distance'."""
     return any(draft.meanings[n].text.lower() in ("and", "from", "by", "in", "per", "with") for n in range(place + 1, other))
-
-
-def _function_before(draft: Draft, place: int) -> int:
-    earlier = draft.before(place, most=2)
-    return earlier if earlier >= 0 and draft.meanings[earlier].is_op("agg") and earlier not in draft.used else -1
 
 
 def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | None:
@@ -461,8 +456,3 @@ def _flag(col: Col, truth: Value, *, denied: bool) -> Condition:
     if not denied:
         return Condition(col, "=", truth)
     return Condition(col, "=", not truth) if isinstance(truth, bool) else Condition(col, "<>", truth)
-
-
-def whole_table(table: Table) -> tuple[Column, ...]:
-    """Return the columns of a table that a person can read."""
-    return tuple(column for column in table.columns if not column.is_binary)

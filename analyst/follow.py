@@ -42,23 +42,19 @@ def read_question(tokens: list[Token], catalog: Catalog, values: Values, prior: 
     """Return the cheapest reading of a question; its query is None where no path makes one."""
     meanings = all_meanings(tokens, catalog, values)
     leads, elliptical = goes_on(tokens)
-    found: list[Reading] = []
+    ways: list[tuple[Query | None, float, list[Path]]] = []
     if prior is None or not leads:
-        alone = [_read(path, tokens, catalog, None, chinese=chinese) for path in cheapest_paths(meanings, len(tokens), catalog)]
         further = costs.PRIOR if prior is not None and elliptical else 0.0
-        found += [replace(each, cost=each.cost + further) for each in alone]
+        ways.append((None, further, cheapest_paths(meanings, len(tokens), catalog)))
     if prior is not None and catalog.table(prior.base) is not None:
         paths = [path for base in ((prior.base,), ()) for path in cheapest_paths(meanings, len(tokens), catalog, frozenset(base))]
-        further = 0.0 if leads or elliptical else costs.PRIOR
-        found += [
-            replace(each, cost=each.cost + further) for path in paths for each in [_read(path, tokens, catalog, prior, chinese=chinese)]
-        ]
-    found.sort(key=lambda each: (each.query is None, each.cost))
-    if not found:
-        return Reading(None, costs.UNKNOWN_NAME)
-    if found[0].query is None or found[0].cost > costs.GOOD:
-        return min(found, key=lambda each: each.cost) if found[0].query is None else found[0]
-    return found[0]
+        ways.append((prior, 0.0 if leads or elliptical else costs.PRIOR, paths))
+    found = [
+        _read(replace(path, cost=path.cost + further), tokens, catalog, before, chinese=chinese)
+        for before, further, paths in ways
+        for path in paths
+    ]
+    return min(found, key=lambda each: (each.query is None, each.cost), default=Reading(None, costs.UNKNOWN_NAME))
 
 
 def goes_on(tokens: list[Token]) -> tuple[bool, bool]:

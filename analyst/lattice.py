@@ -285,12 +285,9 @@ class Draft:
                     ):
                         following += 1
                     return following
-                if self.chinese and (earlier := self._last_named(place)) >= 0:
-                    return earlier
+                if self.chinese and (earlier := [n for n in range(place) if self.meanings[n].kind in ("table", "column", "unit")]):
+                    return earlier[-1]
         return -1
-
-    def _last_named(self, place: int) -> int:
-        return next((n for n in range(place - 1, -1, -1) if self.meanings[n].kind in ("table", "column", "unit")), -1)
 
     def head(self) -> str:
         """Return the table that the question is about, "" where it names none."""
@@ -320,6 +317,3 @@ class Draft:
                 break
             found |= words
         return frozenset()
-
-
-__all__ = ["Draft", "Having", "Key", "Meaning", "Measure", "Path", "Period", "Rank", "Slots", "Where", "cheapest_paths", "table_cost"]
