@@ -18,7 +18,7 @@ def start_log() -> None:
         raise ConfigError(f"{VARIABLE} must be json or text and {LEVEL} one of {', '.join(LEVELS)}, found {form[:20]!r} and {level[:20]!r}")
     handler = logging.StreamHandler()
     if form == "json":
-        from longtable.nodes.tracing import JsonFormatter
+        from longtable.nodes.turns.tracing import JsonFormatter
 
         handler.setFormatter(JsonFormatter())
     else:

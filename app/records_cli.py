@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from longtable.app.screen import Screen
     from longtable.app.settings import Settings
     from longtable.graph.persistence import Persistence
-    from longtable.nodes.audit import AuditEntry
+    from longtable.nodes.records.audit import AuditEntry
 
 SHOWN_SQL = 100
 

@@ -49,7 +49,7 @@ from longtable.memory.spent import added
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import current, versions
-from longtable.nodes.failures import failed as failure
+from longtable.nodes.turns.failures import failed as failure
 from longtable.tools.result_meta import ResultGoneError, UnknownResultError
 
 if TYPE_CHECKING:

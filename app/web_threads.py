@@ -18,7 +18,7 @@ from longtable.graph.running import is_pending, left_over
 from longtable.graph.steps import Batch, Drop, Forget, Load, Page, Step, Steps, carried, is_there
 from longtable.graph.transcripts import seen_steps
 from longtable.memory.archive import apage
-from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.records.archive_store import StoreShelf
 from longtable.nodes.state import turn_of
 
 if TYPE_CHECKING:

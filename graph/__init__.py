@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from longtable.memory.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
     from longtable.memory.spent import Price as Price
-    from longtable.nodes.passing import ContextProvider as ContextProvider
-    from longtable.nodes.rate_limit import RateLimit as RateLimit
+    from longtable.nodes.model.context_providers import ContextProvider as ContextProvider
     from longtable.nodes.state import State as State
     from longtable.nodes.state import next_view as next_view
+    from longtable.nodes.turns.rate_limit import RateLimit as RateLimit
     from longtable.tools.database import Database as Database
     from longtable.tools.results import ResultStore as ResultStore
     from longtable.tools.sql.cost import CostThresholds as CostThresholds
@@ -45,7 +45,7 @@ _HOMES = {
     "CompactionPolicy": "longtable.memory.policy",
     "ConfigError": "longtable.base.errors",
     "Context": "longtable.base.context",
-    "ContextProvider": "longtable.nodes.passing",
+    "ContextProvider": "longtable.nodes.model.context_providers",
     "Conversation": "longtable.graph.threads",
     "CostThresholds": "longtable.tools.sql.cost",
     "Database": "longtable.tools.database",
@@ -53,7 +53,7 @@ _HOMES = {
     "MessageMetadata": "longtable.memory.metadata",
     "Persistence": "longtable.graph.persistence",
     "Price": "longtable.memory.spent",
-    "RateLimit": "longtable.nodes.rate_limit",
+    "RateLimit": "longtable.nodes.turns.rate_limit",
     "ResultStore": "longtable.tools.results",
     "State": "longtable.nodes.state",
     "TablePolicy": "longtable.tools.sql.table_policy",

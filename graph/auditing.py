@@ -13,7 +13,7 @@ from longtable.graph.persistence import Persistence
 from longtable.graph.reading import reader
 from longtable.graph.steps import Batch, Steps, arun, run
 from longtable.graph.transcripts import seen_steps
-from longtable.nodes.audit import AuditEntry
+from longtable.nodes.records.audit import AuditEntry
 
 MOST_ENTRIES = 1_000_000
 

@@ -21,28 +21,27 @@ from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
 from longtable.memory.topic_strategy import Topics
 from longtable.nodes.approve import Approve, Gate
-from longtable.nodes.audit import Audit
-from longtable.nodes.call_plans import CallPlans
-from longtable.nodes.calling import Answerer
-from longtable.nodes.compact import Compact
+from longtable.nodes.compact import Compact, Folding
 from longtable.nodes.estimate import Estimate
-from longtable.nodes.failures import reporting
-from longtable.nodes.folding import Folding
 from longtable.nodes.ingest import Ingest
-from longtable.nodes.marker_filter import MarkerFilter
-from longtable.nodes.passing import ContextProvider, Passing
+from longtable.nodes.model.call_plans import CallPlans
+from longtable.nodes.model.caller import Answerer
+from longtable.nodes.model.context_providers import ContextProvider, Passing
+from longtable.nodes.model.marker_filter import MarkerFilter
+from longtable.nodes.model.provider_errors import with_usage
+from longtable.nodes.model.thinking import with_reasoning_kept
 from longtable.nodes.prepare import Prepare
-from longtable.nodes.providers import with_usage
-from longtable.nodes.rate_limit import RateLimit
-from longtable.nodes.recall import KEPT_INDEXES, Indexes
+from longtable.nodes.records.audit import Audit
+from longtable.nodes.records.recall import KEPT_INDEXES, Indexes
+from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.respond import Respond
 from longtable.nodes.route import after_estimate, after_ingest, after_respond, after_run_tools, after_settle
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Settle
 from longtable.nodes.state import Input, Output, State, turn_of
-from longtable.nodes.thinking import with_reasoning_kept
-from longtable.nodes.thread_index import thread_id_of
-from longtable.nodes.tracing import run_fields, span
+from longtable.nodes.turns.failures import reporting
+from longtable.nodes.turns.rate_limit import RateLimit
+from longtable.nodes.turns.tracing import run_fields, span
 from longtable.tools.charts.chart_tool import chart_tool
 from longtable.tools.database import Database
 from longtable.tools.recall_tool import recall_tool

@@ -10,7 +10,7 @@ from longtable.base.errors import ConfigError
 from longtable.base.store_keys import THREADS
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.memory.archive import DAMAGED
-from longtable.nodes.thread_index import may_see
+from longtable.nodes.records.thread_index import may_see
 
 MOST_THREADS = 1_000_000
 """Of one listing: the index is read in one query, for its own order is by whole seconds and pages of it would overlap."""

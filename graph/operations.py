@@ -21,7 +21,7 @@ from longtable.graph.transcripts import PAGE, REDUCING, entry_steps, load_steps,
 from longtable.memory.archive import key_of
 from longtable.memory.search import Index, Original, excerpt_of, text_of, tokens_of
 from longtable.memory.stamps import marks_of
-from longtable.nodes.thread_index import may_see, owner_of, title_of
+from longtable.nodes.records.thread_index import may_see, owner_of, title_of
 
 if TYPE_CHECKING:
     from longtable.graph.archive_files import ArchiveFiles

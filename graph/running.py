@@ -22,9 +22,9 @@ from longtable.graph.locks import turns_of
 from longtable.graph.persistence import storage_errors
 from longtable.graph.waiting import passed_over, waiting_of
 from longtable.memory.reasoning import reasoning_told
-from longtable.nodes.refusals import FAILED
+from longtable.nodes.records.thread_index import may_see, owner_of
 from longtable.nodes.state import Input, State, next_view, turn_of
-from longtable.nodes.thread_index import may_see, owner_of
+from longtable.nodes.turns.refusals import FAILED
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ from longtable.graph.persistence import storage_errors
 from longtable.graph.running import Graph, aload_state, load_state
 from longtable.memory.archive import apage, page
 from longtable.memory.search import Original
-from longtable.nodes.shelf import StoreShelf, akeep_originals, keep_originals
+from longtable.nodes.records.archive_store import StoreShelf, akeep_originals, keep_originals
 
 if TYPE_CHECKING:
     from longtable.graph.archive_files import ArchiveFiles

@@ -25,10 +25,10 @@ from longtable.memory.thread import Edit, Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import Found, Topic, current, find_section, versions
 from longtable.memory.view import Layout
-from longtable.nodes import old_records
-from longtable.nodes.refusals import FAILED, exclusions, request_in
-from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.records import old_compactions as old_records
+from longtable.nodes.records.archive_store import StoreShelf
 from longtable.nodes.state import UNDER_WAY, layout_of, next_view, thread_of, turn_of
+from longtable.nodes.turns.refusals import FAILED, exclusions, request_in
 from longtable.tools.charts.chart_tool import Chart, chart_of
 from longtable.tools.database import QueryResult
 

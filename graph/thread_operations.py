@@ -18,7 +18,7 @@ from longtable.graph.steps import arun, run
 from longtable.graph.thread_memory import ThreadMemory
 from longtable.graph.transcripts import fork_steps, load_steps, seen_steps
 from longtable.memory.spent import Price, Spent
-from longtable.nodes.audit import AuditEntry
+from longtable.nodes.records.audit import AuditEntry
 
 
 class ThreadOperations(ThreadMemory):

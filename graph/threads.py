@@ -17,9 +17,9 @@ from longtable.graph.persistence import storage_errors
 from longtable.graph.running import is_failed, is_pending
 from longtable.graph.steering import Steering
 from longtable.graph.waiting import Decision, Waiting, decided, replied, waiting_in
-from longtable.nodes.failures import aends_with_failed, ends_with_failed
 from longtable.nodes.ingest import check_input
 from longtable.nodes.state import Input
+from longtable.nodes.turns.failures import aends_with_failed, ends_with_failed
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from longtable.memory.merging import merged_count, unmerged
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked, turn_number
 from longtable.memory.thread import Compaction, Edit, Thread
-from longtable.nodes import old_records
+from longtable.nodes.records import old_compactions as old_records
+from longtable.nodes.records.thread_index import may_see, owner_of, title_of
 from longtable.nodes.state import thread_of, turn_of
-from longtable.nodes.thread_index import may_see, owner_of, title_of
 
 PAGE = 1_000
 """Archived messages read at once."""

@@ -36,7 +36,7 @@ class Calibration:
     samples: int = 0
     """Readings taken in, ever."""
     limit: int | None = None
-    """Tokens, from a provider's error; see `longtable.nodes.providers.learned_limit`."""
+    """Tokens, from a provider's error; see `longtable.nodes.model.provider_errors.learned_limit`."""
     recent: tuple[float, ...] = ()
     """The last readings, oldest first, within the bounds."""
 

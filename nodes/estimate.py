@@ -14,9 +14,9 @@ from longtable.memory.frame import Frame, Parts
 from longtable.memory.plan import plan_fold
 from longtable.memory.stamps import STEERED
 from longtable.memory.view import View
-from longtable.nodes.call_plans import CallPlans
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.ingest import stamp
+from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.state import UNDER_WAY, State, thread_of, turn_of, written
 
 

@@ -17,7 +17,7 @@ from longtable.base.context import Context
 from longtable.base.events import Steered
 from longtable.base.store_keys import BELLS, thread_namespace
 from longtable.memory.archive import decode_message, encode_message
-from longtable.nodes.thread_index import thread_id_of
+from longtable.nodes.records.thread_index import thread_id_of
 
 MAX_MESSAGES = 1_000
 """Messages read at once."""

@@ -36,11 +36,11 @@ from longtable.memory.summary import language_of
 from longtable.memory.thread import with_sent_name
 from longtable.memory.tokens import PRIMING
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
-from longtable.nodes.rate_limit import RateLimit
-from longtable.nodes.refusals import begun_again
-from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.records.archive_store import StoreShelf
+from longtable.nodes.records.thread_index import may_see, open_turn, owner_of, retitle, title_of
 from longtable.nodes.state import State, frame_of, thread_of, turn_of, written
-from longtable.nodes.thread_index import may_see, open_turn, owner_of, retitle, title_of
+from longtable.nodes.turns.rate_limit import RateLimit
+from longtable.nodes.turns.refusals import begun_again
 
 ACCEPTED = (HumanMessage, AIMessage, ToolMessage)
 """What a caller may hand in: not what would stand beside the system prompt (a `ChatMessage` may be of its role, too)."""

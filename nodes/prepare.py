@@ -20,10 +20,11 @@ from longtable.memory.merging import Merge, merge_of
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.search import Original
 from longtable.memory.thread import Thread
-from longtable.nodes import old_records
-from longtable.nodes.call_plans import CallPlans
-from longtable.nodes.folding import Folding, concluded, plan_ahead, thread_id_of
-from longtable.nodes.shelf import StoreShelf, akeep_originals, keep_originals
+from longtable.nodes.compact import Folding, concluded, plan_ahead
+from longtable.nodes.model.call_plans import CallPlans
+from longtable.nodes.records import old_compactions as old_records
+from longtable.nodes.records.archive_store import StoreShelf, akeep_originals, keep_originals
+from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
 
 Update = dict[str, Any]

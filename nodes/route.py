@@ -6,8 +6,8 @@ from typing import Literal
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from longtable.memory.rounds import all_calls
-from longtable.nodes.refusals import ASK_AGAIN, FAILED
 from longtable.nodes.state import State, thread_of, turn_of
+from longtable.nodes.turns.refusals import ASK_AGAIN, FAILED
 
 
 def after_ingest(state: State) -> Literal["estimate", "settle"]:

@@ -27,18 +27,16 @@ from longtable.memory.stale import DESCRIBED, LISTING
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import compact_json
 from longtable.nodes.approve import Asked, Gate, request_of
-from longtable.nodes.audit import Audit, Log
-from longtable.nodes.call_plans import CallPlans
-from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import stamp
-from longtable.nodes.keep import Kept, keep
-from longtable.nodes.privacy import is_private, withheld
-from longtable.nodes.recall import Indexes, Originals, originals_of, recall_event
+from longtable.nodes.model.call_plans import CallPlans
+from longtable.nodes.records.audit import Audit, Log
+from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
+from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.route import unanswered
-from longtable.nodes.settle import newest_language
-from longtable.nodes.state import State, thread_of, turn_of, written
-from longtable.nodes.tracing import span
-from longtable.nodes.work import EDITED, Job, Work, work_of
+from longtable.nodes.state import State, newest_language, thread_of, turn_of, written
+from longtable.nodes.turns.privacy import is_private, withheld
+from longtable.nodes.turns.tool_jobs import EDITED, Job, Kept, Work, keep, work_of
+from longtable.nodes.turns.tracing import span
 from longtable.tools.cells import clean, clip, json_value
 from longtable.tools.charts import chart_tool
 from longtable.tools.database import QueryResult

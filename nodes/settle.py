@@ -1,13 +1,13 @@
 """Close the turn: give a notice where there is no answer, raise where the input or the call was refused, see what is to prepare."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from longtable.base.context import Context
@@ -27,18 +27,16 @@ from longtable.base.errors import (
 )
 from longtable.base.events import UnsupportedNumbers
 from longtable.base.redaction import redacted
-from longtable.memory.summary import language_of
-from longtable.nodes.call_plans import CallPlans
-from longtable.nodes.check_numbers import KEPT_MESSAGES, Said, Whole, unsupported_in
-from longtable.nodes.folding import thread_id_of
 from longtable.nodes.inbox import receive
 from longtable.nodes.ingest import stamp
-from longtable.nodes.newest import Newest
+from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.prompts import NOTICES
-from longtable.nodes.refusals import FAILED, failure_of
-from longtable.nodes.state import State, refreshed, thread_of, turn_of, written
-from longtable.nodes.thread_index import close_turn
+from longtable.nodes.records.bounded_cache import BoundedCache
+from longtable.nodes.records.thread_index import close_turn, thread_id_of
+from longtable.nodes.state import State, newest_language, refreshed, thread_of, turn_of, written
+from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, Said, Whole, unsupported_in
+from longtable.nodes.turns.refusals import FAILED, failure_of
 from longtable.tools.database import QueryResult
 
 if TYPE_CHECKING:
@@ -66,7 +64,7 @@ class Settle:
     clock: Callable[[], datetime]
     plans: CallPlans
     results: "ResultStore | None" = None
-    said: Said = field(default_factory=lambda: Newest(KEPT_MESSAGES), repr=False)
+    said: Said = field(default_factory=lambda: BoundedCache(KEPT_MESSAGES), repr=False)
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         turn = turn_of(state)
@@ -125,8 +123,3 @@ def _close(runtime: Runtime[Context], length: int) -> None:
     if runtime.store is not None and (thread_id := thread_id_of(runtime)):
         with suppress(Exception):  # the answer has streamed: the next turn writes the count again
             close_turn(runtime.store, thread_id, messages=length)
-
-
-def newest_language(messages: Sequence[BaseMessage]) -> str:
-    """Return the language of the newest user message, "en" or "zh"."""
-    return language_of([message for message in messages if message.type == "human"][-1:])

@@ -31,6 +31,7 @@ from longtable.memory.policy import CompactionPolicy
 from longtable.memory.reasoning import reasoning_sent
 from longtable.memory.stamps import is_copy, marks_of
 from longtable.memory.stamps import merged as merged_fields
+from longtable.memory.summary import language_of
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import fingerprint
 from longtable.memory.view import Layout, build_view
@@ -255,3 +256,8 @@ def next_view(values: Mapping[str, Any], context: Context | None = None) -> list
     if not values.get("brief"):
         return []
     return build_view(layout_of(values, context or Context())).messages
+
+
+def newest_language(messages: Sequence[BaseMessage]) -> str:
+    """Return the language of the newest user message, "en" or "zh"."""
+    return language_of([message for message in messages if message.type == "human"][-1:])

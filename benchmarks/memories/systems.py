@@ -22,7 +22,7 @@ from longtable.memory.plan import plan_fold
 from longtable.memory.stamps import marked
 from longtable.memory.tokens import counter
 from longtable.memory.view import build_view
-from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.records.archive_store import StoreShelf
 from longtable.nodes.state import layout_of, thread_of
 
 with warnings.catch_warnings():

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from longtable.base.errors import ConfigError, ProviderAuthError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
 from longtable.graph import Context, Conversation, build_graph, metadata_of
-from longtable.nodes.model_settings import call_settings
+from longtable.nodes.model.caller import call_settings
 from tests.support.model_server import (
     ChatRequest,
     ModelServer,

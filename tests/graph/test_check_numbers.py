@@ -15,8 +15,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph
 from longtable.memory.thread import Thread
 from longtable.nodes import settle
-from longtable.nodes.check_numbers import KEPT_MESSAGES, unsupported_in
-from longtable.nodes.newest import Newest
+from longtable.nodes.records.bounded_cache import BoundedCache
+from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, unsupported_in
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import values_of
 
@@ -151,7 +151,7 @@ def test_a_result_that_is_damaged_on_the_disk_costs_no_turn(name: str, talk: Cal
     assert talk(model=ScriptedModel(say=say)).ask("What do they cost?").status == "answered"
 
 
-class CountingNewest(Newest[bytes, "array[float]"]):
+class CountingCache(BoundedCache[bytes, "array[float]"]):
     puts = 0
 
     def put(self, key: bytes, value: "array[float]") -> "array[float]":
@@ -160,7 +160,7 @@ class CountingNewest(Newest[bytes, "array[float]"]):
 
 
 def test_the_numbers_of_an_earlier_message_are_read_once_a_process() -> None:
-    said = CountingNewest(KEPT_MESSAGES)
+    said = CountingCache(KEPT_MESSAGES)
     earlier, later = {"longtable": {"turn": 1}}, {"longtable": {"turn": 9}}
     rows = json.dumps([[f"City {n}", n * 7.5] for n in range(300)])
     messages: list[BaseMessage] = [

@@ -22,7 +22,7 @@ from longtable.memory.merging import merged_count, unmerged
 from longtable.memory.passed import PASSED_ID
 from longtable.memory.summary import harmless
 from longtable.memory.tokens import counter
-from longtable.nodes import old_records
+from longtable.nodes.records import old_compactions as old_records
 from tests.memory.test_rounds import assert_paired
 from tests.support.histories import TEXTS
 from tests.support.models import ScriptedModel

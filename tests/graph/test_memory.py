@@ -22,7 +22,7 @@ from longtable.memory.fold import Attempts, Draft, Job
 from longtable.memory.stamps import EXCLUDED, kind_of
 from longtable.memory.summary import HEADINGS
 from longtable.memory.tokens import counter
-from longtable.nodes.folding import SummaryCalls
+from longtable.nodes.compact import SummaryCalls
 from tests.memory.test_rounds import assert_paired
 from tests.support.folds import frame
 from tests.support.models import ScriptedModel

@@ -17,7 +17,7 @@ from longtable.graph.operations import delete_thread, import_thread
 from longtable.graph.persistence import Persistence
 from longtable.memory.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
 from longtable.memory.thread import Compaction
-from longtable.nodes import old_records
+from longtable.nodes.records import old_compactions as old_records
 from longtable.nodes.state import append_records, frame_of, thread_of
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import values_of

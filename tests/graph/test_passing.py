@@ -17,7 +17,7 @@ from longtable.memory.passed import Material, with_passed
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import counter
 from longtable.memory.view import Layout, build_view
-from longtable.nodes.passing import Asked
+from longtable.nodes.model.context_providers import Asked
 from tests.support.models import ScriptedModel
 
 CONTEXT = Context(model_limit=8_000)

@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.errors import ConfigError, MessageTooLongError, ProviderRefusedError, ProviderUnavailableError, RateLimitedError
 from longtable.graph import Context, Conversation, RateLimit, build_graph
-from longtable.nodes.rate_limit import QUICK
+from longtable.nodes.turns.rate_limit import QUICK
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
 

@@ -34,7 +34,7 @@ from longtable.memory import archive
 from longtable.memory.archive import apage, aput_all, from_item, near, page, put_all, to_item
 from longtable.memory.search import Original, tokens_of
 from longtable.memory.stamps import marked
-from longtable.nodes.shelf import StoreShelf
+from longtable.nodes.records.archive_store import StoreShelf
 from tests.support.histories import histories, talk
 
 ODD = '\x00 <|endoftext|> 🛫 naïve "quoted" \\ \u2028 \ud800 \ud83d\ude00'

@@ -18,8 +18,8 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from longtable.nodes.marker_filter import MarkerFilter, WholeAnswer, needed_context, whole_answers
-from longtable.nodes.providers import broke_off
+from longtable.nodes.model.marker_filter import MarkerFilter, WholeAnswer, needed_context, whole_answers
+from longtable.nodes.model.provider_errors import broke_off
 from tests.support.model_server import Reply, open_model_server
 from tests.support.models import ScriptedModel, script
 

@@ -24,7 +24,7 @@ MODULES = (
         "longtable.tools.sql.wall",
         "longtable.tools.schema.schema_index",
     ),
-    *("longtable.nodes.tracing", "sqlglot.dialects.duckdb", "sqlglot.dialects.sqlite", "typer._adapters"),
+    *("longtable.nodes.turns.tracing", "sqlglot.dialects.duckdb", "sqlglot.dialects.sqlite", "typer._adapters"),
     # What a client of a provider imports when it first sends something.
     *("langchain_openai", "openai.resources.chat.completions", "httpcore2", "anyio._backends._asyncio", "truststore"),
     *("benchmarks.faults.talk", "tests.support.doomed", "tests.support.talker", "tests.support.writers"),

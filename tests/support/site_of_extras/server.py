@@ -19,7 +19,7 @@ for _name in (
         "longtable.tools.sql.wall",
         "longtable.tools.schema.schema_index",
     ),
-    *("longtable.nodes.tracing", "sqlglot.dialects.duckdb", "sqlglot.dialects.sqlite", "langchain_openai"),
+    *("longtable.nodes.turns.tracing", "sqlglot.dialects.duckdb", "sqlglot.dialects.sqlite", "langchain_openai"),
 ):
     import_module(_name)
 counter("o200k_base")

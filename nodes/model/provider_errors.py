@@ -21,7 +21,7 @@ from longtable.base.errors import (
     ProviderUnavailableError,
 )
 from longtable.base.redaction import redacted
-from longtable.nodes.overflow import by_a_provider, is_overflow, learned_limit, read
+from longtable.nodes.model.overflow import by_a_provider, is_overflow, learned_limit, read
 
 __all__ = ["broke_off", "is_overflow", "learned_limit", "provider_error", "with_usage"]
 

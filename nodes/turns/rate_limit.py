@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from longtable.base.errors import ConfigError, MissingExtraError, RateLimitedError
-from longtable.nodes.newest import Newest
+from longtable.nodes.records.bounded_cache import BoundedCache
 
 NOBODY = "-"
 """Whose turns those without an owner are: they share one allowance."""
@@ -80,8 +80,8 @@ class RateLimit:
             _log.warning("the rate limit's storage failed (%s): a turn that failed stays counted", type(error).__name__)
 
     @cached_property
-    def _taken(self) -> Newest[str, str]:
-        return Newest(TAKEN)
+    def _taken(self) -> BoundedCache[str, str]:
+        return BoundedCache(TAKEN)
 
     @cached_property
     def _allowance(self) -> Allowance:

@@ -14,8 +14,8 @@ from longtable.memory.figures import figures, number_in
 from longtable.memory.number_check import Source, unsupported
 from longtable.memory.stamps import turn_number
 from longtable.memory.thread import Compaction, Thread
-from longtable.nodes.newest import Newest
-from longtable.nodes.repairs import NO_TRY
+from longtable.nodes.records.bounded_cache import BoundedCache
+from longtable.nodes.turns.tool_jobs import NO_TRY
 from longtable.tools.cells import json_value
 from longtable.tools.database import QueryResult
 
@@ -33,7 +33,7 @@ Whole = Callable[[str], QueryResult | None]
 """Returns the result behind a handle, None where it is not kept."""
 
 
-Said = Newest[bytes, "array[float]"]
+Said = BoundedCache[bytes, "array[float]"]
 """The numbers of messages, by their content: those of an earlier message never change."""
 KEPT_MESSAGES = 4_096
 """Messages whose numbers a process keeps: reading 200 tool results anew took half of a turn's own time."""

@@ -8,9 +8,9 @@ from langgraph.runtime import Runtime
 
 from longtable.base.context import Context
 from longtable.memory.view import Layout
-from longtable.nodes.newest import Newest
+from longtable.nodes.records.bounded_cache import BoundedCache
+from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import UNDER_WAY, layout_of, turn_of
-from longtable.nodes.thread_index import thread_id_of
 
 KEPT_PLANS = 128
 """Plans a process keeps: one a running turn. `settle` or `prepare` drops it; one of a cancelled turn goes when so many came after."""
@@ -35,7 +35,7 @@ class CallPlans:
     written, so two runs at once, a fork or a resumed run never get each other's plan: at worst one is built anew.
     """
 
-    kept: Newest[str, _Kept] = field(default_factory=lambda: Newest(KEPT_PLANS))
+    kept: BoundedCache[str, _Kept] = field(default_factory=lambda: BoundedCache(KEPT_PLANS))
 
     def of(self, values: Mapping[str, Any], runtime: Runtime[Context]) -> Layout:
         """Return the plan of the next call."""

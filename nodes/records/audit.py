@@ -25,11 +25,10 @@ from longtable.base.events import AuditFailed
 from longtable.base.store_keys import thread_namespace
 from longtable.memory.archive import DAMAGED
 from longtable.memory.rounds import all_calls
-from longtable.nodes.answers import told_in
-from longtable.nodes.folding import thread_id_of
 from longtable.nodes.ingest import storable
-from longtable.nodes.repairs import QueryRejectedError, RepairsUsedUpError
+from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
+from longtable.nodes.turns.tool_jobs import QueryRejectedError, RepairsUsedUpError, told_in
 from longtable.tools.database import QueryResult
 from longtable.tools.result_tool import KIND
 

@@ -12,9 +12,8 @@ from langchain_core.messages import ToolMessage
 from longtable.base.context import Context
 from longtable.base.errors import DatabaseError, LongtableError
 from longtable.memory.tokens import compact_json
-from longtable.nodes.answers import told_in
-from longtable.nodes.repairs import RepairsUsedUpError
 from longtable.nodes.state import turn_of
+from longtable.nodes.turns.tool_jobs import RepairsUsedUpError, told_in
 from longtable.tools.cells import without_labels
 from longtable.tools.database import QueryResult
 

@@ -16,8 +16,8 @@ from longtable.base.context import Context
 from longtable.base.errors import ConfigError, Reason
 from longtable.base.events import ContextPassed, PassedMaterial
 from longtable.memory.passed import Material, PassedPart
-from longtable.nodes.folding import thread_id_of
-from longtable.nodes.newest import Newest
+from longtable.nodes.records.bounded_cache import BoundedCache
+from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
 
 KEPT_TURNS = 64
@@ -73,7 +73,7 @@ class Passing:
     """Asks the providers of a graph, all at once, once a turn in one process."""
 
     providers: Sequence[ContextProvider] = ()
-    kept: Newest[tuple[str, str], Given] = field(default_factory=lambda: Newest(KEPT_TURNS), compare=False)
+    kept: BoundedCache[tuple[str, str], Given] = field(default_factory=lambda: BoundedCache(KEPT_TURNS), compare=False)
 
     def given(self, state: State, runtime: Runtime[Context]) -> Given:
         """Return the material of this turn. Blocking: at most as long as the slowest provider may take."""

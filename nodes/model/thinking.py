@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk
 
 from longtable.memory.reasoning import REASONING, ThinkSieve, parted
-from longtable.nodes.newest import Newest
+from longtable.nodes.records.bounded_cache import BoundedCache
 
-_SIEVES: Newest[tuple[int, int], ThinkSieve] = Newest(1_024)
+_SIEVES: BoundedCache[tuple[int, int], ThinkSieve] = BoundedCache(1_024)
 """Of the streams under way; what one that broke off left behind goes when the next request is made."""
 
 KEYS = (REASONING, "reasoning")

@@ -8,7 +8,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Newest(Generic[Key, Value]):
+class BoundedCache(Generic[Key, Value]):
     """At most `most` values by key, the oldest go first. Safe to share between threads."""
 
     def __init__(self, most: int) -> None:

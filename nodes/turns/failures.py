@@ -14,9 +14,8 @@ from longtable.base.context import Context
 from longtable.base.errors import LongtableError, RunFailedError, client_error
 from longtable.base.events import Event, Failed
 from longtable.memory.summary import language_of
-from longtable.nodes.settle import newest_language
-from longtable.nodes.state import State, thread_of, turn_of
-from longtable.nodes.tracing import log_failure
+from longtable.nodes.state import State, newest_language, thread_of, turn_of
+from longtable.nodes.turns.tracing import log_failure
 
 P = ParamSpec("P")
 _REPORTED = "_reported"

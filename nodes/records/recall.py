@@ -17,9 +17,9 @@ from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import find_section
 from longtable.memory.view import Layout
-from longtable.nodes.folding import thread_id_of
-from longtable.nodes.newest import Newest
-from longtable.nodes.shelf import StoreShelf, embeds
+from longtable.nodes.records.archive_store import StoreShelf, embeds
+from longtable.nodes.records.bounded_cache import BoundedCache
+from longtable.nodes.records.thread_index import thread_id_of
 from longtable.tools.recall_tool import Hit
 
 KEPT_INDEXES = 8
@@ -33,7 +33,7 @@ CHARS_A_TOKEN = 2
 
 Key = tuple[int, int, str, frozenset[str]]
 """What an index was made of: messages retired, live ones folded, the last of them, those excluded."""
-Indexes = Newest[str, tuple[Key, Index]]
+Indexes = BoundedCache[str, tuple[Key, Index]]
 """The newest index of each thread, shared by a process's runs."""
 
 

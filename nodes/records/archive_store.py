@@ -1,14 +1,17 @@
-"""A LangGraph store as the archive's shelf: many items a call, each call one transaction where the store has them."""
+"""Originals in a LangGraph store: many items a call, each call one transaction where the store has them; and in files."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 from langgraph.store.memory import InMemoryStore
 
+from longtable.base.errors import LongtableError, Reason
 from longtable.base.store_keys import Namespace
 from longtable.memory.archive import aput_all, put_all
+from longtable.memory.fold import Job, Outcome
 from longtable.memory.search import Original
 
 
@@ -98,3 +101,36 @@ def _batches(store: BaseStore, puts: list[PutOp]) -> Iterator[list[PutOp]]:
 def _scored(found: Sequence[SearchItem], namespace: Namespace) -> list[Mapping[str, Any]]:
     # A store fills up with items that are not embedded, unscored, and searches below a namespace as well.
     return [item.value for item in found if item.score is not None and item.namespace == namespace]
+
+
+class Files(Protocol):
+    """Where the files go: `longtable.graph.archive_files.ArchiveFiles`."""
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether files are encrypted."""
+        ...
+
+    def keep(self, thread_id: str, originals: Sequence[Original], *, compaction: str, time: datetime) -> str:
+        """Write what a compaction folds, once, and return the file's key."""
+        ...
+
+
+def archived(files: Files | None, outcome: Outcome, job: Job, thread_id: str | None, store: BaseStore | None) -> Outcome:
+    """Return the outcome with the key of the file that holds what was folded, or with the reason why there is none."""
+    start, end = job.fold.start, job.fold.end
+    if files is None or outcome.record is None or not thread_id or start == end:
+        return outcome
+    if getattr(store, "encrypts", False) and not files.encrypts:
+        return _without_file(outcome, "the store is encrypted and the archive is not: give it the key, ArchiveFiles(folder, key=...)")
+    thread = job.thread
+    originals = [Original(thread.archived + i + 1, thread.messages[i]) for i in range(start, end)]
+    try:
+        key = files.keep(thread_id, originals, compaction=outcome.record["id"], time=datetime.fromisoformat(job.time))
+    except Exception as error:  # the transcript keeps all, with and without the file
+        return _without_file(outcome, str(error) if isinstance(error, LongtableError) else type(error).__name__)
+    return replace(outcome, archive=key)
+
+
+def _without_file(outcome: Outcome, why: str) -> Outcome:
+    return replace(outcome, reasons=[*outcome.reasons, Reason(code="archive_failed", message=f"no archive file was written: {why}")])

@@ -1,0 +1,1 @@
+"""The model's call: its plan, its settings, its errors."""

@@ -1,0 +1,1 @@
+"""What is kept of threads in the store, and found there again."""

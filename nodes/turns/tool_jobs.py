@@ -1,0 +1,231 @@
+"""The calls of one answer as jobs: what a person decided on each, how often a failing query is tried, and keeping results."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+
+from longtable.base.errors import DatabaseUnavailableError, LongtableError, QueryCancelledError
+from longtable.base.redaction import redacted
+from longtable.memory.rounds import all_calls
+from longtable.memory.stamps import turn_number
+from longtable.memory.tokens import compact_json
+from longtable.nodes.approve import Asked, Decided
+from longtable.nodes.route import unanswered
+from longtable.nodes.state import State, thread_of, turn_of
+from longtable.tools.database import QueryResult
+from longtable.tools.query_tools import with_handle
+from longtable.tools.result_tool import ThreadResults
+
+
+def told_in(answer: ToolMessage) -> dict[str, Any]:
+    """Return the JSON object of a tool's answer, empty where it is something else."""
+    try:
+        told = json.loads(answer.text)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+FINAL = (
+    "No further try is allowed in this turn. Do not call this tool again; tell the user that the query could not be made to run, "
+    "with this last error, and do not guess what it would have returned."
+)
+
+
+class RepairsUsedUpError(LongtableError):
+    """The turn has no repair left; the query was not run."""
+
+    def __init__(self, *, repairs: int, last: str) -> None:
+        tries = f"{repairs} repair{'' if repairs == 1 else 's'}"
+        super().__init__(f"not run: the query failed, and so did {tries} of it. The last error was: {last} {FINAL}")
+        self.repairs, self.last = repairs, last
+
+
+class QueryRejectedError(LongtableError):
+    """A person did not approve the query; it was not run."""
+
+    def __init__(self, reason: str) -> None:
+        told = f"their reason: {reason}" if reason else "they gave no reason"
+        super().__init__(f"not run: the user did not approve this query; {told}. Do not send it again unless the user asks for it")
+        self.reason = reason
+
+
+NO_TRY = {RepairsUsedUpError.code, QueryRejectedError.code, DatabaseUnavailableError.code, QueryCancelledError.code}
+"""Classes of errors that say nothing against the query."""
+
+
+@dataclass(frozen=True)
+class Tries:
+    """How the queries of a turn went so far."""
+
+    failed: int
+    """Failed tries: what failed at first counts once, however many calls were made at the same time; then each."""
+    last: str
+    """The newest error."""
+
+    def left(self, repairs: int) -> int | None:
+        """Return how many more may fail; None before the first has failed."""
+        return max(0, repairs + 1 - self.failed) if self.failed else None
+
+
+def tries_of(messages: Sequence[BaseMessage], turn: int, queries: Collection[str]) -> Tries:
+    """Count the failed calls of these tools in a turn, which the newest messages are."""
+    newest: list[BaseMessage] = []
+    for message in reversed(messages):
+        if message.type == "human" or (turn_number(message) or turn) != turn:
+            break
+        newest.append(message)
+    asked_by: dict[str, int] = {}
+    failed: dict[int, int] = {}
+    last = ""
+    for place, message in enumerate(reversed(newest)):
+        if isinstance(message, AIMessage):
+            asked_by.update({call["id"] or "": place for call in all_calls(message)})
+        elif isinstance(message, ToolMessage) and message.name in queries and (error := _error(message)):
+            asker = asked_by.get(message.tool_call_id, -1)
+            failed[asker] = failed.get(asker, 0) + 1
+            last = str(error.get("message", ""))
+    first = min(failed, default=0)
+    return Tries(sum(1 if asker == first else count for asker, count in failed.items()), last)
+
+
+def with_repairs_left(answer: ToolMessage, left: int) -> ToolMessage:
+    """Return the answer of a failed query with the repairs that are left, and what to do when none is."""
+    if (error := _error(answer)) is None:
+        return answer
+    more: dict[str, Any] = {"repairs_left": left} if left else {"repairs_left": 0, "final": FINAL}
+    return answer.model_copy(update={"content": compact_json({"error": {**error, **more}})})
+
+
+def _error(message: ToolMessage) -> Mapping[str, Any] | None:
+    """Return what a failed query's answer tells, None for any other."""
+    if message.status != "error":
+        return None
+    error = told_in(message).get("error")
+    return error if isinstance(error, dict) and error.get("class") not in NO_TRY else None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A query's answer, the handle of its whole result, and why it has none where keeping failed."""
+
+    answer: ToolMessage
+    handle: str = ""
+    failure: str = ""
+
+
+def keep(answer: ToolMessage, results: ThreadResults | None) -> Kept:
+    """Put the result of a query away and tell the model its handle. Blocking: call it from a worker thread."""
+    if results is None or not isinstance(answer.artifact, QueryResult):
+        return Kept(answer)
+    try:
+        handle = results.put(answer.artifact)
+        return Kept(answer.model_copy(update={"content": with_handle(answer.text, handle)}), handle)
+    except LongtableError as error:
+        return Kept(answer, failure=str(error))
+    except Exception as error:  # a full disk, a value that Parquet has no form for: the rows are here all the same
+        return Kept(answer, failure=f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}")
+
+
+EDITED = "the user changed this query before it ran: what they sent is what ran, do not send your own again"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call as the model made it. `stopped`: why it does not run; `edited`: the SQL of a person that runs in its place."""
+
+    call: ToolCall
+    stopped: LongtableError | None = None
+    edited: str | None = None
+
+    @property
+    def to_run(self) -> ToolCall:
+        """Return the call as it is to run."""
+        return self.call if self.edited is None else {**self.call, "args": {**self.call["args"], "sql": self.edited}}
+
+
+@dataclass
+class Work:
+    """Hands out jobs and takes their answers, so that no more queries fail in one turn than may."""
+
+    jobs: list[Job]
+    queries: AbstractSet[str]
+    repairs: int
+    messages: Sequence[BaseMessage]
+    turn: int
+    alone: bool = False
+    """One call at a time: several tools wait for a person's answer, and each is to get its own."""
+    _todo: list[Job] = field(default_factory=list)
+    _begun: list[Job] = field(default_factory=list)
+    _answers: dict[str, ToolMessage] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._todo = self.jobs[:1] if self.alone else list(self.jobs)
+
+    def next(self) -> list[Job]:
+        """Return the jobs to run now, at the same time; none when all have been."""
+        tries = self._tries()
+        left = room = tries.left(self.repairs)
+        now: list[Job] = []
+        later: list[Job] = []
+        for job in self._todo:
+            if left is None or room is None or job.stopped or job.call["name"] not in self.queries:
+                now.append(job)
+            elif left == 0:
+                now.append(Job(job.call, RepairsUsedUpError(repairs=self.repairs, last=tries.last)))
+            elif room > 0:
+                now.append(job)
+                room -= 1
+            else:
+                later.append(job)
+        self._todo, self._begun = later, now
+        return now
+
+    def done(self, answers: Sequence[ToolMessage | None]) -> None:
+        """Take the answers of the jobs handed out last; None for a call that waits for an answer itself."""
+        given = zip(self._begun, answers, strict=True)
+        self._answers.update({job.call["id"] or "": answer for job, answer in given if answer is not None})
+
+    @property
+    def left_over(self) -> int:
+        """Count the calls that have no answer: they wait for one themselves."""
+        return len(self.jobs) - len(self._answers)
+
+    def answers(self) -> list[ToolMessage]:
+        """Return the answers in the order of the calls; those of failed queries say how many repairs are left."""
+        left = self._tries().left(self.repairs)
+        answers = [answer for job in self.jobs if (answer := self._answers.get(job.call["id"] or "")) is not None]
+        return [with_repairs_left(answer, left) if left is not None and answer.name in self.queries else answer for answer in answers]
+
+    def _tries(self) -> Tries:
+        return tries_of([*self.messages, *self._answers.values()], self.turn, self.queries)
+
+
+def work_of(state: State, queries: AbstractSet[str], *, repairs: int) -> Work:
+    """Return the work that the newest answer asks for. `queries`: names of the tools that run queries."""
+    messages, turn = thread_of(state).messages, turn_of(state)
+    calls = unanswered(messages)
+    approval = turn.get("approval") or {}
+    if reason := approval.get("passed_over"):
+        jobs = [Job(call, QueryRejectedError(reason)) for call in calls]
+    else:
+        jobs = _decided(calls, approval.get("asked", []), approval.get("decided", []))
+    alone = len(jobs) == 1 or bool(turn.get("one_by_one"))
+    return Work(jobs, queries, repairs, messages, turn.get("number", 0), alone)
+
+
+def _decided(calls: Sequence[ToolCall], asked: Sequence[Asked], decided: Sequence[Decided]) -> list[Job]:
+    decisions = {one["id"]: decision for one, decision in zip(asked, decided, strict=True)}
+    return [_job(call, decisions.get(call["id"] or "")) for call in calls]
+
+
+def _job(call: ToolCall, decision: Decided | None) -> Job:
+    if decision is None or decision["type"] == "approve":
+        return Job(call)
+    if decision["type"] == "reject":
+        return Job(call, QueryRejectedError(decision.get("reason", "")))
+    return Job(call, edited=decision.get("sql", ""))
