@@ -171,7 +171,10 @@ def _remeasured(draft: Draft, query: Query) -> Query:
 
 def _listed(draft: Draft, builder: Builder, query: Query) -> Query:
     if query.group:
-        raise NoReadingError
+        shown = tuple(as_scalar(draft.catalog, key) for key in draft.slots.shown)
+        if not shown or not query.joins or any(key.table != query.joins[-1].table for key in draft.slots.shown):
+            raise NoReadingError
+        return replace(query, select=(*query.select, *shown), group=(*query.group, *shown))  # more of the same things
     items: list[Scalar] = (
         [Col(column.table, column.name) for column in identity(draft, draft.table(query.base))]
         if query.aggregates or not query.select

@@ -197,7 +197,7 @@ def _names(part: list[Token], start: int, text: str, catalog: Catalog) -> Iterat
 @lru_cache(maxsize=20_000)
 def name_meanings(catalog: Catalog, words: tuple[str, ...], *, held: bool = False) -> tuple[Meaning, ...]:
     """Return the tables, columns and flags that words name, cheapest first; `held`: the first word owns the last ('price of tracks')."""
-    idle = len(words) == 1 and words[0] in vocabulary().lists["idle"]
+    idle = len(words) == 1 and (words[0] in vocabulary().lists["idle"] or vocabulary().phrases.get(words, ("",))[0] == "sup")
     scored: list[tuple[float, Table, Column | None]] = []
     for table in catalog.plain:
         if (score := _table_score(words, table)) >= _LOOSE:

@@ -121,6 +121,9 @@ def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     if _cuts(draft):
         draft.slots.limit = limit
         return []
+    if draft.slots.ranks:  # 消费最多的前5位
+        draft.slots.ranks[-1] = replace(draft.slots.ranks[-1], limit=limit)
+        return []
     if thing is not None and thing.is_op("sup", "most", "frequent"):
         draft.change(following, number=limit)
         return []
@@ -176,7 +179,7 @@ def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     if column is None:
         measure = _measure_at(draft, target)
     elif column.is_measure and counted.cost > _LOOSE and is_plural(counted.text.lower()):
-        draft.pay(costs.GUESSED, counted.text)  # the most departures: the rows, not their delays
+        draft.pay(costs.IMPLIED, counted.text)  # the most departures: the rows, not their delays
         measure = Measure("count", column.table)
     elif column.is_measure:
         draft.pay(costs.ODD if counted.cost > _LOOSE and not draft.chinese else 0.0, counted.text)
@@ -234,9 +237,22 @@ def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
         return [Rank(Measure("again"), sign == "max", limit or 1)]
     tables = [thing.table] if thing is not None and thing.kind == "table" else draft.spoken()[:1]
     names = [name for name in ((dimension,) if dimension else ("size", "height", "price")) if dimension_columns(draft, name, tables)]
-    if not names or (thing is not None and (column is not None or thing.kind == "unit")):
-        raise NoReadingError(each.text)  # a rainy month: not the month itself is more or less
+    if dimension and not names:
+        tables = [table.name for table in draft.catalog.plain if dimension_columns(draft, dimension, [table.name])]
+        names = [dimension] if len(tables) == 1 else []
+    if not names or column is not None:
+        raise NoReadingError(each.text)
     found, way = best_dimension(draft, names[0], tables, each.text)
+    if thing is not None and thing.kind == "unit":  # the calmest month: not the month itself is more or less
+        key, price = unit_key(draft, thing.arg, [found.table])
+        draft.use(target, price=price, text=thing.text)
+        draft.slots.keys.append(key)
+        func = "sum" if dimension in vocabulary().lists["summed"] else "avg"
+        return [Rank(_column_measure(draft, func, found, each.text), sign == "max", limit or 1)]
+    number = draft.prior is not None and draft.prior.aggregates and not draft.prior.group
+    if not draft.head() and (number or found.table not in draft.spoken()) and not limit:
+        draft.slots.measures.append(_column_measure(draft, sign, found, each.text))  # the hottest it ever got
+        return []
     # The oldest was born first: what grows with a date gets less with its age.
     return [Rank(_averaged(draft, place, found), (sign == "max") == (way > 0), limit or 1)]
 
@@ -260,7 +276,7 @@ def _measure_before(draft: Draft, place: int, dimension: str, each: Meaning) -> 
     """Read the measure before a superlative, with its function: 平均延误最高."""
     earlier = draft.before(place, over=("wh",), most=3)
     column = draft.column(draft.meanings[earlier]) if earlier >= 0 else None
-    if earlier >= 0 and draft.meanings[earlier].is_op("dimension"):
+    if earlier >= 0 and draft.meanings[earlier].is_op("dimension", "money"):
         return _measure_at(draft, earlier)
     if column is None or not (column.is_measure or column.is_date) or not (draft.chinese or not dimension):
         return None
@@ -571,7 +587,8 @@ def fill_rest(draft: Draft) -> None:
         if each.is_op("distinct"):
             slots.distinct = True
         elif each.is_op("pron"):
-            if not draft.base and not any(other.table for other in draft.meanings[:place]):
+            idle = each.text.lower() == "it" and slots.measures  # the hottest it ever got
+            if not (draft.base or idle or any(other.table for other in draft.meanings[:place])):
                 raise NoReadingError(each.text)
         elif each.is_op("beyond", "money", "ordinal", "howmuch") or _asks_when(draft, each) or each.is_op(*_DEAR):
             raise NoReadingError(each.text)

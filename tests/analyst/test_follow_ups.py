@@ -28,6 +28,8 @@ Rows = list[tuple[Any, ...]]
         (["How many customers live in Wien?", "how many of them have invoices?"], [(2,)]),
         (["How many customers live in Wien?", "who are they?", "sort them by first name"], [("Leonie",), ("Astrid",)]),
         (["How many orders are there?", "and how many customers?"], [(3,)]),
+        (["Which customer spent the most money?", "what is her email?"], [("Astrid", 30.0, "a@x.at")]),
+        (["What is the most expensive track price?", "and the cheapest?"], [(0.99,)]),
         (["有多少customer?", "只看Wien"], [(2,)]),
         (["How many invoices in 2021?", "2022年呢?"], [(2,)]),
     ],

@@ -105,6 +105,10 @@ def test_each_miss_and_its_paraphrases_are_right_or_declined(
     ("database", "question", "right"),
     [
         ("flights", "Which plane has made the most flights?", [("N1", 3)]),
+        ("flights", "How many flights did Delta operate to Atlanta?", [(2,)]),
+        ("flights", "Which airports have the most departures delayed more than 2 hours?", [("JFK", 2)]),
+        ("flights", "Rainiest month?", [(7,)]),
+        ("shop", "average number of tracks per album", [(4 / 3,)]),
         ("flights", "How many flights arrived late?", [(4,)]),
         ("flights", "show flights from JFK to LAX in July with delay over 3 hours", [(7, 4, "UA", 202, 250)]),
     ],
