@@ -288,8 +288,6 @@ def fill_negations(draft: Draft) -> None:
             if target >= 0 and target not in draft.used:
                 draft.use(place, target)
                 _is_null(draft, draft.meanings[target], negated=each.op == "present")
-            elif each.op == "missing":
-                raise NoReadingError(each.text)
             continue
         if not each.is_op("neg"):
             continue

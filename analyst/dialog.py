@@ -335,9 +335,8 @@ def _answer(view: View, catalog: Catalog) -> Decision:
     prior = _prior(view, catalog)
     if prior is None and len(view.turns) > 1 and all(goes_on(tokens)):
         raise talk.DeclineError("before")
-    texts = [text for text in texts_to_look_up(tokens, catalog, MOST_TEXTS) if text not in values]
-    if len(view.now.of("find_values")) >= 2:
-        texts = []
+    tried = len(view.now.of("find_values")) >= 2
+    texts = [] if tried else [text for text in texts_to_look_up(tokens, catalog, MOST_TEXTS) if text not in values]
     lookup = (Call("find_values", {"text": texts if len(texts) > 1 else texts[0], "limit": MOST_MATCHES}),) if texts else ()
     names = [] if catalog.carded else [*_relevant(catalog, tokens), *(prior.tables if prior is not None else ())]
     if calls := (*_described(view, catalog, names), *lookup):

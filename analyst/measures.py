@@ -414,12 +414,6 @@ def _dimension_key(draft: Draft, dimension: str, tables: list[str], text: str) -
 
 def _how_much(draft: Draft, place: int, each: Meaning) -> None:
     draft.use(place)
-    money = next((n for n, op in draft.open("op") if op.is_op("money")), -1)
-    if money >= 0:
-        measure = _measure_at(draft, money)
-        if measure is not None:
-            draft.slots.measures.append(measure)
-            return
     target = draft.after(place, most=4)
     if target >= 0 and draft.is_measure(target):
         if not draft.slots.measures and not any(m.kind == "value" for m in draft.meanings):

@@ -54,9 +54,8 @@ class Column:
     @cached_property
     def is_number(self) -> bool:
         """Return whether it holds numbers."""
-        if self.is_date or self.type.upper().startswith("BOOL"):
-            return False
-        return bool(_NUMBER_TYPE.search(self.type)) or (bool(self.seen) and all(isinstance(v, int | float) for v in self.seen))
+        numbers = bool(self.seen) and all(isinstance(value, int | float) for value in self.seen)
+        return not (self.is_date or self.type.upper().startswith("BOOL")) and (numbers or bool(_NUMBER_TYPE.search(self.type)))
 
     @cached_property
     def is_id(self) -> bool:
@@ -89,10 +88,8 @@ class Column:
     def truth(self) -> Value | None:
         """Return what stands for yes in a column of flags, None where it is none."""
         lists = vocabulary().lists
-        if self.is_id:
-            return None
-        if self.type.upper().startswith("BOOL"):
-            return True
+        if self.is_id or self.type.upper().startswith("BOOL"):
+            return None if self.is_id else True
         seen = {str(value).strip() for value in self.seen}
         parts = split_name(self.name)
         flagged = bool(set(parts) & {"is", "has", "flag", "was", "can"}) or (parts[-1:] and parts[-1].endswith(("ed", "ive", "able")))
@@ -150,28 +147,22 @@ class Table:
     def key(self) -> tuple[Column, ...]:
         """Return the primary key, or the column that looks like one."""
         declared = tuple(column for column in self.columns if column.primary)
-        if declared:
-            return declared
         own = {lemma(word) for word in self.words}
-        return tuple(c for c in self.columns[:1] if c.words[-1:] == ("id",) and (len(c.words) == 1 or lemma(c.words[0]) in own))
+        return declared or tuple(c for c in self.columns[:1] if c.words[-1:] == ("id",) and (len(c.words) == 1 or lemma(c.words[0]) in own))
 
     @cached_property
     def names(self) -> tuple[Column, ...]:
         """Return the columns that name a row: first and last name, or the best name."""
         found = [column for column in self.columns if column.is_name and not column.references and not column.is_date]
         people = [column for column in found if {"first", "last", "given", "family", "surname", "forename"} & set(split_name(column.name))]
-        if len(people) >= 2:
-            return tuple(people[:2])
         own = {lemma(word) for word in self.words} | vocabulary().lists["names"] | {"company", "full", "display", "short", "legal"}
         named = [column for column in found if {lemma(word) for word in column.words} <= own]
-        if named:
-            return (named[0],)
         called = [
             c
             for c in self.columns
             if {lemma(word) for word in c.words} <= own | {"description"} and c.type and not (c.is_id or c.is_number)
         ]
-        return tuple(called[:1])
+        return tuple(people[:2] if len(people) > 1 else (named or called)[:1])
 
     @cached_property
     def is_people(self) -> bool:

@@ -324,9 +324,7 @@ def number(value: object) -> str:
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return cell(value)
-    if value == int(value):
-        return f"{int(value):,}"
-    return f"{value:,.2f}" if abs(value) >= 0.1 else f"{value:.4g}"
+    return f"{int(value):,}" if value == int(value) else f"{value:,.2f}" if abs(value) >= 0.1 else f"{value:.4g}"
 
 
 def cell(value: object) -> str:

@@ -208,21 +208,17 @@ def likeness(word: str, name: str) -> float:
     """Compare a word of the question with one word of a schema's name: 0 to 1."""
     vocab = vocabulary()
     first, second = lemma(word), lemma(name)
-    if first == second:
-        return 1.0
-    if first in vocab.abbreviations.get(second, ()) or second in vocab.abbreviations.get(first, ()):
-        return 0.97
-    if len(second) >= 3 and len(first) >= len(second) + 2 and second == _consonants(first):
-        return 0.95
-    if len(second) >= 4 and len(first) >= len(second) + 2 and first.startswith(second) and second not in vocab.synonyms:
-        return 0.93  # dest, precip, temp: the schema abbreviates
-    if stem(first) == stem(second) and len(stem(first)) >= 4:
-        return 0.9
-    if second in vocab.synonyms.get(first, ()):
-        return 0.88
-    if len(first) >= 4 and second.startswith(first) and len(first) >= 0.5 * len(second):
-        return 0.8
-    return 0.0
+    tests = (
+        (first == second, 1.0),
+        (first in vocab.abbreviations.get(second, ()) or second in vocab.abbreviations.get(first, ()), 0.97),
+        (len(first) - 2 >= len(second) >= 3 and second == _consonants(first), 0.95),
+        # dest, precip, temp: the schema abbreviates
+        (len(first) - 2 >= len(second) >= 4 and first.startswith(second) and second not in vocab.synonyms, 0.93),
+        (stem(first) == stem(second) and len(stem(first)) >= 4, 0.9),
+        (second in vocab.synonyms.get(first, ()), 0.88),
+        (len(first) >= 4 and second.startswith(first) and len(first) >= 0.5 * len(second), 0.8),
+    )
+    return next((score for fits, score in tests if fits), 0.0)
 
 
 def _consonants(word: str) -> str:
