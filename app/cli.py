@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from longtable.app.cli_options import Debug, Json, RunOptions, report, run_command, with_options
-from longtable.app.streams import OutputFailedError, drop_output, open_streams, takes_unicode, writing
+from longtable.app.terminal import OutputFailedError, drop_output, open_streams, takes_unicode, writing
 
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
@@ -28,9 +28,9 @@ def ask(question: Annotated[str, typer.Argument(help="The question, in quotes.")
 
     def run(settings: "Settings", screen: "Screen") -> None:
         from longtable.app.chat import Chat
-        from longtable.app.clean import language_of
         from longtable.app.screen import demo_progress
         from longtable.app.settings import check_text
+        from longtable.app.terminal import language_of
 
         screen.language = language_of(question)
         check_text(question)
@@ -101,9 +101,9 @@ def demo(
     """Build the demo database if it is not there yet, and print its path."""
 
     def run(settings: "Settings", _: "Screen") -> None:
-        from longtable.app.clean import json_line
         from longtable.app.screen import demo_progress
         from longtable.app.session import demo_database
+        from longtable.app.terminal import json_line
 
         path = demo_database(demo_progress, force=force)
         with writing():
@@ -132,7 +132,7 @@ def main() -> None:
         drop_output()
         code = code or 1
     except OutputFailedError as error:
-        from longtable.app.words import say, system_language
+        from longtable.app.translations import say, system_language
 
         drop_output()
         language = system_language()

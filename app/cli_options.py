@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 
 import typer
 
-from longtable.app.streams import OutputFailedError
+from longtable.app.terminal import OutputFailedError
 
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
@@ -150,9 +150,9 @@ with_options = add_options(chat_options)
 
 def run_command(command: "Callable[[Settings, Screen], None]", options: "RunOptions") -> None:
     """Run a command with its settings and screen; an error is a sentence and exit code 1, never a trace unless asked for."""
-    from longtable.app.logs import start_log
     from longtable.app.screen import ConsoleScreen, JsonScreen
     from longtable.app.settings import Settings
+    from longtable.app.terminal import start_log
 
     _quiet_warnings()
     screen: Screen = JsonScreen() if options["json"] else ConsoleScreen()
@@ -184,7 +184,7 @@ def _quiet_warnings() -> None:
     """Show longtable's own warnings as one line each, and no other library's."""
     import warnings
 
-    from longtable.app.clean import clean_line
+    from longtable.app.terminal import clean_line
     from longtable.memory.limits import EncodingFallbackWarning
 
     def show(message: Warning | str, *_: object, **__: object) -> None:

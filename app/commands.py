@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from longtable.app import render
-from longtable.app.clean import clean_line
 from longtable.app.counting import usage_now
 from longtable.app.screen import make_console
 from longtable.app.settings import check_text
-from longtable.app.words import counted, say
+from longtable.app.terminal import clean_line
+from longtable.app.translations import counted, say
 from longtable.base.errors import MessageTooLongError
 from longtable.base.events import QueryFinished
 from longtable.tools.cells import json_value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from longtable.app.cli_options import Debug, RunOptions, Store, add_options
-from longtable.app.streams import writing
+from longtable.app.terminal import writing
 from longtable.app.threads_cli import Id, Owner, Scope, all_owner_options, owner_options, print_json, report_damaged, threads_app, work
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from longtable.app.advice import advice_for
-from longtable.app.clean import clean, clean_line
-from longtable.app.words import counted, say
+from longtable.app.terminal import clean, clean_line
+from longtable.app.translations import advice_for, counted, say
 from longtable.base.errors import InputError, LongtableError
 from longtable.base.events import (
     ApprovalRequested,

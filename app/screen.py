@@ -11,10 +11,9 @@ from rich.live import Live
 from rich.text import Text
 
 from longtable.app import render
-from longtable.app.clean import clean, clean_line, json_line
 from longtable.app.demo import OnStep, Step
-from longtable.app.streams import takes_unicode, writing
-from longtable.app.words import say, system_language
+from longtable.app.terminal import clean, clean_line, json_line, takes_unicode, writing
+from longtable.app.translations import say, system_language
 from longtable.base.errors import LongtableError, MissingExtraError
 from longtable.base.events import AnswerEvent, ChartShown, ContextUsage, Event, QueryFinished
 from longtable.base.extras import extra_command
@@ -167,7 +166,7 @@ class ConsoleScreen:
     def _chart(self, event: ChartShown) -> None:
         if self._session is None:
             return
-        from longtable.app.chart_files import chart_in, write_png
+        from longtable.app.result_files import chart_in, write_png
 
         handle = clean_line(event["handle"], 20)
         try:

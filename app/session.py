@@ -1,12 +1,14 @@
-"""Open what one run of the command line needs: model, database, store, and the conversation over them."""
+"""Open what a run needs: for the command line a conversation over model, database and store; for a server its results and archive."""
 
 import asyncio
 import contextlib
+import os
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -116,6 +118,25 @@ def kept_archive(settings: Settings) -> "ArchiveFiles | None":
     from longtable.graph.archive_files import ArchiveFiles
 
     folder = archive_folder(store_url(settings.store))
+    return ArchiveFiles(folder, key=key_for("LONGTABLE_STORE_KEY")) if folder else None
+
+
+@cache
+def server_results() -> "ResultStore":
+    """Return the results of this server: in LONGTABLE_RESULTS, else in the user's data folder."""
+    if folder := os.environ.get("LONGTABLE_RESULTS"):
+        return open_results(Path(folder))
+    from platformdirs import user_data_path
+
+    return open_results(user_data_path("longtable", appauthor=False) / "server.results")
+
+
+@cache
+def server_archive() -> "ArchiveFiles | None":
+    """Return the archive of this server: in LONGTABLE_ARCHIVE, encrypted with LONGTABLE_STORE_KEY; None where that is not set."""
+    from longtable.graph.archive_files import ArchiveFiles
+
+    folder = os.environ.get("LONGTABLE_ARCHIVE")
     return ArchiveFiles(folder, key=key_for("LONGTABLE_STORE_KEY")) if folder else None
 
 

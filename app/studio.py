@@ -11,10 +11,10 @@ import os
 from pathlib import Path
 
 from longtable.app.demo import ensure_demo
-from longtable.app.logs import start_log
 from longtable.app.models import open_model
+from longtable.app.session import server_archive, server_results
 from longtable.app.settings import cache_folder, server_settings
-from longtable.app.web_results import server_archive, server_results
+from longtable.app.terminal import start_log
 from longtable.graph.build import build_graph
 from longtable.nodes.state import Output
 from longtable.tools.database import Database

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from longtable.app.cli_options import Debug, Json, RunOptions, Store, add_options, run_command, with_options
-from longtable.app.streams import takes_unicode, writing
+from longtable.app.terminal import takes_unicode, writing
 
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
@@ -457,15 +457,15 @@ def report_damaged(screen: "Screen") -> "Report":
 
 def warn(key: str, screen: "Screen", thread_id: str) -> None:
     """Print one warning about a thread to standard error."""
-    from longtable.app.clean import clean_line
-    from longtable.app.words import say
+    from longtable.app.terminal import clean_line
+    from longtable.app.translations import say
 
     print(clean_line(say(key, screen.language, id=thread_id, argument=shlex.quote(thread_id))), file=sys.stderr)
 
 
 def print_json(lines: Iterable[Mapping[str, Any]]) -> None:
     """Print one JSON object a line."""
-    from longtable.app.clean import json_line
+    from longtable.app.terminal import json_line
 
     with writing():
         for line in lines:
@@ -474,8 +474,8 @@ def print_json(lines: Iterable[Mapping[str, Any]]) -> None:
 
 def _confirm(key: str, settings: "Settings", screen: "Screen", *, yes: bool, **values: object) -> None:
     """Ask before what cannot be taken back. Raises `ConfigError` where nobody can answer."""
-    from longtable.app.clean import clean
-    from longtable.app.words import say
+    from longtable.app.terminal import clean
+    from longtable.app.translations import say
     from longtable.base.errors import ConfigError
 
     if yes:

@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from longtable.app import web_threads
 from longtable.app.result_files import csv_cells
-from longtable.app.web_results import arrow_bytes, server_archive, server_results
+from longtable.app.session import server_archive, server_results
 from longtable.base.context import is_owner, requester
 from longtable.base.errors import (
     ConfigError,
@@ -252,3 +252,15 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
 app = FastAPI(openapi_url=None, exception_handlers={LongtableError: failed})  # Aegra takes no plain Starlette application
 for _method, _path, _handler in ROUTES:  # nor puts its authentication before Starlette's own routes
     app.add_api_route(_path, _handler, methods=[_method], response_model=None)
+
+
+def arrow_bytes(store: "ResultStore", thread_id: str, handle: str) -> bytes:
+    """Return a whole result as an Arrow IPC stream. Raises what `ResultStore.arrow` raises."""
+    table = store.arrow(thread_id, handle)
+    from pyarrow import BufferOutputStream, ipc
+
+    sink = BufferOutputStream()
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    whole: bytes = sink.getvalue().to_pybytes()
+    return whole

@@ -33,7 +33,7 @@ OVER_BUDGET: dict[str, int] = {"base": 664, "memory": 4_242, "tools": 5_975, "an
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
 MOST_FILES, FILES_TODAY = 170, 205
 """Most source files without the analyst; today's number holds until the budget is reached."""
-TWICE = {"errors.py", "model.py", "postgres.py", "schema.py", "words.py"}
+TWICE = {"errors.py", "model.py", "postgres.py", "schema.py"}
 """File names that still stand in two rooms: to be emptied."""
 READERS_OF_SQL = {"memory/ledger_sql.py", "analyst/query.py"}
 PARSING = {"longtable.tools.sql.parsing"}

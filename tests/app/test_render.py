@@ -10,11 +10,10 @@ import pytest
 from rich.console import Console, RenderableType
 
 from longtable.app import render
-from longtable.app.advice import ADVICE
-from longtable.app.clean import clean, clean_line, json_line, language_of
 from longtable.app.commands import COMMANDS, Commands
 from longtable.app.screen import ConsoleScreen
-from longtable.app.words import WORDS, say
+from longtable.app.terminal import clean, clean_line, json_line, language_of
+from longtable.app.translations import ADVICE, WORDS, say
 from longtable.base.errors import ConfigError, InputError, LongtableError, MessageTooLongError, ProviderRateLimitedError
 from longtable.base.events import ContextCompressed, ContextUsage, MessagesRetired, QueryFinished, Recall
 from longtable.memory.pins import Pin

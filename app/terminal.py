@@ -1,0 +1,116 @@
+"""The standard streams of a program: what they take, text that is safe on a terminal, and the log."""
+
+import io
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from longtable.base.errors import ConfigError
+
+
+class OutputFailedError(Exception):
+    """Standard output cannot be written: a full disk, a device that is gone."""
+
+
+def open_streams() -> None:
+    """Put an empty stream where the shell closed one, and let no character fail that an encoding does not have.
+
+    Also keeps a file that is opened later from becoming standard output. Lowest number first: a new file takes the
+    lowest that is free.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115  # os.devnull is no path of ours, and it stays open
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Tell a failure of standard output from all others: `OutputFailedError`. A pipe without reader stays a BrokenPipeError."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailedError(error.strerror or type(error).__name__) from error
+
+
+def drop_output() -> None:
+    """Send what is still buffered nowhere: or Python would complain once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
+def takes_unicode() -> bool:
+    """Tell whether standard output can hold every character."""
+    return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+
+
+# C0 but tab and line feed, DEL, C1 (0x9b opens an escape sequence too), marks that reorder text, what has no width, hidden tags,
+# halves of surrogates.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
+
+
+def clean(text: str) -> str:
+    """Return text without control characters: each is shown as its picture (␛ for escape), so nothing hides."""
+    return _UNSAFE.sub(_picture, text)
+
+
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x20:
+        return "" if code == 0x0D else chr(0x2400 + code)
+    return "␡" if code == 0x7F else "\ufffd"
+
+
+def clean_line(text: str, most: int = 500) -> str:
+    """Return text as one safe line of at most `most` characters."""
+    line = clean(" ".join(text.split()))
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def json_line(data: Mapping[str, Any], *, ascii_only: bool = False) -> str:
+    """Return one line of JSON in which every unsafe character is escaped, with `ascii_only` every one beyond ASCII."""
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(data, ensure_ascii=ascii_only))
+
+
+def language_of(text: str) -> str:
+    """Return "zh" for text with Chinese characters, else "en"."""
+    return "zh" if _CJK.search(text) else "en"
+
+
+VARIABLE, LEVEL = "LONGTABLE_LOG", "LONGTABLE_LOG_LEVEL"
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+def start_log() -> None:
+    """Log as LONGTABLE_LOG says: "json" (one object a line), "text", or nothing where it is not set. Raises `ConfigError`."""
+    form, level = os.environ.get(VARIABLE), os.environ.get(LEVEL, "INFO").upper()
+    if not form:
+        return
+    if form not in ("json", "text") or level not in LEVELS:
+        raise ConfigError(f"{VARIABLE} must be json or text and {LEVEL} one of {', '.join(LEVELS)}, found {form[:20]!r} and {level[:20]!r}")
+    handler = logging.StreamHandler()
+    if form == "json":
+        from longtable.nodes.turns.tracing import JsonFormatter
+
+        handler.setFormatter(JsonFormatter())
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logger = logging.getLogger("longtable")
+    logger.addHandler(handler)
+    logger.setLevel(level)
