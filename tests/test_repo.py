@@ -29,9 +29,15 @@ ARROWS = {
 """The rooms that each room may import."""
 BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "nodes": 2_600, "graph": 2_700, "app": 2_900}
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
-OVER_BUDGET: dict[str, int] = {"base": 664, "memory": 4_242, "tools": 5_975, "analyst": 3_313, "nodes": 3_225, "graph": 3_504}
+OVER_BUDGET: dict[str, int] = {
+    "memory": 4_242,
+    "tools": 5_967,
+    "analyst": 3_267,
+    "nodes": 3_225,
+    "graph": 3_503,
+}
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES, FILES_TODAY = 170, 205
+MOST_FILES, FILES_TODAY = 170, 198
 """Most source files without the analyst; today's number holds until the budget is reached."""
 TWICE = {"errors.py", "model.py", "postgres.py", "schema.py"}
 """File names that still stand in two rooms: to be emptied."""
