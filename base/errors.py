@@ -131,7 +131,8 @@ class RequestLimitError(InputError):
     setting: ClassVar[str] = ""
 
     def __init__(self, *, size: int, limit: int) -> None:
-        super().__init__(f"the request has {size:,} {self.unit}, the limit is {limit:,}: send less, or raise Context.{self.setting}")
+        what = f"the request has {size:,} {self.unit}, the limit is {limit:,}"
+        super().__init__(f"{what}: send less, or raise RequestLimits.{self.setting}")
         self.size, self.limit = size, limit
 
 
@@ -139,21 +140,21 @@ class TooManyMessagesError(RequestLimitError):
     """One request holds more messages than allowed."""
 
     unit = "messages"
-    setting = "max_request_messages"
+    setting = "messages"
 
 
 class RequestTooLongError(RequestLimitError):
     """The messages of one request hold more characters than allowed."""
 
     unit = "characters"
-    setting = "max_request_chars"
+    setting = "chars"
 
 
 class RequestTooLargeError(RequestLimitError):
     """One request holds more bytes than allowed, images included."""
 
     unit = "bytes"
-    setting = "max_request_bytes"
+    setting = "bytes"
 
 
 class RateLimitedError(InputError):

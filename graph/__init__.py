@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from longtable.base.context import Context as Context
+    from longtable.base.context import RequestLimits as RequestLimits
     from longtable.base.errors import ConfigError as ConfigError
     from longtable.base.errors import LongtableError as LongtableError
     from longtable.graph.archive_files import ArchiveFiles as ArchiveFiles
@@ -54,6 +55,7 @@ _HOMES = {
     "Persistence": "longtable.graph.persistence",
     "Price": "longtable.memory.spent",
     "RateLimit": "longtable.nodes.turns.rate_limit",
+    "RequestLimits": "longtable.base.context",
     "ResultStore": "longtable.tools.results",
     "State": "longtable.nodes.state",
     "TablePolicy": "longtable.tools.sql.table_policy",

@@ -18,6 +18,9 @@ from longtable.nodes.prompts import system_prompt
 from longtable.nodes.state import thread_of, turn_of
 from longtable.tools.database import Database
 
+SCHEMA_SHARE = 0.04
+"""Share of the limit that the schema may take in the system prompt; the tools tell what does not fit."""
+
 Brief = dict[str, Any]
 
 
@@ -60,7 +63,7 @@ def briefing(
         schema, change = schema_brief(
             database,
             (values.get("brief") or {}).get("schema"),
-            budget=int(limit * context.schema_share),
+            budget=int(limit * SCHEMA_SHARE),
             count=counter(encoding).text,
             messages=thread_of(values).messages,
             turn=turn_of(values).get("number", 0) + 1,

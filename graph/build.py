@@ -12,7 +12,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime, get_runtime
 
-from longtable.base.context import Context, requester
+from longtable.base.context import Context, RequestLimits, requester
 from longtable.base.errors import ConfigError
 from longtable.graph.archive_files import checked_archive
 from longtable.graph.briefing import briefing, model_name
@@ -81,6 +81,8 @@ def build_graph(
     summary_seconds: float = 120.0,
     cost: CostThresholds | None = None,
     operator: Context | None = None,
+    memory_prompt: str | None = None,
+    request_limits: RequestLimits | None = None,
     clock: Callable[[], datetime] = _now,
     output_schema: type[State] | type[Output] = State,
 ) -> ConversationGraph:
@@ -94,6 +96,7 @@ def build_graph(
     `operator`: settings that no run's context loosens (`Context.within`), for servers whose clients send the context. A
     `Conversation` with a client's context shows the same views as the runs where it gets `context.within(operator)`.
     `archive_on_compact`: a folder, or `ArchiveFiles`, to which what is folded is written before each compaction.
+    `memory_prompt` replaces the instructions of the summariser. `request_limits` bound what one request may hold.
     `fallbacks` answer in their order where the model before them fails before its answer begins. `context_providers` give
     material that goes with the calls of one turn and is not kept. `rate_limit` bounds the turns of an owner.
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that cannot bind
@@ -125,7 +128,14 @@ def build_graph(
         raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
     brief = briefing(model, summarizer, database, toolset if tooled else [], policy, marker=marker)
     folding = Folding(
-        summarizer, known, clock, plans, summary_seconds, checked_archive(archive_on_compact), model_name(summarizer) if summarizer else ""
+        summarizer,
+        known,
+        clock,
+        plans,
+        summary_seconds,
+        checked_archive(archive_on_compact),
+        model_name(summarizer) if summarizer else "",
+        memory_prompt,
     )
     compact, prepare = Compact(folding), Prepare(folding)
     gate = Gate(database, cost or CostThresholds()) if database else None
@@ -135,7 +145,7 @@ def build_graph(
     return _wired(
         output_schema,
         operator or Context(),
-        ingest=(Ingest(brief, clock, rate_limit), None),
+        ingest=(Ingest(brief, clock, rate_limit, request_limits or RequestLimits()), None),
         estimate=(Estimate(clock, plans), None),
         compact=(compact, compact.acall),
         respond=(respond, respond.acall),

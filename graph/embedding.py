@@ -13,7 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from langgraph.types import StateSnapshot
 
-from longtable.base.context import BOUNDS, Context
+from longtable.base.context import Context
 from longtable.base.errors import ConfigError, InputError, WrongRoleError
 from longtable.base.store_keys import NODE
 from longtable.graph.build import ConversationGraph
@@ -108,7 +108,7 @@ class _Node:
 
     def run(self, state: Any) -> Update:
         """Run a turn of the child in one of the parent's."""
-        context = _within(_context_of(self.context))
+        context = _context_of(self.context)
         given = self._given(state, context)
         if not _has_thread():
             return self._update(self.once.invoke(Input(messages=given.new), context=context), None)
@@ -123,7 +123,7 @@ class _Node:
 
     async def arun(self, state: Any) -> Update:
         """Do the same without blocking the event loop."""
-        context = _within(_context_of(self.context))
+        context = _context_of(self.context)
         given = self._given(state, context)
         if not _has_thread():
             return self._update(await self.once.ainvoke(Input(messages=given.new), context=context), None)
@@ -247,11 +247,6 @@ def _acceptable(message: BaseMessage, context: Context) -> bool:
     except InputError:
         return False
     return True
-
-
-def _within(context: Context) -> Context:
-    """Return the settings without the limits of a request as a whole: a parent's messages are many, and not at the door."""
-    return context.replace(**{name: most for name, (_, most) in BOUNDS.items() if name.startswith("max_request_")})
 
 
 def _plain(message: BaseMessage) -> BaseMessage:

@@ -26,6 +26,10 @@ from longtable.memory.tokens import fingerprint
 from longtable.memory.view import Layout
 
 ROLLING = "rolling"
+MEMORY_VERSION = 2
+"""Part of a compaction's identity: raise it when the same input should be compacted anew."""
+MARGIN = 0.1
+"""A new memory must be smaller by this share than what it replaces, or a call is spent on nothing."""
 BLOCK_TOKENS = 120
 """Room for what stands around a memory's text: its introduction and headings."""
 Request = list[BaseMessage]
@@ -97,7 +101,7 @@ class Job:
         fold, thread = self.fold, self.thread
         before = fold.previous["id"] if fold.previous else ""
         changes = (sorted(thread.undone), covered_exclusions(thread.excluded, self.count), self.rebuilt)
-        digest = hashlib.sha256(f"{before}/{self.frame.policy.version}/{self.strategy}/{changes}".encode())
+        digest = hashlib.sha256(f"{before}/{MEMORY_VERSION}/{self.strategy}/{changes}".encode())
         for message in thread.messages[fold.start : fold.end]:
             digest.update(f"/{message.id}/".encode() + fingerprint(message))
         return digest.hexdigest()[:24]
@@ -169,7 +173,7 @@ class Job:
     @property
     def margin(self) -> float:
         """Return by how much the memory must be smaller than what it replaces."""
-        return 0.0 if self.remade else self.frame.policy.margin
+        return 0.0 if self.remade else MARGIN
 
 
 def needs_originals(thread: Thread, frame: Frame) -> bool:
@@ -177,7 +181,7 @@ def needs_originals(thread: Thread, frame: Frame) -> bool:
 
     It must when a covered message was excluded or included since, and when another strategy wrote the one before. With
     a model it is also done every `rebuild_every`-th time, so that no error is handed on for ever, as long as the
-    folded text fills at most `rebuild_windows` windows.
+    folded text fills at most one window: each is a call.
     """
     if thread.live[0] is None:
         return False
@@ -192,7 +196,7 @@ def needs_originals(thread: Thread, frame: Frame) -> bool:
             break
         since += int(older.get("folds", 1))
     folded = sum(int(older["folded_tokens"]) for older in thread.chain)
-    return since + 1 >= every and folded <= frame.policy.rebuild_windows * window
+    return since + 1 >= every and folded <= window
 
 
 def must_be_remade(thread: Thread, frame: Frame) -> bool:
@@ -279,7 +283,7 @@ def _record(job: Job, draft: Draft) -> Compaction:
         "folded_tokens": fold.folded_tokens,
         "tokens_before": fold.tokens_before,
         "tokens_after": 0,
-        "policy_version": job.frame.policy.version,
+        "policy_version": MEMORY_VERSION,
         "turn": job.turn,
         "time": job.time,
     }

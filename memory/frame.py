@@ -11,6 +11,8 @@ from longtable.memory.tokens import TokenCounter, counter
 
 WINDOW_SHARE = 0.25
 """Most the memory's text may take of the summariser's window: it reads it beside what is to be folded, and writes it again."""
+SUMMARY_FLOOR = 64
+"""Tokens a summary may always have: two or three lines, below which it says nothing."""
 AROUND_SHARE = 0.5
 """Where system prompt and tools take more of the threshold than this, the budgets of the memory's parts shrink with what is left."""
 
@@ -50,7 +52,7 @@ class Frame:
     @property
     def summary_tokens(self) -> int:
         """Return the most tokens the lossy text of a memory may take."""
-        tokens = max(self.policy.summary_floor, self._memory_share(self.policy.summary_share))
+        tokens = max(SUMMARY_FLOOR, self._memory_share(self.policy.summary_share))
         return tokens if self.window is None else min(tokens, int(self.window * WINDOW_SHARE))
 
     @property

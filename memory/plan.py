@@ -20,6 +20,10 @@ WORTH = 0.05
 """Least a fold must take, as a share of the threshold: where system prompt, tools and the newest rounds alone are over it,
 a summary of next to nothing would be asked for every turn."""
 
+MIN_NEW_MESSAGES = 4
+"""Messages that must have come since the last compaction before the next: two rounds, less than which a summary
+call is not worth. A view over the threshold waits only for as many that are not compacted."""
+
 RECENT = 3
 """Newest rounds from which the size of the next one is guessed."""
 
@@ -45,7 +49,7 @@ def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
 
     Due: the view is over the threshold (`ahead`: with one more round like the newest few it would be) or one
     of the policy's triggers is met, the thread
-    has `min_messages` and `min_new_messages` came since the last fold. A view that would not fit the limit at all, a
+    has `min_messages` and `MIN_NEW_MESSAGES` came since the last fold. A view that would not fit the limit at all, a
     provider's overflow (`frame.ceiling`), or a person who asked waives the counts of messages and the least a fold takes.
     A memory that holds what was excluded since is made again ahead of the next turn, or when asked, with nothing new folded.
     The newest round is never folded; fewer than `keep_rounds` and `keep_messages` stay only where so many do not fit.
@@ -62,7 +66,7 @@ def plan_fold(layout: Layout, when: When = "due") -> Fold | None:
     # Rounds the last fold left stand after it, but are not new; a view that is over does not wait for new ones.
     left = record.get("length", 0) if record and not _is_over(layout, when) else 0
     fresh = thread.length - max(left, thread.archived + start)
-    if when != "asked" and not urgent and (thread.length < policy.min_messages or (record and fresh < policy.min_new_messages)):
+    if when != "asked" and not urgent and (thread.length < policy.min_messages or (record and fresh < MIN_NEW_MESSAGES)):
         return None
     rounds = split_rounds(thread.messages[start:])
     sizes = [sum(map(frame.counter.message, pair_calls([m for m in round_ if m.id not in thread.excluded]))) for round_ in rounds]

@@ -66,7 +66,7 @@ def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object,
         summary = text.clean_summary(without_proposals(told), language=job.language, messages=job.count)
         if not summary or job.frame.counter.text(summary) > job.fold.summary_budget:
             break  # the gate says why; the next part would not fit beside it
-    seen, note = coverage(job.reads, job.frame.policy.clip_tool_chars, job.frame.counter.text)
+    seen, note = coverage(job.reads, job.frame.counter.text)
     return Draft(text=summary, method="model", pins=pins, coverage=seen, note=note)
 
 
@@ -82,10 +82,10 @@ def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:
     One part goes beside the memory as it is, each of several beside one that may have
     grown to its budget. A message longer than a part alone is cut into pieces, each marked: no word of it is left out.
     """
-    count, clip = job.frame.counter.text, job.frame.policy.clip_tool_chars
+    count = job.frame.counter.text
     around = job.frame.counter.messages(_request(job, "", [], reason))
     free = int(window * WINDOW_SHARE) - around - job.fold.summary_budget - PIN_ROOM
-    wholes = [(number, text.render_message(number, message, clip_tool_chars=clip)) for number, message in job.reads]
+    wholes = [(number, text.render_message(number, message)) for number, message in job.reads]
     if sum(count(whole) + 1 for _, whole in wholes) + count(job.previous) <= free:
         return [[whole for _, whole in wholes]]
     room = max(256, free - job.fold.summary_budget)

@@ -12,23 +12,25 @@ from longtable.memory.rounds import split_rounds
 
 Count = Callable[[str], int]
 Item = TypeVar("Item")
+CLIP_TOOL_CHARS = 800
+"""Characters of a tool result that the summariser reads: head of a table and its first rows. Nothing else is clipped."""
 
 
-def coverage(messages: Sequence[tuple[int, BaseMessage]], clip_tool_chars: int, count: Count) -> tuple[float, str]:
+def coverage(messages: Sequence[tuple[int, BaseMessage]], count: Count) -> tuple[float, str]:
     """Return (tokens of text shown / tokens of text there are, why it is not all; "" where it is)."""
     full = seen = 0
     clipped = pictures = 0
     for _, message in messages:
         text = str(message.text)
         full += (tokens := count(text))
-        if isinstance(message, ToolMessage) and len(text) > clip_tool_chars:
-            tokens = min(tokens, count(text[:clip_tool_chars]))
+        if isinstance(message, ToolMessage) and len(text) > CLIP_TOOL_CHARS:
+            tokens = min(tokens, count(text[:CLIP_TOOL_CHARS]))
             clipped += 1
         seen += tokens
         pictures += len(attachments(message))
     notes = []
     if clipped:
-        notes.append(f"{clipped} tool results over {clip_tool_chars} characters were clipped")
+        notes.append(f"{clipped} tool results over {CLIP_TOOL_CHARS} characters were clipped")
     if pictures:
         notes.append(f"{pictures} images or other attachments were named, not shown")
     return (round(seen / full, 4) if full else 1.0), "; ".join(notes)
@@ -175,11 +177,11 @@ def summary_input(previous: str, rendered: Sequence[str], *, reason: str = "") -
     return "\n".join(lines)
 
 
-def render_message(number: int, message: BaseMessage, *, clip_tool_chars: int) -> str:
+def render_message(number: int, message: BaseMessage) -> str:
     """Return one message as a line of the summariser's input."""
     text = str(message.text)
     if isinstance(message, ToolMessage):
-        text = _clip(text, clip_tool_chars)
+        text = _clip(text, CLIP_TOOL_CHARS)
     if isinstance(message, AIMessage) and message.tool_calls:
         calls = "; ".join(f"{call['name']}({json.dumps(call['args'], ensure_ascii=False, default=str)})" for call in message.tool_calls)
         text = f"{text} calls {calls}".strip()

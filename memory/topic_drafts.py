@@ -121,9 +121,9 @@ def analyse_prompt(language: str, instructions: str | None = None) -> str:
     return ANALYSE[language].replace("{form}", _FORM[language])
 
 
-def analyse_input(messages: Sequence[Numbered], *, clip_tool_chars: int, language: str, fault: str = "") -> str:
+def analyse_input(messages: Sequence[Numbered], *, language: str, fault: str = "") -> str:
     """Return the messages to analyse, and why the last answer was refused."""
-    lines = ["<messages>", *(render_message(n, m, clip_tool_chars=clip_tool_chars) for n, m in messages), "</messages>"]
+    lines = ["<messages>", *(render_message(n, m) for n, m in messages), "</messages>"]
     return "\n".join([*lines, _AGAIN[language].format(fault=fault)] if fault else lines)
 
 

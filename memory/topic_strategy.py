@@ -55,7 +55,6 @@ class Filing:
     language: str
     window: int | None
     count: Count
-    clip_tool_chars: int
     budget: int
     """Tokens one artifact may take."""
     turn: int
@@ -135,7 +134,7 @@ class _Clerk:
             return []
         for _ in range(TRIES):
             fault = "; ".join(faults)
-            asked = analyse_input(messages, clip_tool_chars=job.clip_tool_chars, language=job.language, fault=fault)
+            asked = analyse_input(messages, language=job.language, fault=fault)
             answer = yield from self._ask(system, asked)
             if answer is None:
                 return complete(best, rounds, job.language) if best else []
@@ -253,7 +252,7 @@ def _pieces(round_: list[Numbered], job: Filing, room: int) -> list[list[Numbere
 
 
 def _cost(item: Numbered, job: Filing) -> int:
-    return job.count(render_message(*item, clip_tool_chars=job.clip_tool_chars)) + 1
+    return job.count(render_message(*item)) + 1
 
 
 def _cited(drafts: Sequence[SubjectDraft]) -> int:
@@ -320,7 +319,7 @@ class Topics:
         for window in [job.frame.window, None] if job.frame.window is not None else [None]:
             filed = yield from _file(job, before, window)
             text, _ = render_topics(current([*before, *filed.topics]), job.budget, job.frame.counter.text, job.language)
-            seen, unseen = coverage(job.reads, job.frame.policy.clip_tool_chars, job.frame.counter.text)
+            seen, unseen = coverage(job.reads, job.frame.counter.text)
             yield Draft(
                 text=text,
                 method="model" if filed.method == "model" else "fallback",
@@ -364,7 +363,6 @@ def _file(job: Job, before: Sequence[Topic], window: int | None) -> Generator[An
                 language=job.language,
                 window=window,
                 count=frame.counter.text,
-                clip_tool_chars=frame.policy.clip_tool_chars,
                 budget=int(frame.summary_tokens * ARTIFACT_SHARE),
                 turn=job.turn,
                 time=job.time,

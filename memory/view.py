@@ -17,6 +17,8 @@ from longtable.memory.thread import Thread
 from longtable.memory.tokens import PRIMING
 
 MEMORY_ID = "longtable-memory"
+PREVIEW_CHARS = 200
+"""Characters left of a tool result that has to shrink: its columns and a row or two."""
 """Id of the memory's message where it is one of its own."""
 
 
@@ -84,7 +86,7 @@ def build_view(layout: Layout) -> View:
         return View([*_head(layout.frame, layout.memory, ""), *layout.messages], layout.parts)
     fitter = _Fitter(layout)
     if fitter.over():
-        fitter.shrink_results(lambda text: _preview(text, layout.frame.policy.preview_chars))
+        fitter.shrink_results(lambda text: _preview(text, PREVIEW_CHARS))
     if fitter.over():
         fitter.shrink_results(lambda text: f"[result of {len(text):,} characters is not shown]" if len(text) > 60 else text)
     if fitter.over():

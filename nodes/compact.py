@@ -89,7 +89,6 @@ class Plan:
     layout: Layout
     fold: Fold
     turn: int
-    instructions: str | None
     thread_id: str
     from_originals: bool
 
@@ -108,6 +107,8 @@ class Folding:
     """Where what is folded is written before."""
     name: str = ""
     """The summariser's model, for spans and usage."""
+    instructions: str | None = None
+    """Replaces the built-in instructions of the summariser."""
     made: BoundedCache[tuple[str, str], Compaction] = field(default_factory=lambda: BoundedCache(REMEMBERED), repr=False)
 
     def fold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
@@ -165,7 +166,6 @@ class Folding:
         return self._remember(job, plan, outcome)
 
     def _plan(self, state: State, runtime: Runtime[Context], when: When) -> Plan | None:
-        context = runtime.context or Context()
         layout = self.plans.of(state, runtime)
         fold = plan_ahead(layout, turn_of(state).get("breaker")) if when == "ahead" else plan_fold(layout, when)
         if fold is None:
@@ -174,7 +174,6 @@ class Folding:
             layout=layout,
             fold=fold,
             turn=turn_of(state).get("number", 0),
-            instructions=context.memory_prompt,
             thread_id=thread_id_of(runtime) or "-",
             from_originals=needs_originals(layout.thread, layout.frame),
         )
@@ -188,7 +187,7 @@ class Folding:
             fold=plan.fold,
             turn=plan.turn,
             time=self.clock().isoformat(timespec="seconds"),
-            instructions=plan.instructions,
+            instructions=self.instructions,
             originals=originals,
         )
 

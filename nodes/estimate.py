@@ -19,6 +19,9 @@ from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.state import UNDER_WAY, State, thread_of, turn_of, written
 
+BREAKER_SHARE = 0.05
+"""After a compaction that failed, no other is tried until this share of the limit came: some three turns."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -58,7 +61,7 @@ class Estimate:
 
 def waits(breaker: int | None, tokens: int, frame: Frame) -> bool:
     """Tell whether a fold that failed at `breaker` tokens keeps the next from being tried at `tokens`."""
-    return breaker is not None and tokens < breaker + frame.policy.breaker_share * frame.limit
+    return breaker is not None and tokens < breaker + BREAKER_SHARE * frame.limit
 
 
 def usage_event(view: View, frame: Frame) -> ContextUsage:

@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from longtable.base.context import Context
+from longtable.base.context import Context, RequestLimits
 from longtable.base.errors import (
     SYSTEM_AND_TOOLS,
     ContextTooLargeError,
@@ -72,6 +72,7 @@ class Ingest:
     """Gives what surrounds each call, and the mark of a change of the database's schema."""
     clock: Callable[[], datetime]
     rate_limit: RateLimit | None = None
+    limits: RequestLimits = field(default_factory=RequestLimits)
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         context = runtime.context or Context()
@@ -100,7 +101,8 @@ class Ingest:
             return {**update, **begun_again(state)}
         run = (runtime.execution_info.run_id if runtime.execution_info else None) or uuid.uuid4().hex[:16]
         try:
-            check_input(new, context, frame_of({"brief": brief, "learned": update.get("learned", state.get("learned"))}, context))
+            learned = {"brief": brief, "learned": update.get("learned", state.get("learned"))}
+            check_input(new, context, frame_of(learned, context), None if embedded else self.limits)
             if self.rate_limit:
                 self.rate_limit.check(context.owner, turn=f"{thread_id} {run}")
         except InputError as error:
@@ -232,10 +234,11 @@ def storable(value: Any) -> Any:
     return value
 
 
-def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | None) -> None:
+def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | None, limits: RequestLimits | None = None) -> None:
     """Raise the `InputError` of an input that cannot be accepted; sizes in characters and tokens.
 
-    With a `frame`, also refuse a message that could not be sent word for word beside system prompt and tools.
+    Without `limits` each message is checked alone. With a `frame`, also refuse a message that could not
+    be sent word for word beside system prompt and tools.
     """
     if not new:
         raise EmptyMessageError
@@ -246,7 +249,8 @@ def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | Non
             _check_human(message, context)
     if not isinstance(new[-1], HumanMessage):
         raise WrongRoleError(role=new[-1].type)
-    _check_sizes(request_of(new), context)
+    if limits:
+        _check_sizes(request_of(new), context, limits)
     if frame:
         around = frame.counter.message(SystemMessage(frame.system)) + frame.tool_tokens + PRIMING + NOTE_TOKENS
         if around >= frame.threshold_tokens:
@@ -261,23 +265,17 @@ def request_of(new: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
     return new[next((i + 1 for i in range(len(new) - 1, -1, -1) if isinstance(new[i], AIMessage)), 0) :]
 
 
-def _check_sizes(new: Sequence[BaseMessage], context: Context) -> None:
-    """Raise where a request is over a limit of all its messages together: their number, characters, bytes.
-
-    One message of the length that is allowed always passes, in whatever script.
-    """
-    most_chars, most_bytes = (
-        max(context.max_request_chars, context.max_message_chars),
-        max(context.max_request_bytes, 4 * context.max_message_chars + 1_000),
-    )
-    if len(new) > context.max_request_messages:
-        raise TooManyMessagesError(size=len(new), limit=context.max_request_messages)
-    if (size := sum(len(message.text) for message in new)) > most_chars:
-        raise RequestTooLongError(size=size, limit=most_chars)
-    # Content that is no text (images) and calls count as the JSON they are sent as, and with them all else that would be kept.
-    size = sum(len(json.dumps(_kept(message), ensure_ascii=False, default=str).encode("utf-8", "replace")) for message in new)
-    if size > most_bytes:
-        raise RequestTooLargeError(size=size, limit=most_bytes)
+def _check_sizes(new: Sequence[BaseMessage], context: Context, limits: RequestLimits) -> None:
+    longest = context.max_message_chars
+    # Content that is no text (images) and calls count as the JSON they are sent as, with all else that would be kept.
+    sent = sum(len(json.dumps(_kept(message), ensure_ascii=False, default=str).encode("utf-8", "replace")) for message in new)
+    for size, limit, error in (
+        (len(new), limits.messages, TooManyMessagesError),
+        (sum(len(message.text) for message in new), max(limits.chars, longest), RequestTooLongError),
+        (sent, max(limits.bytes, 4 * longest + 1_000), RequestTooLargeError),  # one message passes in any script
+    ):
+        if size > limit:
+            raise error(size=size, limit=limit)
 
 
 _BESIDE = ("name", "id", "tool_calls", "invalid_tool_calls", "tool_call_id", "artifact", "additional_kwargs", "response_metadata")

@@ -38,6 +38,9 @@ from longtable.tools.recall_tool import answered, recall
 THE_OWNERS_OWN = (ProviderRefusedError, ModelContextOverflowError)
 """Failures that what was sent may have brought about."""
 
+MAX_OVERFLOW_RETRIES = 3
+"""How often a turn compacts harder after the provider says the context is too long: each halves the call."""
+
 Update = dict[str, Any]
 
 
@@ -219,7 +222,7 @@ def _failed(error: Exception, state: State, caller: Caller, view: View) -> Updat
     if not isinstance(known, ModelContextOverflowError):
         raise known from error
     turn = turn_of(state)
-    if turn.get("overflows", 0) >= caller.context.max_overflow_retries:
+    if turn.get("overflows", 0) >= MAX_OVERFLOW_RETRIES:
         raise ModelContextOverflowError(f"{known} ({_too_big(view)})") from error
     changes = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "breaker": None}
     calibration = calibration_of(state)

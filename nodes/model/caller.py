@@ -156,7 +156,7 @@ def call_settings(context: Context, model: BaseChatModel) -> Settings:
     """Return what goes with each call of a model. Raises `ConfigError` for a setting the model has no way to take."""
     settings: Settings = {} if context.temperature is None else {"temperature": context.temperature}
     family = _family(model)
-    asked = [name for name in ("reasoning_effort", "thinking", "thinking_budget", "request_timeout") if getattr(context, name) is not None]
+    asked = [name for name in ("reasoning_effort", "thinking", "request_timeout") if getattr(context, name) is not None]
     if not asked:
         return settings
     if family == "openai":
@@ -184,16 +184,16 @@ def _for_openai(context: Context, model: BaseChatModel) -> Settings:
 
 
 def _thinking_body(context: Context, model: BaseChatModel) -> Settings:
-    if context.thinking is None and context.thinking_budget is None:
+    if context.thinking is None:
         return {}
     name, host = str(getattr(model, "model_name", "")), _host(model)
     on = context.thinking is not False
     by_type = bool(_OWN_HOSTS.search(host) and _THINKING_TYPE.search(name))
-    if context.thinking_budget is not None and (by_type or _OPENAI_NAMES.match(name)):
-        raise ConfigError(f"Context.thinking_budget: {name} takes no budget, set Context.reasoning_effort or Context.thinking")
+    budget = {} if isinstance(context.thinking, bool) else {"thinking_budget": context.thinking}
+    if budget and (by_type or _OPENAI_NAMES.match(name)):
+        raise ConfigError(f"Context.thinking: {name} takes no number of tokens, set True, False or Context.reasoning_effort")
     if _OPENAI_NAMES.match(name):
         return {}
-    budget = {} if context.thinking_budget is None else {"thinking_budget": context.thinking_budget}
     if _DASHSCOPE.search(host):
         return {"enable_thinking": on, **budget}
     if by_type:
@@ -205,11 +205,10 @@ def _thinking_body(context: Context, model: BaseChatModel) -> Settings:
 def _for_anthropic(context: Context) -> Settings:
     settings: Settings = {} if context.request_timeout is None else {"timeout": context.request_timeout}
     if context.reasoning_effort is not None:
-        raise ConfigError("Context.reasoning_effort: Anthropic's models take a budget, set Context.thinking_budget")
-    if context.thinking is False:
-        settings["thinking"] = {"type": "disabled"}
-    elif context.thinking or context.thinking_budget is not None:
-        settings["thinking"] = {"type": "enabled", "budget_tokens": context.thinking_budget or DEFAULT_BUDGET}
+        raise ConfigError("Context.reasoning_effort: Anthropic's models take a number of tokens, set Context.thinking")
+    if context.thinking is not None:
+        on = {"type": "enabled", "budget_tokens": DEFAULT_BUDGET if context.thinking is True else context.thinking}
+        settings["thinking"] = on if context.thinking else {"type": "disabled"}
     return settings
 
 

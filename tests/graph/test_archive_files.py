@@ -113,7 +113,7 @@ def test_a_fork_has_the_files_of_its_compactions_and_they_stay_when_the_other_go
 
 def test_a_nodes_files_are_found_by_its_name(tmp_path: Path) -> None:
     files = ArchiveFiles(tmp_path / "archive")
-    policy = CompactionPolicy(keep_rounds=1, min_messages=2, min_new_messages=0)
+    policy = CompactionPolicy(keep_rounds=1, min_messages=2)
     builder = StateGraph(MessagesState, context_schema=Context)
     builder.add_node("analyst", as_node(build_graph(model=talker(), archive_on_compact=files, policy=policy), context=CONTEXT))
     builder.add_edge(START, "analyst")

@@ -54,7 +54,7 @@ def talk(model: Any, context: Context = CONTEXT, **settings: Any) -> Conversatio
         ("qwen3-32b", {"thinking": False}, {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}),
         (
             "qwen3-32b",
-            {"thinking_budget": 900},
+            {"thinking": 900},
             {"chat_template_kwargs": {"enable_thinking": True, "thinking": True}, "thinking_budget": 900},
         ),
     ],
@@ -83,15 +83,15 @@ def test_thinking_is_turned_off_as_each_server_takes_it(server: ModelServer, bas
     ("base_url", "model"), [("https://api.deepseek.com/v1", "deepseek-v4-pro"), ("https://api.openai.com/v1", "gpt-5")]
 )
 def test_a_budget_that_no_server_takes_is_said(server: ModelServer, base_url: str, model: str) -> None:
-    with pytest.raises(ConfigError, match="takes no budget"):
-        call_settings(Context(thinking_budget=100), server.chat_model(model).model_copy(update={"openai_api_base": base_url}))
+    with pytest.raises(ConfigError, match="takes no number of tokens"):
+        call_settings(Context(thinking=100), server.chat_model(model).model_copy(update={"openai_api_base": base_url}))
 
 
 def test_anthropics_models_take_thinking_with_a_budget() -> None:
     anthropic = pytest.importorskip("langchain_anthropic", reason="langchain-anthropic is not installed")
     model = anthropic.ChatAnthropic(model_name="claude-sonnet-4-5", api_key=SecretStr("no-key"), timeout=None, stop=None)
     thinking = {"type": "enabled", "budget_tokens": 2_000}
-    assert call_settings(Context(thinking=True, thinking_budget=2_000), model) == {"thinking": thinking}
+    assert call_settings(Context(thinking=2_000), model) == {"thinking": thinking}
 
 
 def test_a_setting_the_model_cannot_take_is_said() -> None:
@@ -101,11 +101,12 @@ def test_a_setting_the_model_cannot_take_is_said() -> None:
         "temperature": 3,
         "reasoning_effort": "much",
         "thinking": "yes",
-        "thinking_budget": 0,
         "request_timeout": -1,
     }.items():
         with pytest.raises(ConfigError, match=f"Context.{name} must be"):
             Context().replace(**{name: value})
+    with pytest.raises(ConfigError, match="thinking must be None or True, False or a whole number from 1 to 10,000,000, found 0"):
+        Context(thinking=0)
 
 
 def test_a_busy_provider_is_asked_again_after_the_time_it_names(server: ModelServer) -> None:

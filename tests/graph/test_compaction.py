@@ -13,9 +13,20 @@ from longtable.memory.summary import findings_in
 from longtable.memory.tokens import counter
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call, script
-from tests.support.threads import CONTEXT, GOOD, LIMIT, SECRET, of_type, summariser, talk, talker, thread
+from tests.support.threads import CONTEXT, GOOD, LIMIT, SECRET, Events, Hopeless, of_type, summariser, talk, talker, thread
 
 BOTH: Any = ["messages", "custom"]
+HOPELESS = CompactionPolicy(strategy="hopeless")
+
+
+def talk_until_skipped(conversation: Conversation) -> Events:
+    """Run turns until a compaction fails, and return what was said of it."""
+    for n in range(20):
+        events = talk(conversation, 1, start=n, words=160)
+        assert of_type(events, "answer")[0]["status"] == "answered"
+        if skipped := of_type(events, "context_compaction_skipped"):
+            return skipped
+    raise AssertionError("no compaction was tried")
 
 
 def test_a_long_thread_is_folded_stays_under_the_threshold_and_loses_nothing() -> None:
@@ -147,24 +158,22 @@ def test_a_fold_is_made_once_whatever_is_replayed() -> None:
 
 def test_a_fold_no_one_can_make_is_not_tried_at_every_call() -> None:
     summarizer = summariser(lambda _: AIMessage(""))
-    conversation = thread(summarizer=summarizer, policy=CompactionPolicy(margin=0.99, breaker_share=0.3))
-    events = talk(conversation, 11)
-    skipped = of_type(events, "context_compaction_skipped")
-    assert len(skipped) == 1
-    assert len(skipped[0]["reasons"]) == 3  # two tries of the summariser, one of the fallback
+    conversation = thread(script("fine"), summarizer=summarizer, policy=HOPELESS, strategies=[Hopeless()])
+    [skipped] = talk_until_skipped(conversation)
+    assert len(skipped["reasons"]) == 3  # two tries of the summariser, one of the fallback
     assert len(summarizer.sent) == 2
-    assert all(event["status"] == "answered" for event in of_type(events, "answer"))
-    again = talk(conversation, 6, start=11)  # 0.3 of the limit came anew
+    assert of_type(talk(conversation, 2, start=20, words=1), "context_compaction_skipped") == []
+    again = talk(conversation, 1, start=22, words=150)  # a twentieth of the limit came since
     assert len(of_type(again, "context_compaction_skipped")) == 1
 
 
 def test_the_breaker_survives_a_restart() -> None:
-    first = thread(policy=CompactionPolicy(margin=0.99, breaker_share=0.9))
-    assert len(of_type(talk(first, 12), "context_compaction_skipped")) == 1
-    graph = build_graph(model=talker(), policy=CompactionPolicy(margin=0.99, breaker_share=0.9))
+    first = thread(script("fine"), policy=HOPELESS, strategies=[Hopeless()])
+    talk_until_skipped(first)
+    graph = build_graph(model=script("fine"), policy=HOPELESS, strategies=[Hopeless()], recall=False)
     checkpointer: Any = first.graph.checkpointer
     second = Conversation(graph.compile(checkpointer=checkpointer), "t", context=CONTEXT)
-    assert of_type(talk(second, 1, start=12), "context_compaction_skipped") == []
+    assert of_type(talk(second, 1, start=12, words=1), "context_compaction_skipped") == []
 
 
 def test_compacting_now_folds_under_the_threshold_and_changes_no_turn() -> None:

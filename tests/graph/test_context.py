@@ -12,10 +12,17 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.analyst.model import BuiltInAnalyst
-from longtable.base.context import BOUNDS
 from longtable.base.errors import ConfigError, MessageTooLongError
 from longtable.graph import Context, build_graph
 from tests.support.models import script
+
+BOUNDS = {
+    "model_limit": (1, 100_000_000),
+    "max_model_calls": (1, 1_000),
+    "max_message_chars": (1, 100_000_000),
+    "max_retries": (0, 20),
+    "max_repairs": (0, 1_000),
+}
 
 
 @pytest.mark.parametrize("name", BOUNDS)
@@ -24,7 +31,9 @@ def test_a_whole_number_is_taken_up_to_its_bounds_and_refused_beyond(name: str) 
     for value in (least, most):
         assert getattr(Context().replace(**{name: value}), name) == value
     for wrong in (least - 1, most + 1, 99_999_999_999_999_999_999, 10**9_000, -(10**9_000), 1.5, "7", True):
-        with pytest.raises(ConfigError, match=f"Context.{name} must be a whole number from {least:,} to {most:,}, found") as caught:
+        with pytest.raises(
+            ConfigError, match=f"Context.{name} must be (None or )?a whole number from {least:,} to {most:,}, found"
+        ) as caught:
             Context().replace(**{name: wrong})
         assert len(str(caught.value)) < 300
 
@@ -38,10 +47,34 @@ def test_the_largest_numbers_of_all_can_be_run_with() -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "value"), [("language", "fr"), ("system_prompt", "  "), ("memory_prompt", 7)])
+@pytest.mark.parametrize(("name", "value"), [("language", "fr"), ("system_prompt", "  "), ("project", " a"), ("temperature", 3)])
 def test_another_setting_that_cannot_be_is_named(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=f"Context.{name} must be"):
         Context().replace(**{name: value})
+
+
+@pytest.mark.parametrize("name", Context.REPLACED)
+def test_a_field_of_an_earlier_version_is_refused_with_its_new_place(name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Context(**{name: 1})  # type: ignore[arg-type]  # wrong on purpose
+    assert str(caught.value) == f"Context has no field {name!r} any more: {Context.REPLACED[name]}"
+    graph = build_graph(model=script("fine")).compile()
+    client: Any = {name: 1}
+    with pytest.raises(ConfigError, match=name):
+        graph.invoke({"messages": [HumanMessage("hello")]}, context=client)
+
+
+def test_a_context_stays_small() -> None:
+    assert len(dataclasses.fields(Context)) <= 18
+
+
+def test_the_form_of_studio_holds_descriptions_and_bounds() -> None:
+    form = build_graph(model=script("fine")).compile().get_context_jsonschema()
+    assert form is not None
+    for each in dataclasses.fields(Context):
+        assert form["properties"][each.name]["description"] == each.metadata["description"]
+    assert form["properties"]["max_model_calls"]["maximum"] == 1_000
+    assert form["properties"]["system_prompt"]["langgraph_type"] == "prompt"
 
 
 def test_an_empty_text_stands_for_a_field_that_was_not_given() -> None:
@@ -71,19 +104,19 @@ def test_the_signature_names_every_field() -> None:
 
 
 OPERATOR = Context(
-    privacy="types", approve_sql="costly", check_numbers="off", model_limit=8_000, max_model_calls=20, schema_share=0.1, owner="acme"
+    privacy="types", approve_sql="costly", check_numbers="off", model_limit=8_000, max_model_calls=20, thinking=5_000, owner="acme"
 )
 HOLDS = [
     ({}, {"privacy": "types", "approve_sql": "costly", "check_numbers": "off", "model_limit": 8_000, "max_model_calls": 20}),
     ({"privacy": "off", "approve_sql": "never", "owner": "bob"}, {"privacy": "types", "approve_sql": "costly", "owner": "acme"}),
     ({"approve_sql": "always", "check_numbers": "flag"}, {"approve_sql": "always", "check_numbers": "flag"}),
     (
-        {"model_limit": 9_000, "max_model_calls": 21, "schema_share": 0.2},
-        {"model_limit": 8_000, "max_model_calls": 20, "schema_share": 0.1},
+        {"model_limit": 9_000, "max_model_calls": 21, "thinking": True},
+        {"model_limit": 8_000, "max_model_calls": 20, "thinking": 5_000},
     ),
     (
-        {"model_limit": 7_000, "max_model_calls": 12, "schema_share": 0.0},
-        {"model_limit": 7_000, "max_model_calls": 12, "schema_share": 0.0},
+        {"model_limit": 7_000, "max_model_calls": 12, "thinking": False},
+        {"model_limit": 7_000, "max_model_calls": 12, "thinking": False},
     ),
     ({"language": "zh", "max_repairs": 1_000}, {"language": "zh", "max_repairs": 1_000}),
 ]

@@ -368,7 +368,7 @@ def test_an_encrypted_store_with_a_damaged_row_goes_on(tmp_path: Path) -> None:
 
 def test_a_damaged_archive_stops_neither_turns_nor_compactions(tmp_path: Path) -> None:
     path = tmp_path / "chat.db"
-    policy = CompactionPolicy(retire_after=8, rebuild_every=2, min_messages=2, min_new_messages=1)
+    policy = CompactionPolicy(retire_after=8, rebuild_every=2, min_messages=2)
 
     def talk(kept: Persistence, turns: int) -> Events:
         graph = build_graph(model=ScriptedModel(say=echo), summarizer=summariser(), policy=policy, recall=False)

@@ -21,8 +21,18 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
-from longtable.base.errors import MessageTooLongError, WrongRoleError
-from longtable.graph import CompactionPolicy, ConfigError, Context, Database, ResultStore, build_graph, delete_thread, open_persistence
+from longtable.base.errors import MessageTooLongError, TooManyMessagesError, WrongRoleError
+from longtable.graph import (
+    CompactionPolicy,
+    ConfigError,
+    Context,
+    Database,
+    RequestLimits,
+    ResultStore,
+    build_graph,
+    delete_thread,
+    open_persistence,
+)
 from longtable.graph.embedding import as_node, as_tool
 from tests.support.models import ScriptedModel, call
 
@@ -230,8 +240,17 @@ def test_the_parents_context_gives_the_fields_it_has() -> None:
     assert texts(parent(made, InMemorySaver(), context_schema=Theirs).invoke(say("a"), T, context=Theirs()))[-1] == "a"
 
 
+@pytest.mark.parametrize("saver", [None, InMemorySaver()])
+def test_a_node_takes_more_messages_of_its_parent_than_a_client_may_send(saver: Any) -> None:
+    graph = build_graph(model=ScriptedModel(say=numbered), request_limits=RequestLimits(messages=3))
+    many: list[AnyMessage] = [HumanMessage(str(n), id=str(n)) for n in range(5)]
+    assert texts(parent(as_node(graph, context=CONTEXT), saver).invoke({"messages": many}, T if saver else None))[-1] == "0 1 2 3 4"
+    with pytest.raises(TooManyMessagesError):
+        graph.compile().invoke({"messages": many}, context=CONTEXT)
+
+
 def test_an_embedded_thread_folds_and_retires_in_the_parents_store_and_is_not_listed(tmp_path: Path) -> None:
-    policy = CompactionPolicy(retire_after=12, keep_rounds=2, min_messages=4, min_new_messages=1)
+    policy = CompactionPolicy(retire_after=12, keep_rounds=2, min_messages=4)
     model = ScriptedModel(say=lambda messages: AIMessage("so it is"))
     with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
         node = as_node(build_graph(model=model, policy=policy), context=Context(model_limit=2_500))

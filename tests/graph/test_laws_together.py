@@ -103,7 +103,7 @@ class Talk:
             database=Database.open(f"sqlite:///{self.path}"),
             tools=[steer],
             summarizer=None if self.says == "nothing" else self.summarizer,
-            policy=CompactionPolicy(strategy=self.strategy, min_messages=2, min_new_messages=0, keep_rounds=2, retire_after=12),
+            policy=CompactionPolicy(strategy=self.strategy, min_messages=2, keep_rounds=2, retire_after=12),
             context_providers=[ContextProvider(name="page", provide=lambda _: f"PASSED {'x y ' * self.material}" if self.material else "")],
         ).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
         context = Context(model_limit=5_000, approve_sql="never", privacy="types" if self.private else "off", max_model_calls=20)

@@ -234,7 +234,7 @@ def test_every_fifth_memory_is_made_from_the_originals() -> None:
 
 def test_originals_too_long_for_a_few_windows_are_not_read_again_each_time() -> None:
     summarizer = ScriptedModel(say=lambda _: AIMessage(GOOD), profile={"max_input_tokens": 1_200})
-    conversation = thread(summarizer=summarizer, policy=CompactionPolicy(rebuild_every=2, rebuild_windows=1))
+    conversation = thread(summarizer=summarizer, policy=CompactionPolicy(rebuild_every=2))
     talk(conversation, 30)
     records = values_of(conversation)["compactions"]
     folded = 0
@@ -323,7 +323,6 @@ def test_rolling_chat_also_folds_over_its_tokens_and_never_before_four_new() -> 
     folds = of_type(talk(conversation, 5, words=900), "context_compressed")
     assert folds
     assert all(fold["messages"] >= 2 for fold in folds)
-    assert presets.rolling_chat().summary_floor == 500
 
 
 def test_single_history_makes_one_message_of_all_but_the_last_thirty() -> None:

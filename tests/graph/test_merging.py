@@ -22,7 +22,7 @@ from longtable.nodes.state import append_records, frame_of, thread_of
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import values_of
 
-TIGHT = CompactionPolicy(retire_after=100_000, keep_rounds=1, min_messages=2, min_new_messages=0, ahead=False)
+TIGHT = CompactionPolicy(retire_after=100_000, keep_rounds=1, min_messages=2, ahead=False)
 SUBJECTS = ("flights", "weather", "airlines", "planes")
 
 

@@ -18,7 +18,7 @@ from longtable.base.errors import (
     RequestTooLongError,
     TooManyMessagesError,
 )
-from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, metadata_of, next_view
+from longtable.graph import CompactionPolicy, Context, Conversation, RequestLimits, build_graph, metadata_of, next_view
 from longtable.memory.metadata import Reported
 from longtable.memory.reasoning import reasoning_sent
 from longtable.memory.spent import spent_of
@@ -44,8 +44,8 @@ def look() -> str:
     return "42"
 
 
-def app(model: Any) -> Any:
-    return build_graph(model=model, tools=[look]).compile(checkpointer=InMemorySaver())
+def app(model: Any, **more: Any) -> Any:
+    return build_graph(model=model, tools=[look], **more).compile(checkpointer=InMemorySaver())
 
 
 def scripted() -> Any:
@@ -194,7 +194,7 @@ def test_updates_of_an_accepted_message_merge_field_by_field() -> None:
 
 
 def test_a_summary_that_is_a_message_tells_what_it_stands_for() -> None:
-    policy = CompactionPolicy(memory_role="assistant", keep_rounds=1, min_messages=2, min_new_messages=1)
+    policy = CompactionPolicy(memory_role="assistant", keep_rounds=1, min_messages=2)
     graph = build_graph(model=ScriptedModel(say=lambda messages: AIMessage("yes")), policy=policy).compile(checkpointer=InMemorySaver())
     talk = Conversation(graph, "t", context=Context(model_limit=16_000))
     for i in range(6):
@@ -220,9 +220,9 @@ LARGE = [HumanMessage([{"type": "image_url", "image_url": {"url": "data:image/pn
 @pytest.mark.parametrize(
     ("given", "error", "size", "limit", "raised"),
     [
-        (MANY, TooManyMessagesError, 61, 60, {"max_request_messages": 61}),
-        (LONG, RequestTooLongError, 120_001, 120_000, {"max_request_chars": 130_000}),
-        (LARGE, RequestTooLargeError, None, 262_144, {"max_request_bytes": 400_000}),
+        (MANY, TooManyMessagesError, 61, 60, {"messages": 61}),
+        (LONG, RequestTooLongError, 120_001, 120_000, {"chars": 130_000}),
+        (LARGE, RequestTooLargeError, None, 262_144, {"bytes": 400_000}),
     ],
 )
 def test_a_request_over_a_limit_is_refused_with_its_error_and_nothing_is_written(
@@ -237,8 +237,9 @@ def test_a_request_over_a_limit_is_refused_with_its_error_and_nothing_is_written
     assert size is None or vars(caught.value)["size"] == size
     for language in ("en", "zh"):
         assert f"{limit:,}" in caught.value.user_text(language)
-    graph.invoke({"messages": given}, CONFIG, context=CONTEXT.replace(model_limit=10**6, **raised))
-    assert turn_number(graph.get_state(CONFIG).values["messages"][-1]) == 2
+    wide = app(ScriptedModel(say=lambda messages: AIMessage("yes")), request_limits=RequestLimits(**raised))
+    wide.invoke({"messages": given}, CONFIG, context=CONTEXT.replace(model_limit=10**6))
+    assert turn_number(wide.get_state(CONFIG).values["messages"][-1]) == 1
 
 
 WIDE = "A" * 300_000

@@ -23,11 +23,12 @@ from longtable.memory.summary import findings_in
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import counter, estimate, load_encoding
 from longtable.memory.view import Layout, build_view
+from longtable.nodes.estimate import BREAKER_SHARE
 from tests.memory.test_rounds import assert_paired
 from tests.support.folds import Talk, frame, sent, system_of
 from tests.support.histories import talk as plain_talk
 from tests.support.models import ScriptedModel, call, script
-from tests.support.threads import CONTEXT, GOOD, LIMIT, of_type, summariser, talk, talker, thread, values_of
+from tests.support.threads import CONTEXT, GOOD, LIMIT, Hopeless, of_type, summariser, talk, talker, thread, values_of
 
 OURS = counter("o200k_base")
 
@@ -111,7 +112,7 @@ def test_03_parallel_results_that_came_mixed_leave_no_orphan(strategy: str) -> N
         answers = [ToolMessage(f"result {i} " + "x " * 60, tool_call_id=f"{n}-{i}", id=f"t{n}-{i}") for i in (2, 0, 3, 1)]
         history += [HumanMessage(f"question {n}", id=f"h{n}"), AIMessage("", tool_calls=calls, id=f"c{n}"), *answers]
         history += [AIMessage(f"answer {n}", id=f"a{n}")]
-    more = {"keep_messages": 7} if strategy == "window" else {"min_messages": 0, "min_new_messages": 0}
+    more = {"keep_messages": 7} if strategy == "window" else {"min_messages": 0}
     talking = Talk(frame(2_500, strategy=strategy, **more))
     for made in talking.hear(history):
         assert_paired(made.view.messages[1:])
@@ -196,13 +197,13 @@ def test_11_compaction_never_runs_in_a_circle(reported: int | None) -> None:
 
     model = ScriptedModel(say=say)
     summarizer = summariser(lambda _: AIMessage(""))  # a fold that fails is where circles begin
-    policy = CompactionPolicy(margin=0.99, breaker_share=0.2)
-    conversation = thread(model, summarizer=summarizer, policy=policy)
+    policy = CompactionPolicy(strategy="hopeless")
+    conversation = thread(model, summarizer=summarizer, policy=policy, strategies=[Hopeless()])
     turns = 30
     events = talk(conversation, turns)
     tried = len(of_type(events, "context_compressed")) + len(of_type(events, "context_compaction_skipped"))
     spoken = OURS.messages(conversation.history())
-    assert 1 <= tried <= 1 + spoken / (policy.breaker_share * LIMIT)
+    assert 1 <= tried <= 1 + spoken / (BREAKER_SHARE * LIMIT)
     assert len(model.sent) == turns
     assert len(summarizer.sent) <= 2 * tried
 

@@ -172,10 +172,10 @@ def test_an_overflow_folds_harder_and_the_turn_succeeds(server: ModelServer, sha
 
 def test_an_overflow_that_no_fold_helps_is_a_typed_error(server: ModelServer) -> None:
     server.always(model_server.context_overflow())
-    talk = conversation(server, Context(model_limit=8_000, max_overflow_retries=2))
+    talk = conversation(server, Context(model_limit=8_000))
     with pytest.raises(ModelContextOverflowError):
         talk.ask("hello")
-    assert len(server.requests) == 3
+    assert len(server.requests) == 4
     assert [m.text for m in talk.history()] == ["hello"]
     with pytest.raises(TurnPendingError):
         talk.compact()

@@ -58,7 +58,7 @@ def test_no_failure_of_a_provider_tells_a_secret(server: ModelServer, name: str,
     model = server.chat_model(disable_streaming=not streamed, api_key=KEY)
     graph = build_graph(model=model).compile(checkpointer=InMemorySaver())
     events: list[Any] = []
-    talk = Conversation(graph, "t", context=Context(model_limit=16_000, max_overflow_retries=0))
+    talk = Conversation(graph, "t", context=Context(model_limit=16_000))
     with pytest.raises(ProviderError) as caught:
         events.extend(talk.stream("Hi"))
     error = caught.value

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.analyst.model import BuiltInAnalyst
-from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, next_view
+from longtable.graph import Context, Conversation, Database, build_graph, next_view
 from longtable.memory.stale import without_stale
 from longtable.memory.stamps import marks_of
 from longtable.memory.tokens import counter
@@ -78,13 +78,8 @@ def test_the_card_is_in_the_system_prompt_counted_and_the_same_each_turn(shop: t
     change("INSERT INTO orders VALUES (1, 2.5);")
     conversation.ask("again")
     assert model.sent[1][0].text == system
-    bare = talk(url, script("fine"))
-    bare.context = CONTEXT.replace(schema_share=0)
     assert first.usage is not None
-    without = bare.ask("hello").usage
-    assert without is not None
-    assert first.usage["parts"]["system"] > without["parts"]["system"] + 30
-    assert first.usage["parts"]["tools"] == without["parts"]["tools"]
+    assert first.usage["parts"]["system"] == counter("o200k_base").message(model.sent[0][0])
 
 
 def test_the_card_stands_below_a_system_prompt_of_ones_own(shop: tuple[str, Change], talk: Talk) -> None:
@@ -193,12 +188,6 @@ def test_what_is_stale_follows_from_the_marks_alone() -> None:
         False, False, False, False, True, False, False, False,
     ]  # fmt: skip
     assert without_stale(messages[:5], messages[:5]) == messages[:5]
-
-
-@pytest.mark.parametrize("share", [-0.01, 0.51, True, "4%"])
-def test_a_share_that_is_none_is_refused(share: Any) -> None:
-    with pytest.raises(ConfigError, match="schema_share"):
-        Context(schema_share=share)
 
 
 def test_what_the_model_is_told_of_many_changes_leaves_a_small_limit_its_room(tmp_path: Path, talk: Talk) -> None:

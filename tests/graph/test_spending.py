@@ -166,7 +166,7 @@ def test_the_summarisers_calls_are_added_once_also_when_compactions_have_merged(
             return made
 
     summarizer = Summariser(say=lambda _: AIMessage(""))
-    policy = CompactionPolicy(keep_rounds=1, min_messages=2, min_new_messages=0, ahead=False)
+    policy = CompactionPolicy(keep_rounds=1, min_messages=2, ahead=False)
     model = script("and so on " * 60)
     graph = build_graph(model=model, summarizer=summarizer, policy=policy, recall=False)
 

@@ -119,7 +119,7 @@ def test_the_summarisers_calls_are_spans_and_the_log_has_the_cause_where_one_fai
     server.script(
         say(f"One: {SECRET}.", input_tokens=300), fault.__class__(status=500, body={"error": {"message": "password=hunter2 is wrong"}})
     )
-    policy = CompactionPolicy(keep_rounds=1, min_messages=2, min_new_messages=0, ahead=False)
+    policy = CompactionPolicy(keep_rounds=1, min_messages=2, ahead=False)
     model = ScriptedModel(say=lambda _: AIMessage("and so on " * 60))
     app = build_graph(model=model, summarizer=server.chat_model("gpt-4o-mini"), policy=policy, recall=False).compile(InMemorySaver())
     conversation = Conversation(app, "t", context=CONTEXT)

@@ -95,7 +95,7 @@ def test_the_language_is_the_users() -> None:
 def test_only_tool_results_are_clipped_for_the_summariser() -> None:
     words = "word " * 1_000
     messages = numbered([HumanMessage(words), ToolMessage(words, tool_call_id="1")])
-    rendered = [render_message(number, message, clip_tool_chars=800) for number, message in messages]
+    rendered = [render_message(number, message) for number, message in messages]
     text = summary_input("before", rendered, reason="it is empty")
     assert words in text
     assert text.count("word ") < 1_200

@@ -24,7 +24,7 @@ Model = Callable[[list[BaseMessage]], Answer]
 
 
 def job(messages: Sequence[BaseMessage], topics: Sequence[Topic] = (), *, start: int = 1, **more: Any) -> Filing:
-    settings: dict[str, Any] = {"language": "en", "window": 8_000, "count": count, "clip_tool_chars": 800, "budget": 1_500}
+    settings: dict[str, Any] = {"language": "en", "window": 8_000, "count": count, "budget": 1_500}
     settings |= {"turn": 7, "time": "2026-01-01T00:00:00", **more}
     return Filing(messages=list(enumerate(messages, start=start)), topics=topics, **settings)
 

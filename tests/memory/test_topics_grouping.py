@@ -155,7 +155,6 @@ def filed_by_code(messages: list[BaseMessage], *, at_once: int) -> dict[str, str
             language="en",
             window=None,
             count=estimate,
-            clip_tool_chars=800,
             budget=5_000,
             turn=1,
             time="",

@@ -220,9 +220,9 @@ def test_fewer_rounds_stay_where_they_do_not_fit() -> None:
 
 def test_nothing_is_folded_again_before_four_new_messages_came() -> None:
     history = talk(12, words=30)
-    limits = frame(int(measure(history, [record("a9")], frame(10_000)).total / 0.65), min_new_messages=6)
-    assert plan_fold(history, [record("a9")], limits) is None  # 4 new messages
-    assert plan_fold(history, [record("a8")], frame(limits.limit, min_new_messages=6, keep_rounds=1)) is not None  # 6
+    limits = frame(int(measure(history, [record("a9")], frame(10_000)).total / 0.65))
+    assert plan_fold(history, [record("a10")], limits) is None  # 2 new messages
+    assert plan_fold(history, [record("a9")], frame(limits.limit, keep_rounds=1)) is not None  # 4
 
 
 def test_asked_for_folds_under_the_threshold_too() -> None:

@@ -27,7 +27,7 @@ from tests.support.models import ScriptedModel, call
 
 CONTEXT = Context(model_limit=8_000)
 TIGHT = Context(model_limit=2_500)
-FOLDING = CompactionPolicy(retire_after=12, keep_rounds=2, min_messages=4, min_new_messages=1)
+FOLDING = CompactionPolicy(retire_after=12, keep_rounds=2, min_messages=4)
 """With TIGHT: every few turns something is folded after the answer, and something retires."""
 
 

@@ -54,7 +54,7 @@ def say(messages: Sequence[BaseMessage]) -> AIMessage:
 graph = build_graph(
     model=ScriptedModel(say=say),
     tools=[confirm, dawdle],
-    policy=CompactionPolicy(keep_rounds=1, min_messages=4, min_new_messages=1),
+    policy=CompactionPolicy(keep_rounds=1, min_messages=4),
     results=ResultStore(Path(os.environ.get("LONGTABLE_RESULTS", "results")), clock=lambda: datetime.now(UTC)),
     archive_on_compact=os.environ.get("LONGTABLE_ARCHIVE"),
     output_schema=Output,

@@ -1,6 +1,8 @@
 """Small threads with fake models, for tests of the graph's memory."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.messages import AIMessage
@@ -8,6 +10,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.graph import Context, Conversation, build_graph
+from longtable.memory.fold import Attempts, Draft, Job
+from longtable.memory.rolling import Rolling
 from tests.support.models import ScriptedModel
 
 LIMIT = 3_000
@@ -26,6 +30,21 @@ def talker() -> ScriptedModel:
 def summariser(say: Callable[[Any], AIMessage] = lambda _: AIMessage(GOOD)) -> ScriptedModel:
     """Return a summariser with a large window."""
     return ScriptedModel(say=say, profile={"max_input_tokens": 100_000})
+
+
+@dataclass(frozen=True)
+class Hopeless(Rolling):
+    """A strategy whose drafts are empty, so that no compaction of it is ever accepted."""
+
+    name: str = "hopeless"
+
+    def attempts(self, job: Job) -> Attempts:
+        """See `longtable.memory.fold.Strategy`."""
+        inner = super().attempts(job)
+        with suppress(StopIteration):
+            step = next(inner)
+            while True:
+                step = inner.send((yield replace(step, text="") if isinstance(step, Draft) else step))
 
 
 def thread(model: ScriptedModel | None = None, *, thread_id: str = "t", saver: Any = None, store: Any = None, **more: Any) -> Conversation:
