@@ -55,8 +55,9 @@ class CompactionPolicy(Settings):
     """Every so many compactions the summary is made from the originals again; 0: never."""
     ahead: bool = True
     """Compact after the answer when one more round like the newest would pass the threshold: the next turn need not wait."""
-    retire_after: Count | None = 1_000
-    """Compacted messages leave the live transcript for the archive once it holds more than this; None: never."""
+    # At a limit of 32,000 turn 500 takes 27 ms of processor with 200 or 300 here, 40 with 1,000.
+    retire_after: Count | None = 200
+    """Messages that an earlier compaction covers leave the live transcript for the store once it holds more than this; None: never."""
 
     REPLACED: ClassVar = {
         "min_new_messages": "a compaction always waits for 4 new messages",

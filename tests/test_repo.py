@@ -4,6 +4,7 @@ import ast
 import importlib
 import re
 import subprocess
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
@@ -164,6 +165,20 @@ def test_sql_is_parsed_and_written_in_one_place_only() -> None:
                 # A tree writes itself by `.sql()`; the store of results has a method of that name.
                 names = set() if isinstance(node.func.value, ast.Attribute) and node.func.value.attr == "store" else {"parse"}
             assert not names & parsers, f"{path} parses or writes SQL by itself: it must call longtable.tools.sql.parsing"
+
+
+def test_the_front_door_loads_no_engine_and_no_data_frame() -> None:
+    names = "[getattr(longtable.graph, name) for name in longtable.graph.__all__ if name != 'ResultStore']"  # its files are DuckDB's
+    heavy = "{'duckdb', 'pandas', 'pyarrow', 'psycopg', 'altair'} & set(sys.modules)"
+    script = f"import sys, longtable.graph; {names}; print({heavy} or 'none')"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip() == "none"
+
+
+def test_nodes_and_memory_use_no_private_part_of_langgraph() -> None:
+    for path in sources():
+        if path.relative_to(ROOT).parts[0] in ("nodes", "memory"):
+            private = [name for name in imports(path) if name.startswith("lang") and any(part.startswith("_") for part in name.split("."))]
+            assert not private, path
 
 
 def test_only_the_app_reads_the_environment() -> None:

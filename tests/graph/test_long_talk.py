@@ -103,7 +103,7 @@ def test_what_a_fold_took_is_read_from_the_card_and_not_listed_again(events: lis
 
 def test_the_transcript_is_complete_and_the_view_is_not(events: list[dict[str, Any]], store: str) -> None:
     with open_persistence(store) as kept:
-        app = build_graph(model=BuiltInAnalyst()).compile(checkpointer=kept.checkpointer)
+        app = build_graph(model=BuiltInAnalyst()).compile(checkpointer=kept.checkpointer, store=kept.store)
         conversation = Conversation(app, "flights")
         history = conversation.history()
         values: Mapping[str, Any] = app.get_state(conversation.config).values
