@@ -140,10 +140,10 @@ class Chat:
         if self.runner.run(self.session.conversation.aapprovals()):
             if self.answering:  # else the question that follows takes the place of a decision
                 self.screen.note("approval_waits")
-                self._play(self.session.conversation.aresume())
+                self._play(self.session.conversation.astream())
         elif self.runner.run(self.session.conversation.apending()):
             self.screen.note("resuming")
-            self._play(self.session.conversation.aresume())
+            self._play(self.session.conversation.astream())
 
     def begin(self, failed: Callable[[Exception], None]) -> None:
         """Resume at the start of a chat: neither an error nor Ctrl-C there ends the chat."""
@@ -170,7 +170,7 @@ class Chat:
 
     def retry(self) -> None:
         """Run the newest turn again where it failed. Raises its typed error."""
-        course = self._play(self.session.conversation.aretry())
+        course = self._play(self.session.conversation.astream())
         if course.began:
             self._ended(course)
         else:
@@ -229,7 +229,7 @@ class Chat:
             self._question()
         else:
             self.approval = None
-            self._ended(self._play(self.session.conversation.astream_decisions(approval.decisions)))
+            self._ended(self._play(self.session.conversation.astream(answer=approval.decisions)))
 
     def left_waiting(self) -> None:
         """Say, before the end, that queries still wait for a decision, and how it is given."""

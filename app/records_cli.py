@@ -39,17 +39,16 @@ def audit(
         from longtable.app import render
         from longtable.app.result_files import write_csv
         from longtable.base.errors import ConfigError
-        from longtable.graph.auditing import audit_of_threads, audit_steps, row_of
-        from longtable.graph.reading import reader
-        from longtable.graph.steps import run as carried_out
+        from longtable.graph.reports import audit_of, audit_of_threads, row_of
+        from longtable.graph.thread_state import StoredThreads, reader
 
         if csv and settings.json:
             raise ConfigError("give one form: --csv or --json")
         if thread is None:
             found = audit_of_threads(persistence, owner=options.owner, all_owners=options.all_owners, on_damaged=report_damaged(screen))
         else:
-            steps = audit_steps(thread, options.owner, all_owners=options.all_owners)
-            found = [(thread, entry) for entry in carried_out(steps, reader(persistence))]
+            threads = StoredThreads(reader(persistence))
+            found = [(thread, entry) for entry in audit_of(threads, thread, options.owner, all_owners=options.all_owners)]
         rows = [row_of(thread_id, entry) for thread_id, entry in found]
         if settings.json:
             print_json(rows)
@@ -87,9 +86,8 @@ def result(
         from longtable.app.session import kept_results
         from longtable.app.settings import key_for
         from longtable.base.errors import ConfigError
-        from longtable.graph.reading import reader
-        from longtable.graph.steps import run as carried_out
-        from longtable.graph.transcripts import seen_steps
+        from longtable.graph.thread_state import StoredThreads, reader
+        from longtable.graph.transcripts import find_thread
 
         forms = [name for name, wanted in {".csv": csv, ".parquet": parquet, ".xlsx": xlsx}.items() if wanted]
         if len(forms) > 1 or (output and forms and output.suffix.lower() != forms[0]):
@@ -99,7 +97,7 @@ def result(
             raise ConfigError("a store in memory keeps no results: give the store that the thread is in, --store")
         if key_for("LONGTABLE_STORE_KEY") and not results.handles(thread):
             raise ConfigError("of an encrypted store no results are kept, for they are files in plain text: run the query again")
-        carried_out(seen_steps(thread, owner), reader(persistence))  # whose thread it is
+        find_thread(StoredThreads(reader(persistence)), thread, owner)  # whose thread it is
         if output is None and forms == [".csv"]:
             meta = results.meta(thread, handle)
             with writing():
@@ -130,8 +128,8 @@ def archive(
         from longtable.app import render
         from longtable.app.session import kept_archive
         from longtable.base.context import Context
-        from longtable.graph.reading import reader
-        from longtable.graph.threads import Conversation
+        from longtable.graph.conversation import Conversation
+        from longtable.graph.thread_state import reader
 
         conversation = Conversation(reader(persistence), thread, context=Context(owner=options.owner), archive=kept_archive(settings))
         if key is not None:

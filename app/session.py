@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
     from longtable.graph.archive_files import ArchiveFiles
+    from longtable.graph.conversation import Conversation
     from longtable.graph.persistence import Persistence
-    from longtable.graph.threads import Conversation
     from longtable.tools.database import Database
     from longtable.tools.results import ResultStore
 
@@ -53,8 +53,8 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     """Open all parts, what fails cheaply first; raises the typed errors of `longtable.base.errors`."""
     from longtable.base.errors import ConfigError
     from longtable.graph.build import build_graph
+    from longtable.graph.conversation import Conversation
     from longtable.graph.persistence import open_persistence
-    from longtable.graph.threads import Conversation
 
     context = settings.context().replace(channel="cli")
     model = open_model(settings.model, base_url=settings.base_url)
@@ -93,11 +93,12 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
 
 async def thread_state(conversation: "Conversation") -> "StateSnapshot":
     """Return a thread's state. Raises `DamagedThreadError` and `PersistenceError`."""
+    from longtable.base.twins import in_thread
     from longtable.graph.persistence import storage_errors
-    from longtable.graph.running import aload_state
+    from longtable.graph.thread_state import load_state
 
     with storage_errors():
-        return await aload_state(conversation.graph, conversation.config)
+        return await in_thread(load_state, conversation.graph, conversation.config)
 
 
 def open_results(folder: Path) -> "ResultStore":

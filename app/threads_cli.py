@@ -17,9 +17,9 @@ from longtable.app.terminal import takes_unicode, writing
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
     from longtable.app.settings import Settings
+    from longtable.graph.conversation import Conversation
     from longtable.graph.damage import Report
     from longtable.graph.persistence import Persistence
-    from longtable.graph.threads import Conversation
 
 threads_app = typer.Typer(invoke_without_command=True, add_completion=False)
 
@@ -161,7 +161,7 @@ def search(
         from dataclasses import asdict
 
         from longtable.app import render
-        from longtable.graph.operations import search_threads
+        from longtable.graph.threads import search_threads
 
         seen: Any = {"owner": options.owner, "all_owners": options.all_owners, "on_damaged": report_damaged(screen)}
         found = search_threads(persistence, query, limit=limit, **seen)
@@ -266,7 +266,7 @@ def import_command(
 
     def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
         from longtable.app.settings import check_thread_id
-        from longtable.graph.operations import import_thread
+        from longtable.graph.threads import import_thread
 
         if new is not None:
             check_thread_id(new)
@@ -289,7 +289,7 @@ def delete(
 
     def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
         from longtable.app.session import kept_archive, kept_results
-        from longtable.graph.operations import delete_thread
+        from longtable.graph.threads import delete_thread
 
         _confirm("delete_ask", settings, screen, yes=yes, id=thread)
         beside: Any = {"results": kept_results(settings), "archive": kept_archive(settings)}
@@ -318,8 +318,7 @@ def prune(
 
         from longtable.app import render
         from longtable.app.session import kept_archive, kept_results
-        from longtable.graph.listing import MOST_THREADS, list_threads
-        from longtable.graph.operations import prune_threads, stale_threads
+        from longtable.graph.threads import MOST_THREADS, list_threads, prune_threads, stale_threads
 
         age, now = _age(older_than), datetime.now(UTC)
         infos = list_threads(persistence, limit=MOST_THREADS, owner=options.owner, all_owners=options.all_owners)
@@ -363,8 +362,7 @@ def usage(
         from dataclasses import asdict
 
         from longtable.app import render
-        from longtable.graph.prices import read_prices
-        from longtable.graph.spending import usage_of_threads
+        from longtable.graph.reports import read_prices, usage_of_threads
 
         names = [NAMES[each] for each in by or [By.model]]
         table = read_prices(prices) if prices else None
@@ -425,7 +423,7 @@ def _list(persistence: "Persistence", settings: "Settings", screen: "Screen", *,
 
     from longtable.app import render
     from longtable.base.errors import ThreadNotFoundError
-    from longtable.graph.listing import MOST_THREADS, list_threads
+    from longtable.graph.threads import MOST_THREADS, list_threads
 
     infos = list_threads(persistence, **({"limit": MOST_THREADS} if thread else page))
     infos = [info for info in infos if thread in (None, info.thread_id)]
@@ -444,8 +442,8 @@ def _list(persistence: "Persistence", settings: "Settings", screen: "Screen", *,
 
 def _conversation(persistence: "Persistence", thread: str, owner: str | None) -> "Conversation":
     from longtable.base.context import Context
-    from longtable.graph.reading import reader
-    from longtable.graph.threads import Conversation
+    from longtable.graph.conversation import Conversation
+    from longtable.graph.thread_state import reader
 
     return Conversation(reader(persistence), thread, context=Context(owner=owner))
 

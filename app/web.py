@@ -43,10 +43,10 @@ from longtable.base.errors import (
     UnknownTopicError,
     UnknownTurnError,
 )
-from longtable.graph.spending import ALL, spent_in
-from longtable.graph.transcripts import load_steps, seen_steps
+from longtable.base.twins import in_thread
+from longtable.graph.reports import ALL, spent_in
+from longtable.graph.transcripts import Whole, find_thread, load_thread
 from longtable.memory.spent import added
-from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import current, versions
 from longtable.nodes.turns.failures import failed as failure
@@ -106,20 +106,19 @@ async def usage(request: Request) -> Response:
     by = [name for name in ALL if name in asked.split(",")]
     if len(by) != len(asked.split(",")):
         raise ConfigError(f"by= takes {', '.join(ALL)}, found {asked[:80]!r}")
-    whole, _ = await web_threads.read(load_steps(request.path_params["thread_id"], owner_of(request)), _client(request))
-    return _json({"usage": [asdict(spent) for spent in added(spent_in(whole), by)]})
+    return _json({"usage": [asdict(spent) for spent in added(spent_in(await _load(request)), by)]})
 
 
 async def topics(request: Request) -> Response:
     """Return the newest version of each topic."""
-    found = current(topics_of(await _thread(request)))
+    found = current(topics_of((await _load(request)).thread))
     return _json({"topics": [{**asdict(topic), "artifact": topic.artifact} for topic in found]})
 
 
 async def topic(request: Request) -> Response:
     """Return one topic's document as Markdown; `?version=` an older one."""
     topic_id = request.path_params["topic_id"]
-    found = versions(topics_of(await _thread(request)), topic_id)
+    found = versions(topics_of((await _load(request)).thread), topic_id)
     wanted = request.query_params.get("version")
     if wanted is not None:
         found = [one for one in found if str(one.version) == wanted]
@@ -186,9 +185,10 @@ async def failed(request: Request, error: Exception) -> Response:
     return _json({"error": body}, status=status_of(error), headers=headers)
 
 
-async def _thread(request: Request) -> Thread:
-    whole, _ = await web_threads.read(load_steps(request.path_params["thread_id"], owner_of(request)), _client(request))
-    return whole.thread
+async def _load(request: Request) -> Whole:
+    threads = web_threads.ServerThreads(_client(request))
+    whole, _ = await in_thread(load_thread, threads, request.path_params["thread_id"], owner_of(request))
+    return whole
 
 
 async def _results(request: Request) -> "tuple[ResultStore, str]":
@@ -199,7 +199,7 @@ async def _results(request: Request) -> "tuple[ResultStore, str]":
 async def _seen(request: Request) -> str:
     """Return the thread's id. Raises `ThreadNotFoundError` where who asks may not see it."""
     thread_id: str = request.path_params["thread_id"]
-    await web_threads.read(seen_steps(thread_id, owner_of(request)), _client(request))
+    await in_thread(find_thread, web_threads.ServerThreads(_client(request)), thread_id, owner_of(request))
     return thread_id
 
 

@@ -1,7 +1,7 @@
 """A server's threads through its own API: what the routes read of them, fold, and delete."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -13,12 +13,10 @@ from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEnti
 
 from longtable.base.errors import LongtableError, ThreadBusyError, ThreadNotFoundError, TurnPendingError
 from longtable.base.events import ContextCompressed
-from longtable.graph.operations import delete_steps
-from longtable.graph.running import is_pending, left_over
-from longtable.graph.steps import Batch, Drop, Forget, Load, Page, Step, Steps, carried, is_there
-from longtable.graph.transcripts import seen_steps
-from longtable.memory.archive import apage
-from longtable.nodes.records.archive_store import StoreShelf
+from longtable.base.twins import a_from, in_thread
+from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, leftover_update
+from longtable.graph.threads import delete as delete_stored
+from longtable.graph.transcripts import find_thread
 from longtable.nodes.state import turn_of
 
 if TYPE_CHECKING:
@@ -33,17 +31,46 @@ class CompactionFailedError(LongtableError):
     """The server's run that was to fold a thread ended with an error."""
 
 
-async def read(steps: Steps[Result], client: LangGraphClient) -> Result:
-    """Carry out an operation that only reads, through a server's API."""
-    return await carried(steps, lambda step: _read(step, client))
+class ServerThreads(StoredThreads):
+    """A server's threads through its API; called in a thread, while the event loop it was made in runs.
+
+    `deletes`: what is kept of a thread may be deleted, too, and a thread that is gone is an empty one.
+    """
+
+    def __init__(self, client: LangGraphClient, *, deletes: bool = False) -> None:
+        self.client, self.deletes, self.loop = client, deletes, asyncio.get_running_loop()
+
+    @property
+    def optional_store(self) -> BaseStore:
+        return _ServerStore(self)
+
+    def wait(self, call: Coroutine[Any, Any, Result]) -> Result:
+        """Run a call of the client in its event loop and return what it returns."""
+        return asyncio.run_coroutine_threadsafe(call, self.loop).result()
+
+    def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateSnapshot:
+        """Return a thread's newest state. Raises `ThreadNotFoundError`."""
+        assert checkpoint_id is None, "a server's checkpoints are not read"
+        try:
+            return self.wait(_state(self.client, thread_id))
+        except ThreadNotFoundError:
+            if not self.deletes:
+                raise
+            return StateSnapshot({}, (), {}, None, None, None, (), ())  # its place in the index may be left
+
+    def forget(self, thread_id: str) -> None:
+        """Delete a thread in the server."""
+        assert self.deletes, "this only reads"
+        with suppress(NotFoundError, UnprocessableEntityError):
+            self.wait(self.client.threads.delete(thread_id))
 
 
 async def compact(client: LangGraphClient, thread_id: str, owner: str | None) -> ContextCompressed | None:
     """Fold a thread now; None when there is nothing to fold. Raises `ThreadNotFoundError`, `TurnPendingError`, `ThreadBusyError`."""
-    state, _ = await read(seen_steps(thread_id, owner), client)
+    state, _ = await in_thread(find_thread, ServerThreads(client), thread_id, owner)
     if is_pending(state):
         raise TurnPendingError(thread_id)
-    if update := left_over(state):
+    if update := leftover_update(state):
         await client.threads.update_state(thread_id, update, as_node="prepare")
     command = {"goto": "compact", "update": {"turn": {**turn_of(state.values), "status": "compacting"}}}
     context = {"owner": owner} if owner else {}
@@ -73,41 +100,11 @@ async def delete(
 
     Raises `ThreadNotFoundError`, `ThreadBusyError` while a run is under way.
     """
-    state, _ = await carried(seen_steps(thread_id, owner), lambda step: _delete(step, client))
-    if is_there(state) and (await client.threads.get(thread_id))["status"] == "busy":
+    threads = ServerThreads(client, deletes=True)
+    state, _ = await in_thread(find_thread, threads, thread_id, owner)
+    if is_stored(state) and (await client.threads.get(thread_id))["status"] == "busy":
         raise ThreadBusyError(thread_id)
-    await carried(delete_steps(thread_id, owner, results=results, archive=archive), lambda step: _delete(step, client))
-
-
-async def _delete(step: Step, client: LangGraphClient) -> Any:
-    match step:
-        case Load(thread_id):
-            try:
-                return await _state(client, thread_id)
-            except ThreadNotFoundError:  # its place in the index may be left
-                return StateSnapshot({}, (), {}, None, None, None, (), ())
-        case Batch(ops):
-            return await _ServerStore(client, deletes=True).abatch(ops)
-        case Forget(thread_id):
-            with suppress(NotFoundError, UnprocessableEntityError):
-                await client.threads.delete(thread_id)
-            return None
-        case Drop(kept, thread_id):
-            return await asyncio.to_thread(kept.delete, thread_id)
-        case _:
-            raise TypeError(f"this only deletes, found {type(step).__name__}")
-
-
-async def _read(step: Step, client: LangGraphClient) -> Any:
-    match step:
-        case Load(thread_id):
-            return await _state(client, thread_id)
-        case Batch(ops):
-            return await _ServerStore(client).abatch(ops)
-        case Page(thread_id, first, last):
-            return await apage(StoreShelf(_ServerStore(client)), thread_id, first, last) if first <= last else []
-        case _:
-            raise TypeError(f"this only reads, found {type(step).__name__}")
+    await in_thread(delete_stored, threads, thread_id, owner, results=results, archive=archive)
 
 
 async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
@@ -136,31 +133,31 @@ def _messages(given: list[dict[str, Any]]) -> list[BaseMessage]:
 
 
 class _ServerStore(BaseStore):
-    """A server's store as far as it is read, and what is kept of a thread deleted (`deletes`)."""
+    """A server's store as far as it is read, and what is kept of a thread deleted."""
 
-    def __init__(self, client: LangGraphClient, *, deletes: bool = False) -> None:
-        self.client, self.deletes = client, deletes
+    def __init__(self, threads: ServerThreads) -> None:
+        self.threads = threads
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
-        raise TypeError(f"a server's store is awaited, found {len(list(ops))} operations that are not")
+        return [self._do(op) for op in ops]
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
-        return [await self._done(op) for op in ops]
+    abatch: Any = a_from(batch)
 
-    async def _done(self, op: Op) -> Any:
+    def _do(self, op: Op) -> Any:
+        store, deletes = self.threads.client.store, self.threads.deletes
         match op:
             case GetOp(namespace, key):
                 found: Any = None
                 with suppress(NotFoundError):
-                    found = await self.client.store.get_item(namespace, key)
+                    found = self.threads.wait(store.get_item(namespace, key))
                 return _item(found) if found else None  # one server answers 404, another one null
-            case SearchOp(namespace, limit=limit) if self.deletes:
-                return [_item(item) for item in (await self.client.store.search_items(namespace, limit=limit))["items"]]
-            case ListNamespacesOp((MatchCondition("prefix", path),)) if self.deletes:
-                names = await self.client.store.list_namespaces(prefix=list(path), limit=op.limit)
+            case SearchOp(namespace, limit=limit) if deletes:
+                return [_item(item) for item in self.threads.wait(store.search_items(namespace, limit=limit))["items"]]
+            case ListNamespacesOp((MatchCondition("prefix", path),)) if deletes:
+                names = self.threads.wait(store.list_namespaces(prefix=list(path), limit=op.limit))
                 return [tuple(namespace) for namespace in names["namespaces"]]
-            case PutOp(namespace, key, None) if self.deletes:
-                await self.client.store.delete_item(namespace, key)
+            case PutOp(namespace, key, None) if deletes:
+                self.threads.wait(store.delete_item(namespace, key))
                 return None
         raise TypeError(f"a server's store is only read, found {type(op).__name__}")
 

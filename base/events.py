@@ -237,7 +237,7 @@ class ReviewConfig(TypedDict):
 
 
 class ApprovalRequested(TypedDict):
-    """Calls wait for a person's decision, one for each action, in order: `Conversation.decide`. Nothing of them has run."""
+    """Calls wait for a person's decision, one for each action, in order: `Conversation.resume(decisions)`. Nothing of them has run."""
 
     type: Literal["approval_requested"]
     action_requests: list[ActionRequest]
@@ -245,7 +245,7 @@ class ApprovalRequested(TypedDict):
 
 
 class InputRequested(TypedDict):
-    """A tool waits for an answer (it called `interrupt`): `Conversation.reply`. `value` is what it asks."""
+    """A tool waits for an answer (it called `interrupt`): `Conversation.resume(answer)`. `value` is what it asks."""
 
     type: Literal["input_requested"]
     id: str

@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from longtable.base.errors import LongtableError as LongtableError
     from longtable.graph.archive_files import ArchiveFiles as ArchiveFiles
     from longtable.graph.build import build_graph as build_graph
+    from longtable.graph.conversation import Answer as Answer
+    from longtable.graph.conversation import Conversation as Conversation
     from longtable.graph.embedding import as_node as as_node
     from longtable.graph.embedding import as_tool as as_tool
     from longtable.graph.embedding import node_thread_id as node_thread_id
-    from longtable.graph.operations import delete_thread as delete_thread
-    from longtable.graph.operations import import_thread as import_thread
-    from longtable.graph.operations import prune_threads as prune_threads
-    from longtable.graph.operations import search_threads as search_threads
     from longtable.graph.persistence import Persistence as Persistence
     from longtable.graph.persistence import open_persistence as open_persistence
-    from longtable.graph.prices import read_prices as read_prices
-    from longtable.graph.spending import usage_of_threads as usage_of_threads
-    from longtable.graph.threads import Answer as Answer
-    from longtable.graph.threads import Conversation as Conversation
+    from longtable.graph.reports import read_prices as read_prices
+    from longtable.graph.reports import usage_of_threads as usage_of_threads
+    from longtable.graph.threads import delete_thread as delete_thread
+    from longtable.graph.threads import import_thread as import_thread
     from longtable.graph.threads import list_threads as list_threads
+    from longtable.graph.threads import prune_threads as prune_threads
+    from longtable.graph.threads import search_threads as search_threads
     from longtable.memory.metadata import MessageMetadata as MessageMetadata
     from longtable.memory.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from longtable.tools.sql.table_policy import TablePolicy as TablePolicy
 
 _HOMES = {
-    "Answer": "longtable.graph.threads",
+    "Answer": "longtable.graph.conversation",
     "ArchiveFiles": "longtable.graph.archive_files",
     "CompactionPolicy": "longtable.memory.policy",
     "ConfigError": "longtable.base.errors",
     "Context": "longtable.base.context",
     "ContextProvider": "longtable.nodes.model.context_providers",
-    "Conversation": "longtable.graph.threads",
+    "Conversation": "longtable.graph.conversation",
     "CostThresholds": "longtable.tools.sql.cost",
     "Database": "longtable.tools.database",
     "LongtableError": "longtable.base.errors",
@@ -62,17 +62,17 @@ _HOMES = {
     "as_node": "longtable.graph.embedding",
     "as_tool": "longtable.graph.embedding",
     "build_graph": "longtable.graph.build",
-    "delete_thread": "longtable.graph.operations",
-    "import_thread": "longtable.graph.operations",
+    "delete_thread": "longtable.graph.threads",
+    "import_thread": "longtable.graph.threads",
     "list_threads": "longtable.graph.threads",
     "metadata_of": "longtable.memory.metadata",
     "next_view": "longtable.nodes.state",
     "node_thread_id": "longtable.graph.embedding",
     "open_persistence": "longtable.graph.persistence",
-    "prune_threads": "longtable.graph.operations",
-    "read_prices": "longtable.graph.prices",
-    "search_threads": "longtable.graph.operations",
-    "usage_of_threads": "longtable.graph.spending",
+    "prune_threads": "longtable.graph.threads",
+    "read_prices": "longtable.graph.reports",
+    "search_threads": "longtable.graph.threads",
+    "usage_of_threads": "longtable.graph.reports",
 }
 
 __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -1,13 +1,12 @@
 """The conversation as a part of another graph: a node with a memory of its own, or a tool of another agent."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool
-from langgraph._internal._constants import CONFIG_KEY_READ, CONFIG_KEY_RESUMING
 from langgraph.config import get_config
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
@@ -17,7 +16,7 @@ from longtable.base.context import Context
 from longtable.base.errors import ConfigError, InputError, WrongRoleError
 from longtable.base.store_keys import NODE
 from longtable.graph.build import ConversationGraph
-from longtable.graph.running import is_failed
+from longtable.graph.thread_state import is_failed
 from longtable.memory.stamps import STAMP, marked, marks_of
 from longtable.nodes.ingest import check_input, storable
 from longtable.nodes.state import Input, State
@@ -26,7 +25,9 @@ Compiled = CompiledStateGraph[State, Context, Input, State]
 Values = Mapping[str, Any]
 Update = dict[str, Any]
 WHEN_MESSAGES = "add `messages: Annotated[list, add_messages]` to the parent's state, or name its keys: as_node(..., messages='chat')"
-WHEN_TEXT = "add it to the parent's state, or name another"
+NO_TEXT_KEYS = "read and write such keys in a node of your own, before and after this one"
+RESUMING = "__pregel_resuming"
+"""LangGraph's key of a run's config; it has no public name."""
 
 
 def as_node(
@@ -34,32 +35,22 @@ def as_node(
     *,
     name: str = "longtable",
     messages: str = "messages",
-    question: str | Callable[[Any], str] | None = None,
-    answer: str | None = None,
     context: Context | Callable[[Any], Context] | None = None,
+    **removed: str,
 ) -> Runnable[Any, Update]:
     """Return a node for another graph: `builder.add_node("analyst", as_node(build_graph(...)))`.
 
-    It reads what is new under the parent's key `messages` and adds its answer there. Or it reads its question as text:
-    under the key `question` or from a function of the parent's state; and writes the text under the key `answer` (besides
-    `messages`, where the parent has it). Transcript and memory are the node's own: kept in the parent's checkpointer by
-    thread and node, and following the parent back when it goes on from an earlier checkpoint. Interrupts pass.
+    It reads what is new under the parent's key `messages` and adds its answer there. Transcript and memory are the node's
+    own, kept in the parent's checkpointer by thread and node. Interrupts pass. A parent that goes on from an earlier
+    checkpoint finds the memory as it is now.
 
     `context`: settings, or a function that makes them of the parent's context; else the parent's context where it is a
     `Context`, or has fields of the same names. `name` tells two such nodes in one parent apart. A key that the parent
     lacks raises `ConfigError` when the node runs.
     """
-    if question is not None and answer is None:
-        raise ConfigError("as_node with question= writes its text under a key of the parent's: give answer= too")
-    node = _Node(
-        memory=graph.compile(checkpointer=True, name=name),
-        once=graph.compile(name=name),
-        name=name,
-        messages=messages,
-        question=question,
-        answer=answer,
-        context=context,
-    )
+    for argument in removed:
+        raise TypeError(f"as_node takes no {argument!r}" + (f": {NO_TEXT_KEYS}" if argument in ("question", "answer") else ""))
+    node = _Node(graph.compile(checkpointer=True, name=name), graph.compile(name=name), name, messages, context)
     return RunnableLambda(node.run, node.arun, name=name)
 
 
@@ -102,130 +93,70 @@ class _Node:
     once: Compiled
     name: str
     messages: str
-    question: str | Callable[[Any], str] | None
-    answer: str | None
     context: Context | Callable[[Any], Context] | None
 
     def run(self, state: Any) -> Update:
         """Run a turn of the child in one of the parent's."""
         context = _context_of(self.context)
-        given = self._given(state, context)
+        new = self._new_messages(state, context)
         if not _has_thread():
-            return self._update(self.once.invoke(Input(messages=given.new), context=context), None)
+            return self._update(self.once.invoke(Input(messages=new), context=context))
         child = self.memory.get_state(get_config())
-        if not (step := _next(child, given)):
-            return self._update(child.values, child)
-        if step.place is _FIRST:
-            step = replace(step, place=list(self.memory.get_state_history(get_config()))[-1])
-        self.memory.invoke(cast("Any", step.given), step.config, context=context)
-        child = self.memory.get_state(get_config())
-        return self._update(child.values, child)
+        if not _has_answered(child, new[-1]):
+            given = _input_of(child, new)
+            self.memory.invoke(cast("Any", given), _config_for(given), context=context)
+            child = self.memory.get_state(get_config())
+        return self._update(child.values)
 
     async def arun(self, state: Any) -> Update:
         """Do the same without blocking the event loop."""
         context = _context_of(self.context)
-        given = self._given(state, context)
+        new = self._new_messages(state, context)
         if not _has_thread():
-            return self._update(await self.once.ainvoke(Input(messages=given.new), context=context), None)
+            return self._update(await self.once.ainvoke(Input(messages=new), context=context))
         child = await self.memory.aget_state(get_config())
-        if not (step := _next(child, given)):
-            return self._update(child.values, child)
-        if step.place is _FIRST:
-            step = replace(step, place=[past async for past in self.memory.aget_state_history(get_config())][-1])
-        await self.memory.ainvoke(cast("Any", step.given), step.config, context=context)
-        child = await self.memory.aget_state(get_config())
-        return self._update(child.values, child)
+        if not _has_answered(child, new[-1]):
+            given = _input_of(child, new)
+            await self.memory.ainvoke(cast("Any", given), _config_for(given), context=context)
+            child = await self.memory.aget_state(get_config())
+        return self._update(child.values)
 
-    def _given(self, state: Any, context: Context) -> "_Given":
+    def _new_messages(self, state: Any, context: Context) -> list[BaseMessage]:
+        """Return what the parent's messages say since the node's last answer, the question last."""
         values = state if isinstance(state, Mapping) else vars(state)
-        if self.answer is not None and not _has_channel(self.answer):
-            raise ConfigError(f"as_node(answer={self.answer!r}): the parent has no such key, found {_keys(values)}: {WHEN_TEXT}")
-        if self.question is not None:
-            return self._asked(state, values)
-        if self.messages not in values or not _has_channel(self.messages):
+        if self.messages not in values:
             raise ConfigError(f"as_node reads and writes {self.messages!r} of the parent's state, found {_keys(values)}: {WHEN_MESSAGES}")
         talk = [message for message in convert_to_messages(values[self.messages]) if message.type in {"human", "ai"}]
         mine = [i for i, message in enumerate(talk) if marks_of(message).get("node") == self.name]
-        at = marks_of(talk[mine[-1]]).get("at") if mine else None
-        known = frozenset(message.id or "" for message in talk)
         since = mine[-1] + 1 if mine and _has_thread() else 0  # without a thread there is no memory but the parent's
-        return _Given(_said(talk[since:], context), at, known)
+        return _said(talk[since:], context)
 
-    def _asked(self, state: Any, values: Values) -> "_Given":
-        if callable(self.question):
-            text = self.question(state)
-        elif (key := str(self.question)) in values:
-            text = values[key]
-        else:
-            raise ConfigError(
-                f"as_node(question={self.question!r}): the parent's state has no such value, found {_keys(values)}: {WHEN_TEXT}"
-            )
-        runtime = get_runtime()
-        # The same question of the same task: one that is resumed asks once.
-        task = runtime.execution_info.task_id if runtime.execution_info else None
-        asked = [HumanMessage(str(text), id=f"{self.name}-{task}")]
-        return _Given(asked, None, None)
-
-    def _update(self, values: Values, child: StateSnapshot | None) -> Update:
+    def _update(self, values: Values) -> Update:
         answer = next((m for m in reversed(values.get("messages") or []) if isinstance(m, AIMessage)), AIMessage(""))
-        at = child.config["configurable"].get("checkpoint_id") if child else None
-        update: Update = {self.answer: str(answer.text)} if self.answer else {}
-        if _has_channel(self.messages):
-            update[self.messages] = [marked(answer.model_copy(update={"name": answer.name or self.name}), node=self.name, at=at)]
-        return update
+        return {self.messages: [marked(answer.model_copy(update={"name": answer.name or self.name}), node=self.name)]}
 
 
-@dataclass(frozen=True)
-class _Given:
-    """What the parent gives: what is new since the node's last answer, and where the child stood then."""
-
-    new: Sequence[BaseMessage]
-    at: str | None
-    known: frozenset[str] | None
-    """Ids of the parent's messages; None where it gives no messages."""
+def _has_answered(child: StateSnapshot, question: BaseMessage) -> bool:
+    """Return whether the child has answered: the parent was stopped before it could keep that."""
+    return _has_heard(child, question) and not child.tasks
 
 
-_FIRST = "first"
+def _has_heard(child: StateSnapshot, question: BaseMessage) -> bool:
+    return any(message.id == question.id for message in child.values.get("messages") or [])
 
 
-@dataclass(frozen=True)
-class _Step:
-    """One run of the child: what it is given, and the checkpoint it goes on from where that is not its newest."""
-
-    given: Input | None
-    place: StateSnapshot | str | None = None
-
-    @property
-    def config(self) -> RunnableConfig:
-        """The parent's config, with what LangGraph would have to guess said aloud."""
-        config = get_config()
-        # While a parent is being resumed LangGraph takes a child at rest for one that has answered already.
-        own = {**config["configurable"], CONFIG_KEY_RESUMING: self.given is None}
-        if self.place is not None:
-            at = self.place if isinstance(self.place, str) else self.place.config["configurable"]["checkpoint_id"]
-            namespace = "|".join(part.split(":")[0] for part in own["checkpoint_ns"].split("|"))
-            own["checkpoint_map"] = {**own.get("checkpoint_map", {}), namespace: at}
-        return {**config, "configurable": own}
+def _input_of(child: StateSnapshot, new: Sequence[BaseMessage]) -> Input | None:
+    """Return the input of the child's next run, None to resume it. One that failed is handed its question again."""
+    return None if _has_heard(child, new[-1]) and not is_failed(child) else Input(messages=new)
 
 
-def _next(child: StateSnapshot, given: _Given) -> _Step | None:
-    """Return the child's next run, None where it has answered: the parent was stopped before it could keep that."""
-    if child.created_at is None:
-        return _Step(Input(messages=given.new))
-    if _went_elsewhere(child, given):
-        return _Step(Input(messages=given.new), given.at or _FIRST)
-    if any(message.id == given.new[-1].id for message in child.values.get("messages") or []):
-        # One that failed is at its end: handed its question again, it tries again.
-        return _Step(Input(messages=given.new) if is_failed(child) else None) if child.tasks else None
-    return _Step(Input(messages=given.new))
+def _config_for(given: Input | None) -> RunnableConfig:
+    """Return the parent's config for a run of the child.
 
-
-def _went_elsewhere(child: StateSnapshot, given: _Given) -> bool:
-    """Tell whether the child's newest question is none of the parent's: it goes on from an earlier place."""
-    if given.known is None or child.created_at is None:
-        return False
-    asked = [message for message in child.values.get("messages") or [] if message.type == "human"]
-    return bool(asked) and (asked[-1].id or "") not in given.known
+    While a parent is being resumed LangGraph takes a child at rest for one that has answered already, unless told otherwise.
+    """
+    config = get_config()
+    return {**config, "configurable": {**config["configurable"], RESUMING: given is None}}
 
 
 def _said(talk: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
@@ -291,15 +222,6 @@ def _in_graph() -> bool:
 def _has_thread() -> bool:
     info = get_runtime().execution_info
     return info is not None and info.thread_id is not None
-
-
-def _has_channel(key: str) -> bool:
-    """Tell whether the parent's state has a key: LangGraph drops what a node writes under another in silence."""
-    try:
-        get_config()["configurable"][CONFIG_KEY_READ](key, False)
-    except KeyError:
-        return False
-    return True
 
 
 def _keys(values: Values) -> str:

@@ -5,10 +5,11 @@ end with the number of lines and their hash, so that a file that was cut or chan
 """
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.messages import BaseMessage
 
@@ -19,8 +20,13 @@ from longtable.graph.transcripts import KEPT, REDUCING, Whole
 from longtable.memory.archive import decode_message, encode_message
 from longtable.memory.merging import merged_count
 from longtable.memory.summary import language_of
-from longtable.memory.transcript_text import Draw, to_html, to_markdown
+from longtable.memory.transcript_text import Draw, Drawing, to_html, to_markdown
 from longtable.nodes.state import next_view
+from longtable.tools.charts.chart_render import embedded_svg
+from longtable.tools.charts.chart_tool import chart_of
+
+if TYPE_CHECKING:
+    from longtable.tools.results import ResultStore
 
 FORMAT, SCHEMA = "longtable-thread", 1
 MOST_LINE = 100_000_000
@@ -205,3 +211,22 @@ def _check(whole: Whole) -> None:
         raise ThreadFormatError(f"the memory of the thread cannot be read ({type(error).__name__}): export it again") from error
     if not sound:
         raise ThreadFormatError("the memory of the thread cannot be read: export it again")
+
+
+# -- charts ---------------------------------------------------------------------------------------------------------
+
+
+def drawn_from(results: "ResultStore | None", thread_id: str) -> Draw | None:
+    """Return what draws a thread's charts as SVG, each with names of its own; None where no results are at hand."""
+    if results is None:
+        return None
+    numbers = itertools.count(1)
+
+    def draw(drawing: Drawing) -> str | None:
+        try:
+            chart = chart_of(drawing.handle, results.get(thread_id, drawing.handle), spec=drawing.spec)
+            return embedded_svg(chart.svg(), f"chart{next(numbers)}")
+        except Exception:  # its rows have gone, the extra is not installed, an imported spec is made up: then the spec is shown
+            return None
+
+    return draw

@@ -1,257 +1,395 @@
-"""The thread facade: ask, stream, look at and change one conversation."""
+"""The threads of a store: list, search, rename, import, delete and prune them. No model and no database is needed."""
 
-import uuid
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
-from langchain_core.messages import HumanMessage
-from langgraph.types import Command, StateSnapshot
+from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
-from longtable.base.events import ActionRequest, ChartShown, ContextUsage, Event, QueryFinished
-from longtable.graph.listing import ThreadInfo as ThreadInfo
-from longtable.graph.listing import alist_threads as alist_threads
-from longtable.graph.listing import list_threads as list_threads
-from longtable.graph.persistence import storage_errors
-from longtable.graph.running import is_failed, is_pending
-from longtable.graph.steering import Steering
-from longtable.graph.waiting import Decision, Waiting, decided, replied, waiting_in
-from longtable.nodes.ingest import check_input
-from longtable.nodes.state import Input
-from longtable.nodes.turns.failures import aends_with_failed, ends_with_failed
+from longtable.base.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
+from longtable.base.store_keys import BELLS, KINDS, NODE, THREADS, label, thread_namespace
+from longtable.base.twins import a_from
+from longtable.graph.damage import Report, log_damaged, skipping
+from longtable.graph.export import import_lines
+from longtable.graph.persistence import Persistence, storage_errors
+from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, reader
+from longtable.graph.transcripts import PAGE, REDUCING, archive_messages, find_thread, index_entry, load_thread, save_thread
+from longtable.memory.archive import DAMAGED, key_of
+from longtable.memory.search import Index, Original, excerpt_of, text_of, tokens_of
+from longtable.memory.stamps import marks_of
+from longtable.nodes.records.thread_index import may_see, owner_of, title_of
+
+if TYPE_CHECKING:
+    from longtable.graph.archive_files import ArchiveFiles
+    from longtable.tools.results import ResultStore
+
+REDUCED = "reduced"
+"""Key in the index: time and number of the last turn before a thread's checkpoints were dropped."""
+MOST_THREADS = 1_000_000
+"""Of one listing: the index is read in one query, for its own order is by whole seconds and pages of it would overlap."""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One turn's result. `status`: "answered", the code of the notice that stands for an answer, or what it waits for:
-    "approval_requested" (`Conversation.decide`), "input_requested" (`Conversation.reply`). Or "steered": the message
-    joined `turn`, which another caller runs and whose answer goes to them.
-    """
+class ThreadInfo:
+    """One line of the thread list. Times are ISO 8601, UTC."""
 
-    text: str
-    status: str
+    thread_id: str
+    title: str
+    created: str
+    updated: str
+    turns: int
+    messages: int = 0
+    """Of the whole transcript, when its last turn ended."""
+    model: str = ""
+    """Which answered last; empty where it does not say."""
+    owner: str | None = None
+    project: str = ""
+    damaged: bool = False
+    """Whether its entry in the list cannot be read; all other fields are then empty. The thread itself may be intact."""
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """A place in a transcript that answers a search. `number`: the message's, from 1; `score`: BM25's, the higher the better."""
+
+    thread_id: str
+    title: str
     turn: int
-    queries: list[QueryFinished] = field(default_factory=list)
-    usage: ContextUsage | None = None
-    recalls: int = 0
-    """How often originals were brought back for this turn."""
-    unsupported_numbers: list[str] = field(default_factory=list)
-    """Figures of the text that no result of the turn gives, as written."""
-    charts: list[ChartShown] = field(default_factory=list)
-    """Charts of the turn: `Conversation.chart(handle, spec)` draws each."""
+    number: int
+    role: str
+    time: str
+    excerpt: str
+    score: float
 
 
-class Conversation(Steering):
-    """One thread of a compiled graph. Use the sync methods with a sync checkpointer, the `a...` ones with an async one.
+# -- the list -------------------------------------------------------------------------------------------------------
 
-    A turn that was interrupted (`pending`) is finished by `resume`; a new message instead of a resume drops nothing:
-    the interrupted user message stays in the thread. A turn whose queries wait for approval ends with the status
-    "approval_requested" and is finished by `decide`; a new message instead rejects them. A turn that the provider
-    refuses for its content raises `ProviderRefusedError` and is over: its messages stay in the transcript and leave
-    the view; `retry` runs it again.
 
-    Turns of one thread follow one another, in this process and in others that opened the same file: `when_busy` is
-    "queue" (wait), "reject" (`ThreadBusyError` at once) or "steer" (join the turn under way before its next model call; where
-    none comes, be the next turn). Read a stream to its end, or close it: the thread is its own till then.
+def list_threads(
+    persistence: Persistence,
+    *,
+    limit: int = 100,
+    offset: int = 0,
+    text: str = "",
+    project: str | None = None,
+    owner: str | None = None,
+    all_owners: bool = False,
+) -> list[ThreadInfo]:
+    """Return threads of a store, the most recently used first: `limit` of them after the first `offset`.
+
+    `text`: only those with all these words in their title, whatever the case. `project`: only its own. `owner`: theirs and nobody's;
+    without one only nobody's. `all_owners` is for those who run the store.
     """
-
-    # -- one turn ---------------------------------------------------------------------------------------------------
-
-    def ask(self, text: str) -> Answer:
-        """Run one turn and return its answer."""
-        return _collect(list(self.stream(text)))
-
-    async def aask(self, text: str) -> Answer:
-        """Run one turn and return its answer."""
-        return _collect([event async for event in self.astream(text)])
-
-    @ends_with_failed
-    def stream(self, text: str) -> Iterator[Event]:
-        """Run one turn and yield its events. Raises the typed errors of `longtable.base.errors`."""
-        with storage_errors():
-            message = self._message(text)
-            if self.when_busy == "steer":
-                yield from self._steered(message, wait=True)
-                return
-            with self._alone():
-                yield from self._turn(message)
-
-    @aends_with_failed
-    async def astream(self, text: str) -> AsyncGenerator[Event, None]:
-        """Run one turn and yield its events, the last an `answer`. Cancelling the task cancels queries, not the thread."""
-        with storage_errors():
-            message = self._message(text)
-            if self.when_busy == "steer":
-                async with aclosing(self._asteered(message, wait=True)) as events:
-                    async for event in events:
-                        yield event
-                return
-            async with self._aalone(), aclosing(self._aturn(message)) as events:
-                async for event in events:
-                    yield event
-
-    def steer(self, text: str, *, wait: bool = True) -> Answer:
-        """Say something to the turn under way, whoever runs it: see `when_busy`. Needs a store; nobody there, it is a turn of its own.
-
-        Without `wait` return at once: who has the thread takes the message in, or goes on with it when their turn has ended.
-        """
-        with storage_errors():
-            return _collect(list(self._steered(self._message(text), wait=wait)))
-
-    async def asteer(self, text: str, *, wait: bool = True) -> Answer:
-        """Say something to the turn under way: see `steer`."""
-        with storage_errors():
-            return _collect([event async for event in self._asteered(self._message(text), wait=wait)])
-
-    def pending(self) -> bool:
-        """Tell whether a turn was interrupted and waits to be resumed."""
-        return is_pending(self._state())
-
-    async def apending(self) -> bool:
-        """Tell whether a turn was interrupted and waits to be resumed."""
-        return is_pending(await self._astate())
-
-    @ends_with_failed
-    def resume(self) -> Iterator[Event]:
-        """Finish an interrupted turn and yield its events; nothing when none is pending."""
-        with storage_errors(), self._alone():
-            if self.pending():
-                yield from self._run(None)
-
-    @aends_with_failed
-    async def aresume(self) -> AsyncGenerator[Event, None]:
-        """Finish an interrupted turn and yield its events; nothing when none is pending."""
-        with storage_errors():
-            async with self._aalone():
-                if await self.apending():
-                    async with aclosing(self._arun(None)) as events:
-                        async for event in events:
-                            yield event
-
-    @ends_with_failed
-    def retry(self) -> Iterator[Event]:
-        """Run the newest turn again where it failed, and yield its events; nothing where it did not.
-
-        A turn that the provider refused comes back into the view; any other goes on where it was interrupted, as by `resume`.
-        """
-        with storage_errors(), self._alone():
-            if self.pending() or is_failed(self._state()):
-                yield from self._run(None if self.pending() else Input(messages=[]))
-
-    @aends_with_failed
-    async def aretry(self) -> AsyncGenerator[Event, None]:
-        """Run the newest turn again where it failed: see `retry`."""
-        with storage_errors():
-            async with self._aalone():
-                if await self.apending() or is_failed(await self._astate()):
-                    given = None if await self.apending() else Input(messages=[])
-                    async with aclosing(self._arun(given)) as events:
-                        async for event in events:
-                            yield event
-
-    # -- what a turn waits for --------------------------------------------------------------------------------------
-
-    def approvals(self) -> list[ActionRequest]:
-        """Return the calls that wait for a decision, in order; none where nothing does."""
-        return [action for waiting in self.waiting() for action in waiting.actions]
-
-    async def aapprovals(self) -> list[ActionRequest]:
-        """Return the calls that wait for a decision, in order; none where nothing does."""
-        return [action for waiting in await self.awaiting() for action in waiting.actions]
-
-    def waiting(self) -> list[Waiting]:
-        """Return all that the turn waits for: approvals, and what a tool of yours asks by `interrupt`."""
-        return waiting_in(self._state())
-
-    async def awaiting(self) -> list[Waiting]:
-        """Return all that the turn waits for: see `waiting`."""
-        return waiting_in(await self._astate())
-
-    def decide(self, decisions: Sequence[Decision]) -> Answer:
-        """Decide on the calls that wait, one decision for each in order, and finish the turn.
-
-        `{"type": "approve"}`, `{"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": "..."}}}` or
-        `{"type": "reject", "message": "why"}`. Raises `WrongDecisionError` and `NothingAskedError`, and then has
-        changed nothing.
-        """
-        return _collect(list(self.stream_decisions(decisions)))
-
-    async def adecide(self, decisions: Sequence[Decision]) -> Answer:
-        """Decide on the calls that wait, and finish the turn: see `decide`."""
-        return _collect([event async for event in self.astream_decisions(decisions)])
-
-    @ends_with_failed
-    def stream_decisions(self, decisions: Sequence[Decision]) -> Iterator[Event]:
-        """Decide on the calls that wait, and yield the events of the rest of the turn: see `decide`."""
-        yield from self._go_on(lambda state: decided(state, decisions, self.thread_id))
-
-    @aends_with_failed
-    async def astream_decisions(self, decisions: Sequence[Decision]) -> AsyncGenerator[Event, None]:
-        """Decide on the calls that wait, and yield the events of the rest of the turn: see `decide`."""
-        async with aclosing(self._ago_on(lambda state: decided(state, decisions, self.thread_id))) as events:
-            async for event in events:
-                yield event
-
-    def reply(self, reply: Any, *, waiting_id: str | None = None) -> Answer:
-        """Answer what a tool asks by `interrupt`, and finish the turn: the question of this id, else the first.
-
-        Raises `NothingAskedError`.
-        """
-        return _collect(list(self.stream_reply(reply, waiting_id=waiting_id)))
-
-    async def areply(self, reply: Any, *, waiting_id: str | None = None) -> Answer:
-        """Answer what a tool asks, and finish the turn: see `reply`."""
-        return _collect([event async for event in self.astream_reply(reply, waiting_id=waiting_id)])
-
-    @ends_with_failed
-    def stream_reply(self, reply: Any, *, waiting_id: str | None = None) -> Iterator[Event]:
-        """Answer what a tool asks, and yield the events of the rest of the turn: see `reply`."""
-        yield from self._go_on(lambda state: replied(state, reply, waiting_id, self.thread_id))
-
-    @aends_with_failed
-    async def astream_reply(self, reply: Any, *, waiting_id: str | None = None) -> AsyncGenerator[Event, None]:
-        """Answer what a tool asks, and yield the events of the rest of the turn: see `reply`."""
-        async with aclosing(self._ago_on(lambda state: replied(state, reply, waiting_id, self.thread_id))) as events:
-            async for event in events:
-                yield event
-
-    def _go_on(self, command: Callable[[StateSnapshot], Command[str]]) -> Iterator[Event]:
-        with storage_errors(), self._alone():
-            yield from self._run(command(self._state()))
-
-    async def _ago_on(self, command: Callable[[StateSnapshot], Command[str]]) -> AsyncGenerator[Event, None]:
-        with storage_errors():
-            async with self._aalone():
-                given = command(await self._astate())
-                async with aclosing(self._arun(given)) as events:
-                    async for event in events:
-                        yield event
-
-    def _message(self, text: str) -> HumanMessage:
-        """Return the new message; refuse what needs no count here, so that nothing at all is written (`ingest` counts)."""
-        message = HumanMessage(text, id=str(uuid.uuid4()))
-        check_input([message], self.context, None)
-        return message
+    with storage_errors():
+        found = persistence.store.search(THREADS, limit=MOST_THREADS)
+    return _page(_infos(found, text, project, owner, all_owners=all_owners), limit, offset)
 
 
-def _collect(events: list[Event]) -> Answer:
-    text, status, turn, usage, recalls = "", "", 0, None, 0
-    queries: list[QueryFinished] = []
-    charts: list[ChartShown] = []
-    doubts: list[str] = []
-    for event in events:
-        if event["type"] == "answer":
-            text, status, turn = event["text"], event["status"], event["turn"]
-            break  # what follows is of a turn that was left here by others
-        if event["type"] == "query_finished":
-            queries.append(event)
-        elif event["type"] == "chart":
-            charts.append(event)
-        elif event["type"] == "context_usage":
-            usage = event
-        elif event["type"] == "recall":
-            recalls += 1
-        elif event["type"] == "unsupported_numbers":
-            doubts = event["figures"]
-    return Answer(text, status, turn, queries, usage, recalls, doubts, charts)
+alist_threads = a_from(list_threads)
+
+
+def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
+    """Return an item of the index as a line of the list; an item of an earlier version lacks some of it."""
+    turns, messages, owner = entry.get("turns"), entry.get("messages"), entry.get("owner")
+    return ThreadInfo(
+        thread_id=thread_id,
+        title=str(entry.get("title") or ""),
+        created=str(entry.get("created") or ""),
+        updated=str(entry.get("updated") or ""),
+        turns=turns if isinstance(turns, int) else 0,
+        messages=messages if isinstance(messages, int) else 0,
+        model=str(entry.get("model") or ""),
+        owner=owner if isinstance(owner, str) else None,
+        project=str(entry.get("project") or ""),
+        damaged=DAMAGED in entry,
+    )
+
+
+def _infos(items: Iterable[Item], text: str, project: str | None, owner: str | None, *, all_owners: bool) -> list[ThreadInfo]:
+    words = text.casefold().split()
+    infos = (info_of(item.key, item.value) for item in items if item.namespace == THREADS)
+    # The owner of a damaged entry is unknown: show it to operators, and where threads have no owners.
+    seen = [info for info in infos if all_owners or (owner is None if info.damaged else may_see(info.owner, owner))]
+    wanted = [
+        info for info in seen if project in (None, info.project) and (not words or all(word in info.title.casefold() for word in words))
+    ]
+    return sorted(wanted, key=lambda info: (info.updated, info.thread_id), reverse=True)
+
+
+def _page(infos: list[ThreadInfo], limit: int, offset: int) -> list[ThreadInfo]:
+    if limit < 0 or offset < 0:
+        raise ConfigError(f"a page of threads takes no negative limit or offset, found limit={limit}, offset={offset}")
+    return infos[offset : offset + limit]
+
+
+# -- one thread -----------------------------------------------------------------------------------------------------
+
+
+def rename_thread(persistence: Persistence, thread_id: str, title: str, *, owner: str | None = None, all_owners: bool = False) -> str:
+    """Give a thread another title and return it, on one line and clipped. Raises `ThreadNotFoundError`, `ConfigError` for a blank one."""
+    threads = StoredThreads(reader(persistence))
+    with threads.alone(thread_id):
+        return rename(threads, thread_id, title, owner, all_owners=all_owners)
+
+
+def delete_thread(
+    persistence: Persistence,
+    thread_id: str,
+    *,
+    owner: str | None = None,
+    all_owners: bool = False,
+    results: "ResultStore | None" = None,
+    archive: "ArchiveFiles | None" = None,
+) -> None:
+    """Delete a thread with all that is stored of it, its results and archive files too where those are given.
+
+    Raises `ThreadNotFoundError`, and `ThreadBusyError` while a turn of it is under way. Killed half way, it can be called again.
+    """
+    threads = StoredThreads(reader(persistence))
+    with threads.alone(thread_id):
+        delete(threads, thread_id, owner, all_owners=all_owners, results=results, archive=archive)
+
+
+def import_thread(persistence: Persistence, lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None) -> str:
+    """Store a thread that was exported and return its id. `thread_id`, `owner`: instead of those in the file.
+
+    Raises `ThreadFormatError` for a file that is damaged or of a newer schema, `ThreadExistsError` for an id that is
+    taken; nothing is written then. Where people import their own files, give their `owner`.
+    """
+    whole = import_lines(lines, thread_id=thread_id, owner=owner)
+    threads = StoredThreads(reader(persistence))
+    with threads.alone(whole.thread_id):
+        save_thread(threads, whole)
+    return whole.thread_id
+
+
+arename_thread = a_from(rename_thread)
+adelete_thread = a_from(delete_thread)
+aimport_thread = a_from(import_thread)
+
+
+def rename(threads: StoredThreads, thread_id: str, title: str, owner: str | None, *, all_owners: bool = False) -> str:
+    """Write a title into the index and return it as it stands there."""
+    if not (made := title_of(title)):
+        raise ConfigError("a title needs at least one character that is not white space")
+    _, entry = find_thread(threads, thread_id, owner, all_owners=all_owners)
+    if not entry:
+        raise ConfigError(f"thread {thread_id!r} has no place in the index: it was run without a store, compile the graph with one")
+    threads.batch([PutOp(THREADS, thread_id, {**entry, "title": made}, False)])
+    return made
+
+
+def delete(
+    threads: StoredThreads,
+    thread_id: str,
+    owner: str | None,
+    *,
+    all_owners: bool = False,
+    results: "ResultStore | None" = None,
+    archive: "ArchiveFiles | None" = None,
+) -> None:
+    """Delete checkpoints and writes, results and files, then what the store keeps; the index last, so that what is left can be found.
+
+    Checkpoints first: where the store cannot be written, that raises before any file is gone.
+    """
+    _check_owner(threads, thread_id, owner, all_owners=all_owners)
+    names = [thread_id, *_embedded_ids(threads, thread_id)] if results is not None else []
+    threads.forget(thread_id)
+    if results is not None:
+        for name in names:
+            results.delete(name)
+    if archive is not None:
+        archive.delete(thread_id)
+    for kind in KINDS:
+        _clear(threads, ("longtable", kind, label(thread_id)))
+    threads.batch([PutOp(BELLS, thread_id, None), PutOp(THREADS, thread_id, None)])
+
+
+def _check_owner(threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool) -> None:
+    """Raise `ThreadNotFoundError` for a thread that is not there, or is another's; a damaged one is known by what can be read of it.
+
+    Raises `DamagedThreadError` where nothing says whose it is, unless for `all_owners`.
+    """
+    try:
+        find_thread(threads, thread_id, owner, all_owners=all_owners)
+    except DamagedThreadError as error:
+        entry = index_entry(threads, thread_id)
+        if not entry and not all_owners:
+            what = f"{error.what} and whose it is (name all owners: all_owners=True, --all-owners)"
+            raise DamagedThreadError(thread_id, what=what, why=error.why) from error
+        if not (all_owners or may_see(owner_of(entry), owner)):
+            raise ThreadNotFoundError(thread_id) from error
+
+
+def _embedded_ids(threads: StoredThreads, thread_id: str) -> list[str]:
+    """Return under which ids nodes of another graph keep what is theirs on its thread: each result has an entry of the audit."""
+    place = ("longtable", "audit", label(thread_id))
+    (found,) = threads.batch([ListNamespacesOp((MatchCondition("prefix", place),))])
+    below = [namespace[len(place) :] for namespace in found or [] if len(namespace) > len(place)]
+    return [NODE.join([thread_id, *map(unquote, names)]) for names in below]
+
+
+def _clear(threads: StoredThreads, namespace: tuple[str, ...]) -> None:
+    """Delete what is in a namespace and below it: of a thread, and of another graph's nodes on it."""
+    before: list[PutOp] = []
+    while True:
+        (found,) = threads.batch([SearchOp(namespace, limit=PAGE)])
+        deletions = [PutOp(tuple(item.namespace), item.key, None) for item in found or [] if isinstance(item, Item)]
+        if deletions == before:  # nothing is left, or only what a damaged name keeps from being deleted
+            return
+        threads.batch(deletions)
+        before = deletions
+
+
+def reduce(threads: StoredThreads, thread_id: str) -> bool:
+    """Drop the checkpoints before a thread's present state; return whether it was done. Transcript and memory stay, whole.
+
+    The whole transcript is in the archive before anything is deleted: killed half way, the next call goes on from there.
+    """
+    whole, state = load_thread(threads, thread_id, None, all_owners=True)
+    if is_stored(state) and is_pending(state):
+        return False
+    length = len(whole.messages)
+    archive_messages(threads, whole, whole.archived, length)
+    threads.batch([PutOp(THREADS, thread_id, {**whole.entry, REDUCING: length}, False)])
+    threads.forget(thread_id)
+    _clear(threads, ("longtable", "compactions", label(thread_id)))
+    threads.save(thread_id, whole.values)
+    entry = {name: value for name, value in whole.entry.items() if name != REDUCING}
+    threads.batch([PutOp(THREADS, thread_id, {**entry, REDUCED: _last_use(entry)}, False)])
+    for start in range(whole.archived, length, PAGE):  # live again, hence not in the archive
+        keys = [key_of(i + 1) for i in range(start, min(length, start + PAGE))]
+        threads.batch([PutOp(thread_namespace("archive", thread_id), key, None) for key in keys])
+    return True
+
+
+# -- many threads ---------------------------------------------------------------------------------------------------
+
+
+def prune_threads(
+    persistence: Persistence,
+    *,
+    older_than: timedelta,
+    now: datetime,
+    keep_archive: bool = False,
+    owner: str | None = None,
+    all_owners: bool = False,
+    results: "ResultStore | None" = None,
+    archive: "ArchiveFiles | None" = None,
+    on_damaged: Report = log_damaged,
+) -> list[ThreadInfo]:
+    """Delete the threads not used for so long and return them, the newest first; their results too where their store is given.
+
+    With `keep_archive` their transcript and memory stay and can be continued; only the checkpoints behind them go. One that
+    cannot be read is left then: `on_damaged` is called, by default the log says it.
+    """
+    infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
+    old = stale_threads(infos, older_than=older_than, now=now)
+    threads = StoredThreads(reader(persistence))
+    pruned = []
+    for info in old:
+        with skipping(on_damaged), threads.alone(info.thread_id):
+            if _prune(threads, info, keep_archive=keep_archive, results=results, archive=archive):
+                pruned.append(info)
+    return pruned
+
+
+aprune_threads = a_from(prune_threads)
+
+
+def stale_threads(infos: Sequence[ThreadInfo], *, older_than: timedelta, now: datetime) -> list[ThreadInfo]:
+    """Return those not used for longer than that; never one whose time cannot be read, nor one from the future."""
+    if older_than < timedelta(0):
+        raise ConfigError(f"an age is not negative, found {older_than}")
+    return [info for info in infos if (used := _time(info.updated)) is not None and now - used > older_than]
+
+
+def _prune(
+    threads: StoredThreads, info: ThreadInfo, *, keep_archive: bool, results: "ResultStore | None", archive: "ArchiveFiles | None"
+) -> bool:
+    # Looked at again: it may have been used, or deleted, since it was listed.
+    if not (entry := index_entry(threads, info.thread_id)):
+        return False
+    if entry.get("updated") != info.updated or (keep_archive and entry.get(REDUCED) == _last_use(entry)):
+        return False
+    if keep_archive:
+        return reduce(threads, info.thread_id)
+    delete(threads, info.thread_id, None, all_owners=True, results=results, archive=archive)
+    return True
+
+
+def _last_use(entry: Mapping[str, Any]) -> list[Any]:
+    return [entry.get("updated"), entry.get("turns")]
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+# -- search ---------------------------------------------------------------------------------------------------------
+
+
+def search_threads(
+    persistence: Persistence,
+    query: str,
+    *,
+    limit: int = 20,
+    owner: str | None = None,
+    all_owners: bool = False,
+    on_damaged: Report = log_damaged,
+) -> list[SearchHit]:
+    """Return the turns whose words answer a query best, over all transcripts an owner may see, live and archived.
+
+    Each turn once, by its best message; excluded messages are left out. Reads every transcript: time grows with their sum.
+    `on_damaged` is called for each thread that cannot be read; by default the log says it.
+    """
+    infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
+    return _search(StoredThreads(reader(persistence)), query, infos, limit, on_damaged, all_owners=all_owners)
+
+
+asearch_threads = a_from(search_threads)
+
+
+def _search(
+    threads: StoredThreads, query: str, infos: Sequence[ThreadInfo], limit: int, on_damaged: Report, *, all_owners: bool
+) -> list[SearchHit]:
+    if limit < 0:
+        raise ConfigError(f"a search takes no negative limit, found {limit}")
+    if not tokens_of(query):
+        return []
+    originals: list[Original] = []
+    places: list[tuple[ThreadInfo, int]] = []
+    for info in reversed(infos):  # the oldest first: of equals the index prefers the newest
+        with skipping(on_damaged):
+            whole, _ = load_thread(threads, info.thread_id, info.owner, all_owners=all_owners)
+            for number, message in enumerate(whole.shown, 1):
+                originals.append(Original(len(places) + 1, message))
+                places.append((info, number))
+    best: dict[tuple[str, int], SearchHit] = {}
+    for original, score in Index.build(originals).search(query, len(originals)):
+        info, number = places[original.number - 1]
+        if len(best) >= limit:
+            break
+        if (info.thread_id, original.turn) not in best:
+            best[info.thread_id, original.turn] = _hit(info, number, original, score, query)
+    return list(best.values())
+
+
+def _hit(info: ThreadInfo, number: int, original: Original, score: float, query: str) -> SearchHit:
+    message = original.message
+    return SearchHit(
+        thread_id=info.thread_id,
+        title=info.title,
+        turn=original.turn,
+        number=number,
+        role=message.type,
+        time=str(marks_of(message).get("time", "")),
+        excerpt=excerpt_of(text_of(message), query),
+        score=round(score, 3),
+    )

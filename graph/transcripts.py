@@ -11,14 +11,15 @@ from langgraph.types import StateSnapshot
 from longtable.base.errors import DamagedThreadError, ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
 from longtable.base.store_keys import THREADS
 from longtable.graph.damage import readable
-from longtable.graph.running import is_pending, state_owner
-from longtable.graph.steps import Batch, Checkpoints, Load, Page, Save, Shelve, Steps, is_there
-from longtable.memory.archive import DAMAGED
+from longtable.graph.persistence import storage_errors
+from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, state_owner
+from longtable.memory.archive import DAMAGED, page
 from longtable.memory.merging import merged_count, unmerged
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked, turn_number
 from longtable.memory.thread import Compaction, Edit, Thread
-from longtable.nodes.records import old_compactions as old_records
+from longtable.nodes.records import old_compactions
+from longtable.nodes.records.archive_store import StoreShelf, keep_originals
 from longtable.nodes.records.thread_index import may_see, owner_of, title_of
 from longtable.nodes.state import thread_of, turn_of
 
@@ -70,53 +71,53 @@ class Whole:
         return [marked(message, kind=EXCLUDED) if message.id in excluded else message for message in self.messages]
 
 
-def seen_steps(
-    thread_id: str, owner: str | None, *, all_owners: bool = False, checkpoint_id: str | None = None
-) -> Steps[tuple[StateSnapshot, Json]]:
+def find_thread(
+    threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool = False, checkpoint_id: str | None = None
+) -> tuple[StateSnapshot, Json]:
     """Return a thread's state and its item of the index, empty where that is damaged.
 
     Raises `ThreadNotFoundError` where it is not there, or is another's, and `DamagedThreadError`.
     """
-    state: StateSnapshot = yield Load(thread_id, checkpoint_id)
-    entry = yield from entry_steps(thread_id)
+    with storage_errors():
+        state = threads.load(thread_id, checkpoint_id)
+        entry = index_entry(threads, thread_id)
     theirs = state_owner(state) or owner_of(entry)
-    if not (is_there(state) or entry) or not (all_owners or may_see(theirs, owner)):
+    if not (is_stored(state) or entry) or not (all_owners or may_see(theirs, owner)):
         raise ThreadNotFoundError(thread_id)
     return state, entry
 
 
-def entry_steps(thread_id: str) -> Steps[Json]:
+def index_entry(threads: StoredThreads, thread_id: str) -> Json:
     """Return a thread's item of the index, empty where there is none or it is damaged."""
-    (item,) = yield Batch([GetOp(THREADS, thread_id)])
+    (item,) = threads.batch([GetOp(THREADS, thread_id)])
     return dict(item.value) if isinstance(item, Item) and DAMAGED not in item.value else {}
 
 
-def load_steps(
-    thread_id: str, owner: str | None, *, all_owners: bool = False, checkpoint_id: str | None = None
-) -> Steps[tuple[Whole, StateSnapshot]]:
-    """Read a thread whole, as it is or as it was at a checkpoint. Raises what `seen_steps` does."""
-    state, entry = yield from seen_steps(thread_id, owner, all_owners=all_owners, checkpoint_id=checkpoint_id)
-    with readable(thread_id, "what is kept of it in the store"):
-        return (yield from _whole(thread_id, state, entry)), state
+def load_thread(
+    threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool = False, checkpoint_id: str | None = None
+) -> tuple[Whole, StateSnapshot]:
+    """Read a thread whole, as it is or as it was at a checkpoint. Raises what `find_thread` does."""
+    with storage_errors():
+        state, entry = find_thread(threads, thread_id, owner, all_owners=all_owners, checkpoint_id=checkpoint_id)
+        with readable(thread_id, "what is kept of it in the store"):
+            return _whole(threads, thread_id, state, entry), state
 
 
-def _whole(thread_id: str, state: StateSnapshot, entry: Json) -> Steps[Whole]:
+def _whole(threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: Json) -> Whole:
     thread = thread_of(state.values)
     # A thread that was being reduced when the process died has no state: its archive holds all, the index says how much.
-    archived = thread.archived if is_there(state) else int(entry.get(REDUCING) or 0)
+    archived = thread.archived if is_stored(state) else int(entry.get(REDUCING) or 0)
     messages: list[BaseMessage] = []
     for first in range(1, archived + 1, PAGE):
-        originals: list[Original] = yield Page(thread_id, first, min(archived, first + PAGE - 1))
+        originals = page(StoreShelf(threads.store), thread_id, first, min(archived, first + PAGE - 1))
         messages += [original.message for original in originals]
-    found: list[Any] = []
-    for batch in old_records.gets(thread_id, 1, merged_count(thread.compactions)):
-        found += yield Batch(batch)
+    batches = old_compactions.gets(thread_id, 1, merged_count(thread.compactions))
     return Whole(
         thread_id=thread_id,
         entry=entry,
         messages=[*messages, *thread.messages],
         archived=archived,
-        retired=old_records.read(found),
+        retired=old_compactions.read([item for batch in batches for item in threads.batch(batch)]),
         compactions=thread.compactions,
         edits=thread.edits,
         turn=turn_of(state.values),
@@ -124,43 +125,48 @@ def _whole(thread_id: str, state: StateSnapshot, entry: Json) -> Steps[Whole]:
     )
 
 
-def save_steps(whole: Whole) -> Steps[None]:
+def save_thread(threads: StoredThreads, whole: Whole) -> None:
     """Write a thread that is not there yet: archive first, then state, then index. Raises `ThreadExistsError`."""
-    state: StateSnapshot = yield Load(whole.thread_id)
-    (item,) = yield Batch([GetOp(THREADS, whole.thread_id)])
-    if is_there(state) or item is not None:
+    (item,) = threads.batch([GetOp(THREADS, whole.thread_id)])
+    if is_stored(threads.load(whole.thread_id)) or item is not None:
         raise ThreadExistsError(whole.thread_id)
-    for start in range(0, whole.archived, PAGE):
-        end = min(whole.archived, start + PAGE)
-        yield Shelve(whole.thread_id, [Original(i + 1, whole.messages[i]) for i in range(start, end)])
-    for batch in old_records.puts(whole.thread_id, 1, whole.retired):
-        yield Batch(batch)
+    archive_messages(threads, whole, 0, whole.archived)
+    for batch in old_compactions.puts(whole.thread_id, 1, whole.retired):
+        threads.batch(batch)
     if whole.values:
-        yield Save(whole.thread_id, whole.values)
+        threads.save(whole.thread_id, whole.values)
     if whole.entry:
-        yield Batch([PutOp(THREADS, whole.thread_id, whole.entry, False)])
+        threads.batch([PutOp(THREADS, whole.thread_id, whole.entry, False)])
 
 
-def fork_steps(thread_id: str, new_id: str, turn: int | None, owner: str | None, now: str) -> Steps[set[str]]:
+def archive_messages(threads: StoredThreads, whole: Whole, start: int, end: int) -> None:
+    """Write the messages from place `start` up to `end` of the transcript to the archive, a page at a time."""
+    for first in range(start, end, PAGE):
+        originals = [Original(i + 1, whole.messages[i]) for i in range(first, min(end, first + PAGE))]
+        keep_originals(StoreShelf(threads.store), whole.thread_id, originals)
+
+
+def fork_thread(threads: StoredThreads, thread_id: str, new_id: str, turn: int | None, owner: str | None, now: str) -> set[str]:
     """Write the first turns of a thread as a thread of its own; return the ids of the compactions it has."""
-    try:
-        whole, state = yield from load_steps(thread_id, owner)
-    except DamagedThreadError as error:
-        whole, state = yield from _last_readable(thread_id, owner, error)
-        if turn is None and last_turn(whole) - is_pending(state) < 1:
-            raise
-    fork = forked(whole, new_id, turn, pending=is_pending(state), owner=owner, now=now)
-    yield from save_steps(fork)
+    with threads.alone(new_id):
+        try:
+            whole, state = load_thread(threads, thread_id, owner)
+        except DamagedThreadError as error:
+            whole, state = _last_readable(threads, thread_id, owner, error)
+            if turn is None and last_turn(whole) - is_pending(state) < 1:
+                raise
+        fork = forked(whole, new_id, turn, pending=is_pending(state), owner=owner, now=now)
+        save_thread(threads, fork)
     return {str(record["id"]) for record in fork.compactions}
 
 
-def _last_readable(thread_id: str, owner: str | None, error: DamagedThreadError) -> Steps[tuple[Whole, StateSnapshot]]:
+def _last_readable(threads: StoredThreads, thread_id: str, owner: str | None, error: DamagedThreadError) -> tuple[Whole, StateSnapshot]:
     """Return a thread as it was at the newest checkpoint that can be read. Raises `error` where none can.
 
     A damaged row makes all checkpoints unreadable from there to the channel's next full snapshot: search for a readable one
     with doubling steps, then bisect.
     """
-    ids: Sequence[str] = yield Checkpoints(thread_id)
+    ids = threads.checkpoint_ids(thread_id)
     damaged, place = 0, 1
     found: tuple[Whole, StateSnapshot] | None = None
     while found is None or place - damaged > 1:
@@ -168,7 +174,7 @@ def _last_readable(thread_id: str, owner: str | None, error: DamagedThreadError)
         if middle <= damaged:
             raise error
         try:
-            found = yield from load_steps(thread_id, owner, checkpoint_id=ids[middle])
+            found = load_thread(threads, thread_id, owner, checkpoint_id=ids[middle])
             place = middle
         except DamagedThreadError:
             damaged, place = middle, place if found else 2 * middle
@@ -228,7 +234,7 @@ def forked(whole: Whole, new_id: str, turn: int | None, *, pending: bool, owner:
 
 
 def _concerns(edit: Edit, turn: int, length: int, records: set[str]) -> bool:
-    """Tell whether a person's change is about the first messages of a thread, or what was made of them."""
+    """Return whether a person's change is about the first messages of a thread, or what was made of them."""
     match edit["op"]:
         case "pin":
             return int(edit["pin"].get("turn", 0)) <= turn

@@ -51,23 +51,22 @@ def waiting_in(state: StateSnapshot) -> list[Waiting]:
     return [one for task in state.tasks for one in waiting_of(task.interrupts)]
 
 
-def decided(state: StateSnapshot, decisions: Sequence[Decision], thread_id: str) -> Command[str]:
-    """Return the command that goes on with these decisions. Raises `NothingAskedError`, `WrongDecisionError`."""
-    waiting = next((one for one in waiting_in(state) if one.actions), None)
-    if waiting is None:
+def answered(state: StateSnapshot, answer: Any, waiting_id: str | None, thread_id: str) -> Command[str]:
+    """Return the command that goes on with a person's answer.
+
+    A list of decisions goes to the calls that wait for one, anything else to the first question, unless `waiting_id` names it.
+    Raises `NothingAskedError`, `WrongDecisionError`.
+    """
+    decisions = isinstance(answer, Sequence) and all(isinstance(each, Mapping) for each in answer) and not isinstance(answer, str)
+    questions = [one for one in waiting_in(state) if waiting_id in (None, one.id)]
+    if not questions:
         raise NothingAskedError(thread_id)
-    answer = {"decisions": list(decisions)}
-    if "approval" in turn_of(state.values):  # an interrupt of somebody's own tool may allow other decisions
+    waiting = next((one for one in questions if bool(one.actions) == decisions), questions[0])
+    if waiting.actions and decisions:
+        answer = {"decisions": list(answer)}
+    if waiting.actions and "approval" in turn_of(state.values):  # an interrupt of somebody's own tool may allow other decisions
         decisions_of(answer, waiting.actions)
     return Command(resume={waiting.id: answer})
-
-
-def replied(state: StateSnapshot, reply: Any, waiting_id: str | None, thread_id: str) -> Command[str]:
-    """Return the command that goes on with an answer, to the first question where none is named. Raises `NothingAskedError`."""
-    waiting = next((one for one in waiting_in(state) if waiting_id in (None, one.id)), None)
-    if waiting is None:
-        raise NothingAskedError(thread_id)
-    return Command(resume={waiting.id: reply})
 
 
 def passed_over(state: StateSnapshot) -> dict[str, Any]:

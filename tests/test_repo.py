@@ -35,10 +35,10 @@ OVER_BUDGET: dict[str, int] = {
     "tools": 5_967,
     "analyst": 3_267,
     "nodes": 3_225,
-    "graph": 3_503,
+    "graph": 3_204,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES, FILES_TODAY = 170, 198
+MOST_FILES, FILES_TODAY = 170, 190
 """Most source files without the analyst; today's number holds until the budget is reached."""
 TWICE = {"errors.py", "model.py", "postgres.py", "schema.py"}
 """File names that still stand in two rooms: to be emptied."""

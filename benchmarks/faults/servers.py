@@ -33,7 +33,7 @@ def restarted(server: PostgresServer) -> Suffered:
             for _ in range(TRIES):
                 try:
                     if number == 2 and errors:
-                        list(conversation.resume())
+                        conversation.resume()
                     else:
                         conversation.ask(f"question {number}")
                     break

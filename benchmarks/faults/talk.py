@@ -13,7 +13,7 @@ from langchain_core.tools import tool
 
 from longtable.base.errors import LongtableError
 from longtable.graph import Context, Conversation, Persistence, build_graph, open_persistence
-from longtable.graph.running import Graph
+from longtable.graph.thread_state import Graph
 from longtable.nodes.state import Input
 from tests.support.models import ScriptedModel, call
 
@@ -87,7 +87,7 @@ def inherit(kept: Persistence, thread: str, told: Sequence[str]) -> Left:
     """Open the thread, finish what was interrupted, ask once more, and look."""
     conversation = Conversation(graph_on(kept), thread, context=CONTEXT)
     resumed = conversation.pending()
-    list(conversation.resume())
+    conversation.resume()
     conversation.ask("question 3")
     texts = [str(m.text) for m in conversation.history()]
     stored = "question 2" in texts

@@ -63,7 +63,7 @@ def test_a_cross_product_waits_and_a_plain_query_does_not(dialect: str, tmp_path
         assert (action["name"], action["args"]) == ("run_sql", {"sql": COSTLY})
         assert "4,000,000" in action["description"]
         assert asked["review_configs"] == [{"action_name": "run_sql", "allowed_decisions": ["approve", "edit", "reject"]}]
-        answer = conversation.decide([APPROVE])
+        answer = conversation.resume([APPROVE])
         assert (answer.text, answer.status) == ("done", "answered")
         assert [query.get("rows") for query in answer.queries] == [[[4_000_000]]]
         assert conversation.approvals() == []
@@ -76,7 +76,7 @@ def test_parallel_calls_are_one_question_and_each_gets_its_own_decision(database
     events = list(conversation.stream("all"))
     assert not of_type([dict(e) for e in events], "query_started"), "nothing runs before the decision"
     assert [action["args"]["sql"] for action in conversation.approvals()] == [COSTLY, other, f"{COSTLY} WHERE a.n > 1"]
-    answer = conversation.decide([APPROVE, {"type": "reject", "message": "too slow"}, edit("SELECT min(n) FROM numbers")])
+    answer = conversation.resume([APPROVE, {"type": "reject", "message": "too slow"}, edit("SELECT min(n) FROM numbers")])
     assert sorted(query["status"] for query in answer.queries) == ["error", "success", "success", "success"]
     first, second, rejected, edited = answers(conversation)
     assert (first["rows"], second["rows"], edited["rows"]) == ([[4_000_000]], [[2_000]], [[1]])
@@ -93,7 +93,7 @@ def test_calls_that_share_an_id_are_decided_on_one_by_one(database: Database) ->
     )
     conversation = talk(database, script(twice, "done"))
     conversation.ask("go")
-    conversation.decide([{"type": "reject"}, APPROVE])
+    conversation.resume([{"type": "reject"}, APPROVE])
     rejected, run = answers(conversation)
     assert rejected["error"]["class"] == "query_rejected"
     assert "WHERE a.n > 1" in run["sql"]
@@ -102,11 +102,11 @@ def test_calls_that_share_an_id_are_decided_on_one_by_one(database: Database) ->
 def test_an_edited_query_passes_both_walls_and_is_not_asked_about_again(database: Database) -> None:
     conversation = talk(database, script(calls(COSTLY), "no", calls(COSTLY), "yes"))
     conversation.ask("one")
-    conversation.decide([edit("DELETE FROM numbers")])
+    conversation.resume([edit("DELETE FROM numbers")])
     [refused] = answers(conversation)
     assert refused["error"]["class"] == "query_refused"
     conversation.ask("two")
-    assert conversation.decide([edit(f"{COSTLY} WHERE a.n > 0")]).status == "answered"
+    assert conversation.resume([edit(f"{COSTLY} WHERE a.n > 0")]).status == "answered"
     assert database.run(CHEAP).rows == [(2_000,)]
 
 
@@ -128,12 +128,12 @@ def test_a_decision_that_does_not_fit_changes_nothing(wrong: list[Any], database
     conversation.ask("go")
     before = conversation.graph.get_state(conversation.config)
     with pytest.raises(WrongDecisionError):
-        conversation.decide(wrong)
+        conversation.resume(wrong)
     assert conversation.graph.get_state(conversation.config).config == before.config
     with pytest.raises(WrongDecisionError):  # the bare graph, as Studio drives it
         conversation.graph.invoke(Command(resume={"decisions": wrong}), conversation.config, context=CONTEXT)
     assert len(conversation.approvals()) == 1
-    assert conversation.decide([APPROVE]).text == "done"
+    assert conversation.resume([APPROVE]).text == "done"
 
 
 def test_the_bare_graph_stops_with_the_interrupt_that_studio_draws(database: Database) -> None:
@@ -168,7 +168,7 @@ def test_a_query_that_cannot_be_planned_now_waits_all_the_same_when_every_query_
         conversation = talk(database, script(calls("SELECT x FROM t"), "done"), context=CONTEXT.replace(approve_sql="always"))
         assert conversation.ask("go").status == "approval_requested"
         other.close()
-        conversation.decide([APPROVE])
+        conversation.resume([APPROVE])
         assert answers(conversation)[0]["rows"] == [[1]]
 
 
@@ -191,7 +191,7 @@ def test_another_message_instead_of_a_decision_rejects_and_goes_on(database: Dat
     assert all(answer["error"]["class"] == "query_rejected" for answer in answers(conversation))
     assert "another message" in model.sent[-1][3].text
     with pytest.raises(NothingAskedError):
-        conversation.decide([APPROVE])
+        conversation.resume([APPROVE])
 
 
 def test_a_message_that_is_refused_in_place_of_a_decision_leaves_the_thread_usable(database: Database) -> None:
@@ -200,7 +200,7 @@ def test_a_message_that_is_refused_in_place_of_a_decision_leaves_the_thread_usab
     with pytest.raises(EmptyMessageError):
         conversation.ask("  ")
     assert len(conversation.approvals()) == 1, "what is no message decides nothing"
-    assert conversation.decide([APPROVE]).text == "done"
+    assert conversation.resume([APPROVE]).text == "done"
 
 
 def test_a_run_killed_after_the_decision_keeps_it(tmp_path: Path, database: Database) -> None:
@@ -215,7 +215,7 @@ def test_a_run_killed_after_the_decision_keeps_it(tmp_path: Path, database: Data
         graph = build_graph(model=script("done"), database=database, cost=LOW)
         conversation = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
         assert conversation.approvals() == []
-        assert [dict(event) for event in conversation.resume()][-1]["text"] == "done"
+        assert [dict(event) for event in conversation.stream()][-1]["text"] == "done"
         assert ["rows" in answer for answer in answers(conversation)] == [True, False]
 
 
@@ -225,11 +225,11 @@ def test_the_audit_tells_what_waits_and_what_was_decided(tmp_path: Path, databas
         conversation = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
         conversation.ask("one")
         assert [entry.verdict for entry in conversation.audit()] == ["waiting"]
-        conversation.decide([{"type": "reject"}])
+        conversation.resume([{"type": "reject"}])
         conversation.ask("two")
         conversation.ask("hello")
         conversation.ask("three")
-        conversation.decide([edit(CHEAP)])
+        conversation.resume([edit(CHEAP)])
         told = [(entry.verdict, entry.asked, entry.ran) for entry in conversation.audit()]
         assert told == [("rejected", COSTLY, ""), ("rejected", COSTLY, ""), ("run", COSTLY, "SELECT COUNT(*) FROM numbers")]
 
@@ -244,11 +244,11 @@ def test_the_question_outlives_the_process_and_its_decision_does_too(tmp_path: P
         opened(kept, script(calls(COSTLY))).ask("go")
     with open_persistence(url) as kept:
         conversation = opened(kept, script("done"))
-        again = [dict(event) for event in conversation.resume()]
+        again = [dict(event) for event in conversation.stream()]
         assert [action["args"]["sql"] for action in of_type(again, "approval_requested")[0]["action_requests"]] == [COSTLY]
         assert again[-1]["status"] == "approval_requested"
     with open_persistence(url) as kept:
-        assert opened(kept, script("done")).decide([APPROVE]).text == "done"
+        assert opened(kept, script("done")).resume([APPROVE]).text == "done"
 
 
 def test_it_works_asynchronously_too(database: Database) -> None:
@@ -256,9 +256,9 @@ def test_it_works_asynchronously_too(database: Database) -> None:
         conversation = talk(database, script(calls(COSTLY, CHEAP), "done"))
         assert (await conversation.aask("go")).status == "approval_requested"
         with pytest.raises(WrongDecisionError):
-            await conversation.adecide([])
+            await conversation.aresume([])
         assert len(await conversation.aapprovals()) == 1
-        answer = await conversation.adecide([edit(CHEAP)])
+        answer = await conversation.aresume([edit(CHEAP)])
         assert [len(answer.queries), answer.text] == [2, "done"]
         assert await conversation.awaiting() == []
 
@@ -306,19 +306,19 @@ def test_tools_that_interrupt_side_by_side_get_their_own_answers_and_their_sibli
         answer = await conversation.aask("go")
         for reply in ("Ada", "36"):
             assert answer.status == "input_requested"
-            answer = await conversation.areply(reply)
+            answer = await conversation.aresume(reply)
         [waiting] = await conversation.awaiting()
         assert waiting.value == {"question": "town"}
-        return await conversation.areply("Bern", waiting_id=waiting.id)
+        return await conversation.aresume("Bern", waiting_id=waiting.id)
 
     def walk() -> Any:
         answer = conversation.ask("go")
         for reply in ("Ada", "36"):
             assert answer.status == "input_requested"
-            answer = conversation.reply(reply)
+            answer = conversation.resume(reply)
         [waiting] = conversation.waiting()
         assert waiting.value == {"question": "town"}
-        return conversation.reply("Bern", waiting_id=waiting.id)
+        return conversation.resume("Bern", waiting_id=waiting.id)
 
     answer = asyncio.run(go()) if asynchronous else walk()
     assert answer.text == "done"
@@ -326,15 +326,15 @@ def test_tools_that_interrupt_side_by_side_get_their_own_answers_and_their_sibli
     assert told == {"c0": "name: Ada", "c1": "noted a", "c2": "age: 36", "c3": "town: Bern", "c4": "noted b"}
     assert sorted(RUNS) == ["a", "b"]
     with pytest.raises(NothingAskedError):
-        conversation.reply("again")
+        conversation.resume("again")
 
 
 def test_a_tool_that_asks_beside_a_costly_query_does_not_mix_the_answers(database: Database) -> None:
     both = AIMessage("", tool_calls=[*several(("ask_person", "name")).tool_calls, *call("run_sql", "q", sql=COSTLY).tool_calls])
     conversation = talk(database, script(both, "done"), tools=[ask_person])
     assert conversation.ask("go").status == "approval_requested"
-    assert conversation.decide([APPROVE]).status == "input_requested"
-    assert conversation.reply("Ada").text == "done"
+    assert conversation.resume([APPROVE]).status == "input_requested"
+    assert conversation.resume("Ada").text == "done"
     told = {m.tool_call_id: m.text for m in conversation.history() if isinstance(m, ToolMessage)}
     assert told["c0"] == "name: Ada"
     assert json.loads(told["q"])["rows"] == [[4_000_000]]
@@ -387,7 +387,7 @@ def test_the_limit_is_a_setting_and_outlives_a_restart(tmp_path: Path, database:
         graph.invoke({"messages": [HumanMessage("names")]}, config, context=context, interrupt_after=["run_tools"])
     with open_persistence(url) as kept:
         conversation = opened(kept, script(failing(1)))
-        list(conversation.resume())
+        conversation.resume()
         assert [answer["error"]["repairs_left"] for answer in answers(conversation)] == [1, 0]
 
 

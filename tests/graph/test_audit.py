@@ -15,7 +15,7 @@ from langgraph.types import Command, interrupt
 
 from longtable.base.errors import ThreadNotFoundError
 from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, delete_thread, open_persistence
-from longtable.graph.auditing import aaudit_of_threads, audit_of_threads
+from longtable.graph.reports import aaudit_of_threads, audit_of_threads
 from longtable.tools.engines.base import QueryLimits
 from longtable.tools.sql.cost import CostThresholds
 from tests.support.models import ScriptedModel, call, script
@@ -134,7 +134,7 @@ def test_a_resumed_turn_has_its_query_once_and_a_replayed_one_counts_its_runs(sh
     conversation = talk(shop, Dying(say=lambda _: next(answers).model_copy(deep=True)))
     with pytest.raises(RuntimeError, match="gone"):
         conversation.ask("how many?")
-    list(conversation.resume())
+    conversation.resume()
     assert shown(conversation) == [(1, "run", "", 1, ("teas",), (), 1)]
     before = next(s for s in conversation.graph.get_state_history(conversation.config) if s.next == ("run_tools",))
     conversation.graph.invoke(None, before.config, context=CONTEXT)
@@ -210,7 +210,7 @@ def test_of_a_query_that_a_person_changed_the_audit_tells_theirs_however_it_ends
         graph = build_graph(model=model, database=database, cost=CostThresholds(pairs=10))
         conversation = Conversation(graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=CONTEXT)
         conversation.ask("all")
-        conversation.decide([{"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": sql}}}])
+        conversation.resume([{"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": sql}}}])
         [entry] = conversation.audit()
     assert (entry.verdict, entry.asked, entry.edited) == (verdict, "SELECT count(*) FROM teas a, teas b", sql)
     assert (entry.ran, entry.tables) == (ran, tables)
@@ -228,7 +228,7 @@ def test_what_waits_for_a_person_and_what_they_decide_is_written_down(shop: Path
         assert conversation.ask("all").status == "approval_requested"
         assert [entry.verdict for entry in conversation.audit()] == ["waiting"] * 3
         edited = {"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": "SELECT 3"}}}
-        conversation.decide([{"type": "approve"}, {"type": "reject", "message": "no"}, edited])
+        conversation.resume([{"type": "approve"}, {"type": "reject", "message": "no"}, edited])
         assert [entry.edited for entry in sorted(conversation.audit(), key=lambda entry: entry.key)][:4] == ["", "", "", "SELECT 3"]
         first = [(entry.key.partition(":")[2], entry.verdict, entry.asked, entry.ran, entry.runs) for entry in conversation.audit()][:4]
         ran = "SELECT COUNT(*) FROM teas AS a CROSS JOIN teas AS b"

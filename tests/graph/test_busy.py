@@ -18,8 +18,8 @@ from longtable.base.errors import ConfigError, LongtableError, PersistenceError,
 from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.leases import Lease, SqliteLease
 from longtable.graph.locks import Turns, turns_of
-from longtable.graph.operations import delete_thread, import_thread, prune_threads, rename_thread
-from longtable.graph.running import Graph
+from longtable.graph.thread_state import Graph
+from longtable.graph.threads import delete_thread, import_thread, prune_threads, rename_thread
 from tests.support.models import ScriptedModel
 
 CONTEXT = Context(model_limit=16_000)
@@ -115,7 +115,7 @@ def test_reject_refuses_at_once_and_writes_nothing(url: str, tmp_path: Path) -> 
         hasty = Conversation(graph, "t", context=CONTEXT, when_busy="reject")
         for refused in (
             lambda: hasty.ask("second"),
-            lambda: list(hasty.resume()),
+            lambda: hasty.resume(),
             hasty.compact,
             lambda: hasty.pin("no cancelled flights"),
         ):

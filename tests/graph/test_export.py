@@ -15,10 +15,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from longtable.base.errors import ThreadExistsError, ThreadFormatError, ThreadNotFoundError
 from longtable.graph import CompactionPolicy, ConfigError, Conversation, Persistence, build_graph, list_threads, open_persistence
 from longtable.graph.export import export_lines, import_lines
-from longtable.graph.operations import aimport_thread, import_thread
-from longtable.graph.reading import reader
-from longtable.graph.steps import run
-from longtable.graph.transcripts import Whole, load_steps, save_steps
+from longtable.graph.thread_state import StoredThreads, reader
+from longtable.graph.threads import aimport_thread, import_thread
+from longtable.graph.transcripts import Whole, load_thread, save_thread
 from longtable.memory.stamps import marked
 from tests.support.histories import histories
 from tests.support.threads import CONTEXT, summariser, talk, talker
@@ -76,8 +75,9 @@ METADATA = st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min
 
 
 def put(kept: Persistence, whole: Whole) -> str:
-    run(save_steps(whole), reader(kept))
-    return "".join(export_lines(run(load_steps(whole.thread_id, None), reader(kept))[0]))
+    threads = StoredThreads(reader(kept))
+    save_thread(threads, whole)
+    return "".join(export_lines(load_thread(threads, whole.thread_id, None)[0]))
 
 
 @given(

@@ -30,7 +30,7 @@ def test_a_killed_turn_is_resumed_or_followed_and_nothing_is_lost(point: int, tm
         conversation = Conversation(graph_on(kept.checkpointer, kept.store), "t", context=CONTEXT)
         stored = stored_messages(conversation)
         if point // 2 % 2:
-            list(conversation.resume())
+            conversation.resume()
             assert not conversation.pending()
             expected = [*first_turn, "question 2", "", "3", "answer to question 2"] if "question 2" in stored else first_turn
             assert [m.text for m in conversation.history()] == expected
@@ -72,7 +72,7 @@ def test_a_kill_while_a_refused_turn_is_closed_leaves_a_thread_that_goes_on(poin
         conversation = Conversation(graph_on(kept.checkpointer, kept.store), "t", context=CONTEXT)
         if conversation.pending():
             with pytest.raises(ProviderRefusedError):
-                list(conversation.resume())
+                conversation.resume()
         assert not conversation.pending()
         assert conversation.ask("question 3").text == "answer to question 3"
         texts = [m.text for m in conversation.history()]
@@ -103,7 +103,7 @@ def test_a_kill_while_the_next_turn_is_prepared_loses_and_doubles_nothing(turn: 
     with open_persistence(url) as kept:
         conversation = Conversation(graph_on(kept.checkpointer, kept.store, FOLDING), "t", context=TIGHT)
         if conversation.pending():
-            list(conversation.resume())
+            conversation.resume()
         for n in range(turn + 1, turn + 5):
             conversation.ask(question(n, tight=True))
         history = conversation.history()

@@ -8,7 +8,7 @@ from langgraph.store.base import PutOp
 
 from longtable.base.store_keys import THREADS
 from longtable.graph import ConfigError, Context, Conversation, build_graph, list_threads, open_persistence
-from longtable.graph.listing import ThreadInfo, info_of
+from longtable.graph.threads import ThreadInfo, info_of
 from longtable.nodes.records.thread_index import title_of
 from tests.support.models import script
 

@@ -13,8 +13,8 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ArchiveGapError, UndoTooFarError
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, next_view
-from longtable.graph.operations import delete_thread, import_thread
 from longtable.graph.persistence import Persistence
+from longtable.graph.threads import delete_thread, import_thread
 from longtable.memory.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
 from longtable.memory.thread import Compaction
 from longtable.nodes.records import old_compactions as old_records
@@ -88,7 +88,7 @@ def test_the_view_is_what_it_were_with_all_compactions(strategy: str, long: tupl
     assert next_view({**values, "compactions": whole}, conversation.context) == next_view(values, conversation.context)
     assert [pin.id for pin in thread_of({**values, "compactions": whole}).pins] == [pin.id for pin in thread_of(values).pins]
     for topic in conversation.topics():
-        assert [version.version for version in conversation.versions(topic.id)] == list(range(1, topic.version + 1))
+        assert [version.version for version in topic.versions] == list(range(1, topic.version + 1))
     assert bool(conversation.topics()) == (strategy == "topics")
 
 

@@ -110,7 +110,7 @@ def test_the_turn_waits_and_can_be_resumed_once_the_server_is_right(http: HTTPSe
     assert caught.value.user_text("en") != caught.value.user_text("zh")
     assert talk.pending()
     answering(http, 'data: {"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}]}\n\n' + DONE, EVENTS)
-    assert [event["text"] for event in talk.resume() if event["type"] == "answer"] == ["hi"]
+    assert [event["text"] for event in talk.stream() if event["type"] == "answer"] == ["hi"]
 
 
 @pytest.mark.parametrize("streaming", [False, True])

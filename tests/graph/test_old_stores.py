@@ -112,7 +112,7 @@ def test_every_thread_takes_a_further_turn_and_forgets_nothing(opened: Opened) -
 def test_a_turn_that_was_cut_off_is_resumed(opened: Opened) -> None:
     talk = opened.talk("cut")
     assert talk.pending()
-    list(talk.resume())
+    talk.resume()
     assert not talk.pending()
     assert texts(talk)[-2:] == [DEAD, f"Answer to: {DEAD}"]
 
@@ -121,7 +121,7 @@ def test_a_turn_that_was_cut_off_is_resumed(opened: Opened) -> None:
 def test_an_approval_that_waited_is_resumed(opened: Opened) -> None:
     talk = opened.talk("approval", approve_sql="always")
     assert [action["args"]["sql"] for action in talk.approvals()] == [APPROVED.removeprefix("SQL ")]
-    answer = talk.decide([{"type": "approve"}])
+    answer = talk.resume([{"type": "approve"}])
     assert (answer.text, answer.status) == ("That is done.", "answered")
     assert talk.result("r1").rows == [(60,)]
     assert [(entry.verdict, entry.rows) for entry in talk.audit()] == [("run", 1)]

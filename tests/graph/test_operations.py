@@ -15,7 +15,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from longtable.base.errors import PersistenceError, ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
 from longtable.base.store_keys import THREADS
 from longtable.graph import CompactionPolicy, ConfigError, Context, Conversation, Persistence, build_graph, list_threads, open_persistence
-from longtable.graph.operations import (
+from longtable.graph.thread_state import NODES, reader
+from longtable.graph.threads import (
+    ThreadInfo,
     adelete_thread,
     aprune_threads,
     arename_thread,
@@ -26,8 +28,6 @@ from longtable.graph.operations import (
     search_threads,
     stale_threads,
 )
-from longtable.graph.reading import NODES, reader
-from longtable.graph.threads import ThreadInfo
 from longtable.memory.search import excerpt_of
 from longtable.memory.stamps import EXCLUDED, kind_of
 from tests.support.models import script

@@ -17,7 +17,7 @@ from langchain_core.tools import tool
 
 from longtable.base.errors import ThreadBusyError
 from longtable.graph import Conversation, build_graph, open_persistence
-from longtable.graph.running import Graph
+from longtable.graph.thread_state import Graph
 from longtable.nodes.state import Input
 from tests.graph.test_busy import wait_until
 from tests.support.forked import SERVER
@@ -117,7 +117,7 @@ def test_a_turn_that_another_process_finished_meanwhile_has_that_answer(tmp_path
         with sqlite3.connect(tmp_path / "chat.db", isolation_level=None) as connection:
             connection.execute("DELETE FROM longtable_leases")
         connection.close()
-        list(Conversation(graph_over(two, other), "t", context=CONTEXT).resume())
+        Conversation(graph_over(two, other), "t", context=CONTEXT).resume()
         model.go_on.set()
         assert answer.result(30).text == "the other's answer"
         assert [m.text for m in Conversation(graph_over(two, other), "t").history()] == ["slow", "the other's answer"]

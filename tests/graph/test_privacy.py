@@ -184,7 +184,7 @@ def test_a_private_turn_that_is_resumed_under_other_settings_stays_private(shop:
     conversation = talk(shop, model, tmp_path)
     conversation.graph.invoke({"messages": [("user", "who?")]}, conversation.config, context=PRIVATE, interrupt_before=["run_tools"])  # type: ignore[call-overload]  # LangGraph's own shape of input
     conversation.context = Context(model_limit=16_000)
-    list(conversation.resume())
+    conversation.resume()
     assert "Zanzibar" not in words_of(model.sent)
 
 

@@ -90,7 +90,7 @@ def test_a_fault_is_typed_told_without_internals_and_the_turn_can_be_resumed(
     assert [m.text for m in talk.history()] == ["hello"]
     assert talk.pending()
     server.script(model_server.say("here I am"))
-    assert [e["text"] for e in talk.resume() if e["type"] == "answer"] == ["here I am"]
+    assert [e["text"] for e in talk.stream() if e["type"] == "answer"] == ["here I am"]
     assert [m.text for m in talk.history()] == ["hello", "here I am"]
 
 

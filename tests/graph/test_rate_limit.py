@@ -100,7 +100,7 @@ def test_a_turn_whose_provider_is_down_is_not_counted_and_no_resume_gains_one(
         ask("one")
     for _ in range(2):  # of the same turn: it was given back once
         with pytest.raises(ProviderUnavailableError):
-            list(talk.resume())
+            talk.resume()
     assert [ask("two"), ask("three")] == ["answered"] * 2
     with pytest.raises(RateLimitedError):
         ask("four")

@@ -176,9 +176,9 @@ def test_retry_brings_the_messages_of_a_refused_turn_back_and_asks_again(server:
 
     def retry() -> list[str]:
         async def events() -> list[Any]:
-            return [event async for event in talk.aretry()]
+            return [event async for event in talk.astream()]
 
-        return texts(asyncio.run(events()) if asynchronous else talk.retry())
+        return texts(asyncio.run(events()) if asynchronous else talk.stream())
 
     assert talk.ask("hello").text == "seen 2"
     assert retry() == []  # nothing failed
@@ -199,7 +199,7 @@ def test_retry_goes_on_with_a_tool_loop_where_it_was_refused(server: ModelServer
     server.script(model_server.call("lookup", word="frog"), POLICY, model_server.say("A frog."))
     talk = conversation(server)
     refused(talk, "What is a frog?")
-    assert texts(talk.retry()) == ["A frog."]
+    assert texts(talk.stream()) == ["A frog."]
     assert [m.type for m in talk.history()] == ["human", "ai", "tool", "ai"]
 
 
@@ -208,7 +208,7 @@ def test_retry_resumes_a_turn_whose_provider_was_down(server: ModelServer) -> No
     talk = conversation(server)
     with pytest.raises(ProviderUnavailableError):
         talk.ask("hello")
-    assert texts(talk.retry()) == ["back"]
+    assert texts(talk.stream()) == ["back"]
 
 
 def test_a_bare_graph_retries_where_the_refused_message_is_sent_again(server: ModelServer) -> None:
@@ -234,7 +234,7 @@ def test_after_a_refusal_exclude_compact_undo_and_pins_work_and_retry_still_does
     talk.pin("Be brief.")
     assert "poison" not in str(talk.view()).replace(NOTE, "")
     server.always(model_server.say("fine"))
-    assert texts(talk.retry()) == ["fine"]
+    assert texts(talk.stream()) == ["fine"]
 
 
 def test_what_was_refused_is_in_no_memory_made_later(server: ModelServer) -> None:
@@ -261,13 +261,13 @@ def test_a_message_of_a_turn_whose_call_failed_can_be_excluded(server: ModelServ
     talk.exclude(str(talk.history()[0].id))  # an older one: the turn still waits, and asks without it
     assert talk.pending()
     server.script(model_server.say("fine"), model_server.server_error())
-    assert texts(talk.retry()) == ["fine"]
+    assert texts(talk.stream()) == ["fine"]
     assert contents(server) == ["hi", "second"]
     with pytest.raises(ProviderUnavailableError):
         talk.ask("third")
     talk.exclude(str(talk.history()[-1].id))  # the question itself: nothing is left to answer
     assert not talk.pending()
-    assert list(talk.retry()) == []
+    assert list(talk.stream()) == []
     server.script(model_server.say("going on"))
     assert talk.ask("fourth").text == "going on"
     assert contents(server) == ["hi", "second", "fine", "fourth"]
@@ -283,7 +283,7 @@ def test_a_refused_turn_can_be_forked_and_goes_into_an_export(server: ModelServe
         for other in (Conversation(app, "copy", context=CONTEXT), talk.fork(1)):
             assert other.view() == talk.view()
             with pytest.raises(ProviderRefusedError):
-                list(other.retry())
+                list(other.stream())
             assert other.ask("a plain question").text == "seen 3"
             assert [m.text for m in other.history()] == ["poison", "a plain question", "seen 3"]
             assert [e["op"] for e in other.graph.get_state(other.config).values["edits"]] == ["exclude", "include", "exclude"]

@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph, open_persistence
-from longtable.graph.operations import delete_thread, prune_threads
+from longtable.graph.threads import delete_thread, prune_threads
 from longtable.memory.ledger import ledger_lines
 from longtable.tools.engines.base import QueryLimits
 from longtable.tools.query_tools import summary

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.base.errors import ThreadNotFoundError
 from longtable.graph import CompactionPolicy, Context, Conversation, Persistence, build_graph, import_thread, open_persistence
-from longtable.graph.spending import ausage_of_threads, usage_of_threads
+from longtable.graph.reports import ausage_of_threads, usage_of_threads
 from longtable.memory.merging import MERGE_AT
 from longtable.memory.spent import Spent, added, reported, spent_of
 from longtable.memory.stamps import marked

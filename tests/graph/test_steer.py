@@ -18,7 +18,7 @@ from langgraph.store.base import BaseStore
 
 from longtable.base.errors import ConfigError, ContextTooLargeError, MessageTooLongError, NotPrivateError, ThreadNotFoundError
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.operations import delete_thread
+from longtable.graph.threads import delete_thread
 from longtable.memory.stamps import kind_of, turn_number
 from longtable.nodes.inbox import InboxMessage, inbox_messages, inbox_op, post_ops
 from tests.memory.test_rounds import assert_paired
@@ -222,7 +222,7 @@ def test_a_message_of_another_process_joins_once_wherever_the_turn_is_killed(tmp
         with open_persistence(f"sqlite:///{folder}/chat.db") as kept:
             conversation = Conversation(doomed.graph_on(kept.checkpointer, kept.store), "t", context=doomed.CONTEXT)
             if point % 3:
-                list(conversation.resume())
+                conversation.resume()
             conversation.ask("question 3")
             texts = [str(m.text) for m in conversation.history() if m.type == "human"]
             accepted = "accepted" in done.stdout or "steered" in texts  # it may die between the two

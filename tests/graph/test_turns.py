@@ -23,7 +23,7 @@ from longtable.base.errors import (
     WrongRoleError,
 )
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.running import Graph
+from longtable.graph.thread_state import Graph
 from longtable.memory.rounds import INTERRUPTED
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call, script

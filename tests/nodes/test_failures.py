@@ -70,7 +70,7 @@ def test_a_failure_before_a_run_begins_is_told_likewise() -> None:
     conversation.context = conversation.context.replace(owner="ann", language="zh")
     conversation.graph.update_state(conversation.config, {"turn": {"number": 1, "owner": "bob"}}, as_node="prepare")
     with pytest.raises(LongtableError):
-        _each(conversation.resume(), events)
+        _each(conversation.stream(), events)
     assert events == [{"type": "failed", "code": "thread_not_found", "text": "没有这个会话。", "retry_after": None}]
 
 

@@ -21,7 +21,7 @@ from longtable.base.errors import ProviderRefusedError
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.heads import SqliteHeads, _WithinTransaction
-from longtable.graph.running import Graph
+from longtable.graph.thread_state import Graph
 from tests.support import forked
 from tests.support.models import ScriptedModel, call
 

@@ -16,7 +16,7 @@ MODULES = (
         "longtable.graph",
         "longtable.graph.archive_files",
         "longtable.graph.export",
-        "longtable.graph.reading",
+        "longtable.graph.thread_state",
     ),
     *(
         "longtable.tools.engines.duckdb",

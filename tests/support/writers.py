@@ -9,7 +9,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.base.errors import ThreadBusyError
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.running import Graph, WhenBusy
+from longtable.graph.thread_runner import WhenBusy
+from longtable.graph.thread_state import Graph
 from tests.support.models import ScriptedModel
 
 CONTEXT = Context(model_limit=32_000)

@@ -12,7 +12,13 @@ from longtable.memory.tokens import counter
 
 for _name in (
     *(f"longtable.app.{name}" for name in ("cli", "chat", "records_cli", "threads_cli")),
-    *("longtable.analyst.model", "longtable.graph", "longtable.graph.archive_files", "longtable.graph.export", "longtable.graph.reading"),
+    *(
+        "longtable.analyst.model",
+        "longtable.graph",
+        "longtable.graph.archive_files",
+        "longtable.graph.export",
+        "longtable.graph.thread_state",
+    ),
     *(
         "longtable.tools.engines.duckdb",
         "longtable.tools.engines.sqlite",

@@ -1,0 +1,191 @@
+"""What a person changes of a thread, each as a pure function from its values to the update; what a compaction would do."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage
+
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError, EmptyMessageError, UndoTooFarError, UnknownMessageError, UnknownPinError
+from longtable.graph.thread_state import Update, Values
+from longtable.memory.fold import BLOCK_TOKENS, Job, needs_originals
+from longtable.memory.frame import Frame
+from longtable.memory.merging import unmerged
+from longtable.memory.pins import Pin, make_pin
+from longtable.memory.plan import plan_fold
+from longtable.memory.rolling import split_input
+from longtable.memory.search import Original
+from longtable.memory.stamps import EXCLUDED, marked
+from longtable.memory.thread import Edit, Thread
+from longtable.memory.topic_strategy import topics_of
+from longtable.memory.topics import Topic, current, versions
+from longtable.memory.view import Layout
+from longtable.nodes.records import old_compactions
+from longtable.nodes.state import UNDER_WAY, layout_of, thread_of, turn_of
+from longtable.nodes.turns.refusals import FAILED, exclusions, request_in
+
+
+@dataclass(frozen=True)
+class TopicHistory(Topic):
+    """A topic as its newest version is, with all its versions, the oldest first."""
+
+    versions: tuple[Topic, ...] = ()
+
+
+def topic_histories(thread: Thread, retired: Sequence[Any]) -> list[TopicHistory]:
+    """Return a thread's topics; `retired`: items of the store with compactions that retired."""
+    made = topics_of(replace(thread, compactions=unmerged(old_compactions.read(retired), thread.compactions)))
+    return [
+        TopicHistory(**{each.name: getattr(topic, each.name) for each in fields(topic)}, versions=tuple(versions(made, topic.id)))
+        for topic in current(made)
+    ]
+
+
+def _edit(op: str, **more: Any) -> Edit:
+    return cast("Edit", {"id": uuid.uuid4().hex, "op": op, **more})
+
+
+def number_range(thread: Thread, start: int, limit: int | None) -> tuple[int, int]:
+    """Return the first and last number of a part of the transcript."""
+    if start < 1 or (limit is not None and limit < 0):
+        raise ConfigError(f"history counts from 1 and takes no negative limit, found start={start}, limit={limit}")
+    return start, thread.length if limit is None else min(thread.length, start + limit - 1)
+
+
+def transcript(thread: Thread, archived: Sequence[Original], first: int, last: int) -> list[BaseMessage]:
+    """Return messages `first` to `last`, excluded ones marked, of the live ones and those that were read from the archive."""
+    live = thread.messages[max(0, first - 1 - thread.archived) : max(0, last - thread.archived)]
+    messages = [*(original.message for original in archived), *live]
+    return [marked(message, kind=EXCLUDED) if message.id in thread.excluded else message for message in messages]
+
+
+def live_number(thread: Thread, message_id: str) -> int:
+    """Return the number of a live message, 0 where it is none."""
+    return next((thread.archived + i + 1 for i, message in enumerate(thread.messages) if message.id == message_id), 0)
+
+
+def retired_number(archived: Sequence[Original], message_id: str) -> int:
+    """Return the number of a retired message. Raises `UnknownMessageError`."""
+    for original in archived:
+        if original.message.id == message_id:
+            return original.number
+    raise UnknownMessageError(message_id)
+
+
+def undo(values: Values, context: Context) -> tuple[str | None, Update]:
+    """Drop the newest compaction. Raises `UndoTooFarError`."""
+    layout = layout_of(values, context)
+    record = layout.thread.live[0]
+    if record is None:
+        return None, {}
+    if "merged" in record:  # what stood before it is in the store
+        raise UndoTooFarError(layout.thread.archived)
+    edit = _edit("undo", record=record["id"])
+    before = replace(layout.thread, edits=[*layout.thread.edits, edit])
+    older = before.live[0]
+    if before.archived > (older["count"] if older else 0):
+        raise UndoTooFarError(before.archived)
+    # The breaker: or the next call would fold the same rounds at once; not where what came back does not fit a call.
+    tokens = Layout(before, layout.frame).parts.total
+    breaker = tokens if tokens <= layout.frame.hard_tokens else None
+    return str(record["id"]), {"edits": [edit], "turn": {**turn_of(values), "breaker": breaker}}
+
+
+def pin(values: Values, text: str) -> tuple[Pin, Update]:
+    """Pin a statement. Raises `EmptyMessageError`."""
+    if not text.strip():
+        raise EmptyMessageError
+    pin = make_pin(text, turn=turn_of(values).get("number", 0))
+    return pin, {"edits": [_edit("pin", pin=pin.as_json())]}
+
+
+def unpin(values: Values, pin_id: str) -> tuple[None, Update]:
+    """End a pin. Raises `UnknownPinError`."""
+    pins = thread_of(values).pins
+    pin = next((pin for pin in pins if pin.id == pin_id), None)
+    if pin is None:
+        raise UnknownPinError(pin_id)
+    # With it go the older ones on its matter, or what it superseded would come back, and other cuts of the same words.
+    gone = [other.id for other in pins if other.id == pin.id or other.matter == pin.matter or _same_words(other, pin)]
+    return None, {"edits": [_edit("unpin", pins=gone)]}
+
+
+def _same_words(one: Pin, other: Pin) -> bool:
+    return one.message_id == other.message_id != "" and (one.text in other.text or other.text in one.text)
+
+
+def exclude(values: Values, message_id: str, number: int) -> tuple[None, Update]:
+    """Exclude a message, with the whole turn where it opened one that failed."""
+    thread, turn = thread_of(values), turn_of(values)
+    if turn.get("status") in UNDER_WAY or "failure" in turn:
+        request = request_in(thread, turn["number"])
+        if request and request[0].id == message_id:  # what followed answers nothing then
+            turn.pop("failure", None)
+            return None, {"edits": exclusions(thread, request), "turn": {**turn, "status": FAILED}}
+    return None, {"edits": [_edit("exclude", message=message_id, number=number)]}
+
+
+def include(values: Values, message_id: str) -> tuple[None, Update]:
+    """Take an excluded message in again. Raises `UnknownMessageError`."""
+    if message_id not in thread_of(values).excluded:
+        raise UnknownMessageError(message_id)
+    return None, {"edits": [_edit("include", message=message_id)]}
+
+
+# -- preview --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CompactionPreview:
+    """One fold that was not made. Tokens as counted."""
+
+    messages: int
+    """Messages it would fold, number `first` to `last` of the transcript."""
+    first: int
+    last: int
+    tokens_before: int
+    """The whole next call as it is."""
+    tokens_after_most: int
+    """The whole next call after it, at most."""
+    summariser_calls: int
+    """Calls of the summariser if its first draft is accepted; 0 without one."""
+    summariser_tokens: int
+    """Tokens of text it would read."""
+    rebuilt: bool
+    """It would be made from the originals, not from the memory before; retired messages are not in `summariser_tokens`."""
+
+
+def _most_memory(frame: Frame) -> int:
+    return frame.summary_tokens + frame.pin_tokens + frame.ledger_tokens + BLOCK_TOKENS
+
+
+def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview | None:
+    """Return what folding now would do, None when there is nothing to fold. Pure."""
+    layout = layout_of(values, context)
+    fold = plan_fold(layout, "asked")
+    if fold is None:
+        return None
+    frame, thread = layout.frame, layout.thread
+    rebuilt = needs_originals(thread, frame)
+    job = Job(
+        strategy=frame.policy.strategy,
+        thread=thread,
+        frame=frame,
+        fold=fold,
+        turn=turn_of(values).get("number", 0),
+        time="",
+        originals=[] if rebuilt else None,
+    )
+    parts = split_input(job, frame.window) if frame.window is not None else []
+    return CompactionPreview(
+        messages=fold.end - fold.start,
+        first=thread.archived + fold.start + 1,
+        last=job.count,
+        tokens_before=fold.tokens_before,
+        tokens_after_most=fold.tokens_before - fold.folded_tokens + _most_memory(frame) - layout.parts.memory,
+        summariser_calls=len(parts),
+        summariser_tokens=sum(frame.counter.text(text) for part in parts for text in part),
+        rebuilt=rebuilt,
+    )

@@ -1,0 +1,564 @@
+"""The thread facade: ask, stream, look at and change one conversation."""
+
+import uuid
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from contextlib import aclosing
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, Self, TypeVar, overload
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
+
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError
+from longtable.base.events import ActionRequest, ChartShown, ContextCompressed, ContextUsage, Event, QueryFinished
+from longtable.base.store_keys import NODE
+from longtable.base.twins import a_from, in_thread
+from longtable.graph import changes, threads
+from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, checked_archive
+from longtable.graph.changes import CompactionPreview, TopicHistory
+from longtable.graph.damage import readable
+from longtable.graph.export import Form, drawn_from, written
+from longtable.graph.persistence import storage_errors
+from longtable.graph.reports import audit_of, spent_in
+from longtable.graph.thread_runner import ThreadRunner, WhenBusy
+from longtable.graph.thread_state import OWNER, Graph, StoredThreads, is_failed, is_pending, leftover_update
+from longtable.graph.transcripts import find_thread, fork_thread, load_thread
+from longtable.graph.waiting import Waiting, answered, waiting_in
+from longtable.memory.archive import page
+from longtable.memory.merging import merged_count
+from longtable.memory.pins import Pin, live_pins
+from longtable.memory.search import Original
+from longtable.memory.spent import Price, Spent
+from longtable.memory.thread import Thread
+from longtable.memory.topic_strategy import topics_of
+from longtable.memory.topics import Found, find_section
+from longtable.nodes.ingest import check_input
+from longtable.nodes.records import old_compactions
+from longtable.nodes.records.archive_store import StoreShelf
+from longtable.nodes.records.audit import AuditEntry
+from longtable.nodes.state import Input, next_view, thread_of, turn_of
+from longtable.nodes.turns.failures import aends_with_failed, ends_with_failed
+from longtable.tools.charts.chart_tool import Chart, chart_of
+from longtable.tools.database import QueryResult
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas
+    import pyarrow
+
+    from longtable.tools.results import ResultStore
+
+ResultForm = Literal["rows", "arrow", "pandas"]
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+RENAMED = {
+    "decide": "resume(decisions)",
+    "reply": "resume(answer)",
+    "retry": "resume()",
+    "stream_decisions": "stream(answer=decisions)",
+    "stream_reply": "stream(answer=answer)",
+    "topic": "topics(), each with its id",
+    "artifact": "topics(), each with its artifact",
+    "versions": "topics(), each with its versions",
+}
+"""Methods up to 0.1.0, and what takes their place; so for their awaited twins."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One turn's result. `status`: "answered", the code of the notice that stands for an answer, or what it waits for:
+    "approval_requested" or "input_requested", for `Conversation.resume`. Or "steered": the message joined `turn`, which
+    another caller runs and whose answer goes to them. Empty where `resume` found nothing to go on with.
+    """
+
+    text: str
+    status: str
+    turn: int
+    queries: list[QueryFinished] = field(default_factory=list)
+    usage: ContextUsage | None = None
+    recalls: int = 0
+    """How often originals were brought back for this turn."""
+    unsupported_numbers: list[str] = field(default_factory=list)
+    """Figures of the text that no result of the turn gives, as written."""
+    charts: list[ChartShown] = field(default_factory=list)
+    """Charts of the turn: `Conversation.chart(handle, spec)` draws each."""
+
+
+def _a_alone(
+    method: "Callable[Concatenate[Conversation, Params], Result]",
+) -> "Callable[Concatenate[Conversation, Params], Coroutine[Any, Any, Result]]":
+    """Return the awaited twin of a method that needs the thread alone.
+
+    It waits for the thread in the event loop: waiting in a thread, calls on one busy thread would leave none for others.
+    """
+
+    @wraps(method)
+    async def twin(self: "Conversation", /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        with storage_errors():
+            async with self._runner.aalone():
+                return await in_thread(method, self._with_lock(), *args, **kwargs)
+
+    return twin
+
+
+class Conversation:
+    """One thread of a compiled graph. Each method has an awaited twin, with an `a` before its name.
+
+    A turn that was interrupted (`pending`) is finished by `resume`; a new message instead of a resume drops nothing:
+    the interrupted user message stays in the thread. A turn whose queries wait for approval ends with the status
+    "approval_requested" and is finished by `resume(decisions)`; a new message instead rejects them. A turn that the
+    provider refuses for its content raises `ProviderRefusedError` and is over: its messages stay in the transcript and
+    leave the view; `resume` runs it again.
+
+    Turns of one thread follow one another, in this process and in others that opened the same file: `when_busy` is
+    "queue" (wait), "reject" (`ThreadBusyError` at once) or "steer" (join the turn under way before its next model call;
+    where none comes, be the next turn). Read a stream to its end, or close it: it holds the thread until then.
+
+    `results` and `archive`: the result store and archive files of `build_graph`, for the methods that read them.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        thread_id: str | None = None,
+        *,
+        context: Context | None = None,
+        when_busy: WhenBusy = "queue",
+        results: "ResultStore | None" = None,
+        archive: "ArchiveFiles | Path | str | None" = None,
+    ) -> None:
+        if graph.checkpointer is None:
+            raise ConfigError("a Conversation needs a graph compiled with a checkpointer: graph.compile(checkpointer=...)")
+        if when_busy not in ("queue", "reject", "steer"):
+            raise ConfigError(f"when_busy must be 'queue', 'reject' or 'steer', found {when_busy!r}")
+        if thread_id and NODE in thread_id:  # what is kept under such an id is a node's of another thread
+            raise ConfigError(f"a thread id holds no {NODE!r}, found {thread_id[:80]!r}: take the id of the thread itself")
+        self.graph = graph
+        self.when_busy = when_busy
+        self.thread_id = thread_id or uuid.uuid4().hex[:12]
+        self.context = context or Context()
+        self.results = results
+        self.archive = checked_archive(archive)
+        self.config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
+        if self.context.owner:  # in each checkpoint: of a first message that no node has seen yet, nothing else says whose it is
+            self.config["metadata"] = {OWNER: self.context.owner}
+        self._locked = False
+
+    # -- one turn ---------------------------------------------------------------------------------------------------
+
+    def ask(self, text: str) -> Answer:
+        """Run one turn and return its answer."""
+        return _collect(list(self.stream(text)))
+
+    async def aask(self, text: str) -> Answer:
+        """Run one turn and return its answer."""
+        return _collect([event async for event in self.astream(text)])
+
+    def resume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
+        """Go on with whatever waits: an interrupted turn, one that asked a person, or one that failed, which runs again.
+
+        `answer`: the decisions on the calls that wait, one for each in order, or what a tool asked for by `interrupt`: the
+        question `waiting_id`, else the first. A decision is `{"type": "approve"}`, `{"type": "reject", "message": "why"}` or
+        `{"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": "..."}}}`. Without an answer what waits is
+        asked again. Raises `WrongDecisionError` and `NothingAskedError`, and then has changed nothing.
+        """
+        return _collect(list(self.stream(answer=answer, waiting_id=waiting_id)))
+
+    async def aresume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
+        """Go on with whatever waits: see `resume`."""
+        return _collect([event async for event in self.astream(answer=answer, waiting_id=waiting_id)])
+
+    @ends_with_failed
+    def stream(self, text: str | None = None, *, answer: Any = None, waiting_id: str | None = None) -> Iterator[Event]:
+        """Run one turn and yield its events, the last an `answer`; without `text` those of `resume`, none where nothing waits.
+
+        Raises the typed errors of `longtable.base.errors`.
+        """
+        runner = self._runner
+        with storage_errors():
+            message = self._message(text, answer)
+            if message is not None and self.when_busy == "steer":
+                yield from runner.steered(message, wait=True)
+                return
+            with runner.alone():
+                if message is not None:
+                    yield from runner.turn(message)
+                elif (given := self._continuation(answer, waiting_id)) is not None:
+                    yield from runner.run(given[0])
+
+    @aends_with_failed
+    async def astream(self, text: str | None = None, *, answer: Any = None, waiting_id: str | None = None) -> AsyncGenerator[Event, None]:
+        """Run one turn and yield its events: see `stream`. Cancelling the task cancels queries, not the thread."""
+        runner = self._runner
+        with storage_errors():
+            message = self._message(text, answer)
+            if message is not None and self.when_busy == "steer":
+                async with aclosing(runner.asteered(message, wait=True)) as events:
+                    async for event in events:
+                        yield event
+                return
+            async with runner.aalone():
+                if message is not None:
+                    run = runner.aturn(message)
+                elif (given := await in_thread(self._continuation, answer, waiting_id)) is not None:
+                    run = runner.arun(given[0])
+                else:
+                    return
+                async with aclosing(run) as events:
+                    async for event in events:
+                        yield event
+
+    def steer(self, text: str, *, wait: bool = True) -> Answer:
+        """Say something to the turn under way, whoever runs it: see `when_busy`. Needs a store; nobody there, it is a turn of its own.
+
+        Without `wait` return at once: who has the thread takes the message in, or goes on with it when their turn has ended.
+        """
+        with storage_errors():
+            return _collect(list(self._runner.steered(self._new_message(text), wait=wait)))
+
+    async def asteer(self, text: str, *, wait: bool = True) -> Answer:
+        """Say something to the turn under way: see `steer`."""
+        with storage_errors():
+            return _collect([event async for event in self._runner.asteered(self._new_message(text), wait=wait)])
+
+    # -- what a turn waits for --------------------------------------------------------------------------------------
+
+    def pending(self) -> bool:
+        """Return whether a turn was interrupted and waits to be resumed."""
+        return is_pending(self._runner.state())
+
+    def approvals(self) -> list[ActionRequest]:
+        """Return the calls that wait for a decision, in order; none where nothing does."""
+        return [action for waiting in self.waiting() for action in waiting.actions]
+
+    def waiting(self) -> list[Waiting]:
+        """Return all that the turn waits for: approvals, and what a tool of yours asks by `interrupt`."""
+        return waiting_in(self._runner.state())
+
+    # -- transcript and view ----------------------------------------------------------------------------------------
+
+    def history(self, *, start: int = 1, limit: int | None = None) -> list[BaseMessage]:
+        """Return the transcript in order, live and archived alike: `limit` messages from number `start` (from 1), or all.
+
+        An excluded message is marked: `longtable.memory.stamps.kind_of`. Raises `ThreadNotFoundError`.
+        """
+        thread = self._thread()
+        first, last = changes.number_range(thread, start, limit)
+        return changes.transcript(thread, self._archived(thread, first, last), first, last)
+
+    def view(self) -> list[BaseMessage]:
+        """Return exactly what the next model call would be sent. Raises `ThreadNotFoundError`."""
+        values = self._runner.values()
+        with readable(self.thread_id):
+            return next_view(values, self.context)
+
+    # -- compaction -------------------------------------------------------------------------------------------------
+
+    @overload
+    def compact(self, *, preview: Literal[False] = False) -> ContextCompressed | None: ...
+    @overload
+    def compact(self, *, preview: Literal[True]) -> CompactionPreview | None: ...
+    def compact(self, *, preview: bool = False) -> ContextCompressed | CompactionPreview | None:
+        """Compact now, also under the threshold; None when there is nothing to compact. `preview`: only say what it would do and cost.
+
+        Raises `ThreadNotFoundError`, and `TurnPendingError` while an interrupted turn waits.
+        """
+        if preview:
+            return self._preview()
+        runner = self._runner
+        with storage_errors(), runner.alone():
+            return _compressed(list(runner.run(self._compaction())))
+
+    @overload
+    def acompact(self, *, preview: Literal[False] = False) -> Coroutine[Any, Any, ContextCompressed | None]: ...
+    @overload
+    def acompact(self, *, preview: Literal[True]) -> Coroutine[Any, Any, CompactionPreview | None]: ...
+    async def acompact(self, *, preview: bool = False) -> ContextCompressed | CompactionPreview | None:
+        """Compact now, or say what that would do and cost: see `compact`."""
+        if preview:
+            return await in_thread(self._preview)
+        runner = self._runner
+        with storage_errors():
+            async with runner.aalone():
+                command = await in_thread(self._compaction)
+                return _compressed([event async for event in runner.arun(command)])
+
+    def undo(self) -> str | None:
+        """Drop the newest compaction, so that the view before it holds again; return its id, None where there is none.
+
+        The next compaction waits until new messages have come. Raises `UndoTooFarError` where its originals have retired.
+        """
+        return self._runner.change(lambda values: changes.undo(values, self.context))
+
+    # -- pins and exclusions ----------------------------------------------------------------------------------------
+
+    def pins(self) -> list[Pin]:
+        """Return the statements that stay word for word, superseded ones left out."""
+        return live_pins(self._thread().pins)
+
+    def pin(self, text: str) -> Pin:
+        """Keep a statement word for word in every view from now on, until `unpin`."""
+        return self._runner.change(lambda values: changes.pin(values, text))
+
+    def unpin(self, pin_id: str) -> None:
+        """End a pin, one the conversation made too. Raises `UnknownPinError`."""
+        self._runner.change(lambda values: changes.unpin(values, pin_id))
+
+    def exclude(self, message_id: str) -> None:
+        """Leave a message out of views, summaries and recall from now on; it stays in the transcript, marked.
+
+        A memory that holds it is made again at the next compaction. With the message that opened a failed turn goes all
+        after it, and the turn is over. Raises `UnknownMessageError`.
+        """
+        thread = self._thread()
+        number = changes.live_number(thread, message_id) or changes.retired_number(self._archived(thread, 1, thread.archived), message_id)
+        self._runner.change(lambda values: changes.exclude(values, message_id, number), mid_turn=True)
+
+    def include(self, message_id: str) -> None:
+        """Take an excluded message in again. Raises `UnknownMessageError` where it is not excluded."""
+        self._runner.change(lambda values: changes.include(values, message_id), mid_turn=True)
+
+    # -- topics -----------------------------------------------------------------------------------------------------
+
+    def topics(self) -> list[TopicHistory]:
+        """Return the topics, each as its newest version is and with all its versions; none where another strategy keeps the memory."""
+        thread = self._thread()
+        batches = old_compactions.gets(self.thread_id, 1, merged_count(thread.compactions))
+        with readable(self.thread_id, "its archive"):
+            return changes.topic_histories(thread, [item for batch in batches for item in self._threads.store.batch(batch)])
+
+    def find_section(self, keyword: str) -> Found | None:
+        """Return the topic section that answers a keyword, titles before contents; its sources are message numbers."""
+        return find_section(topics_of(self._thread()), keyword)
+
+    # -- results ----------------------------------------------------------------------------------------------------
+
+    @overload
+    def result(self, handle: str, form: Literal["rows"] = "rows") -> QueryResult: ...
+    @overload
+    def result(self, handle: str, form: Literal["arrow"]) -> "pyarrow.Table": ...
+    @overload
+    def result(self, handle: str, form: Literal["pandas"]) -> "pandas.DataFrame": ...
+    def result(self, handle: str, form: ResultForm = "rows") -> "QueryResult | pyarrow.Table | pandas.DataFrame":
+        """Return the whole result that a handle (r1, r2 ...) names: its rows, or an Arrow table, or a DataFrame.
+
+        Raises `UnknownResultError`, `ResultGoneError` with its SQL.
+        """
+        self._runner.values()
+        if self.results is None:
+            raise ConfigError("this conversation has no result store: give it the one of build_graph, Conversation(..., results=...)")
+        whole = {"rows": self.results.get, "arrow": self.results.arrow, "pandas": self.results.frame}
+        if form not in whole:
+            raise ConfigError(f"a result is returned as {', '.join(whole)}, found {form!r}")
+        return whole[form](self.thread_id, handle)
+
+    @overload
+    def aresult(self, handle: str, form: Literal["rows"] = "rows") -> Coroutine[Any, Any, QueryResult]: ...
+    @overload
+    def aresult(self, handle: str, form: Literal["arrow"]) -> Coroutine[Any, Any, "pyarrow.Table"]: ...
+    @overload
+    def aresult(self, handle: str, form: Literal["pandas"]) -> Coroutine[Any, Any, "pandas.DataFrame"]: ...
+    def aresult(self, handle: str, form: Any = "rows") -> Coroutine[Any, Any, Any]:
+        """Return the whole result that a handle names: see `result`."""
+        return in_thread(self.result, handle, form)
+
+    def chart(self, handle: str, spec: Mapping[str, object] | None = None, *, wish: str = "") -> Chart:
+        """Return a result as a chart, by the spec of a `chart` event or by a wish ("line by month"); notebooks show it.
+
+        Raises `ChartSpecError` and what `result` raises. Pictures of it need the extra `charts`, its text does not.
+        """
+        return chart_of(handle, self.result(handle), spec=spec, wish=wish)
+
+    # -- the whole thread -------------------------------------------------------------------------------------------
+
+    def rename(self, title: str) -> str:
+        """Give the thread another title and return it, on one line and clipped. Raises `ThreadNotFoundError`."""
+        with storage_errors(), self._runner.alone():
+            return threads.rename(self._threads, self.thread_id, title, self.context.owner)
+
+    def fork(self, turn: int | None = None, *, thread_id: str | None = None) -> Self:
+        """Return a new thread that begins with this one's transcript up to and with `turn`, and the memory it had then.
+
+        Without `turn` up to the last one that is finished; of a damaged thread, that can be read. Results and archive files
+        go along where the conversation was given them.
+
+        Raises `UnknownTurnError`, `TurnPendingError` for a turn that is not finished, `ThreadExistsError`.
+        """
+        new_id = thread_id or uuid.uuid4().hex[:12]
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        compactions = fork_thread(self._threads, self.thread_id, new_id, turn, self.context.owner, now)
+        if self.results is not None:
+            self.results.copy(self.thread_id, new_id)
+        if self.archive is not None:
+            self.archive.copy(self.thread_id, new_id, compactions)
+        other = copy(self)
+        other.thread_id = new_id
+        other.config = {**self.config, "configurable": {"thread_id": new_id}}
+        return other
+
+    def export(self, form: Form = "jsonl") -> str:
+        """Return the thread whole. Raises `ThreadNotFoundError`.
+
+        "jsonl": all that is stored, for `import_thread`; "markdown" and "html": the transcript, for people, with its charts
+        drawn where the conversation was given its results.
+        """
+        whole, _ = load_thread(self._threads, self.thread_id, self.context.owner)
+        return written(whole, form, language=self.context.language, draw=drawn_from(self.results, self.thread_id))
+
+    def usage(self, prices: Mapping[str, Price] | None = None) -> list[Spent]:
+        """Return the tokens the thread's model calls took, by day and model: as reported, or estimated and marked.
+
+        With `prices` also what they cost. `pandas.DataFrame` takes the list.
+        """
+        whole, _ = load_thread(self._threads, self.thread_id, self.context.owner)
+        return spent_in(whole, prices)
+
+    def audit(self) -> list[AuditEntry]:
+        """Return every query the model sent, the oldest first, also those refused, failed or cancelled; `pandas.DataFrame` takes it.
+
+        Raises `ThreadNotFoundError`, `ConfigError` for a graph without a store.
+        """
+        return audit_of(self._threads, self.thread_id, self.context.owner)
+
+    def archive_files(self) -> list[ArchiveFile]:
+        """Return the files that were written before the thread's compactions, the oldest first.
+
+        Raises `ThreadNotFoundError`, `ConfigError` where the conversation was not given their folder.
+        """
+        return self._own_archive().files(self.thread_id)
+
+    def archive_file(self, key: str) -> str:
+        """Return one of these files as JSON text. Raises `UnknownArchiveError`."""
+        return self._own_archive().read(self.thread_id, key)
+
+    def delete(self) -> None:
+        """Delete the thread with all that is stored of it. Raises `ThreadNotFoundError`."""
+        with storage_errors(), self._runner.alone():
+            threads.delete(self._threads, self.thread_id, self.context.owner, results=self.results, archive=self.archive)
+
+    # -- awaited twins ----------------------------------------------------------------------------------------------
+
+    apending = a_from(pending)
+    aapprovals = a_from(approvals)
+    awaiting = a_from(waiting)
+    ahistory = a_from(history)
+    aview = a_from(view)
+    aundo = _a_alone(undo)
+    apins = a_from(pins)
+    apin = _a_alone(pin)
+    aunpin = _a_alone(unpin)
+    aexclude = _a_alone(exclude)
+    ainclude = _a_alone(include)
+    atopics = a_from(topics)
+    afind_section = a_from(find_section)
+    achart = a_from(chart)
+    arename = _a_alone(rename)
+    afork = a_from(fork)
+    aexport = a_from(export)
+    ausage = a_from(usage)
+    aaudit = a_from(audit)
+    aarchive_files = a_from(archive_files)
+    aarchive_file = a_from(archive_file)
+    adelete = _a_alone(delete)
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _runner(self) -> ThreadRunner:
+        return ThreadRunner(self.graph, self.thread_id, self.config, self.context, self.when_busy, self._locked)
+
+    @property
+    def _threads(self) -> StoredThreads:
+        return StoredThreads(self.graph)
+
+    def _with_lock(self) -> Self:
+        """Return the conversation for a caller that holds the thread."""
+        other = copy(self)
+        other._locked = True
+        return other
+
+    def _thread(self) -> Thread:
+        return thread_of(self._runner.values())
+
+    def _message(self, text: str | None, answer: Any) -> HumanMessage | None:
+        if text is not None and answer is not None:
+            raise ConfigError("a turn begins with a message or goes on with an answer: give one of the two")
+        return self._new_message(text) if text is not None else None
+
+    def _new_message(self, text: str) -> HumanMessage:
+        """Return the new message; refuse what needs no count here, so that nothing at all is written (`ingest` counts)."""
+        message = HumanMessage(text, id=str(uuid.uuid4()))
+        check_input([message], self.context, None)
+        return message
+
+    def _continuation(self, answer: Any, waiting_id: str | None) -> tuple[Any] | None:
+        """Return what the graph is run with to go on, None where nothing waits."""
+        state = self._runner.state()
+        if answer is not None:
+            return (answered(state, answer, waiting_id, self.thread_id),)
+        if is_pending(state):
+            return (None,)
+        return (Input(messages=[]),) if is_failed(state) else None
+
+    def _preview(self) -> CompactionPreview | None:
+        with storage_errors():
+            return changes.preview_of(self._runner.resting(self._runner.state()), self.context)
+
+    def _compaction(self) -> Command[str]:
+        """Bring the thread to rest and return the command that compacts it."""
+        runner = self._runner
+        runner.keep_interrupted()
+        if update := leftover_update(runner.state()):
+            self.graph.update_state(self.config, update, as_node="prepare")
+        values = runner.resting(runner.state())
+        return Command(goto="compact", update={"turn": {**turn_of(values), "status": "compacting"}})
+
+    def _archived(self, thread: Thread, first: int, last: int) -> list[Original]:
+        """Return the retired messages of a range of numbers."""
+        last = min(last, thread.archived)
+        with readable(self.thread_id, "its archive"):
+            return page(StoreShelf(self._threads.store), self.thread_id, first, last) if first <= last else []
+
+    def _own_archive(self) -> ArchiveFiles:
+        find_thread(self._threads, self.thread_id, self.context.owner)
+        if self.archive is None:
+            raise ConfigError("the archive's files lie in a folder: give it to the conversation as well, Conversation(..., archive=...)")
+        return self.archive
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            new = RENAMED.get(name) or RENAMED.get(name.removeprefix("a"))
+            raise AttributeError(f"'Conversation' has no {name!r}" + (f": use {new}" if new else ""))
+
+
+def _collect(events: list[Event]) -> Answer:
+    text, status, turn, usage, recalls = "", "", 0, None, 0
+    queries: list[QueryFinished] = []
+    charts: list[ChartShown] = []
+    doubts: list[str] = []
+    for event in events:
+        if event["type"] == "answer":
+            text, status, turn = event["text"], event["status"], event["turn"]
+            break  # what follows is of a turn that was left here by others
+        if event["type"] == "query_finished":
+            queries.append(event)
+        elif event["type"] == "chart":
+            charts.append(event)
+        elif event["type"] == "context_usage":
+            usage = event
+        elif event["type"] == "recall":
+            recalls += 1
+        elif event["type"] == "unsupported_numbers":
+            doubts = event["figures"]
+    return Answer(text, status, turn, queries, usage, recalls, doubts, charts)
+
+
+def _compressed(events: list[Event]) -> ContextCompressed | None:
+    return next((event for event in events if event["type"] == "context_compressed"), None)

@@ -1,0 +1,183 @@
+"""A stored thread: load and write its state, and say whether a turn of it is unfinished and whose it is."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.graph import START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore, Op
+from langgraph.types import StateSnapshot
+
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError
+from longtable.graph.damage import check_values, readable
+from longtable.graph.guard import GuardedSaver
+from longtable.graph.locks import turns_of
+from longtable.graph.persistence import Persistence, storage_errors
+from longtable.nodes.records.thread_index import owner_of
+from longtable.nodes.state import Input, State, turn_of
+from longtable.nodes.turns.refusals import FAILED
+
+Graph = CompiledStateGraph[State, Context, Input, State]
+Values = Mapping[str, Any]
+Update = dict[str, Any]
+OWNER = "longtable_owner"
+"""Key of the owner in a checkpoint's metadata."""
+NODES = ("ingest", "estimate", "compact", "respond", "approve", "run_tools", "settle", "prepare")
+"""Those of `build_graph`: a graph with the same names sees what an interrupted turn still has to do."""
+CLOSED = ("refused", FAILED)
+"""Status of a turn that ended in an error, and is not to be resumed."""
+
+
+def reader(persistence: Persistence) -> Graph:
+    """Return a graph over a store's threads that runs no turn: a `Conversation` on it reads, edits, forks and exports."""
+    graph = StateGraph(State, context_schema=Context, input_schema=Input)
+    for name in NODES:
+        graph.add_node(name, RunnableLambda(_runs_nothing))
+    graph.add_edge(START, "ingest")
+    return graph.compile(checkpointer=persistence.checkpointer, store=persistence.store)
+
+
+def _runs_nothing(_: State) -> Update:
+    raise ConfigError("this graph only reads threads: build one with build_graph(model=...) to run a turn")
+
+
+class StoredThreads:
+    """The threads of a graph's checkpointer and store, for operations that run no turn."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    @property
+    def optional_store(self) -> BaseStore | None:
+        """Return the store, None for a graph without one."""
+        return self.graph.store
+
+    @property
+    def store(self) -> BaseStore:
+        """Return the store. Raises `ConfigError` where there is none."""
+        if (store := self.optional_store) is None:
+            raise ConfigError("archived messages are in a store: compile the graph with it, graph.compile(..., store=...)")
+        return store
+
+    def batch(self, ops: Sequence[Op]) -> list[Any]:
+        """Carry out store operations, in one transaction where the store has them; None for each where there is no store."""
+        store = self.optional_store
+        return store.batch(ops) if store is not None else [None] * len(ops)
+
+    def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateSnapshot:
+        """Return a thread's state, the newest or that of a checkpoint. Raises `DamagedThreadError`."""
+        return load_state(self.graph, config_of(thread_id, checkpoint_id))
+
+    def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
+        """Return the ids of a thread's checkpoints, the newest first; nothing else of them is read."""
+        saver = self.graph.checkpointer
+        return saver.checkpoint_ids(thread_id) if isinstance(saver, GuardedSaver) else []
+
+    def save(self, thread_id: str, values: Values) -> None:
+        """Write these values as a step of their own."""
+        self.graph.update_state(config_of(thread_id), dict(values), as_node="prepare")
+
+    def forget(self, thread_id: str) -> None:
+        """Delete a thread's checkpoints and writes."""
+        if not isinstance(self.graph.checkpointer, BaseCheckpointSaver):
+            raise ConfigError("threads are kept by a checkpointer: compile the graph with it, graph.compile(checkpointer=...)")
+        self.graph.checkpointer.delete_thread(thread_id)
+
+    @contextmanager
+    def alone(self, thread_id: str, *, wait: bool = False) -> Iterator[None]:
+        """Let no turn and no other operation work on the thread within the block.
+
+        One under way is waited for (`wait`), else `ThreadBusyError` is raised.
+        """
+        with storage_errors(), turns_of(self.graph.checkpointer).turn(thread_id, wait=wait):
+            yield
+
+
+def config_of(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfig:
+    """Return the config that names a thread, and a checkpoint of it."""
+    checkpoint = {"checkpoint_id": checkpoint_id} if checkpoint_id else {}
+    return {"configurable": {"thread_id": thread_id, **checkpoint}}
+
+
+def load_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
+    """Return a thread's state. Raises `DamagedThreadError` where it cannot be read."""
+    thread_id = config["configurable"]["thread_id"]
+    with reading(graph, thread_id):
+        state = graph.get_state(config)
+    with readable(thread_id):
+        check_values(state.values)
+    return state
+
+
+def reading(graph: Graph, thread_id: str) -> AbstractContextManager[None]:
+    """Raise `DamagedThreadError` for what cannot be decoded; errors of a caller's own saver pass, they may be its bugs."""
+    return readable(thread_id) if isinstance(graph.checkpointer, GuardedSaver) else nullcontext()
+
+
+def is_stored(state: StateSnapshot) -> bool:
+    """Return whether a thread has ever been written."""
+    return state.created_at is not None
+
+
+def is_pending(state: StateSnapshot) -> bool:
+    """Return whether a turn was interrupted; what was only being prepared for the next turn is nobody's loss."""
+    # A refusal, of an input or by the provider, is raised by the last step, which stays undone then.
+    closed = {"prepare", "settle"} if turn_of(state.values).get("status") in CLOSED else {"prepare"}
+    return any(task.name not in closed for task in state.tasks)
+
+
+def is_failed(state: StateSnapshot) -> bool:
+    """Return whether the newest turn was closed as failed and can be run again."""
+    return "failure" in turn_of(state.values)
+
+
+def waits_for_the_model(state: StateSnapshot) -> bool:
+    """Return whether an unfinished turn stands before a model call: what a person changes then goes into that call."""
+    unfinished = [task for task in state.tasks if task.name != "prepare"]
+    return all(task.name in {"estimate", "respond"} and not task.interrupts for task in unfinished)
+
+
+def has_unstored_work(state: StateSnapshot) -> bool:
+    """Return whether a killed run left input or a step's result that no checkpoint holds yet."""
+    return any(task.name in {"__start__", "ingest"} or task.result is not None for task in state.tasks)
+
+
+def writing_node(state: StateSnapshot, update: Update) -> str:
+    """Return the node after which a change counts as written: a turn that goes on is counted next, else nothing is."""
+    closes = update.get("turn", {}).get("status") in CLOSED
+    return "ingest" if is_pending(state) and not closes else "prepare"
+
+
+def leftover_update(state: StateSnapshot) -> Update | None:
+    """Return the update that closes what a resting thread has left to do, None where that is nothing: another step would meet it.
+
+    A refused input leaves the step that raised, a killed process what was being prepared for the next turn.
+    """
+    if not state.tasks or is_pending(state):
+        return None
+    turn = turn_of(state.values)
+    turn.pop("refusal", None)
+    return {"turn": {**turn, "status": FAILED if "failure" in turn else "answered"}}
+
+
+def is_at_rest(found: CheckpointTuple) -> bool:
+    """Return whether no turn was interrupted, judged by a checkpoint alone: without loading the thread's messages."""
+    # Of a step that is due the edges to its node were written last; what a step wrote without an end is pending.
+    updated = found.checkpoint.get("updated_channels")
+    due = updated is None or any(name.startswith("branch:to:") for name in updated)
+    return not (due or found.pending_writes or found.metadata.get("source") == "input")
+
+
+def state_owner(state: StateSnapshot) -> str | None:
+    """Return a stored thread's owner, None where it belongs to nobody."""
+    return owner_in(state.values.get("turn"), state.metadata)
+
+
+def owner_in(turn: Any, metadata: Mapping[str, Any] | None) -> str | None:
+    """Return the owner that a turn names, or before the first turn the metadata of its checkpoint."""
+    known = dict(turn or {})
+    return owner_of(known if known.get("number") else {"owner": (metadata or {}).get(OWNER)})
