@@ -18,7 +18,8 @@ def dimension_columns(draft: Draft, dimension: str, tables: list[str]) -> list[t
         for column in draft.table(name).columns:
             words = {lemma(word) for word in column.words} | ({column.unit} if column.unit else set())
             place = next((n for n, word in enumerate(wanted) if word.lstrip("-") in words and word), -1)
-            if place < 0 or column.is_id or not (column.is_measure or column.is_date or column.is_year):
+            other = words & vocabulary().lists["worse"] - set(wanted)  # a delay is no length, though in minutes
+            if place < 0 or other or column.is_id or _is_clock(column) or not (column.is_measure or column.is_date or column.is_year):
                 continue
             turned = wanted[place].startswith("-")
             if column.is_date and not turned and dimension != "date":
@@ -27,6 +28,12 @@ def dimension_columns(draft: Draft, dimension: str, tables: list[str]) -> list[t
             price = 0.2 * rank + 0.02 * place - (0.3 if stems & said else 0.0)
             found.append((price, column, -1 if turned else 1))
     return sorted(found, key=lambda each: each[0])
+
+
+def _is_clock(column: Column) -> bool:
+    """Return whether a column only says which hour or minute it was."""
+    unit = vocabulary().units.get(column.name.casefold())
+    return unit is not None and unit.name == column.name.casefold() and unit.dimension == "duration"
 
 
 def best_dimension(draft: Draft, dimension: str, tables: list[str], text: str) -> tuple[Column, int]:
@@ -169,9 +176,12 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
         kind, ""
     )
     options = [(price, column) for price, column, sign in dimension_columns(draft, dimension or wanted, draft.spoken()) if sign > 0]
-    named = [column for name in draft.spoken()[:1] for column in draft.table(name).columns if column.is_measure]
+    options = [each for each in options if not (kind and each[1].unit) or units[each[1].unit].dimension == kind]
+    named = [c for name in draft.spoken()[:1] for c in draft.table(name).columns if c.is_measure and not _is_clock(c)]
     fits = [(price, column) for price, column in options if column.unit and units[column.unit].dimension == kind]
-    fits = fits or [(0.1, column) for column in named if column.unit and units[column.unit].dimension == kind]
+    fits = fits or [
+        (0.1, column) for column in named if not (dimension and options) and column.unit and units[column.unit].dimension == kind
+    ]
     found = sorted(fits or options, key=lambda each: each[0])
     if not found:
         return None
@@ -368,6 +378,8 @@ def _is_null(draft: Draft, each: Meaning, *, negated: bool) -> None:
         cond = _flag(col, column.truth, denied=True)
     elif column is not None and column.is_measure and {"stock", "quantity", "unit"} & {lemma(word) for word in column.words}:
         cond = Condition(col, ">" if negated else "=", 0)
+    elif column is not None and column.is_measure and vocabulary().lists["worse"] & {lemma(word) for word in column.words}:
+        raise NoReadingError(each.text)  # no delay: none known, or none had?
     draft.slots.where.append(Where(each.table, each.column, cond))
 
 

@@ -356,7 +356,12 @@ def _declined(view: View, reading: Reading) -> talk.DeclineError:
     for result in view.now.of("find_values"):
         for raw in (result.data or {}).get("matches", ()):
             text = str(raw.get("text", result.args.get("text", ""))).lower()
-            if raw.get("match") == "typo" and "value" in raw and any(text in word.lower() or word.lower() in text for word in words):
+            if (
+                raw.get("match") == "typo"
+                and len(text) > 4
+                and "value" in raw
+                and any(text in word.lower() or word.lower() in text for word in words)
+            ):
                 near.append(f"“{raw['value']}” ({raw['table']}.{raw['column']})")
     return talk.DeclineError("words" if words else "nothing", *words, near=tuple(dict.fromkeys(near))[:3])
 

@@ -1,5 +1,6 @@
 """Read a question: alone, or as going on from the query before, whose slots are there at no cost; the cheapest reading wins."""
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -95,6 +96,10 @@ def go_on(draft: Draft, prior: Query) -> Query:
     builder = Builder(draft, prior.base, list(prior.joins) if not slots.keys else [])
     new = builder.conditions()
     new += builder.unused_tables(new)
+    pointed = any(each.roles for each in slots.where)
+    for old, cond in itertools.product(prior.where, new):
+        if old.query and cond.query and old.query.base == cond.query.base and not pointed and _subject(old) != _subject(cond):
+            raise NoReadingError  # from there, or to it?
     query = replace(prior, where=_merged(prior.where, new), joins=tuple(builder.joins))
     changed = bool(new)
     if slots.keys:

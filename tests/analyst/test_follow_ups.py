@@ -115,3 +115,13 @@ def test_own_questions_are_recalled_without_a_query(shop: Chat) -> None:
     assert "How many tracks are there?" in shop.ask("我第一个问题是什么?")
     assert shop.rows is None
     assert shop.calls() == []
+
+
+def test_a_place_that_may_be_either_end_is_declined(flights: Chat) -> None:
+    flights.ask("How many flights went from La Guardia to Atlanta?")
+    assert flights.rows == [(1,)]
+    flights.ask("what about Los Angeles?")
+    assert flights.rows is None, flights.sql
+    flights.ask("How many flights went from La Guardia to Atlanta?", again=True)
+    flights.ask("and to Los Angeles?")
+    assert flights.rows == [(0,)]

@@ -155,6 +155,21 @@ def test_a_verb_of_selling_asks_for_the_sales(shop: Chat) -> None:
     assert shop.rows is None, shop.sql
 
 
+@pytest.mark.parametrize("question", ["How many flights had no delay?", "How many flights took longer than 5 units?"])
+def test_a_condition_that_no_column_tells_is_declined(flights: Chat, question: str) -> None:
+    flights.ask(question)
+    assert flights.rows is None, flights.sql
+
+
+def test_an_hour_of_the_day_is_no_duration(flights: Chat) -> None:
+    flights.ask("How many flights took longer than 5 hours?")
+    assert flights.rows is None or flights.rows == [(3,)], flights.sql
+
+
+def test_a_short_word_is_not_asked_back_as_a_name(shop: Chat) -> None:
+    assert "Did you mean" not in shop.ask("tell me a joke about Jaz")
+
+
 def test_a_value_with_a_slip_is_asked_back(shop: Chat) -> None:
     answer = shop.ask("How many customers are from Austira?")
     assert shop.rows is None
