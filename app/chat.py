@@ -1,4 +1,4 @@
-"""Hold a conversation: turns, commands, and the lines they come from."""
+"""Run a chat: its turns, its commands, and the lines of input."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ _EDIT = re.compile(r"(?:e|edit|改|修改)(?:[\s:：]+(?P<sql>.*))?", re.IGNOREC
 
 @dataclass
 class Approval:
-    """The actions that wait, and what has been decided of them so far, in order."""
+    """The actions that wait for a decision, and the decisions so far, in order."""
 
     actions: Sequence[ActionRequest]
     decisions: list[dict[str, Any]] = field(default_factory=list)
@@ -39,11 +39,11 @@ class Approval:
 
     @property
     def complete(self) -> bool:
-        """Tell whether every action has its decision."""
+        """Return whether every action has its decision."""
         return len(self.decisions) == len(self.actions)
 
     def take(self, line: str) -> bool:
-        """Take a line as a decision, and tell whether it is one: anything else is another message."""
+        """Take a line as a decision, and return whether it is one: anything else is another message."""
         if self.editing:
             self._edit(line)
         elif _YES.fullmatch(line):
@@ -84,19 +84,19 @@ class BadLine:
 
 @dataclass
 class Course:
-    """How a turn went: whether it began, called tools, whether a query gave a result, whether it ended in an answer and no notice."""
+    """How a turn went: whether it began, called tools, got a query result, and ended in an answer rather than a notice."""
 
     began: bool = False
     called: bool = False
     queried: bool = False
     answered: bool = False
     cut_off: bool = False
-    """The provider ended the answer at the most tokens it gives."""
+    """The provider cut the answer off at its token limit."""
     waits: bool = False
-    """It ended in a question to the person."""
+    """It ended with a question to the person."""
 
     def note(self, event: Event) -> None:
-        """Take one event of the turn in."""
+        """Record one event of the turn."""
         self.began = True
         if event["type"] in {"tool_started", "query_started"}:
             self.called = True
@@ -109,12 +109,12 @@ class Course:
 
 
 class Chat:
-    """One session driven from synchronous code, so that the prompt and Ctrl-C behave as in any other program."""
+    """One session, driven from synchronous code so that the prompt and Ctrl-C behave as usual."""
 
     def __init__(self, settings: Settings, screen: Screen, progress: Progress, *, answering: bool = True) -> None:
         self.settings, self.screen, self.progress = settings, screen, progress
         self.answering = answering
-        """There are more lines to come: what a turn asks can be answered."""
+        """Whether more input can come, so that a question of the turn can be answered."""
         self.approval: Approval | None = None
         self.runner = asyncio.Runner()
         self.stack = AsyncExitStack()
@@ -136,7 +136,7 @@ class Chat:
             self.runner.close()
 
     def resume(self) -> None:
-        """Finish an interrupted turn first, and say so."""
+        """Finish an interrupted turn and say so."""
         if self.runner.run(self.session.conversation.aapprovals()):
             if self.answering:  # else the question that follows takes the place of a decision
                 self.screen.note("approval_waits")
@@ -155,7 +155,7 @@ class Chat:
             failed(error)
 
     def turn(self, text: str) -> bool:
-        """Run one turn and tell whether it came to an answer. Raises its typed error, or KeyboardInterrupt when it was cancelled."""
+        """Run one turn and return whether it came to an answer. Raises its typed error, or KeyboardInterrupt when it was cancelled."""
         self.screen.language = language_of(text)
         check_text(text)
         self.screen.asked(text)
@@ -214,7 +214,7 @@ class Chat:
         return course
 
     def _question(self) -> None:
-        """Ask for the next decision, where one is to come."""
+        """Ask for the next decision, if one is pending."""
         if self.approval is None or not self.answering:
             return
         count = len(self.approval.actions)
@@ -232,7 +232,7 @@ class Chat:
             self._ended(self._play(self.session.conversation.astream(answer=approval.decisions)))
 
     def left_waiting(self) -> None:
-        """Say, before the end, that queries still wait for a decision, and how it is given."""
+        """At the end, say that queries still wait for a decision and how to give it."""
         if self.approval is not None:
             key = "approval_left" if self.answering else "approval_needed"
             self.screen.complain(say(key, self.screen.language, id=self.session.thread_id), code="approval_requested")

@@ -1,4 +1,4 @@
-"""Where a run is shown: a console that draws events as they come, or one JSON object a line."""
+"""Show a run: on a console that draws events as they come, or as one JSON object a line."""
 
 import os
 import sys
@@ -26,18 +26,18 @@ PIPE_WIDTH = 140
 
 
 class Results:
-    """The results of the newest turn that had any: what /table shows."""
+    """The results of the newest turn that had any; /table shows them."""
 
     def __init__(self) -> None:
         self._kept: list[QueryFinished] = []
         self._old = False
 
     def next_turn(self) -> None:
-        """Begin a turn: its first result takes the place of those kept."""
+        """Begin a turn; its first result replaces the earlier ones."""
         self._old = True
 
     def add(self, event: QueryFinished) -> None:
-        """Keep a query's result; an error is none."""
+        """Add a query's result; ignore an error."""
         if event["status"] != "success":
             return
         if self._old:
@@ -52,7 +52,7 @@ class Results:
 
 
 class Screen(Protocol):
-    """What a run tells."""
+    """Where a run is shown."""
 
     language: str
     usage: ContextUsage | None
@@ -70,7 +70,7 @@ class Screen(Protocol):
         """Show one event."""
 
     def end(self) -> str:
-        """Leave nothing half drawn; return the text that was growing."""
+        """Finish what is half drawn; return the text of the unfinished answer."""
         ...
 
     def error(self, error: Exception) -> None:
@@ -80,7 +80,7 @@ class Screen(Protocol):
         """Say what is wrong with the input, or with what became of it."""
 
     def note(self, key: str, **values: object) -> None:
-        """Say one sentence of the table of words."""
+        """Show one sentence from `translations`."""
 
     def show(self, command: str, drawn: RenderableType) -> None:
         """Show what a command found."""

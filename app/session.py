@@ -31,7 +31,7 @@ Progress = Callable[[], contextlib.AbstractContextManager[OnStep]]
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """One open conversation and what it stands on."""
+    """One open conversation with its database, store and results."""
 
     conversation: "Conversation"
     database: "Database"
@@ -50,7 +50,7 @@ class Session:
 
 @asynccontextmanager
 async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[Session]:
-    """Open all parts, what fails cheaply first; raises the typed errors of `longtable.base.errors`."""
+    """Open all parts, those that fail fast first; raises the typed errors of `longtable.base.errors`."""
     from longtable.base.errors import ConfigError
     from longtable.graph.build import build_graph
     from longtable.graph.conversation import Conversation

@@ -1,4 +1,4 @@
-"""The standard streams of a program: what they take, text that is safe on a terminal, and the log."""
+"""The terminal: standard streams that never fail, text that is safe to print, and the log."""
 
 import io
 import json
@@ -18,7 +18,7 @@ class OutputFailedError(Exception):
 
 
 def open_streams() -> None:
-    """Put an empty stream where the shell closed one, and let no character fail that an encoding does not have.
+    """Replace streams that the shell closed by empty ones, and never fail on a character that the encoding lacks.
 
     Also keeps a file that is opened later from becoming standard output. Lowest number first: a new file takes the
     lowest that is free.
@@ -36,7 +36,7 @@ def open_streams() -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Tell a failure of standard output from all others: `OutputFailedError`. A pipe without reader stays a BrokenPipeError."""
+    """Raise `OutputFailedError` when standard output cannot be written; a pipe without reader stays a BrokenPipeError."""
     try:
         yield
     except BrokenPipeError:
@@ -46,14 +46,14 @@ def writing() -> Iterator[None]:
 
 
 def drop_output() -> None:
-    """Send what is still buffered nowhere: or Python would complain once more at its end."""
+    """Discard what is still buffered; otherwise Python reports the error again at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
 
 
 def takes_unicode() -> bool:
-    """Tell whether standard output can hold every character."""
+    """Return whether standard output can hold every character."""
     return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
 
 

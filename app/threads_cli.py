@@ -413,7 +413,7 @@ def _figure(value: float | None) -> str:
 
 
 def _typed(ctx: typer.Context, name: str) -> bool:
-    """Tell whether an option was typed, not taken from the environment or its default."""
+    """Return whether an option was typed, not taken from the environment or its default."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 

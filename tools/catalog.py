@@ -130,11 +130,11 @@ class Catalog:
 
     @cached_property
     def has_masks(self) -> bool:
-        """Say whether any column is masked."""
+        """Return whether any column is masked."""
         return any(column.masked for table in self.tables for column in table.columns)
 
     def has_column(self, name: str) -> bool:
-        """Say whether any table has a column of this name, whatever the case."""
+        """Return whether any table has a column of this name, whatever the case."""
         return fold(name) in self._column_names
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Turn what a database holds into plain JSON that a model or a terminal can be shown."""
+"""Convert database values to plain JSON that is safe to show to a model or on a terminal."""
 
 import json
 import math

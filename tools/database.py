@@ -1,18 +1,18 @@
-"""One database to ask: opened by URL, its catalogue, and one read-only query at a time, or many from many threads."""
+"""Open a database by URL, read its catalogue, and run read-only queries from any number of threads."""
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from longtable.base.errors import ConfigError, MissingExtraError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import without_labels
-from longtable.tools.engines.base import Engine, Fetched, FileLimits, LoadNote, QueryLimits, Row
+from longtable.tools.engines.base import Engine, Fetched, FileLimits, LoadNote, QueryLimits, Row, Session
 from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.sql.cost import Plan, stops_early
 from longtable.tools.sql.masks import masked_rows, without_values
@@ -26,15 +26,19 @@ if TYPE_CHECKING:
 
 __all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
 
+T = TypeVar("T")
+OpenSession = Callable[[Stop], AbstractContextManager[Session]]
+
 BUSY_SECONDS = 5.0
 PLAN_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class QueryResult:
-    """A whole result. `sql` is the text that ran, tables of which columns are denied by their names;
+    """A whole result.
 
-    `types` are the engine's names, enums without their labels; `ms` is the time from call to last row.
+    `sql` is the text that ran; a table with denied columns stands in it by its own name. `types` are the engine's names, enums
+    without their labels. `ms` is the time from the call to the last row.
     """
 
     sql: str
@@ -44,9 +48,9 @@ class QueryResult:
     row_count: int
     ms: int
     masked: frozenset[int] = frozenset()
-    """Places of the columns whose values no model is shown."""
+    """Indexes of the columns whose values no model sees."""
     reads: tuple[str, ...] = ()
-    """Tables and columns that were read, as `table` and `table.column`: rather one too many than one too few."""
+    """Tables and columns that were read, as `table` and `table.column`; in doubt, one too many."""
 
     def shown(self, rows: Sequence[Row]) -> list[Row]:
         """Return some of the rows as a model may see them."""
@@ -76,10 +80,10 @@ class Database:
         busy_seconds: float = BUSY_SECONDS,
         files: FileLimits | None = None,
     ) -> "Database":
-        """Open what is there, never create it.
+        """Open an existing database; never create one.
 
-        `busy_seconds` is how long is waited for what others hold: a SQLite file that another program has locked, a locked
-        table of a server, a free connection to it; `files` bounds what is loaded of data files. Raises `ConfigError` for a
+        `busy_seconds` is how long to wait for what others hold: a SQLite file that another program has locked, a locked table
+        of a server, a free connection to it. `files` bounds what is loaded from data files. Raises `ConfigError` for a
         URL or a policy file that cannot be read and `DatabaseUnavailableError` for a file or a server that cannot.
         """
         limits = limits or QueryLimits()
@@ -96,18 +100,18 @@ class Database:
         return self.engine.notes
 
     def catalog(self) -> Catalog:
-        """Return the tables that can be read; found out once, then kept until `refresh` sees a change."""
+        """Return the tables that can be read; read once, then kept until `refresh` sees a change."""
         with self._lock:
             return self._catalog or self._reflected(self.engine.schema_version())
 
     def refresh(self) -> Catalog:
-        """Return the catalogue as it is now: found out again where the schema may have changed since."""
+        """Return the catalogue as it is now; read it again if the schema may have changed."""
         version = self.engine.schema_version()
         with self._lock:
             return self._catalog if self._catalog and version == self._version else self._reflected(version)
 
     def knowledge(self) -> "Knowledge":
-        """Return what is learned of the catalogue by looking: search, inferred keys. Kept until the schema changes."""
+        """Return what sampling the data adds to the catalogue: search and inferred keys. Kept until the schema changes."""
         from longtable.tools.schema.knowledge import Knowledge
 
         catalog = self.catalog()
@@ -126,23 +130,18 @@ class Database:
     def run(self, sql: str, *, seconds: float | None = None, cancel: Cancel | None = None) -> QueryResult:
         """Check one SELECT, run it behind the engine's wall, and return all its rows.
 
-        `seconds`: at most so long, where that is less than the limit. Raises `QueryRefusedError`, `QueryFailedError`,
+        `seconds` is a time limit shorter than the database's own. Raises `QueryRefusedError`, `QueryFailedError`,
         `QueryTimeoutError`, `TooManyRowsError`, `ResultTooLargeError`, `QueryCancelledError` or
-        `DatabaseUnavailableError`; after any of them the database can be asked again.
+        `DatabaseUnavailableError`; after any of them the database can be used again.
         """
         started = time.monotonic()
         verdict = self._checked(sql)
 
-        def work(stop: Stop) -> Fetched:
-            with self.engine.walled(stop) as session:
-                stop.watch(session)
-                try:
-                    return session.fetch(verdict.sql, limits=self.limits, stop=stop)
-                finally:
-                    stop.watch(None)
+        def fetch(session: Session, stop: Stop) -> Fetched:
+            return session.fetch(verdict.sql, limits=self.limits, stop=stop)
 
         with self._explained(sql, verdict):
-            fetched = self._runner.run(work, seconds=min(seconds or self.limits.seconds, self.limits.seconds), cancel=cancel)
+            fetched = self._in_session(self.engine.walled, fetch, seconds=seconds or self.limits.seconds, cancel=cancel)
         ms = round((time.monotonic() - started) * 1000)
         masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
         columns = tuple(verdict.headings.get(name, name) for name in fetched.columns)
@@ -150,22 +149,17 @@ class Database:
         return QueryResult(verdict.told, columns, types, fetched.rows, len(fetched.rows), ms, masked, reads)
 
     def check_sql(self, sql: str, *, cancel: Cancel | None = None) -> Plan:
-        """Check one SELECT, have the engine plan it behind its wall, and return what it would do; nothing runs.
+        """Check one SELECT and return the engine's plan for it; nothing runs.
 
-        Raises what `run` does, but for what only running shows.
+        Raises what `run` raises, except for errors that only running shows.
         """
         verdict = self._checked(sql)
 
-        def work(stop: Stop) -> Plan:
-            with self.engine.walled(stop) as session:
-                stop.watch(session)
-                try:
-                    return session.plan(verdict.sql, limits=self.limits, stop=stop)
-                finally:
-                    stop.watch(None)
+        def plan_of(session: Session, stop: Stop) -> Plan:
+            return session.plan(verdict.sql, limits=self.limits, stop=stop)
 
         with self._explained(sql, verdict):
-            plan = self._runner.run(work, seconds=min(PLAN_SECONDS, self.limits.seconds), cancel=cancel)
+            plan = self._in_session(self.engine.walled, plan_of, seconds=PLAN_SECONDS, cancel=cancel)
         tables = {table.name for table in self.catalog().tables if table.kind == "table"}
         return Plan() if set(verdict.tables) <= tables and stops_early(verdict.told, self.dialect) else plan
 
@@ -179,7 +173,7 @@ class Database:
 
     @contextmanager
     def _explained(self, sql: str, verdict: "Verdict") -> Iterator[None]:
-        """Tell of a failing query what its readers want to know: where it failed, and what was probably meant."""
+        """Add to the error of a failing query where it failed and what was probably meant."""
         try:
             yield
         except QueryFailedError as error:
@@ -192,14 +186,14 @@ class Database:
         except QueryRefusedError as error:
             from longtable.tools.sql.hints import place_of_start
 
-            hint = "write it another way" if verdict.masks else error.hint  # it may tell the count that was too large
-            line, column = place_of_start(sql, self.dialect)  # an engine says of no more than the whole
+            hint = "write it another way" if verdict.masks else error.hint  # the hint may hold the count that was too large
+            line, column = place_of_start(sql, self.dialect)  # an engine refuses the whole text, at no one place
             raise QueryRefusedError(error.reason, rule=error.rule, hint=hint, line=line, column=column) from error
 
     def read(self, sql: str, params: Sequence[object] = (), *, seconds: float, cancel: Cancel | None = None) -> list[Row]:
         """Run SQL that this package wrote over visible tables, with values as parameters; never a model's text.
 
-        Denied columns are not there for it either, and masked ones hold nothing but NULL.
+        It finds no denied columns, and masked ones hold only NULL.
         """
         catalog = self.catalog()
         if catalog.hidden_columns or catalog.has_masks:
@@ -207,24 +201,28 @@ class Database:
 
             sql = own_sql(sql, dialect=self.dialect, catalog=catalog)
 
-        def work(stop: Stop) -> Fetched:
-            with self.engine.trusted(stop) as session:
-                stop.watch(session)
-                try:
-                    return session.fetch(sql, params, limits=self.limits, stop=stop)
-                finally:
-                    stop.watch(None)
+        def fetch(session: Session, stop: Stop) -> Fetched:
+            return session.fetch(sql, params, limits=self.limits, stop=stop)
 
-        return self._runner.run(work, seconds=min(seconds, self.limits.seconds), cancel=cancel).rows
+        return self._in_session(self.engine.trusted, fetch, seconds=seconds, cancel=cancel).rows
+
+    def _in_session(self, opened: OpenSession, act: Callable[[Session, Stop], T], *, seconds: float, cancel: Cancel | None) -> T:
+        """Run `act` beside the caller in a session of its own, for at most `seconds` and never longer than the limit."""
+
+        def work(stop: Stop) -> T:
+            with opened(stop) as session, stop.watch(session):
+                return act(session, stop)
+
+        return self._runner.run(work, seconds=min(seconds, self.limits.seconds), cancel=cancel)
 
     def check(self, sql: str) -> "Verdict":
-        """Return what the wall says of a query, with the tables and columns it reads. Nothing is run."""
+        """Return the wall's verdict on a query, with the tables and columns it reads. Nothing runs."""
         from longtable.tools.sql.wall import check
 
         return check(sql, dialect=self.dialect, catalog=self.catalog())
 
     def close(self) -> None:
-        """Cancel what runs and close the file."""
+        """Cancel running queries and close the database."""
         self._runner.cancel_all()
         self.engine.close()
 
@@ -236,7 +234,7 @@ class Database:
 
 
 def _open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float, files: FileLimits) -> Engine:
-    """Load one engine and no other: each takes its time, and PostgreSQL's driver need not be installed."""
+    """Import one engine only: each takes time to load, and PostgreSQL's driver need not be installed."""
     if location.server:
         try:
             from longtable.tools.engines.postgres import PostgresEngine

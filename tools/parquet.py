@@ -16,7 +16,7 @@ import duckdb
 
 from longtable.tools.catalog import fold, quoted
 from longtable.tools.cells import dumps, json_value
-from longtable.tools.quiet import quiet
+from longtable.tools.engines.duckdb_instance import empty_instance, path_literal
 
 CHUNK_ROWS = 20_000
 MEMORY_BYTES = 512_000_000
@@ -65,26 +65,16 @@ def write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[obje
 def read_parquet(path: Path, *, offset: int = 0, limit: int | None = None) -> Iterator[list[tuple[object, ...]]]:
     """Yield the rows of a file in order, in batches."""
     with _connect() as connection:
-        wanted = f"SELECT * FROM read_parquet({literal(path)})" + (f" LIMIT {limit}" if limit is not None else "") + f" OFFSET {offset}"
+        wanted = (
+            f"SELECT * FROM read_parquet({path_literal(path)})" + (f" LIMIT {limit}" if limit is not None else "") + f" OFFSET {offset}"
+        )
         cursor = connection.execute(wanted)
         while batch := cursor.fetchmany(2_000):
             yield batch
 
 
-def literal(path: Path) -> str:
-    """Return a path as an SQL string; DuckDB takes a path that is there by its letters, wildcards or not."""
-    return "'" + str(path.absolute()).replace("'", "''") + "'"
-
-
 def _connect() -> duckdb.DuckDBPyConnection:
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "memory_limit": f"{MEMORY_BYTES}B",
-        "python_enable_replacements": "false",
-        "threads": "2",
-    }
-    return quiet(duckdb.connect(":memory:", config=settings))
+    return empty_instance(memory_bytes=MEMORY_BYTES, threads=2, spill=True)
 
 
 def _chunks(rows: Iterable[Sequence[object]]) -> Iterator[list[Sequence[object]]]:
@@ -101,20 +91,20 @@ def _write_part(connection: duckdb.DuckDBPyConnection, path: Path, names: Sequen
         columns.append(_as_text(cells) if kind == TEXT else cells)
         types.append(kind)
     picked = ", ".join(f"unnest(?::{kind or TEXT}[]) AS {quoted(name)}" for kind, name in zip(types, names, strict=True))
-    connection.execute(f"COPY (SELECT {picked}) TO {literal(path)} (FORMAT parquet)", columns)
+    connection.execute(f"COPY (SELECT {picked}) TO {path_literal(path)} (FORMAT parquet)", columns)
     return types
 
 
 def _join(connection: duckdb.DuckDBPyConnection, path: Path, names: Sequence[str], parts: Sequence[tuple[Path, list[str]]]) -> None:
-    """Put parts together under the types that hold all of them; without parts, an empty file."""
+    """Join the parts under types that hold all of their values; without parts, write an empty file."""
     if not parts:
         empty = ", ".join(f"NULL::{TEXT} AS {quoted(name)}" for name in names)
-        connection.execute(f"COPY (SELECT {empty} WHERE false) TO {literal(path)} (FORMAT parquet)")
+        connection.execute(f"COPY (SELECT {empty} WHERE false) TO {path_literal(path)} (FORMAT parquet)")
         return
     kinds = [_common([types[place] for _, types in parts]) for place in range(len(names))]
     picked = ", ".join(f"{quoted(name)}::{kind} AS {quoted(name)}" for kind, name in zip(kinds, names, strict=True))
-    whole = " UNION ALL ".join(f"SELECT {picked} FROM read_parquet({literal(part)})" for part, _ in parts)
-    connection.execute(f"COPY ({whole}) TO {literal(path)} (FORMAT parquet)")
+    whole = " UNION ALL ".join(f"SELECT {picked} FROM read_parquet({path_literal(part)})" for part, _ in parts)
+    connection.execute(f"COPY ({whole}) TO {path_literal(path)} (FORMAT parquet)")
 
 
 def _type_of(cells: Sequence[object]) -> str:

@@ -7,7 +7,8 @@ query, not inside it, and leaves it behind after a short grace.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 from longtable.base.errors import DatabaseUnavailableError, QueryCancelledError, QueryTimeoutError
@@ -20,7 +21,7 @@ MAX_LEFT_BEHIND = 8
 
 
 class StoppedError(Exception):
-    """Tell the engine's thread that its query was stopped; never leaves this package."""
+    """Raised in the engine's thread when its query was stopped; never leaves this package."""
 
 
 class Interruptible(Protocol):
@@ -39,7 +40,7 @@ class Cancel:
 
     @property
     def cancelled(self) -> bool:
-        """Say whether `cancel` was called."""
+        """Return whether `cancel` was called."""
         return self._cancelled
 
     def cancel(self) -> None:
@@ -84,8 +85,16 @@ class Stop:
     def __call__(self) -> bool:
         return self.flag.is_set() or time.monotonic() >= self.deadline
 
-    def watch(self, session: Interruptible | None) -> None:
-        """Name the session to interrupt; None before it is given back, so that no later query on it is hit."""
+    @contextmanager
+    def watch(self, session: Interruptible) -> Iterator[None]:
+        """Interrupt this session when the query is stopped, and not after: its next query is another caller's."""
+        self._name(session)
+        try:
+            yield
+        finally:
+            self._name(None)
+
+    def _name(self, session: Interruptible | None) -> None:
         with self._lock:
             self._session = session
 
@@ -131,7 +140,7 @@ class Runner:
     def run(self, work: Callable[[Stop], T], *, seconds: float, cancel: Cancel | None = None) -> T:
         """Return what `work` returns; raise `QueryTimeoutError` or `QueryCancelledError` when stopped.
 
-        `work` calls `stop.watch(session)` as soon as there is something to interrupt.
+        `work` runs inside `stop.watch(session)` as soon as there is something to interrupt.
         """
         cancel = cancel or Cancel()
         if cancel.cancelled:

@@ -1,4 +1,4 @@
-"""What is known of a kept result without its rows, and the errors for results that are not there."""
+"""What is known of a stored result without its rows, and the errors for missing results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,4 +37,4 @@ class ResultMeta:
     created: str
     """Time in ISO 8601."""
     masked: tuple[int, ...] = ()
-    """Places of the columns whose values no model is shown."""
+    """Indexes of the columns whose values no model sees."""

@@ -14,7 +14,7 @@ from longtable.tools.cells import without_labels
 from longtable.tools.database import QueryLimits, QueryResult
 from longtable.tools.engines.base import Fetched
 from longtable.tools.engines.duckdb import DuckdbSession
-from longtable.tools.parquet import literal
+from longtable.tools.engines.duckdb_instance import close_wall, empty_instance, path_literal
 from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.result_meta import ResultMeta
 from longtable.tools.sql.hints import explained
@@ -44,12 +44,8 @@ def run_over_handles(
     paths = {handle: path_of(handle) for handle in verdict.tables}
 
     def work(stop: Stop) -> Fetched:
-        with opened({metas[handle]: path for handle, path in paths.items()}, limits=limits) as session:
-            stop.watch(session)
-            try:
-                return session.fetch(verdict.sql, limits=limits, stop=stop)
-            finally:
-                stop.watch(None)
+        with opened({metas[handle]: path for handle, path in paths.items()}, limits=limits) as session, stop.watch(session):
+            return session.fetch(verdict.sql, limits=limits, stop=stop)
 
     try:
         fetched = runner.run(work, seconds=limits.seconds, cancel=cancel)
@@ -72,26 +68,14 @@ def _table(meta: ResultMeta) -> Table:
 @contextmanager
 def opened(handles: Mapping[ResultMeta, Path], *, limits: QueryLimits) -> Iterator[DuckdbSession]:
     """Open an instance that holds a view of each handle and may open no file but theirs."""
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "allow_community_extensions": "false",
-            "python_enable_replacements": "false",
-            "memory_limit": f"{limits.memory_bytes}B",
-            "temp_directory": "",
-        },
-    )
+    connection = empty_instance(memory_bytes=limits.memory_bytes)
     try:
         for meta, path in handles.items():
             # The columns by name: `*` would let the file's path be asked for.
             names = ", ".join(map(quoted, meta.names))
-            connection.execute(f"CREATE VIEW {quoted(meta.handle)} AS SELECT {names} FROM read_parquet({literal(path)})")
-        allowed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in handles.values())
-        connection.execute(f"SET allowed_paths = [{allowed}]")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
+            connection.execute(f"CREATE VIEW {quoted(meta.handle)} AS SELECT {names} FROM read_parquet({path_literal(path)})")
+        connection.execute(f"SET allowed_paths = [{', '.join(map(path_literal, handles.values()))}]")
+        close_wall(connection)
     except duckdb.Error as error:
         connection.close()
         reason = re.sub(r"'[^']*/", "'", str(error).splitlines()[0])

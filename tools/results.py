@@ -1,10 +1,10 @@
-"""Keep full query results outside the checkpoint: one Parquet file a result, found by thread and handle (r1, r2 ...).
+"""Store full query results outside the checkpoint: one Parquet file a result, by thread and handle (r1, r2 ...).
 
     folder/<hash of the thread id>/r3/data.parquet, meta.json
 
-A result is written in a folder of its own beside the others and renamed to its handle when it is complete: a process that is
-killed leaves nothing half, two processes cannot take one handle. Past a quota the data of what was unused longest goes; its
-meta.json stays, so that a gone result can be told from one that never was, and its SQL can be run again.
+A result is written to a draft folder and renamed to its handle when complete, so a killed process leaves no half result and
+two processes cannot take the same handle. Over a quota, the least recently used data is deleted; its meta.json stays, so that
+a deleted result differs from one that never existed, and its SQL can be run again.
 """
 
 import hashlib
@@ -24,7 +24,8 @@ import duckdb
 
 from longtable.base.errors import ConfigError, MissingExtraError, PersistenceError, ResultTooLargeError
 from longtable.tools.database import QueryLimits, QueryResult
-from longtable.tools.parquet import column_names, literal, read_parquet, write_parquet
+from longtable.tools.engines.duckdb_instance import path_literal
+from longtable.tools.parquet import column_names, read_parquet, write_parquet
 from longtable.tools.query_runner import Cancel, Runner
 from longtable.tools.result_meta import ResultGoneError, ResultMeta, UnknownResultError
 
@@ -81,9 +82,9 @@ class ResultStore:
         sql: str,
         masked: Iterable[int] = (),
     ) -> str:
-        """Keep a result and return its handle; what was unused longest goes when a quota is passed.
+        """Store a result and return its handle; over a quota, delete the least recently used data.
 
-        Raises `ResultTooLargeError` when the result alone is over a quota, `PersistenceError` when it cannot be written.
+        Raises `ResultTooLargeError` if the result alone is over a quota, `PersistenceError` if it cannot be written.
         """
         home = self._home(thread_id)
         now = self._clock()
@@ -107,7 +108,7 @@ class ResultStore:
         return handle
 
     def meta(self, thread_id: str, handle: str) -> ResultMeta:
-        """Return what is known of a result, gone or not; raises `UnknownResultError`."""
+        """Return what is known of a result, deleted or not; raise `UnknownResultError`."""
         name = handle.strip().lower()
         if _HANDLE.fullmatch(name):
             try:
@@ -117,7 +118,7 @@ class ResultStore:
         raise UnknownResultError(handle, known=[meta.handle for meta in self.handles(thread_id)])
 
     def handles(self, thread_id: str) -> list[ResultMeta]:
-        """Return every result a thread ever had, oldest first, also those whose rows are gone."""
+        """Return every result a thread ever had, oldest first, including those whose rows were deleted."""
         found = []
         for number in sorted(_numbers(self._home(thread_id))):
             try:
@@ -127,11 +128,11 @@ class ResultStore:
         return found
 
     def is_gone(self, thread_id: str, handle: str) -> bool:
-        """Say whether the rows were dropped."""
+        """Return whether the rows were deleted."""
         return not (self._home(thread_id) / self.meta(thread_id, handle).handle / DATA).exists()
 
     def path(self, thread_id: str, handle: str) -> Path:
-        """Return the Parquet file of a result, and count that as a use; raises `ResultGoneError`."""
+        """Return the Parquet file of a result and mark it as used; raise `ResultGoneError`."""
         meta = self.meta(thread_id, handle)
         path = self._home(thread_id) / meta.handle / DATA
         try:
@@ -168,7 +169,7 @@ class ResultStore:
             raise MissingExtraError("a result cannot be made a DataFrame", "frames")
         path = self.path(thread_id, handle)
         with duckdb.connect() as connection:
-            return connection.execute(f"SELECT * FROM read_parquet({literal(path)})").df()
+            return connection.execute(f"SELECT * FROM read_parquet({path_literal(path)})").df()
 
     def page(self, thread_id: str, handle: str, *, page: int = 1, size: int = PAGE_ROWS) -> ResultPage:
         """Return one page; a page past the end holds no rows."""
@@ -190,7 +191,7 @@ class ResultStore:
         )
 
     def copy(self, thread_id: str, other_id: str) -> None:
-        """Give a thread that has no results yet those of another, under the same handles: what a fork's history names.
+        """Copy the results of one thread to another that has none, under the same handles: a fork's history names them.
 
         Raises `PersistenceError`.
         """
@@ -230,7 +231,7 @@ class ResultStore:
         return self.folder / hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
     def _settle(self, draft: Path, home: Path, meta: dict[str, object]) -> str:
-        """Give the finished draft the next free handle: renaming to a name that is taken fails."""
+        """Rename the complete draft to the next free handle; renaming to one that exists fails."""
         with (draft / META).open("w", encoding="utf-8", errors="replace") as file:
             json.dump(meta, file, ensure_ascii=False)
             file.flush()
@@ -247,7 +248,7 @@ class ResultStore:
                 return f"r{number}"
 
     def _make_room(self, home: Path, *, spared: Path) -> None:
-        """Drop data unused longest until both quotas hold, and drafts that nobody will finish."""
+        """Delete the least recently used data until both quotas hold, and drafts that were abandoned."""
         kept = [entry for path in self.folder.glob(f"*/r*/{DATA}") if (entry := _used(path)) is not None]
         _drop(sorted(entry for entry in kept if entry[2].parent.parent == home), self.quota_bytes_per_thread, spared)
         _drop(sorted(entry for entry in kept if entry[2].exists()), self.quota_bytes_total, spared)

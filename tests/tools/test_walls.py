@@ -160,12 +160,8 @@ def _engine_wall_refuses(database: Database, sql: str) -> bool:
     database.catalog()
 
     def work(stop: Stop) -> Fetched:
-        with database.engine.walled(stop) as session:
-            stop.watch(session)
-            try:
-                return session.fetch(sql, limits=database.limits, stop=stop)
-            finally:
-                stop.watch(None)
+        with database.engine.walled(stop) as session, stop.watch(session):
+            return session.fetch(sql, limits=database.limits, stop=stop)
 
     try:
         Runner().run(work, seconds=database.limits.seconds)

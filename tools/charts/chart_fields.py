@@ -1,4 +1,4 @@
-"""Tell what kind of values the columns of a result hold, as far as a chart must know."""
+"""Find what kind of values the columns of a result hold, as far as a chart needs to know."""
 
 import re
 from collections.abc import Sequence
@@ -110,7 +110,7 @@ def _kind(cells: Sequence[object]) -> Kind:
 
 
 def _is_number(cell: object) -> bool:
-    """Take text for a number too: exact decimals come so from some engines. With a leading zero it is a code."""
+    """Return whether a cell is a number, also as text: some engines return exact decimals so. A leading zero makes it a code."""
     if isinstance(cell, str):
         return bool(_NUMBER.fullmatch(cell)) and not re.match(r"[-+]?0\d", cell)
     return isinstance(cell, int | float | Decimal) and not isinstance(cell, bool)

@@ -1,4 +1,4 @@
-"""Keep a spec plain: bounded JSON without data, addresses or expressions, valid by Vega-Lite's schema."""
+"""Check that a spec is bounded JSON without data, addresses or expressions, and valid by Vega-Lite's schema."""
 
 import json
 import re
@@ -60,7 +60,7 @@ def plain_copy(spec: Mapping[str, object]) -> Spec:
 
 
 def drop_data(tree: Spec) -> None:
-    """Take the data away where it is only named."""
+    """Remove `data` that is only a name; refuse any other."""
     data = tree.get("data")
     if "data" in tree and not (data is None or (isinstance(data, dict) and set(data) == {"name"} and isinstance(data["name"], str))):
         raise ChartSpecError("data comes by its handle only", place="data", hint="leave `data` out of the spec")
@@ -104,7 +104,7 @@ def check_value(place: str, key: str, value: Json) -> None:
 
 
 def validate(tree: Spec) -> None:
-    """Let altair's copy of the Vega-Lite schema judge the whole, where the extra `charts` is installed."""
+    """Validate the spec by altair's copy of the Vega-Lite schema, if the extra `charts` is installed."""
     try:
         import altair
         from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]  # altair's own dependency

@@ -84,7 +84,7 @@ def _named(text: str, field: Field) -> bool:
 
 
 def _told_in_units(text: str, fields: Sequence[Field]) -> bool:
-    """Say whether "by month" means the column that holds times: unless there is one that is called so."""
+    """Return whether "by month" means the column that holds times: unless there is one that is called so."""
     spoken = any(re.search(words, text) for _, words, _ in _UNITS)
     return spoken and not any(_PERIOD.search(field.name) and _named(text, field) for field in fields)
 

@@ -118,7 +118,7 @@ class Engine(Protocol):
         ...
 
     def guard(self, catalog: Catalog, found: Reflected) -> None:
-        """Take note of what may be read; called before the first session of `walled`, and when the schema has changed."""
+        """Remember what may be read; called before the first session of `walled`, and when the schema has changed."""
         ...
 
     def walled(self, stop: Stop, /) -> AbstractContextManager[Session]:

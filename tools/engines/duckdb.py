@@ -25,11 +25,11 @@ from longtable.base.errors import (
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted
 from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, QueryLimits, check_file, collect
+from longtable.tools.engines.duckdb_instance import close_wall, empty_instance, path_literal
 from longtable.tools.engines.duckdb_introspection import read_plan, reflect
 from longtable.tools.query_runner import Stop, StoppedError
-from longtable.tools.quiet import quiet
 from longtable.tools.sql.cost import Plan
-from longtable.tools.sql.parsing import statement
+from longtable.tools.sql.parsing import first_line, statement
 from longtable.tools.sql.visible import read_by_views
 
 TAKEN_NAMES = {"main", "memory", "system", "temp", "information_schema", "pg_catalog"}
@@ -70,7 +70,7 @@ class DuckdbEngine:
         return self._times_opened
 
     def guard(self, catalog: Catalog, found: Reflected) -> None:
-        """Take note of the names that DuckDB's own reading of a statement may come upon, views looked through."""
+        """Remember the names that DuckDB may find in a statement, including those inside views."""
         own = {fold(table.bare_name) for table in catalog.tables}
         self._readable = frozenset(own | read_by_views(found, catalog))
         self._closed_columns = {fold(f"{schema}.{table}"): names for (schema, table), names in catalog.hidden_columns.items()}
@@ -125,30 +125,10 @@ class DuckdbEngine:
         return cursor
 
 
-def empty_instance(*, memory_bytes: int) -> duckdb.DuckDBPyConnection:
-    """Open an instance that holds nothing; its wall stands once `close_wall` was called."""
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "allow_community_extensions": "false",
-        "python_enable_replacements": "false",
-        "memory_limit": f"{memory_bytes}B",
-        "temp_directory": "",
-    }
-    return quiet(duckdb.connect(":memory:", config=settings))
-
-
-def close_wall(root: duckdb.DuckDBPyConnection) -> None:
-    """Shut the instance off from files and the network, for good."""
-    root.execute("SET enable_external_access=false")
-    root.execute("SET lock_configuration=true")
-
-
 def _attached(path: Path, *, alias: str, memory_bytes: int) -> Opened:
     root = empty_instance(memory_bytes=memory_bytes)
     try:
-        literal = str(path.absolute()).replace("'", "''")
-        root.execute(f"ATTACH '{literal}' AS {quoted(alias)} (READ_ONLY, TYPE duckdb)")
+        root.execute(f"ATTACH {path_literal(path)} AS {quoted(alias)} (READ_ONLY, TYPE duckdb)")
         close_wall(root)
     except BaseException as error:
         root.close()
@@ -205,7 +185,7 @@ class DuckdbSession:
         self.cursor.interrupt()
 
     def _check(self, sql: str, readable: frozenset[str]) -> None:
-        """Let DuckDB itself say what the text is: one SELECT, over readable tables (it looks through views and macros)."""
+        """Check DuckDB's own reading of the text: one SELECT over readable tables; it looks inside views and macros."""
         kinds = [statement.type for statement in self.cursor.extract_statements(sql)]
         if kinds != [duckdb.StatementType.SELECT]:
             names = ", ".join(kind.name for kind in kinds) or "nothing"
@@ -283,11 +263,6 @@ def _bare(name: str) -> str:
     """Return the folded last part of a name as `get_table_names` writes it: `main."my table" AS t`."""
     table = statement(f"SELECT 1 FROM {name}", "duckdb").find(exp.Table)
     return fold(table.name) if table is not None else name
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of what DuckDB says."""
-    return str(error).strip().split("\n", 1)[0]
 
 
 def _failed(error: Exception, sql: str) -> FailedAtError:

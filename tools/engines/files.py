@@ -16,8 +16,10 @@ from longtable.base.errors import DatabaseUnavailableError, MissingExtraError
 from longtable.tools.catalog import fold, quoted
 from longtable.tools.cells import clip
 from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits
-from longtable.tools.engines.duckdb import DuckdbEngine, Opened, close_wall, empty_instance, first_line
+from longtable.tools.engines.duckdb import DuckdbEngine, Opened
+from longtable.tools.engines.duckdb_instance import close_wall, empty_instance
 from longtable.tools.parquet import column_names, write_parquet
+from longtable.tools.sql.parsing import first_line
 from longtable.tools.url import DATA_ENDINGS
 
 # Types are told from the whole file: a word in row 100,000 makes a column text, not an error.
@@ -110,7 +112,7 @@ def _create(root: duckdb.DuckDBPyConnection, table: str, reader: str, path: str,
 
 
 def _as_it_is(path: str) -> str:
-    """Put the marks of a pattern, which a path is to DuckDB, in brackets."""
+    """Escape the wildcards of a path, which DuckDB reads as a pattern."""
     return re.sub(r"([*?\[\]{}])", r"[\1]", path)
 
 

@@ -81,7 +81,7 @@ class PostgresEngine:
             return session.link.connection.execute(VERSION).fetchone()
 
     def guard(self, catalog: Catalog, found: Reflected) -> None:
-        """Take note of the relations a plan may scan: those shown, their partitions, and what the views shown read."""
+        """Remember the relations a plan may scan: those shown, their partitions, and what the views shown read."""
         shown = {(table.schema, table.bare_name) for table in catalog.tables}
         through = read_by_views(found, catalog)
         behind = {(table.schema, table.bare_name) for table in found.tables if fold(table.bare_name) in through}
@@ -114,13 +114,12 @@ class PostgresEngine:
     @contextmanager
     def _transaction(self, stop: Stop) -> Iterator[Link]:
         with self._pool.link(stop) as link:
-            stop.watch(link)
             try:
-                with translated(limits=self._limits, stopped=stop):
-                    self._begin(link, stop)
-                yield link
+                with stop.watch(link):
+                    with translated(limits=self._limits, stopped=stop):
+                        self._begin(link, stop)
+                    yield link
             finally:
-                stop.watch(None)
                 # When this fails the pool sees that the connection is not idle, and closes it.
                 with suppress(psycopg.Error):
                     if not link.interrupted:
@@ -201,7 +200,7 @@ class PostgresSession:
         self.link.interrupt()
 
     def _check(self, sql: str, readable: frozenset[tuple[str, str]]) -> None:
-        """Let the server say what the text is: a query over readable relations that calls nothing that reaches out."""
+        """Check the server's own plan: a query over readable relations that calls no denied function."""
         explained = self.link.connection.execute(EXPLAIN + sql, binary=True).fetchone()
         plan = read_plan(explained[0] if explained else None)
         if plan.writes:

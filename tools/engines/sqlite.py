@@ -305,7 +305,7 @@ def _authorizer(catalog: Catalog, found: Reflected, *, shadows: frozenset[str], 
 
 @contextmanager
 def _translated(value_bytes: int) -> Iterator[None]:
-    """Turn what the driver raises into the typed errors."""
+    """Raise the driver's errors as typed errors."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""Say why a query found nothing: each of its conditions is tried alone, and a value that is not there is told its nearest."""
+"""Explain why a query found nothing: try each condition alone, and name the nearest values to one that does not exist."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.schema.sampling import TEXT, Budget
 from longtable.tools.schema.values import find_values
 from longtable.tools.sql.parsing import statement, written
-from longtable.tools.sql.scope import is_cte, written_name
+from longtable.tools.sql.scope import is_cte, resolved_table
 
 SECONDS = 2.0
 MOST_CONDITIONS = 8
@@ -30,7 +30,7 @@ _WRAPPERS = (exp.Lower, exp.Upper, exp.Trim, exp.Paren)
 
 
 def found_nothing(result: QueryResult, dialect: str) -> bool:
-    """Tell whether a result is empty: no row, or one row of a total over none (0 or NULL in each column)."""
+    """Return whether a result is empty: no row, or one row of a total over none (0 or NULL in each column)."""
     if result.row_count != 1:
         return result.row_count == 0
     if any(cell is not None and cell != 0 for cell in result.rows[0]):
@@ -150,8 +150,7 @@ def _sources(select: exp.Select, catalog: Catalog, dialect: str) -> Mapping[str,
 def _resolved(node: exp.Expr, catalog: Catalog, dialect: str) -> Table | None:
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier) or is_cte(node, dialect):
         return None
-    schema, database = written_name(node.args.get("db"), dialect), written_name(node.args.get("catalog"), dialect)
-    return catalog.resolve(written_name(node.this, dialect), schema=schema, database=database)
+    return resolved_table(node, catalog, dialect)
 
 
 def _table(node: exp.Expr, sources: Mapping[str, Table | None]) -> Table | None:

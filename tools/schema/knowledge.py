@@ -124,7 +124,7 @@ def inferred_keys(
 
 
 def _holds(database: Reader, table: Table, candidate: Candidate, budget: Budget, cancel: Cancel | None) -> bool | None:
-    """Say whether every sampled value is found in the target; None where there was no time to look."""
+    """Return whether every sampled value is found in the target; None where there was no time to look."""
     column, target, other = quoted(candidate.column.name), quoted(candidate.target.name), candidate.table.sql_name
     sample = f"SELECT DISTINCT v FROM (SELECT {column} AS v FROM {table.sql_name} LIMIT {ROWS}) AS r WHERE v IS NOT NULL LIMIT {VALUES}"
     agree = f"SELECT count(*), count(CASE WHEN EXISTS (SELECT 1 FROM {other} AS o WHERE o.{target} = s.v) THEN 1 END) FROM ({sample}) AS s"

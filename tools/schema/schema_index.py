@@ -51,7 +51,7 @@ def _chunk(chunk: str) -> tuple[str, ...]:
 
 
 def is_han(text: str) -> bool:
-    """Say whether a text is written in Chinese characters or Japanese kana throughout."""
+    """Return whether a text is written in Chinese characters or Japanese kana throughout."""
     return re.fullmatch(f"[{HAN}]+", text) is not None
 
 
@@ -96,7 +96,7 @@ def slips(text: str, candidates: Sequence[str], most: int, limit: int) -> list[t
 K1, B = 1.2, 0.5
 """BM25's constants. B under the usual 0.75: a table is not less about orders for being wide."""
 NEAR = 0.6
-"""What a term counts that is only nearly the one asked for: another ending, a slip of the pen."""
+"""What a term counts that is only nearly the one asked for: another ending, a typing error."""
 CUT = 0.15
 """Hits that score less than this share of the best are left out."""
 VALUE_WEIGHT = 0.6

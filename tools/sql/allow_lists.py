@@ -183,5 +183,5 @@ def depends_on_children(node: exp.Expr) -> bool:
 
 
 def allowed_node(node: exp.Expr) -> bool:
-    """Say whether this very class is named above: a subclass that a new release brings is not."""
+    """Return whether this very class is named above: a subclass that a new release brings is not."""
     return type(node) in NODES or type(node) in SYNTAX_FUNCTIONS

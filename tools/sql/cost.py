@@ -80,7 +80,7 @@ def reasons(plan: Plan, thresholds: CostThresholds, dialect: str) -> list[Reason
 
 
 def stops_early(sql: str, dialect: str) -> bool:
-    """Tell whether a query over tables takes the first rows it meets and stops, whatever its plan says of their sizes."""
+    """Return whether a query over tables takes the first rows it meets and stops, whatever its plan says of their sizes."""
     # sqlglot takes a tenth of a second to load: this module is read by whoever opens a database.
     from sqlglot import exp
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Expansion, fold
 from longtable.tools.sql.parsing import RefusedError, statement
-from longtable.tools.sql.scope import cte_of, written_name
+from longtable.tools.sql.scope import cte_of, resolved_table
 
 MAX_SOURCES = 1_000
 MAX_REFERENCES = 10_000
@@ -225,8 +225,7 @@ class _Expander:
         self._add(table, size.sources, size.references)
         if cte is not None or size.columns:
             return size.columns
-        schema, database = (written_name(table.args.get(part) or None, self._dialect) for part in ("db", "catalog"))
-        known = self._catalog.resolve(written_name(table.this, self._dialect), schema=schema, database=database)
+        known = resolved_table(table, self._catalog, self._dialect)
         return [(fold(column.name), 1) for column in known.columns] if known else [("", 1)]
 
     def _with(self, query: exp.Expr, outer: _Scope | None) -> None:

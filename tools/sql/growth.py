@@ -1,4 +1,4 @@
-"""Keep `repeat`, `range` and their kind from making any number of bytes out of nothing, before anything runs.
+"""Bound calls such as `repeat` and `range`, which make values of any size, before anything runs.
 
 One such call is one step for DuckDB: it is not stopped within it, and its memory is not counted against the limit.
 A count that is written as a number is added up here. Any other count is put behind a check that the engine makes:
@@ -176,7 +176,7 @@ def _checked(value: exp.Expr, size: exp.Expr, most: int, dialect: str) -> exp.Ca
 
 
 def _is_checked(node: exp.Expr) -> bool:
-    """Say whether this is a check as `bounded` writes it: the same value compared and used."""
+    """Return whether this is a check as `bounded` writes it: the same value compared and used."""
     if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
         return False
     branch, value = node.args["ifs"][0], node.args.get("default")
@@ -203,7 +203,7 @@ def _fails(outcome: exp.Expr | None) -> bool:
 
 
 def _volatile(node: exp.Expr) -> bool:
-    """Say whether the value may be another one when it is used than when it was checked."""
+    """Return whether the value may be another one when it is used than when it was checked."""
     names = (func.name if isinstance(func, exp.Anonymous) else func.sql_name() for func in node.find_all(exp.Func))
     return any(isinstance(func, exp.Rand | exp.Uuid) for func in node.find_all(exp.Func)) or any(
         name.lower() in _VOLATILE for name in names

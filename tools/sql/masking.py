@@ -1,4 +1,4 @@
-"""Tell which columns of a result hold what comes of a masked column, from the text of the query.
+"""Find which columns of a result derive from a masked column, from the text of the query.
 
 By names, and too often rather than too seldom: a name that a masked value may go by, at any depth of the query, is followed
 until nothing new is found. Where what goes where cannot be told, all columns are masked.
@@ -39,7 +39,7 @@ def masks_of(tree: exp.Expr, masked: Callable[[exp.Table], frozenset[str]], dial
 
 
 def _unruly(node: exp.Expr) -> bool:
-    """Say whether a node makes columns whose names or places the text does not tell."""
+    """Return whether a node makes columns whose names or places the text does not tell."""
     if type(node) in _SPREADING:
         return True
     if isinstance(node, exp.Join) and node.method.upper() == "POSITIONAL":
@@ -118,7 +118,7 @@ def _holds(node: exp.Expr, tables: Mapping[int, frozenset[str]], sources: set[st
 
 
 def _nameless(node: exp.Expr, tables: Mapping[int, frozenset[str]], names: set[str], sources: set[str]) -> bool:
-    """Say whether a masked value goes on from here by a name that the engine makes, or by its place."""
+    """Return whether a masked value goes on from here by a name that the engine makes, or by its place."""
     if isinstance(node, exp.Values):
         return touches(node, names, sources)
     if isinstance(node, exp.Table | exp.From | exp.Join) and isinstance(node.this, exp.Func):
@@ -136,7 +136,7 @@ def _nameless(node: exp.Expr, tables: Mapping[int, frozenset[str]], names: set[s
 
 
 def _is_source(query: exp.Expr) -> bool:
-    """Say whether other parts of the text read the query's columns by name."""
+    """Return whether other parts of the text read the query's columns by name."""
     above = query.parent
     while isinstance(above, exp.SetOperation | exp.Subquery | exp.Paren):
         above = above.parent

@@ -54,7 +54,7 @@ _NUMBERED = re.compile(r"(?:[:_]\d+)+$")
 
 
 def goes_by(name: str, names: Collection[str]) -> bool:
-    """Say whether a name is one of these, be it numbered: of two columns of one name SQLite calls one `name:1`, DuckDB `name_1`."""
+    """Return whether a name is one of these, be it numbered: of two columns of one name SQLite calls one `name:1`, DuckDB `name_1`."""
     return fold(name) in names or _NUMBERED.sub("", fold(name)) in names
 
 

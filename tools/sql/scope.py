@@ -1,4 +1,4 @@
-"""Tell a common table expression from a table of the same name, by the scope the engine would use.
+"""Distinguish a common table expression from a table of the same name, by the scope that the engine would use.
 
 Where the engines could read a name as the table, it counts as the table: DuckDB reads the real table in
 `WITH RECURSIVE s AS (SELECT * FROM s) ...` and in the first part of a recursive union.
@@ -8,7 +8,7 @@ from typing import cast
 
 from sqlglot import exp
 
-from longtable.tools.catalog import fold
+from longtable.tools.catalog import Catalog, Table, fold
 
 _PLACES = "longtable_places"
 
@@ -19,6 +19,12 @@ def written_name(identifier: exp.Expr | None, dialect: str) -> str:
         return ""
     name = identifier.name
     return fold(name) if dialect == "postgres" and not identifier.args.get("quoted") else name
+
+
+def resolved_table(node: exp.Table, catalog: Catalog, dialect: str) -> Table | None:
+    """Return the table of the catalogue that a table node names, whatever CTEs are in scope; None for one that cannot be seen."""
+    schema, database = (written_name(node.args.get(part) or None, dialect) for part in ("db", "catalog"))
+    return catalog.resolve(written_name(node.this, dialect), schema=schema, database=database)
 
 
 def _key(identifier: exp.Expr | None, dialect: str) -> str:
@@ -33,7 +39,7 @@ def _alias(cte: exp.Expr, dialect: str) -> str:
 
 
 def is_cte(table: exp.Table, dialect: str) -> bool:
-    """Say whether this table node means a common table expression that is in scope where it stands."""
+    """Return whether this table node means a common table expression that is in scope where it stands."""
     return cte_of(table, dialect) is not None
 
 
@@ -82,7 +88,7 @@ def _places(with_: exp.With, dialect: str) -> dict[str, list[int]]:
 
 
 def _recursive_reference(with_: exp.With, cte: exp.Expr, table: exp.Table, dialect: str) -> bool:
-    """Say whether `table` stands in the recursive part of the union that `cte` is."""
+    """Return whether `table` stands in the recursive part of the union that `cte` is."""
     body = cte.this
     if not isinstance(body, exp.SetOperation):
         return False

@@ -1,4 +1,4 @@
-"""Say which tables and columns a model may read, which values it is not shown, how many rows it may have: by code or a TOML file.
+"""Which tables and columns a model may read, which values it never sees, how many rows it may have; from code or a TOML file.
 
     rows = 1000
 
@@ -9,10 +9,10 @@
     denied = ["people.salary"]
     masked = ["people.email"]
 
-A denied table or column is not seen at all: a query finds it as little as one that was never there. A masked column can be
-selected, counted, grouped, sorted by, joined to a masked one, and compared by =, <>, IN or IS NULL with values that are written
-out; what comes of it is shown to the person, and to the model as `•••`. Other conditions are refused: by the rows that come, they
-would spell its values out. A guess of a whole value can still be confirmed: what must not be is denied.
+A denied table or column does not exist for a query. A masked column can be selected, counted, grouped, sorted by, joined to a
+masked one, and compared by =, <>, IN or IS NULL with literal values; the person sees its values, the model sees `•••`. Other
+conditions are refused, since the rows that come back would reveal the values. A guess of a whole value can still be confirmed:
+deny a column for which that matters.
 """
 
 import re
@@ -29,16 +29,16 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "tables": {"allowed": "allowed", "denied": "denied"},
     "columns": {"allowed": "allowed_columns", "denied": "denied_columns", "masked": "masked_columns"},
 }
-"""What may stand in a file: section and key, and the field of `TablePolicy` that it is."""
+"""Sections and keys of a file, with the field of `TablePolicy` that each one sets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TablePolicy:
-    """Which tables and columns can be read, by name, whatever the case. What cannot be read is not seen at all.
+    """Which tables and columns can be read, by name, in any case. What cannot be read is invisible.
 
     A table's name holds in every schema, `schema.name` in one. A view named in `allowed` may read tables that are not; nothing
     may read a denied table. A column is `table.column` or `schema.table.column`; `column` alone holds in every table. Of a table
-    that `allowed_columns` names, only the columns it names can be read. A view that takes in a denied column is not seen.
+    that `allowed_columns` names, only the columns it names can be read. A view that reads a denied column is invisible.
     """
 
     allowed: frozenset[str] | None = None
@@ -46,9 +46,9 @@ class TablePolicy:
     allowed_columns: frozenset[str] = frozenset()
     denied_columns: frozenset[str] = frozenset()
     masked_columns: frozenset[str] = frozenset()
-    """Columns whose values no model is shown; the person is."""
+    """Columns whose values the person sees and no model does."""
     rows: int | None = None
-    """Most rows of a result, where that is less than `QueryLimits.rows`."""
+    """Most rows of a result, if fewer than `QueryLimits.rows`."""
     places: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
     """Where each entry was written, by field and folded name: `policy.toml, line 4`."""
 
@@ -71,22 +71,22 @@ class TablePolicy:
             raise ConfigError(f"TablePolicy.rows must be a whole number of at least 1, found {self.rows!r}")
 
     def denies(self, name: str, schema: str = "main") -> bool:
-        """Say whether the table is named in `denied`."""
+        """Return whether the table is named in `denied`."""
         return not self.denied.isdisjoint((name.casefold(), f"{schema}.{name}".casefold()))
 
     def permits(self, name: str, schema: str = "main") -> bool:
-        """Say whether the table can be read, what a view reads set aside."""
+        """Return whether the table can be read; views are not looked into."""
         if self.denies(name, schema):
             return False
         return self.allowed is None or not self.allowed.isdisjoint((name.casefold(), f"{schema}.{name}".casefold()))
 
     @property
     def names_columns(self) -> bool:
-        """Say whether there is anything here about columns."""
+        """Return whether the policy says anything about columns."""
         return bool(self.allowed_columns or self.denied_columns or self.masked_columns)
 
     def permits_column(self, column: str, table: str, schema: str = "main") -> bool:
-        """Say whether the column of a table can be read."""
+        """Return whether the column of a table can be read."""
         names = _spellings(column, table, schema)
         if not self.denied_columns.isdisjoint(names):
             return False
@@ -95,11 +95,11 @@ class TablePolicy:
         return not listed or not self.allowed_columns.isdisjoint(names[1:])
 
     def masks(self, column: str, table: str, schema: str = "main") -> bool:
-        """Say whether no model is shown the column's values."""
+        """Return whether the column's values are hidden from models."""
         return not self.masked_columns.isdisjoint(_spellings(column, table, schema))
 
     def check_columns(self, known: Iterable[tuple[str, str, str]]) -> None:
-        """Raise `ConfigError` for an entry that is no column of these (column, table, schema): a slip of the pen would protect nothing."""
+        """Raise `ConfigError` for an entry that is no column of these (column, table, schema): a typing error would protect nothing."""
         spelled = {name for column in known for name in _spellings(*column)}
         for kind in ("denied_columns", "masked_columns", "allowed_columns"):
             for entry in sorted(getattr(self, kind) - spelled):
@@ -163,7 +163,7 @@ def _take(lines: "_Lines", section: str, name: str, entries: object, given: dict
 
 
 class _Lines:
-    """Finds the line of a key or an entry again, which the TOML reader does not tell."""
+    """Finds the line of a key or an entry, which tomllib does not report."""
 
     def __init__(self, name: str, text: str) -> None:
         self._name, self._lines = name, text.splitlines()

@@ -231,7 +231,7 @@ def _takes_in(text: str, hidden: Mapping[Key, frozenset[str]], dialect: str, fou
 
 
 def _own(node: exp.Expr, found: Reflected) -> bool:
-    """Say whether a call is of a function that the database defines itself: what that reads is not looked at."""
+    """Return whether a call is of a function that the database defines itself: what that reads is not looked at."""
     return fold(node.name) in found.own_functions
 
 

@@ -21,7 +21,7 @@ from longtable.tools.sql.masking import masked_of, masks_of
 from longtable.tools.sql.masks import NO_MASKS, Masks
 from longtable.tools.sql.narrow import narrowed, reads_of
 from longtable.tools.sql.parsing import Place, RefusedError, first_line, line_and_column, statements, tokens_of, written
-from longtable.tools.sql.scope import is_cte, written_name
+from longtable.tools.sql.scope import is_cte, resolved_table, written_name
 
 EXTENSION_TYPES = frozenset(
     {"citext", "cube", "geography", "geometry", "halfvec", "hstore", "isbn", "ltree", "lquery", "sparsevec", "vector"}
@@ -99,10 +99,10 @@ def as_postgres_has_it(node: exp.Expr) -> exp.Expr:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the wall says. `sql` is the text to run, `tables` the names it reads; both empty when refused.
+    """The decision on one query. `sql` is the text to run, `tables` the names it reads; both are empty when refused.
 
-    `told` is the text to show: `sql`, but tables of which columns are denied go by their names. `columns` are those it reads,
-    as `table.column`: rather one too many than one too few. `masks` tell what of the result no model is shown.
+    `shown_sql` is the text to show: `sql` with each table that has denied columns under its own name. `columns` are those it
+    reads, as `table.column`; in doubt, one too many. `masks` says which columns of the result no model sees.
     """
 
     allowed: bool
@@ -115,13 +115,13 @@ class Verdict:
     columns: tuple[str, ...] = ()
     masks: Masks = NO_MASKS
     headings: Mapping[str, str] = field(default_factory=dict)
-    """How to show the columns that SQLite names after their text as it ran."""
+    """Names to show for columns that SQLite names after their expression."""
     place: Place | None = None
-    """Line and column in the text as asked, from 1, of what was refused; where that is no one spot, of the query's beginning."""
+    """Line and column, from 1, of what was refused in the text as asked; the start of the query where that is no one place."""
     nearest: tuple[str, ...] = ()
 
     def raise_if_refused(self) -> None:
-        """Raise `QueryRefusedError`, or `UnknownTableError` when a table is not there or cannot be seen."""
+        """Raise `QueryRefusedError`, or `UnknownTableError` for a table that does not exist or is denied."""
         if self.allowed:
             return
         kind = UnknownTableError if self.rule == "table" else QueryRefusedError
@@ -132,7 +132,7 @@ class Verdict:
 def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
     """Decide whether `sql` may run on a database of this dialect and catalogue.
 
-    In what runs, a table of which columns are denied is a subquery of the others: to the engine, too, they are not there.
+    In the text that runs, a table with denied columns is a subquery of its other columns, so the engine cannot read them either.
     """
 
     def resolve(node: exp.Table) -> Table | None:
@@ -167,7 +167,7 @@ def _place(node: exp.Expr | None, checked: str, sql: str, dialect: str) -> Place
 
 
 def own_sql(sql: str, *, dialect: str, catalog: Catalog) -> str:
-    """Return this package's own SQL held to the policy on columns: denied ones are not there, masked ones hold nothing."""
+    """Return this package's own SQL with the policy on columns applied: denied ones are missing, masked ones are NULL."""
     if not (catalog.hidden_columns or catalog.has_masks) or re.match(r"\s*EXPLAIN\b", sql, re.IGNORECASE):
         return sql
     tree = _parse(sql, dialect)
@@ -214,7 +214,7 @@ def _render(tree: exp.Expr, dialect: str, *, shown: bool = False) -> str:
 
 
 def _as_sqlite_has_it(node: exp.Expr) -> exp.Expr:
-    """Mend what sqlglot writes for SQLite under a name that SQLite does not know: CHR for char()."""
+    """Replace CHR, which sqlglot writes for SQLite, by char(): SQLite has no CHR."""
     return exp.Anonymous(this="CHAR", expressions=node.expressions) if isinstance(node, exp.Chr) else node
 
 
@@ -254,7 +254,7 @@ def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> Non
 
 
 def _check_name(node: exp.Identifier) -> None:
-    """SQLite takes a byte order mark before a name for a blank, DuckDB other such characters: the parser takes them into the name."""
+    """Refuse invisible characters in a name: SQLite and DuckDB read some of them as blanks, the parser as part of the name."""
     if not node.args.get("quoted") and any(unicodedata.category(char)[0] in "CZ" for char in node.name if char > "\x7f"):
         raise RefusedError("syntax", "a name holds a character that cannot be seen", "leave it out, or put the name in quotes", node=node)
 
@@ -286,8 +286,7 @@ def _other_case(node: exp.Table, catalog: Catalog) -> Table | None:
 def _resolved(node: exp.Table, dialect: str, catalog: Catalog) -> Table | None:
     if not isinstance(node.this, exp.Identifier) or is_cte(node, dialect):
         return None
-    schema, database = written_name(node.args.get("db"), dialect), written_name(node.args.get("catalog"), dialect)
-    return catalog.resolve(written_name(node.this, dialect), schema=schema, database=database)
+    return resolved_table(node, catalog, dialect)
 
 
 _NAMING_TYPES = frozenset({"from_json", "from_json_strict", "json_transform", "json_transform_strict"})
