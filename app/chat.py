@@ -309,13 +309,13 @@ def _edit_lines() -> None:
             readline.parse_and_bind(f"set {setting}")
 
 
-def run_prompt(chat: Chat, failed: Callable[[Exception], None], *, read: Callable[[str], str] = input) -> None:
+def run_prompt(chat: Chat, failed: Callable[[Exception], None]) -> None:
     """Ask at a prompt until the user leaves: Ctrl-D, /quit, or Ctrl-C at a prompt that follows a Ctrl-C."""
     _edit_lines()
     interrupted = False
     while True:
         try:
-            line = read("> ").strip()
+            line = input("> ").strip()
         except KeyboardInterrupt:
             print()
             if interrupted:

@@ -31,9 +31,9 @@ ARROWS = {
 BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "nodes": 2_600, "graph": 2_700, "app": 2_900}
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
-    "memory": 4_242,
-    "tools": 5_967,
-    "analyst": 3_267,
+    "memory": 4_228,
+    "tools": 5_964,
+    "analyst": 3_254,
     "nodes": 3_225,
     "graph": 3_204,
 }

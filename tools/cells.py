@@ -83,9 +83,9 @@ def preview_cell(value: object, chars: int = CELL_CHARS) -> Json:
     return plain
 
 
-def preview_rows(rows: Iterable[Sequence[object]], chars: int = CELL_CHARS) -> list[list[Json]]:
+def preview_rows(rows: Iterable[Sequence[object]]) -> list[list[Json]]:
     """Return the rows with every cell clipped."""
-    return [[preview_cell(cell, chars) for cell in row] for row in rows]
+    return [[preview_cell(cell) for cell in row] for row in rows]
 
 
 def dumps(value: object) -> str:

@@ -102,13 +102,13 @@ class Database:
     def catalog(self) -> Catalog:
         """Return the tables that can be read; read once, then kept until `refresh` sees a change."""
         with self._lock:
-            return self._catalog or self._reflected(self.engine.schema_version())
+            return self._catalog or self._reflect(self.engine.schema_version())
 
     def refresh(self) -> Catalog:
         """Return the catalogue as it is now; read it again if the schema may have changed."""
         version = self.engine.schema_version()
         with self._lock:
-            return self._catalog if self._catalog and version == self._version else self._reflected(version)
+            return self._catalog if self._catalog and version == self._version else self._reflect(version)
 
     def knowledge(self) -> "Knowledge":
         """Return what sampling the data adds to the catalogue: search and inferred keys. Kept until the schema changes."""
@@ -120,10 +120,10 @@ class Database:
                 self._knowledge = Knowledge(self, catalog)
             return self._knowledge
 
-    def _reflected(self, version: object) -> Catalog:
-        found = self.engine.reflect()
-        catalog = visible(found, self.policy, dialect=self.dialect)
-        self.engine.guard(catalog, found)
+    def _reflect(self, version: object) -> Catalog:
+        reflected = self.engine.reflect()
+        catalog = visible(reflected, self.policy, dialect=self.dialect)
+        self.engine.guard(catalog, reflected)
         self._catalog, self._version = catalog, version
         return catalog
 
@@ -135,35 +135,35 @@ class Database:
         `DatabaseUnavailableError`; after any of them the database can be used again.
         """
         started = time.monotonic()
-        verdict = self._checked(sql)
+        verdict = self._allowed_verdict(sql)
 
         def fetch(session: Session, stop: Stop) -> Fetched:
             return session.fetch(verdict.sql, limits=self.limits, stop=stop)
 
-        with self._explained(sql, verdict):
+        with self._explain_errors(sql, verdict):
             fetched = self._in_session(self.engine.walled, fetch, seconds=seconds or self.limits.seconds, cancel=cancel)
         ms = round((time.monotonic() - started) * 1000)
         masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
         columns = tuple(verdict.headings.get(name, name) for name in fetched.columns)
         types = tuple(map(without_labels, fetched.types))
-        return QueryResult(verdict.told, columns, types, fetched.rows, len(fetched.rows), ms, masked, reads)
+        return QueryResult(verdict.shown_sql, columns, types, fetched.rows, len(fetched.rows), ms, masked, reads)
 
     def check_sql(self, sql: str, *, cancel: Cancel | None = None) -> Plan:
         """Check one SELECT and return the engine's plan for it; nothing runs.
 
         Raises what `run` raises, except for errors that only running shows.
         """
-        verdict = self._checked(sql)
+        verdict = self._allowed_verdict(sql)
 
         def plan_of(session: Session, stop: Stop) -> Plan:
             return session.plan(verdict.sql, limits=self.limits, stop=stop)
 
-        with self._explained(sql, verdict):
+        with self._explain_errors(sql, verdict):
             plan = self._in_session(self.engine.walled, plan_of, seconds=PLAN_SECONDS, cancel=cancel)
         tables = {table.name for table in self.catalog().tables if table.kind == "table"}
-        return Plan() if set(verdict.tables) <= tables and stops_early(verdict.told, self.dialect) else plan
+        return Plan() if set(verdict.tables) <= tables and stops_early(verdict.shown_sql, self.dialect) else plan
 
-    def _checked(self, sql: str) -> "Verdict":
+    def _allowed_verdict(self, sql: str) -> "Verdict":
         # sqlglot takes a tenth of a second to load: not before there is a query.
         from longtable.tools.sql.wall import check
 
@@ -172,17 +172,17 @@ class Database:
         return verdict
 
     @contextmanager
-    def _explained(self, sql: str, verdict: "Verdict") -> Iterator[None]:
+    def _explain_errors(self, sql: str, verdict: "Verdict") -> Iterator[None]:
         """Add to the error of a failing query where it failed and what was probably meant."""
         try:
             yield
         except QueryFailedError as error:
-            from longtable.tools.sql.hints import explained
+            from longtable.tools.sql.hints import add_hints
 
             if verdict.masks:
                 error = without_values(error, sql)
-            found = explained(error, asked=sql, ran=verdict.sql, dialect=self.dialect, catalog=self.catalog(), tables=verdict.tables)
-            raise found from error
+            explained = add_hints(error, asked=sql, ran=verdict.sql, dialect=self.dialect, catalog=self.catalog(), tables=verdict.tables)
+            raise explained from error
         except QueryRefusedError as error:
             from longtable.tools.sql.hints import place_of_start
 

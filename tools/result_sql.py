@@ -17,7 +17,7 @@ from longtable.tools.engines.duckdb import DuckdbSession
 from longtable.tools.engines.duckdb_instance import close_wall, empty_instance, path_literal
 from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.result_meta import ResultMeta
-from longtable.tools.sql.hints import explained
+from longtable.tools.sql.hints import add_hints
 from longtable.tools.sql.masks import without_values
 from longtable.tools.sql.wall import check
 
@@ -52,7 +52,7 @@ def run_over_handles(
     except QueryFailedError as error:
         if verdict.masks:
             error = without_values(error, sql)
-        raise explained(error, asked=sql, ran=verdict.sql, dialect="duckdb", catalog=catalog, tables=verdict.tables) from error
+        raise add_hints(error, asked=sql, ran=verdict.sql, dialect="duckdb", catalog=catalog, tables=verdict.tables) from error
     ms = round((time.monotonic() - started) * 1000)
     masked = verdict.masks.of(fetched.columns)
     types = tuple(map(without_labels, fetched.types))

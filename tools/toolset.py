@@ -121,32 +121,29 @@ def database_tools(database: Database) -> list[BaseTool]:
 
 
 def cancellable_tool(
-    name: str, description: str, call: Callable[..., Answer], arguments: type[BaseModel], metadata: dict[str, Any] | None = None
+    name: str, description: str, call: Callable[..., Answer], schema: type[BaseModel], metadata: dict[str, Any] | None = None
 ) -> BaseTool:
     """Return a tool over a blocking function; cancelling the run cancels what it does by its argument `cancel`."""
 
-    def run(**given: Any) -> Answer:
-        return call(**given)
-
-    async def arun(**given: Any) -> Answer:
-        return await cancellable(call, **given)
+    async def arun(**arguments: Any) -> Answer:
+        return await cancellable(call, **arguments)
 
     return StructuredTool.from_function(
-        func=run,
+        func=call,
         coroutine=arun,
         name=name,
         description=description,
-        args_schema=arguments,
+        args_schema=schema,
         response_format="content_and_artifact",
         metadata=metadata,
     )
 
 
-async def cancellable(call: Callable[..., Result], **given: Any) -> Result:
+async def cancellable(call: Callable[..., Result], **arguments: Any) -> Result:
     """Run a blocking function in a worker thread; cancelling the task cancels what it does by its argument `cancel`."""
     cancel = Cancel()
     try:
-        return await asyncio.to_thread(call, cancel=cancel, **given)
+        return await asyncio.to_thread(call, cancel=cancel, **arguments)
     except asyncio.CancelledError:
         cancel.cancel()
         raise

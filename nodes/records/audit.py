@@ -270,7 +270,7 @@ def _with_reads(entry: AuditEntry, sql: str, check: Checking | None) -> AuditEnt
         return entry
     more = ("…",) if len(found.columns) > MOST_COLUMNS else ()
     columns = (*found.columns[:MOST_COLUMNS], *more)
-    return replace(entry, ran=entry.ran or found.told[:MOST_SQL], tables=found.tables, columns=columns)
+    return replace(entry, ran=entry.ran or found.shown_sql[:MOST_SQL], tables=found.tables, columns=columns)
 
 
 def _fit(value: Any) -> Any:

@@ -174,7 +174,7 @@ class DuckdbSession:
         try:
             if self._readable is not None:
                 self._check(sql, self._readable)
-            explained = json.loads(self.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()[0][1])
+            explained = self._plan(sql)
             found = self.cursor.execute("SELECT database_name, schema_name, table_name, estimated_size FROM duckdb_tables()").fetchall()
         except (duckdb.Error, MemoryError) as error:
             raise self._translate(error, sql) from error

@@ -119,7 +119,7 @@ _AMBIGUOUS = re.compile(r"ambiguous column name: (\S+)")
 _NO_SUCH_SIGNATURE = re.compile(r"function \w+\(.*\) does not exist")
 
 
-def explained(
+def add_hints(
     error: QueryFailedError, *, asked: str, ran: str, dialect: str, catalog: Catalog, tables: tuple[str, ...]
 ) -> QueryFailedError:
     """Return the error as its readers want it: the place in the text as `asked`, the names that were probably meant, a hint."""

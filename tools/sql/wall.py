@@ -110,7 +110,7 @@ class Verdict:
     reason: str = ""
     hint: str = ""
     sql: str = ""
-    told: str = ""
+    shown_sql: str = ""
     tables: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     masks: Masks = NO_MASKS
@@ -151,9 +151,9 @@ def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
         tables = sorted({table.name for node in second.find_all(exp.Table) if (table := resolve(node))})
         columns = reads_of(first, resolve)
         masks = masks_of(second, lambda node: masked_of(resolve(node)), dialect) if catalog.has_masks else NO_MASKS
-        told = rendered if narrow is counted and dialect != "sqlite" else _render(counted, dialect, shown=True)
+        shown = rendered if narrow is counted and dialect != "sqlite" else _render(counted, dialect, shown=True)
         headings = _headings(narrow) if dialect == "sqlite" and "`" in rendered else {}
-        return Verdict(True, sql=rendered, told=told, tables=tuple(tables), columns=columns, masks=masks, headings=headings)
+        return Verdict(True, sql=rendered, shown_sql=shown, tables=tuple(tables), columns=columns, masks=masks, headings=headings)
     except RefusedError as refused:
         place = refused.place or _place(refused.node, checked, sql, dialect)
         return Verdict(False, refused.rule, refused.reason, refused.hint, place=place, nearest=refused.nearest)
