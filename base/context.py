@@ -82,7 +82,7 @@ def _checks(kind: Any) -> Any:
 def _allowed(hint: Any, said: str) -> str:
     """Return what a field takes, with both bounds of a number; `said` is pydantic's message."""
     kinds = get_args(hint)
-    choices = [text for kind, text in ((type(None), "None"), (bool, "True, False")) if kind in kinds]
+    choices = [text for kind, text in ((bool, "True, False"), (type(None), "None")) if kind in kinds]
     for each in (hint, *kinds):
         for rule in getattr(each, "__metadata__", ()):
             if isinstance(rule, FieldInfo):
@@ -90,8 +90,8 @@ def _allowed(hint: Any, said: str) -> str:
                 number = "a whole number" if get_args(each)[0] is int else "a number"
                 words = "from {:,} to {:,}" if hasattr(low, "ge") else "between {:,} and {:,}"
                 bounds = words.format(dataclasses.astuple(low)[0], dataclasses.astuple(high)[0])
-                return " or ".join([*choices, f"{number} {bounds}"])
-    return " or ".join([*choices, said.removeprefix("Input should be ").removeprefix("Value error, ")])
+                return " or ".join([f"{number} {bounds}", *choices])
+    return " or ".join([said.removeprefix("Input should be ").removeprefix("Value error, "), *choices])
 
 
 def is_owner(value: object) -> bool:

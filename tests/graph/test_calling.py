@@ -105,7 +105,7 @@ def test_a_setting_the_model_cannot_take_is_said() -> None:
     }.items():
         with pytest.raises(ConfigError, match=f"Context.{name} must be"):
             Context().replace(**{name: value})
-    with pytest.raises(ConfigError, match="thinking must be None or True, False or a whole number from 1 to 10,000,000, found 0"):
+    with pytest.raises(ConfigError, match="thinking must be a whole number from 1 to 10,000,000 or True, False or None, found 0"):
         Context(thinking=0)
 
 
