@@ -1,6 +1,6 @@
 """The front door: what other people's code relies on.
 
-Names are loaded on first use, so that `longtable.base.errors` costs nothing and `longtable --help` is quick.
+Names are loaded on first use, so that `longtable --help` is quick. Every error class of `longtable.base.errors` is one of them.
 """
 
 from importlib import import_module
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from longtable.base.context import Context as Context
     from longtable.base.context import RequestLimits as RequestLimits
+    from longtable.base.errors import *  # noqa: F403
     from longtable.base.errors import ConfigError as ConfigError
     from longtable.base.errors import LongtableError as LongtableError
     from longtable.graph.archive_files import ArchiveFiles as ArchiveFiles
@@ -79,6 +80,8 @@ __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'longtable.graph' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name.endswith("Error") and hasattr(errors := import_module("longtable.base.errors"), name):
+        return getattr(errors, name)
+    raise AttributeError(f"module 'longtable.graph' has no attribute {name!r}")

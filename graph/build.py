@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime, get_runtime
 from longtable.base.context import Context, RequestLimits, requester
 from longtable.base.errors import ConfigError
 from longtable.graph.archive_files import checked_archive
-from longtable.graph.briefing import briefing, model_name
+from longtable.graph.call_config import call_configs, model_name
 from longtable.memory.fold import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
@@ -126,7 +126,7 @@ def build_graph(
     answerers = [Answerer(model_name(each), MarkerFilter(inner=run) if marker else run, _prepared(each)) for each, run in line]
     if len({provider.name for provider in context_providers}) != len(context_providers):
         raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
-    brief = briefing(model, summarizer, database, toolset if tooled else [], policy, marker=marker)
+    config = call_configs(model, summarizer, database, toolset if tooled else [], policy, marker=marker)
     folding = Folding(
         summarizer,
         known,
@@ -145,7 +145,7 @@ def build_graph(
     return _wired(
         output_schema,
         operator or Context(),
-        ingest=(Ingest(brief, clock, rate_limit, request_limits or RequestLimits()), None),
+        ingest=(Ingest(config, clock, rate_limit, request_limits or RequestLimits()), None),
         estimate=(Estimate(clock, plans), None),
         compact=(compact, compact.acall),
         respond=(respond, respond.acall),

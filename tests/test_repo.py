@@ -35,13 +35,15 @@ OVER_BUDGET: dict[str, int] = {
     "tools": 5_964,
     "analyst": 3_254,
     "nodes": 3_225,
-    "graph": 3_204,
+    "graph": 3202,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES, FILES_TODAY = 170, 190
+MOST_FILES, FILES_TODAY = 170, 189
 """Most source files without the analyst; today's number holds until the budget is reached."""
 TWICE = {"errors.py", "model.py", "postgres.py", "schema.py"}
 """File names that still stand in two rooms: to be emptied."""
+MOST_ASYNC = 92
+"""Hand-written async functions of the product: where a turn streams, waits or is cancelled."""
 READERS_OF_SQL = {"memory/ledger_sql.py", "analyst/query.py"}
 PARSING = {"longtable.tools.sql.parsing"}
 """The ledger and the analyst read SQL, too; these two modules know nothing of the other tools."""
@@ -207,6 +209,24 @@ def test_the_front_door_lists_what_it_holds() -> None:
         assert getattr(graph, name).__doc__, name
     typed = set(re.findall(r" as (\w+)$", (ROOT / "graph" / "__init__.py").read_text(), re.MULTILINE))
     assert typed == set(graph.__all__)
+
+
+@pytest.mark.parametrize("name", [name for name in vars(errors) if name.endswith("Error")])
+def test_every_error_is_at_the_front_door(name: str) -> None:
+    assert getattr(graph, name) is getattr(errors, name)
+
+
+def test_a_conversation_has_few_methods_and_each_has_an_awaited_twin() -> None:
+    assert graph.Conversation.__bases__ == (object,)
+    methods = {name for name, value in vars(graph.Conversation).items() if callable(value) and not name.startswith("_")}
+    twins = {f"a{name}" for name in methods} & methods
+    assert methods - twins == {name.removeprefix("a") for name in twins}
+    assert len(twins) <= 35
+
+
+def test_little_is_written_twice_for_those_who_await() -> None:
+    awaited = sum(len(re.findall(r"^ *async def ", path.read_text(), re.MULTILINE)) for path in sources())
+    assert awaited <= MOST_ASYNC, f"{awaited} hand-written async functions: make the awaited twin with longtable.base.twins.a_from"
 
 
 def test_every_dependency_says_why_it_is_there() -> None:

@@ -6,9 +6,10 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
@@ -71,6 +72,76 @@ def test_tasks_of_a_loop_queue_and_a_cancelled_one_lets_go(tmp_path: Path) -> No
             assert paired(texts, asked)
             assert texts[::2] == asked
             assert turns_of(kept.checkpointer).lines == {}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("names", [["busy"] * 50, [f"busy-{n}" for n in range(50)]], ids=["one busy thread", "fifty"])
+def test_awaited_calls_that_wait_for_busy_threads_slow_no_other_turn(names: list[str], tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept, AsyncExitStack() as held:
+            graph = graph_over(kept.checkpointer, kept.store)
+            other = Conversation(graph, "other", context=CONTEXT)
+
+            async def median() -> float:
+                times = []
+                for _ in range(5):
+                    begun = time.perf_counter()
+                    await asyncio.wait_for(other.aask("hello"), 20)
+                    times.append(time.perf_counter() - begun)
+                return sorted(times)[2]
+
+            await other.aask("hello")
+            alone = await median()
+            for name in set(names):
+                await Conversation(graph, name, context=CONTEXT).aask("hello")
+                await held.enter_async_context(turns_of(kept.checkpointer).aturn(name, wait=False))
+            calls = [asyncio.create_task(Conversation(graph, name, context=CONTEXT).apin(f"rule {n}")) for n, name in enumerate(names)]
+            await asyncio.sleep(0.2)
+            beside = await median()
+            assert not any(call.done() for call in calls)
+            await held.aclose()
+            assert len(await asyncio.gather(*calls)) == 50
+            assert beside <= 2 * alone + 0.05, (beside, alone)
+
+    asyncio.run(run())
+
+
+class SlowWriter(ScriptedModel):
+    """Writes summaries for half a minute, and notes which calls still run."""
+
+    running: ClassVar[list[str]] = []
+
+    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+        self.running.append("call")
+        try:
+            await asyncio.sleep(30)
+        finally:
+            self.running.pop()
+
+
+def test_a_turn_that_is_cancelled_in_mid_summary_leaves_no_running_call() -> None:
+    graph = build_graph(
+        model=ScriptedModel(say=lambda _: AIMessage("fine " * 40)), summarizer=SlowWriter(say=lambda _: AIMessage(""))
+    ).compile(checkpointer=InMemorySaver())
+    talk = Conversation(graph, "t", context=CONTEXT.replace(model_limit=2_000))
+
+    async def ask() -> None:
+        for n in range(60):
+            await talk.aask(f"question {n} " + "word " * 30)
+
+    async def run() -> None:
+        asking = asyncio.create_task(ask())
+        while not SlowWriter.running:
+            await asyncio.sleep(0.01)
+            assert not asking.done()
+        asking.cancel()
+        begun = time.perf_counter()
+        with suppress(asyncio.CancelledError):
+            await asking
+        assert SlowWriter.running == []
+        assert not turns_of(graph.checkpointer).lines
+        assert time.perf_counter() - begun < 1
 
     asyncio.run(run())
 

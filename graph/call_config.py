@@ -1,0 +1,212 @@
+"""The call config of a thread: what surrounds each of its calls. Stored as `brief`.
+
+The schema's part is one card for the system prompt, made anew only when the schema has changed, with a note of what changed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError, DatabaseError
+from longtable.memory.limits import encoding_name, model_limit
+from longtable.memory.policy import CompactionPolicy
+from longtable.memory.stale import described_in
+from longtable.memory.tokens import counter
+from longtable.nodes.prompts import system_prompt
+from longtable.nodes.state import thread_of, turn_of
+from longtable.tools.catalog import Catalog
+from longtable.tools.cells import clean, clip
+from longtable.tools.database import Database
+from longtable.tools.schema.schema_card import schema_card
+
+SCHEMA_SHARE = 0.04
+"""Share of the limit that the schema may take in the system prompt; the tools tell what does not fit."""
+ASKED = 3
+"""Newest questions that choose the tables of a card on which not all have room."""
+MOST_CHANGES = 500
+"""Tables named as changed; beyond, every description counts as stale."""
+MOST_NAMED = (12, 3, 0)
+"""Of these named to the model: as many as its note has room for."""
+NAME_CHARS = 64
+NOTE_SHARE, NOTE_TOKENS = 0.5, 100
+"""Most of the budget that the note may take, and tokens that it may take of however small a one: the card stands below it."""
+EARLIER = "The schema changed earlier in this conversation. What was said of its tables before may no longer hold."
+
+Schema = dict[str, Any]
+"""Plain JSON: "hash" of the whole schema, "budget" in tokens, "card", "shown" (tables on it and their hashes), "tables" (how many there
+are), and, where the schema has changed in this thread, "note", what the model is told of it."""
+Config = dict[str, Any]
+"""Plain JSON, as the thread keeps it."""
+
+
+def call_configs(
+    model: BaseChatModel,
+    summarizer: BaseChatModel | None,
+    database: Database | None,
+    tools: Sequence[BaseTool],
+    policy: CompactionPolicy,
+    *,
+    marker: bool,
+) -> Callable[[Context, Mapping[str, Any]], tuple[Config, dict[str, Any] | None]]:
+    """Return a function that says what surrounds each call of a thread, and the mark of what changed of the database's schema.
+
+    It is given the run's settings and the thread's values; tool definitions are counted once a process.
+    """
+    name = model_name(model)
+    asked, dialect = (database.name, database.dialect) if database else ("", "")
+
+    @cache
+    def counted() -> tuple[str, int]:
+        encoding = encoding_name(name) if not model_encoding(model) else model_encoding(model)
+        return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in tools])
+
+    def config(context: Context, values: Mapping[str, Any]) -> tuple[Config, dict[str, Any] | None]:
+        encoding, tool_tokens = counted()
+        limit = model_limit(name, setting=context.model_limit, profile=model.profile)
+        about: Config = {
+            "system": system_prompt(name=asked, dialect=dialect, marker=marker, private=context.privacy == "types"),
+            "tool_tokens": tool_tokens,
+            "model": name,
+            "dialect": dialect,
+            "limit": limit,
+            "window": _window(summarizer, limit) if summarizer else None,
+            "encoding": encoding,
+            "policy": policy.as_json(),
+        }
+        if database is None:
+            return about, None
+        schema, change = schema_config(
+            database,
+            (values.get("brief") or {}).get("schema"),
+            budget=int(limit * SCHEMA_SHARE),
+            count=counter(encoding).text,
+            messages=thread_of(values).messages,
+            turn=turn_of(values).get("number", 0) + 1,
+        )
+        return ({**about, "schema": schema} if schema else about), change
+
+    return config
+
+
+def model_name(model: BaseChatModel) -> str:
+    """Return the name a model goes by at its provider, "" when it does not say."""
+    for attribute in ("model_name", "model"):
+        name = getattr(model, attribute, None)
+        if isinstance(name, str):
+            return name
+    return ""
+
+
+def model_encoding(model: BaseChatModel) -> str:
+    """Return the tiktoken encoding a model itself declares (attribute `encoding`), "" when it declares none."""
+    encoding = getattr(model, "encoding", "")
+    return encoding if isinstance(encoding, str) else ""
+
+
+def _window(summarizer: BaseChatModel, limit: int) -> int:
+    """Return the summariser's input limit in tokens: its own where it is known, else that of the conversation's model."""
+    try:
+        return model_limit(model_name(summarizer), profile=summarizer.profile)
+    except ConfigError:
+        return limit
+
+
+# -- the schema's part ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Change:
+    """How the schema differs from what the thread was told. Tables it was never told of are in none of the lists."""
+
+    changed: list[str]
+    new: list[str]
+    gone: list[str]
+    before: int
+    now: int
+
+    def as_mark(self) -> dict[str, Any]:
+        """Return the mark of the message that opens the turn: what decides which answers are stale, and what a person is told."""
+        lists = {"changed": self.changed, "new": self.new, "gone": self.gone}
+        mark: dict[str, Any] = {word: names[:MOST_CHANGES] for word, names in lists.items()}
+        many = any(len(names) > MOST_CHANGES for names in lists.values())
+        return {**mark, "listing": bool(self.new or self.gone) or self.now != self.before, "all": many}
+
+    def note(self, turn: int, fits: Callable[[str], bool]) -> str:
+        """Return the note for the model, with as many names as fit."""
+        notes = [self._note(turn, most) for most in MOST_NAMED]
+        return next((note for note in notes if fits(note)), notes[-1])
+
+    def _note(self, turn: int, most: int) -> str:
+        lists = (("changed", self.changed), ("new", self.new), ("gone", self.gone))
+        parts = [f"{word}: {_names(names, most)}" for word, names in lists if names]
+        if self.before != self.now:
+            parts.append(f"{self.now:,} tables, {self.before:,} before")
+        what = "; ".join(parts) or "in tables not shown here"
+        return f"The schema changed before turn {turn} ({what}). What was said of these tables earlier may no longer hold."
+
+
+def schema_config(
+    database: Database,
+    before: Schema | None,
+    *,
+    budget: int,
+    count: Callable[[str], int],
+    messages: Sequence[BaseMessage],
+    turn: int,
+) -> tuple[Schema | None, dict[str, Any] | None]:
+    """Return the schema's part of a thread's call config, and the mark of what changed since; `before` itself where all is as it was.
+
+    Row counts and tables asked about are as of the card's making: it stands in the part of a call that providers cache.
+    A database that cannot be reached leaves what was known.
+    """
+
+    def fits(note: str) -> bool:
+        return count(note) <= max(int(budget * NOTE_SHARE), NOTE_TOKENS)
+
+    try:
+        catalog = database.refresh()
+        same = before is not None and before["hash"] == catalog.hash
+        if same and before is not None and before["budget"] == budget:
+            return before, None
+        change = None if same or before is None else changes(before, catalog, messages)
+        note = change.note(turn, fits) if change else _earlier_note(str((before or {}).get("note", "")), fits)
+        asked = [message.text for message in messages if message.type == "human"][-ASKED:]
+        card = schema_card(database, tokens=budget - count(note), count=count, asked=asked)
+    except DatabaseError:
+        return before, None
+    shown = {name: catalog.hashes[name] for name in card.shown}
+    schema = {"hash": catalog.hash, "budget": budget, "tables": len(catalog.tables), "shown": shown, "card": card.text}
+    return ({**schema, "note": note} if note else schema), change.as_mark() if change else None
+
+
+def changes(before: Schema, catalog: Catalog, messages: Sequence[BaseMessage]) -> Change:
+    """Return how the catalogue differs from what the thread was told of it, by the card and by descriptions."""
+    known: Mapping[str, str] = {**before.get("shown", {}), **described_in(messages)}
+    now = catalog.hashes
+    whole = len(before.get("shown", {})) == before.get("tables")
+    return Change(
+        changed=[name for name, looks in known.items() if name in now and now[name] != looks],
+        new=[name for name in now if name not in known] if whole else [],
+        gone=[name for name in known if name not in now],
+        before=before.get("tables", 0),
+        now=len(now),
+    )
+
+
+def _earlier_note(note: str, fits: Callable[[str], bool]) -> str:
+    """Return the note of an earlier change, in fewer words where a smaller limit leaves it no room."""
+    return note if not note or fits(note) else EARLIER
+
+
+def _names(names: Sequence[str], most: int) -> str:
+    if not most:
+        return f"{len(names):,} table{'' if len(names) == 1 else 's'}"
+    told = ", ".join(clip(" ".join(clean(name).replace("<", "").replace(">", "").split()), NAME_CHARS) for name in names[:most])
+    return told + (f" and {len(names) - most} more" if len(names) > most else "")
