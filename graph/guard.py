@@ -36,7 +36,7 @@ from longtable.base.errors import PersistenceError, ThreadBusyError
 from longtable.base.twins import a_from, in_thread
 from longtable.graph.damage import readable
 from longtable.graph.heads import Head, Heads, Key, ProcessHeads, Saver, SqliteHeads, retry_once
-from longtable.graph.locks import Turns
+from longtable.graph.locks import ThreadLocks
 
 Result = TypeVar("Result")
 MARK = "__longtable_base"  # LangGraph keeps keys that begin with two underscores out of a checkpoint's metadata
@@ -124,12 +124,12 @@ class Writer(str):
 class GuardedSaver(BaseCheckpointSaver[Any]):
     """A checkpoint saver around another one. Across processes in SQLite and PostgreSQL, else within this one.
 
-    The `a...` methods run the blocking ones in a thread. `turns`: how a `Conversation` takes turns on its threads.
+    The `a...` methods run the blocking ones in a thread. `locks`: what a `Conversation` takes on its threads.
     """
 
-    def __init__(self, inner: Saver, *, turns: Turns | None = None) -> None:
+    def __init__(self, inner: Saver, *, locks: ThreadLocks | None = None) -> None:
         self.inner = inner
-        self.turns = turns or Turns()
+        self.locks = locks or ThreadLocks()
         self.heads = _heads_of(inner)
 
     @property

@@ -1,4 +1,8 @@
-"""Take turns on a thread: first come, first served within a process, and a lease between processes."""
+"""Locks on threads: first come, first served within a process, and a lease between processes.
+
+They give order, not safety: that is the saver guard's (`graph/guard.py`), which refuses the writes of whoever lost its
+lease, or never asked for one.
+"""
 
 import asyncio
 import threading
@@ -11,28 +15,19 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 from longtable.base.errors import ThreadBusyError
+from longtable.base.twins import in_thread
 from longtable.graph.leases import Lease
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.1
-"""How long a process waits before it looks again whether another has let go."""
+"""How long a process waits before it asks again for a lease that another has."""
 SETUP, SETUP_PAUSE_S = "longtable setup", 0.05
-"""The lease of who creates the tables, and how long others wait before they ask for it again."""
+"""The lease of the process that creates the tables, and how long others wait before they ask for it again."""
 Result = TypeVar("Result")
 Owner = tuple[int, int]
+"""An OS thread and an asyncio task."""
 
 
-@contextmanager
-def setting_up(lease: Lease) -> Iterator[None]:
-    """Let one process at a time create the tables. By asking again: one that waited within a server would block their indexes."""
-    while not lease.take(SETUP):
-        time.sleep(SETUP_PAUSE_S)
-    try:
-        yield
-    finally:
-        lease.release(SETUP)
-
-
-class Line:
+class Queue:
     """Who has a thread within this process, and who waits for it."""
 
     def __init__(self, owner: Owner) -> None:
@@ -40,17 +35,17 @@ class Line:
         self.waiting: deque[tuple[Future[None], Owner]] = deque()
 
 
-class Turns:
-    """The turns of all threads of one checkpointer: sync and async callers stand in one line."""
+class ThreadLocks:
+    """The locks on all threads of one checkpointer. Sync and async callers wait in one queue."""
 
     def __init__(self, lease: Lease | None = None) -> None:
         self.lease = lease
-        self.lines: dict[str, Line] = {}
+        self.queues: dict[str, Queue] = {}
         self.lock = threading.Lock()
 
     @contextmanager
-    def turn(self, thread_id: str, *, wait: bool) -> Iterator[None]:
-        """Have the thread alone within the block. Raises `ThreadBusyError` where it may not wait, or would wait for itself."""
+    def locked(self, thread_id: str, *, wait: bool) -> Iterator[None]:
+        """Have the thread alone within the block. Raises `ThreadBusyError` if it may not wait, or would wait for itself."""
         granted = self._enter(thread_id, (threading.get_ident(), 0), wait=wait)
         try:
             granted.result()
@@ -68,8 +63,8 @@ class Turns:
             self._leave(thread_id)
 
     @asynccontextmanager
-    async def aturn(self, thread_id: str, *, wait: bool) -> AsyncIterator[None]:
-        """Have the thread alone within the block: see `turn`."""
+    async def alocked(self, thread_id: str, *, wait: bool) -> AsyncIterator[None]:
+        """Have the thread alone within the block: see `locked`."""
         granted = self._enter(thread_id, (threading.get_ident(), id(asyncio.current_task())), wait=wait)
         try:
             if not granted.done():
@@ -83,21 +78,31 @@ class Turns:
                 yield
             finally:
                 if self.lease is not None:
-                    await _whole(self.lease.release, thread_id)
+                    await _uncancelled(self.lease.release, thread_id)
         finally:
             self._leave(thread_id)
 
-    def again(self, thread_id: str) -> None:
-        """Wait for the lease of a thread that the caller has in this process, after another process took it over."""
+    def relock(self, thread_id: str) -> None:
+        """Wait for the lease of a thread that the caller has locked, after another process took it over."""
         if self.lease is not None:
             self.lease.release(thread_id)
             self._take(thread_id, wait=True)
 
-    async def aagain(self, thread_id: str) -> None:
-        """Wait for the lease again: see `again`."""
+    async def arelock(self, thread_id: str) -> None:
+        """Wait for the lease again: see `relock`."""
         if self.lease is not None:
-            await _whole(self.lease.release, thread_id)
+            await _uncancelled(self.lease.release, thread_id)
             await self._atake(thread_id, wait=True)
+
+    def is_mine(self, thread_id: str) -> bool:
+        """Return whether the caller itself, this OS thread or this task, has the thread."""
+        try:
+            task = id(asyncio.current_task())
+        except RuntimeError:
+            task = 0
+        with self.lock:
+            queue = self.queues.get(thread_id)
+            return queue is not None and queue.owner == (threading.get_ident(), task)
 
     def _take(self, thread_id: str, *, wait: bool) -> None:
         for pause in pauses():
@@ -108,71 +113,70 @@ class Turns:
             time.sleep(pause)
 
     async def _atake(self, thread_id: str, *, wait: bool) -> None:
-        if self.lease is None:
-            return
         for pause in pauses():
             try:
-                taken = await _whole(self.lease.take, thread_id)
+                if self.lease is None or await _uncancelled(self.lease.take, thread_id):
+                    return
             except asyncio.CancelledError:
-                await _whole(self.lease.release, thread_id)  # nobody else in this process can have it: the line is ours
+                if self.lease is not None:  # taken or not: nobody else in this process has the thread
+                    await _uncancelled(self.lease.release, thread_id)
                 raise
-            if taken:
-                return
             if not wait:
                 raise ThreadBusyError(thread_id)
             await asyncio.sleep(pause)
 
-    def mine(self, thread_id: str) -> bool:
-        """Tell whether the caller itself, this thread or this task, has the thread."""
-        try:
-            task = id(asyncio.current_task())
-        except RuntimeError:
-            task = 0
-        with self.lock:
-            line = self.lines.get(thread_id)
-            return line is not None and line.owner == (threading.get_ident(), task)
-
     def _enter(self, thread_id: str, owner: Owner, *, wait: bool) -> Future[None]:
         granted: Future[None] = Future()
         with self.lock:
-            line = self.lines.get(thread_id)
-            if line is None:
-                self.lines[thread_id] = Line(owner)
+            queue = self.queues.get(thread_id)
+            if queue is None:
+                self.queues[thread_id] = Queue(owner)
                 granted.set_result(None)
-            elif not wait or line.owner == owner:  # a turn within a turn would wait for ever
+            elif not wait or queue.owner == owner:  # a turn within a turn would wait for ever
                 raise ThreadBusyError(thread_id)
             else:
-                line.waiting.append((granted, owner))
+                queue.waiting.append((granted, owner))
         return granted
 
     def _leave(self, thread_id: str) -> None:
         with self.lock:
-            line = self.lines[thread_id]
-            while line.waiting:
-                granted, owner = line.waiting.popleft()
+            queue = self.queues[thread_id]
+            while queue.waiting:
+                granted, owner = queue.waiting.popleft()
                 if granted.set_running_or_notify_cancel():
-                    line.owner = owner
+                    queue.owner = owner
                     granted.set_result(None)
                     return
-            del self.lines[thread_id]
+            del self.queues[thread_id]
 
     def _give_up(self, thread_id: str, granted: Future[None]) -> None:
-        """Stand back; the turn may have come in this very moment."""
+        """Leave the queue; the thread may have become the caller's in this very moment."""
         if not granted.cancel() and not granted.cancelled():
             self._leave(thread_id)
 
 
 def pauses() -> Iterator[float]:
-    """Yield how long to wait before each new look."""
+    """Yield how long to wait before each new attempt."""
     pause = FIRST_PAUSE_S
     while True:
         yield pause
         pause = min(pause * 1.5, LONGEST_PAUSE_S)
 
 
-async def _whole(call: Callable[[str], Result], thread_id: str) -> Result:
-    """Run a quick call in a thread and wait for its end, also when this task is cancelled meanwhile."""
-    done = asyncio.ensure_future(asyncio.to_thread(call, thread_id))
+@contextmanager
+def setting_up(lease: Lease) -> Iterator[None]:
+    """Let one process at a time create the tables. It asks again and again: waiting within a server would block the indexes."""
+    while not lease.take(SETUP):
+        time.sleep(SETUP_PAUSE_S)
+    try:
+        yield
+    finally:
+        lease.release(SETUP)
+
+
+async def _uncancelled(call: Callable[[str], Result], thread_id: str) -> Result:
+    """Run a quick call in an OS thread to its end, even if this task is cancelled meanwhile."""
+    done = asyncio.ensure_future(in_thread(call, thread_id))
     cancelled = False
     while not done.done():
         try:
@@ -185,14 +189,14 @@ async def _whole(call: Callable[[str], Result], thread_id: str) -> Result:
     return done.result()
 
 
-_turns: "weakref.WeakKeyDictionary[object, Turns]" = weakref.WeakKeyDictionary()
-_turns_lock = threading.Lock()
+_locks: "weakref.WeakKeyDictionary[object, ThreadLocks]" = weakref.WeakKeyDictionary()
+_locks_lock = threading.Lock()
 
 
-def turns_of(checkpointer: object) -> Turns:
-    """Return the turns of a checkpointer: its own (`open_persistence` gives it some that hold between processes), else this process's."""
-    turns = getattr(checkpointer, "turns", None)
-    if isinstance(turns, Turns):
-        return turns
-    with _turns_lock:
-        return _turns.setdefault(checkpointer, Turns())
+def locks_of(checkpointer: object) -> ThreadLocks:
+    """Return a checkpointer's locks: its own if it came from `open_persistence`, which hold between processes, else this process's."""
+    locks = getattr(checkpointer, "locks", None)
+    if isinstance(locks, ThreadLocks):
+        return locks
+    with _locks_lock:
+        return _locks.setdefault(checkpointer, ThreadLocks())

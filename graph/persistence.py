@@ -29,7 +29,7 @@ from longtable.graph.damage import item_row, item_value, text_factory
 from longtable.graph.decoding import DecodingCache
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.leases import LEASE_SECONDS, SqliteLease
-from longtable.graph.locks import Turns, setting_up
+from longtable.graph.locks import ThreadLocks, setting_up
 from longtable.graph.schema import sqlite_schema
 from longtable.graph.sealing import SealedStore, checked_key
 from longtable.tools.url import parse_url
@@ -209,7 +209,7 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
             for pragma in file.pragmas:
                 connection.execute(pragma)
         items.row_factory = item_row
-        saver = GuardedSaver(SqliteSaver(checkpoints, serde=file.serde or DecodingCache()), turns=Turns(file.lease))
+        saver = GuardedSaver(SqliteSaver(checkpoints, serde=file.serde or DecodingCache()), locks=ThreadLocks(file.lease))
         store = _Store(items, deserializer=item_value)
         yield Persistence(saver, _sealed(store, file.serde))
     finally:
@@ -226,7 +226,7 @@ def _postgres(url: str, key: str | None) -> Iterator[Persistence]:
         with ExitStack() as stack:
             with storage_errors():
                 saver, store = stack.enter_context(module.opened(url, lease, key))
-            yield Persistence(GuardedSaver(saver, turns=Turns(lease)), _sealed(store, saver.serde))
+            yield Persistence(GuardedSaver(saver, locks=ThreadLocks(lease)), _sealed(store, saver.serde))
     finally:
         lease.close()
 

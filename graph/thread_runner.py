@@ -24,7 +24,7 @@ from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError,
 from longtable.base.events import AnswerEvent, Event, ModelRetry, ReasoningEvent, Token
 from longtable.base.twins import a_from
 from longtable.graph.damage import UNREADABLE, readable
-from longtable.graph.locks import pauses, turns_of
+from longtable.graph.locks import locks_of, pauses
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_state import (
     Graph,
@@ -91,11 +91,11 @@ class ThreadRunner:
 
     def alone(self) -> AbstractContextManager[None]:
         """Return a block in which no other turn or change of this thread runs, in any process that shares its file."""
-        return nullcontext() if self.locked else turns_of(self.graph.checkpointer).turn(self.thread_id, wait=self.waits)
+        return nullcontext() if self.locked else locks_of(self.graph.checkpointer).locked(self.thread_id, wait=self.waits)
 
     def aalone(self) -> AbstractAsyncContextManager[None]:
         """Return the same block for an awaited turn."""
-        return turns_of(self.graph.checkpointer).aturn(self.thread_id, wait=self.waits)
+        return locks_of(self.graph.checkpointer).alocked(self.thread_id, wait=self.waits)
 
     def state(self) -> StateSnapshot:
         """Return the thread's state. Raises `ThreadNotFoundError` for another owner's. Every turn and every look begins here."""
@@ -244,7 +244,7 @@ class ThreadRunner:
             except ThreadBusyError as error:
                 if not self.waits or tries == TRIES:
                     raise
-                turns_of(self.graph.checkpointer).again(self.thread_id)
+                locks_of(self.graph.checkpointer).relock(self.thread_id)
                 self.keep_interrupted()
                 turn, known = rest_of(messages, self.state(), error)
             if known is not None:
@@ -268,7 +268,7 @@ class ThreadRunner:
             except ThreadBusyError as error:
                 if not self.waits or tries == TRIES:
                     raise
-                await turns_of(self.graph.checkpointer).aagain(self.thread_id)
+                await locks_of(self.graph.checkpointer).arelock(self.thread_id)
                 await self._akeep_interrupted()
                 turn, known = rest_of(messages, await self.astate(), error)
             if known is not None:
@@ -343,19 +343,19 @@ class ThreadRunner:
             await asyncio.sleep(pause)
 
     def _free(self) -> bool:
-        return not turns_of(self.graph.checkpointer).mine(self.thread_id)
+        return not locks_of(self.graph.checkpointer).is_mine(self.thread_id)
 
     def _entered(self, stack: ExitStack) -> bool:
         """Take the thread if nobody has it."""
         try:
-            stack.enter_context(turns_of(self.graph.checkpointer).turn(self.thread_id, wait=False))
+            stack.enter_context(locks_of(self.graph.checkpointer).locked(self.thread_id, wait=False))
         except ThreadBusyError:
             return False
         return True
 
     async def _aentered(self, stack: AsyncExitStack) -> bool:
         try:
-            await stack.enter_async_context(turns_of(self.graph.checkpointer).aturn(self.thread_id, wait=False))
+            await stack.enter_async_context(locks_of(self.graph.checkpointer).alocked(self.thread_id, wait=False))
         except ThreadBusyError:
             return False
         return True

@@ -15,7 +15,7 @@ from longtable.base.context import Context
 from longtable.base.errors import ConfigError
 from longtable.graph.damage import check_values, readable
 from longtable.graph.guard import GuardedSaver
-from longtable.graph.locks import turns_of
+from longtable.graph.locks import locks_of
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.nodes.records.thread_index import owner_of
 from longtable.nodes.state import Input, State, turn_of
@@ -93,7 +93,7 @@ class StoredThreads:
 
         One under way is waited for (`wait`), else `ThreadBusyError` is raised.
         """
-        with storage_errors(), turns_of(self.graph.checkpointer).turn(thread_id, wait=wait):
+        with storage_errors(), locks_of(self.graph.checkpointer).locked(thread_id, wait=wait):
             yield
 
 

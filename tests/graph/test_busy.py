@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from longtable.base.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
 from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.leases import Lease, SqliteLease
-from longtable.graph.locks import Turns, turns_of
+from longtable.graph.locks import ThreadLocks, locks_of
 from longtable.graph.thread_state import Graph
 from longtable.graph.threads import delete_thread, import_thread, prune_threads, rename_thread
 from tests.support.models import ScriptedModel
@@ -71,7 +71,7 @@ def test_tasks_of_a_loop_queue_and_a_cancelled_one_lets_go(tmp_path: Path) -> No
             texts = [m.text for m in await Conversation(graph, "t").ahistory()]
             assert paired(texts, asked)
             assert texts[::2] == asked
-            assert turns_of(kept.checkpointer).lines == {}
+            assert locks_of(kept.checkpointer).queues == {}
 
     asyncio.run(run())
 
@@ -147,24 +147,24 @@ def test_a_turn_that_is_cancelled_in_mid_summary_leaves_no_running_call() -> Non
 
 
 def test_sync_and_async_callers_stand_in_one_line() -> None:
-    turns, order = Turns(), []
+    locks, order = ThreadLocks(), []
 
     async def waits() -> None:
-        async with turns.aturn("t", wait=True):
+        async with locks.alocked("t", wait=True):
             order.append("async")
 
     def waits_too() -> None:
-        with turns.turn("t", wait=True):
+        with locks.locked("t", wait=True):
             order.append("sync")
 
     async def run() -> None:
-        async with turns.aturn("t", wait=True):
+        async with locks.alocked("t", wait=True):
             tasks = []
             for _ in range(2):
                 tasks.append(asyncio.create_task(waits()))
-                await until(lambda: len(turns.lines["t"].waiting) == len(tasks))
+                await until(lambda: len(locks.queues["t"].waiting) == len(tasks))
                 tasks.append(asyncio.ensure_future(asyncio.to_thread(waits_too)))
-                await until(lambda: len(turns.lines["t"].waiting) == len(tasks))
+                await until(lambda: len(locks.queues["t"].waiting) == len(tasks))
             order.append("first")
         await asyncio.gather(*tasks)
 
@@ -174,7 +174,7 @@ def test_sync_and_async_callers_stand_in_one_line() -> None:
 
     asyncio.run(asyncio.wait_for(run(), 30))
     assert order == ["first", "async", "sync", "async", "sync"]
-    assert turns.lines == {}
+    assert locks.queues == {}
 
 
 @pytest.mark.parametrize("url", ["memory://", "sqlite:///{}/chat.db"])

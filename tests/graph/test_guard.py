@@ -263,7 +263,8 @@ def test_a_clock_that_was_set_back_loses_no_turn_in_silence(tmp_path: Path) -> N
         assert issubclass(PersistenceError, LongtableError)
 
 
-def test_turns_go_on_in_order_after_the_clock_was_set_back_by_an_hour(tmp_path: Path) -> None:
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_turns_go_on_in_order_after_the_clock_was_set_back_by_an_hour(durability: Durability, tmp_path: Path) -> None:
     with savers("sqlite", tmp_path) as saver:
         graph = graph_over(saver)
         graph.invoke(said("one"), CONFIG, context=CONTEXT)
@@ -272,8 +273,13 @@ def test_turns_go_on_in_order_after_the_clock_was_set_back_by_an_hour(tmp_path: 
         later = uuid6().int + (3_600 * 10**7 >> 12 << 80)
         saver.put(found.config, {**found.checkpoint, "id": str(UUID(int=later))}, found.metadata, {})
         for text in ("two", "three"):
-            graph.invoke(said(text), CONFIG, context=CONTEXT)
-        assert texts(graph) == ["one", "answer to one", "two", "answer to two", "three", "answer to three"]
+            graph.invoke(said(text), CONFIG, context=CONTEXT, durability=durability)
+        graph.invoke(said("four"), CONFIG, context=CONTEXT, durability=durability, interrupt_before=["respond"])
+        graph.invoke(None, CONFIG, context=CONTEXT, durability=durability)
+        graph.update_state(CONFIG, {"messages": [HumanMessage("by hand", id="h")]}, as_node="settle")
+        assert texts(graph) == [text for n in ("one", "two", "three", "four") for text in (n, f"answer to {n}")] + ["by hand"]
+        history = list(graph.get_state_history(CONFIG))
+        assert [state.parent_config for state in history[:-1]] == [state.config for state in history[1:]]
 
 
 def test_the_mark_stays_out_of_what_is_stored(tmp_path: Path) -> None:
