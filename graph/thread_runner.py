@@ -233,8 +233,18 @@ class ThreadRunner:
         """
         turn: Input | None = Input(messages=messages)
         answer: Event | None = None
-        for tries in range(1, TRIES + 1):
+        overtaken: ThreadBusyError | None = None
+        for tries in range(TRIES):
             try:
+                if overtaken is not None:
+                    locks_of(self.graph.checkpointer).relock(self.thread_id)
+                    self.keep_interrupted()
+                    turn, known = rest_of(messages, self.state(), overtaken)
+                    if known is not None:
+                        if answer is None:
+                            yield known
+                        return
+                    yield _restarted(tries)
                 if turn is not None:
                     self._make_ready()
                 for event in self.run(turn):
@@ -242,22 +252,25 @@ class ThreadRunner:
                     yield event
                 return
             except ThreadBusyError as error:
-                if not self.waits or tries == TRIES:
+                if not self.waits or tries == TRIES - 1:
                     raise
-                locks_of(self.graph.checkpointer).relock(self.thread_id)
-                self.keep_interrupted()
-                turn, known = rest_of(messages, self.state(), error)
-            if known is not None:
-                if answer is None:
-                    yield known
-                return
-            yield _restarted(tries)
+                overtaken = overtaken if overtaken is not None and overtaken.stored else error
 
     async def _arun_again(self, messages: Sequence[BaseMessage]) -> AsyncGenerator[Event, None]:
         turn: Input | None = Input(messages=messages)
         answer: Event | None = None
-        for tries in range(1, TRIES + 1):
+        overtaken: ThreadBusyError | None = None
+        for tries in range(TRIES):
             try:
+                if overtaken is not None:
+                    await locks_of(self.graph.checkpointer).arelock(self.thread_id)
+                    await self._akeep_interrupted()
+                    turn, known = rest_of(messages, await self.astate(), overtaken)
+                    if known is not None:
+                        if answer is None:
+                            yield known
+                        return
+                    yield _restarted(tries)
                 if turn is not None:
                     await self._amake_ready()
                 async with aclosing(self.arun(turn)) as events:
@@ -266,16 +279,9 @@ class ThreadRunner:
                         yield event
                 return
             except ThreadBusyError as error:
-                if not self.waits or tries == TRIES:
+                if not self.waits or tries == TRIES - 1:
                     raise
-                await locks_of(self.graph.checkpointer).arelock(self.thread_id)
-                await self._akeep_interrupted()
-                turn, known = rest_of(messages, await self.astate(), error)
-            if known is not None:
-                if answer is None:
-                    yield known
-                return
-            yield _restarted(tries)
+                overtaken = overtaken if overtaken is not None and overtaken.stored else error
 
     # -- messages to a turn under way -------------------------------------------------------------------------------
 

@@ -23,11 +23,12 @@ from tests.graph.test_busy import wait_until
 from tests.support.forked import SERVER
 from tests.support.models import ScriptedModel, call
 from tests.support.postgres import postgres_server, store_url
-from tests.support.writers import CONTEXT, Log, graph_on, talk
+from tests.support.writers import CONTEXT, LEASE_SECONDS, Log, graph_on, talk
 
-LEASES = (
-    "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-)
+LEASES = """SELECT pid FROM pg_locks WHERE locktype = 'advisory'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (classid::bigint << 32 | objid::bigint) = hashtextextended('t', 1)"""
+"""The connections that hold the lease of the thread "t"; the guard's transactions have advisory locks of their own."""
 
 
 class SlowModel:
@@ -155,25 +156,37 @@ def test_a_cut_lease_connection_is_replaced_before_another_process_takes_the_thr
         assert len(postgres_server().run(url, LEASES)) == 0
 
 
+def ask_slowly(url: str, path: Path, go_on: Path) -> None:
+    """Ask "slow", log its call of the model and what became of it; the model waits for a file."""
+    log, model = Log(path), SlowModel()
+
+    def say(messages: Sequence[BaseMessage]) -> AIMessage:
+        log.write("model", "slow")
+        wait_until(go_on.exists, 60)
+        model.go_on.set()
+        return model(messages)
+
+    with open_persistence(url, lease_seconds=LEASE_SECONDS) as kept:
+        log.write("answered", Conversation(graph_over(kept, say), "t", context=CONTEXT).ask("slow").text)
+
+
 def test_a_process_that_was_stopped_for_longer_than_its_lease_answers_its_turn_later(tmp_path: Path) -> None:
-    url, log = store_url("sqlite", tmp_path), Log(tmp_path / "stopped.log")
-    process = SERVER.Process(target=talk, args=(url, "w", range(40), "queue", log.path))
+    url, log, go_on = store_url("sqlite", tmp_path), Log(tmp_path / "stopped.log"), tmp_path / "go on"
+    process = SERVER.Process(target=ask_slowly, args=(url, log.path, go_on))
     process.start()
     try:
-        wait_until(lambda: ("done", "w-1") in log.lines() and log.lines()[-1][0] == "model", 60)
+        wait_until(log.lines, 60)
         assert process.pid
         os.kill(process.pid, signal.SIGSTOP)
         with open_persistence(url) as kept:
-            conversation = Conversation(graph_on(kept.checkpointer, kept.store, Log(tmp_path / "mine.log")), "t", context=CONTEXT)
-            assert conversation.ask("mine").text == "answer to mine"
+            conversation = Conversation(graph_over(kept, SlowModel()), "t", context=CONTEXT)
+            assert conversation.ask("quick").text == "answer to quick"
             os.kill(process.pid, signal.SIGCONT)
+            go_on.touch()
             process.join(60)
             assert process.exitcode == 0
-            outcomes = {text: what for what, text in log.lines() if what not in {"asked", "model"}}
-            assert outcomes == {**{f"w-{n}": "done" for n in range(40)}, "w": "finished"}
-            texts = [str(m.text) for m in conversation.history()]
-        assert texts[1::2] == [f"answer to {text}" for text in texts[::2]]
-        assert sorted(texts[::2]) == sorted([*(f"w-{n}" for n in range(40)), "mine"])
+            assert log.lines() == [("model", "slow"), ("model", "slow"), ("answered", "answer to slow")]
+            assert [m.text for m in conversation.history()] == ["quick", "answer to quick", "slow", "answer to slow"]
     finally:
         process.kill()
         process.join()
@@ -197,7 +210,7 @@ def test_processes_whose_lease_connections_are_cut_again_and_again_lose_no_turn(
             texts = [str(m.text) for m in Conversation(graph_on(kept.checkpointer, kept.store, Log(tmp_path / "x")), "t").history()]
             assert texts[1::2] == [f"answer to {text}" for text in texts[::2]]
             assert sorted(texts[::2]) == sorted(asked)
-            assert cuts > 5
+            assert cuts >= 3
         finally:
             for process in processes:
                 process.kill()
