@@ -95,7 +95,7 @@ def test_awaited_calls_that_wait_for_busy_threads_slow_no_other_turn(names: list
             alone = await median()
             for name in set(names):
                 await Conversation(graph, name, context=CONTEXT).aask("hello")
-                await held.enter_async_context(turns_of(kept.checkpointer).aturn(name, wait=False))
+                await held.enter_async_context(locks_of(kept.checkpointer).alocked(name, wait=False))
             calls = [asyncio.create_task(Conversation(graph, name, context=CONTEXT).apin(f"rule {n}")) for n, name in enumerate(names)]
             await asyncio.sleep(0.2)
             beside = await median()
@@ -140,7 +140,7 @@ def test_a_turn_that_is_cancelled_in_mid_summary_leaves_no_running_call() -> Non
         with suppress(asyncio.CancelledError):
             await asking
         assert SlowWriter.running == []
-        assert not turns_of(graph.checkpointer).lines
+        assert not locks_of(graph.checkpointer).queues
         assert time.perf_counter() - begun < 1
 
     asyncio.run(run())
