@@ -23,7 +23,7 @@ from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import Topic, current, versions
 from longtable.memory.view import Layout
 from longtable.nodes.records import old_compactions
-from longtable.nodes.state import UNDER_WAY, layout_of, thread_of, turn_of
+from longtable.nodes.state import UNDER_WAY, layout_of, thread_of, turn_of, without_key
 from longtable.nodes.turns.refusals import FAILED, exclusions, request_in
 
 
@@ -122,8 +122,7 @@ def exclude(values: Values, message_id: str, number: int) -> tuple[None, Update]
     if turn.get("status") in UNDER_WAY or "failure" in turn:
         request = request_in(thread, turn["number"])
         if request and request[0].id == message_id:  # what followed answers nothing then
-            turn.pop("failure", None)
-            return None, {"edits": exclusions(thread, request), "turn": {**turn, "status": FAILED}}
+            return None, {"edits": exclusions(thread, request), "turn": {**without_key(turn, "failure"), "status": FAILED}}
     return None, {"edits": [_edit("exclude", message=message_id, number=number)]}
 
 

@@ -56,7 +56,7 @@ from longtable.nodes.inbox import (
 )
 from longtable.nodes.ingest import check_input
 from longtable.nodes.records.thread_index import may_see
-from longtable.nodes.state import Input, frame_of, next_view, thread_of, turn_of
+from longtable.nodes.state import Input, Turn, frame_of, next_view, thread_of, turn_of
 
 INTERRUPT = "__interrupt__"
 """Key of what a run stopped with, among a stream's updates."""
@@ -79,7 +79,7 @@ class ThreadRunner:
     when_busy: WhenBusy
     locked: bool = False
     """The caller holds the thread already."""
-    _last: Mapping[str, Any] | None = field(default=None, init=False)
+    _last: Turn | None = field(default=None, init=False)
     """The record of the newest turn run here, None where it did not come to its end."""
 
     # -- the thread -------------------------------------------------------------------------------------------------
@@ -456,7 +456,7 @@ class _Reader:
         self.text = ""
         self.streams = self.answered = self.asked = False
         self.waits = ""
-        self.turn: Mapping[str, Any] = {}
+        self.turn: Turn = {}
 
     def read(self, mode: str, payload: Any) -> Iterator[Event]:
         if mode == "custom":

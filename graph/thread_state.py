@@ -18,7 +18,7 @@ from longtable.graph.guard import GuardedSaver
 from longtable.graph.locks import locks_of
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.nodes.records.thread_index import owner_of
-from longtable.nodes.state import Input, State, turn_of
+from longtable.nodes.state import Input, State, turn_of, without_key
 from longtable.nodes.turns.refusals import FAILED
 
 Graph = CompiledStateGraph[State, Context, Input, State]
@@ -159,8 +159,7 @@ def leftover_update(state: StateSnapshot) -> Update | None:
     """
     if not state.tasks or is_pending(state):
         return None
-    turn = turn_of(state.values)
-    turn.pop("refusal", None)
+    turn = without_key(turn_of(state.values), "refusal")
     return {"turn": {**turn, "status": FAILED if "failure" in turn else "answered"}}
 
 

@@ -120,7 +120,7 @@ def _whole(threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: 
         retired=old_compactions.read([item for batch in batches for item in threads.batch(batch)]),
         compactions=thread.compactions,
         edits=thread.edits,
-        turn=turn_of(state.values),
+        turn=dict(turn_of(state.values)),
         kept={name: dict(state.values[name]) for name in KEPT if state.values.get(name)},
     )
 

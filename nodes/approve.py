@@ -6,7 +6,7 @@ node interrupts and writes down the decisions; then `run_tools` runs what they a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
+from typing import Annotated, Any, Literal, TypedDict, cast
 
 from langchain_core.messages import ToolCall
 from langgraph.runtime import Runtime
@@ -18,7 +18,7 @@ from longtable.base.errors import DatabaseError, QueryTimeoutError, WrongDecisio
 from longtable.base.events import ActionRequest, ReviewConfig
 from longtable.nodes.prompts import APPROVAL
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import State, thread_of, turn_of
+from longtable.nodes.state import Asked, Decided, State, thread_of, turn_of
 from longtable.tools.database import Cancel, Database
 from longtable.tools.sql.cost import CostThresholds, Reason, reasons
 
@@ -33,21 +33,6 @@ class Request(TypedDict):
 
     action_requests: list[ActionRequest]
     review_configs: list[ReviewConfig]
-
-
-class Asked(TypedDict):
-    """One call that needs approval, as the turn keeps it."""
-
-    id: str
-    description: str
-
-
-class Decided(TypedDict):
-    """One decision, as the turn keeps it."""
-
-    type: str
-    sql: NotRequired[str]
-    reason: NotRequired[str]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from longtable.memory.view import View
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
-from longtable.nodes.state import UNDER_WAY, State, thread_of, turn_of, written
+from longtable.nodes.state import UNDER_WAY, State, Turn, thread_of, turn_of, written
 
 BREAKER_SHARE = 0.05
 """After a compaction that failed, no other is tried until this share of the limit came: some three turns."""
@@ -48,7 +48,7 @@ class Estimate:
             update["turn"] = {**turn, "status": "running" if asks else "call_budget"}
         return {**update, "turn": written(update["turn"], joined), "messages": joined} if joined else update
 
-    def _joined(self, came: Sequence[InboxMessage], state: State, turn: dict[str, Any], runtime: Runtime[Context]) -> list[HumanMessage]:
+    def _joined(self, came: Sequence[InboxMessage], state: State, turn: Turn, runtime: Runtime[Context]) -> list[HumanMessage]:
         if not came:
             return []
         known = {message.id for message in thread_of(state).messages}

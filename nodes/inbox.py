@@ -5,7 +5,7 @@ whether anything arrived. Messages are deleted from the inbox only after the sta
 the two doubles nothing, because their ids are known by then.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,10 @@ from longtable.base.events import Steered
 from longtable.base.store_keys import BELLS, thread_namespace
 from longtable.memory.archive import decode_message, encode_message
 from longtable.nodes.records.thread_index import thread_id_of
+from longtable.nodes.state import Turn, without_key
 
 MAX_MESSAGES = 1_000
 """Messages read at once."""
-
-Turn = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def notification_op(thread_id: str) -> GetOp:
     return GetOp(BELLS, thread_id)
 
 
-def new_token(item: object, turn: Mapping[str, Any]) -> str | None:
+def new_token(item: object, turn: Turn) -> str | None:
     """Return the notification's token if it is newer than the one the turn has seen, else None."""
     token = str(item.value["token"]) if isinstance(item, Item) else None
     return None if token == turn.get("bell") else token
@@ -92,7 +91,7 @@ def receive(turn: Turn, runtime: Runtime[Context], *, look: bool = True) -> tupl
     try:
         if joined := turn.get("joined"):
             store.batch(delete_ops(thread_id, joined))
-            turn = {name: value for name, value in turn.items() if name != "joined"}
+            turn = without_key(turn, "joined")
         token = new_token(store.batch([notification_op(thread_id)])[0], turn) if look else None
         if token is None:
             return [], turn

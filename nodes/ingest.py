@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -38,7 +38,7 @@ from longtable.memory.tokens import PRIMING
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.records.archive_store import StoreShelf
 from longtable.nodes.records.thread_index import may_see, open_turn, owner_of, retitle, title_of
-from longtable.nodes.state import State, frame_of, thread_of, turn_of, written
+from longtable.nodes.state import InputRefusal, State, Turn, frame_of, thread_of, turn_of, written
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.refusals import begun_again
 
@@ -52,16 +52,6 @@ MADE_UP = "do-not-render-"
 
 Update = dict[str, Any]
 Accepted = TypeVar("Accepted", bound=BaseMessage)
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why an input was refused, as plain JSON that `settle` turns back into the typed error."""
-
-    code: str
-    numbers: dict[str, Any]
-    language: str
-    """Of the message, which is gone when the error is raised."""
 
 
 @dataclass(frozen=True)
@@ -109,15 +99,20 @@ class Ingest:
             return _refused(given, before, error)
         now = self.clock().isoformat(timespec="seconds")
         # The breaker outlives the turn: a fold that failed is not tried again at every message.
-        opened = {"number": number + 1, "status": "running", "calls": 0, "overflows": 0, "breaker": before.get("breaker")}
-        opened |= {
-            name: value
-            for name, value in (("owner", owner), ("channel", context.channel), ("run", run), ("private", context.privacy == "types"))
-            if value
-        }
+        opened = Turn(number=number + 1, status="running", calls=0, overflows=0, breaker=before.get("breaker"), run=run)
+        if owner:
+            opened["owner"] = owner
+        if context.channel:
+            opened["channel"] = context.channel
+        if context.privacy == "types":
+            opened["private"] = True
         if schema := brief.get("schema"):
             opened["schema"] = schema["hash"]
-        received, opened = receive({**opened, **{name: before[name] for name in ("bell", "joined") if name in before}}, runtime)
+        if "bell" in before:
+            opened["bell"] = before["bell"]
+        if "joined" in before:
+            opened["joined"] = before["joined"]
+        received, opened = receive(opened, runtime)
         new, waited = _with_inbox(new, received, messages)
         stamped = [_taken_in(message, opened, now, steered=message.id in waited) for message in new]
         if change:
@@ -168,14 +163,15 @@ def _not_retired(given: Sequence[BaseMessage], state: State, store: BaseStore | 
     return [message for message in given if message.id not in known]
 
 
-def _refused(new: Sequence[BaseMessage], before: Update, error: LongtableError) -> Update:
+def _refused(new: Sequence[BaseMessage], before: Turn, error: LongtableError) -> Update:
     """Take the input out again and keep why, for `settle` to raise."""
-    refusal = Refusal(error.code, {key: value for key, value in vars(error).items() if not key.startswith("_")}, language_of(new))
-    turn = {**before, "number": before.get("number", 0), "status": "refused", "refusal": asdict(refusal)}
+    numbers = {key: value for key, value in vars(error).items() if not key.startswith("_")}
+    refusal = InputRefusal(code=error.code, numbers=numbers, language=language_of(new))
+    turn: Turn = {**before, "number": before.get("number", 0), "status": "refused", "refusal": refusal}
     return {"messages": [RemoveMessage(id=str(message.id)) for message in new], "turn": turn}
 
 
-def new_messages(messages: Sequence[BaseMessage], turn: Mapping[str, Any], *, embedded: bool = False) -> list[BaseMessage]:
+def new_messages(messages: Sequence[BaseMessage], turn: Turn, *, embedded: bool = False) -> list[BaseMessage]:
     """Return the newest messages that no turn has accepted yet, oldest first: before the first turn all, then those behind `last`.
 
     Where that one is gone (a person took it out), or was never noted (a thread of an earlier version; `embedded` in a
@@ -201,9 +197,9 @@ def is_made_up(message: BaseMessage) -> bool:
     return isinstance(message, ToolMessage) and str(message.id).startswith(MADE_UP)
 
 
-def stamp(message: Accepted, *, turn: Mapping[str, Any], time: str, **marks: Any) -> Accepted:
+def stamp(message: Accepted, *, turn: Turn, time: str, **marks: Any) -> Accepted:
     """Return the message marked as accepted in this turn (its record), with whose it is, its texts fit to be stored."""
-    whose = {name: turn[name] for name in ("run", "owner", "channel") if turn.get(name)}
+    whose = {name: turn.get(name) for name in ("run", "owner", "channel") if turn.get(name)}
     stamped = {**marks_of(message), "turn": turn.get("number", 0), "time": time, **whose, **marks}
     changes: Update = {"additional_kwargs": {**message.additional_kwargs, STAMP: stamped}}
     for name in ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "response_metadata", "name"):
@@ -216,7 +212,7 @@ def stamp(message: Accepted, *, turn: Mapping[str, Any], time: str, **marks: Any
     return message.model_copy(update=changes)
 
 
-def _taken_in(message: Accepted, turn: Mapping[str, Any], time: str, *, steered: bool) -> Accepted:
+def _taken_in(message: Accepted, turn: Turn, time: str, *, steered: bool) -> Accepted:
     given: Update = {} if isinstance(message, HumanMessage) else {GIVEN: True}
     return stamp(message, turn=turn, time=time, **({"kind": STEERED} if steered else {}), **given)
 

@@ -29,7 +29,7 @@ from longtable.nodes.model.marker_filter import NEED_CONTEXT, WholeAnswer, neede
 from longtable.nodes.model.provider_errors import broke_off, learned_limit, provider_error
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.state import State, calibration_of, thread_of, turn_of, written
+from longtable.nodes.state import State, calibration_of, thread_of, turn_of, without_key, written
 from longtable.nodes.turns import refusals
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tracing import log_cause, run_fields
@@ -179,8 +179,7 @@ class Respond:
         return view, {"usage": {**(state.get("usage") or {}), **{key: value for key, value in usage.items() if key != "type"}}}
 
     def _answered(self, answer: BaseMessage, state: State, asking: Asking, caller: Caller, view: View) -> Update:
-        turn = turn_of(state)
-        turn.pop("without", None)
+        turn = without_key(turn_of(state), "without")
         status = _status(answer)
         calls, recalls = turn.get("calls", 0) + asking.tries, turn.get("recalls", 0) + asking.recalls
         update: Update = {"turn": {**turn, "calls": calls, "recalls": recalls, "status": status}}

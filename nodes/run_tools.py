@@ -26,14 +26,14 @@ from longtable.memory.rounds import MALFORMED
 from longtable.memory.stale import DESCRIBED, LISTING
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import compact_json
-from longtable.nodes.approve import Asked, Gate, request_of
+from longtable.nodes.approve import Gate, request_of
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.records.audit import Audit, Log
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import State, newest_language, thread_of, turn_of, written
+from longtable.nodes.state import Asked, State, newest_language, thread_of, turn_of, without_key, written
 from longtable.nodes.turns.privacy import is_private, withheld
 from longtable.nodes.turns.tool_jobs import EDITED, Job, Kept, Work, keep, work_of
 from longtable.nodes.turns.tracing import span
@@ -179,7 +179,7 @@ class RunTools:
             given = [withheld(answer, args[answer.tool_call_id]) for answer in given]
         # No artifact in state: the person has the whole result already, the thread keeps plain text.
         answers = [stamp(answer.model_copy(update={"artifact": None}), turn=before, time=now) for answer in given]
-        after = {key: value for key, value in before.items() if key not in ("approval", "one_by_one")}
+        after = without_key(before, "approval", "one_by_one")
         if work.left_over > 1:
             after["one_by_one"] = True
         return {"messages": answers, "turn": written(after, answers)}

@@ -1,7 +1,7 @@
 """What a thread keeps: messages and plain JSON only, for a checkpoint outlives our class names."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import (
     AIMessage,
@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from longtable.base.context import Context
+from longtable.base.events import UsageParts
 from longtable.memory.calibration import Calibration
 from longtable.memory.frame import Frame
 from longtable.memory.policy import CompactionPolicy
@@ -155,6 +156,145 @@ def refreshed(values: Mapping[str, Any], turn: int) -> dict[str, Any]:
     return {name: [] if isinstance(values[name], list) else values[name] for name in SELDOM if values.get(name) is not None}
 
 
+class Asked(TypedDict):
+    """One call that needs a person's approval."""
+
+    id: str
+    description: str
+
+
+class Decided(TypedDict):
+    """What a person decided on one call."""
+
+    type: str
+    sql: NotRequired[str]
+    reason: NotRequired[str]
+
+
+class Approval(TypedDict):
+    """The calls of one answer that wait for approval, and what was decided; `passed_over`: why a new message rejected them all."""
+
+    asked: list[Asked]
+    decided: NotRequired[list[Decided]]
+    passed_over: NotRequired[str]
+
+
+class Failure(TypedDict):
+    """A turn that its provider refused: the error's words, and whether its messages left the view."""
+
+    message: str
+    left_out: bool
+
+
+class InputRefusal(TypedDict):
+    """Why an input was refused: code and attributes of its error, and the language of the message, which is gone by then."""
+
+    code: str
+    numbers: dict[str, Any]
+    language: str
+
+
+Notice = Literal["call_budget", "empty_answer", "content_filter"]
+TurnStatus = Literal["running", "overflow", "again", "refused", "failed", "compacting", "cut_off", "answered"] | Notice
+"""`overflow` and `again` count and ask once more; `refused` is an input, `failed` a request that the provider refused; a notice
+stands for the answer."""
+
+
+class Turn(TypedDict, total=False):
+    """The running turn's record. Stored: its keys keep their names."""
+
+    number: int
+    status: TurnStatus
+    calls: int
+    """Model calls so far."""
+    recalls: int
+    overflows: int
+    ceiling: int
+    """Most tokens of this turn's calls, after the provider said that one is too long."""
+    breaker: int | None
+    """Tokens at which a compaction failed; it outlives the turn."""
+    last: str | None
+    """Id of the newest message that a node wrote or took in: messages after it came from a caller."""
+    run: str
+    owner: str | None
+    channel: str
+    private: bool
+    schema: str
+    """Hash of the database's schema."""
+    bell: str
+    """Token of the inbox's newest notification that the turn has seen."""
+    joined: list[str]
+    """Keys of inbox messages to delete once this record is stored."""
+    approval: Approval
+    one_by_one: bool
+    """Several tools wait for a person: each is run alone."""
+    without: list[str | None]
+    """Ids of messages that a repeated call goes without."""
+    refusal: InputRefusal
+    failure: Failure
+    prepare: bool
+    unsupported_numbers: list[str]
+
+
+class Schema(TypedDict, total=False):
+    """The database's schema as a thread keeps it."""
+
+    hash: str
+    budget: int
+    """Tokens."""
+    card: str
+    shown: dict[str, str]
+    """Tables on the card, each with a hash."""
+    tables: int
+    note: str
+    """What the model is told of a change in this thread."""
+
+
+class CallConfig(TypedDict, total=False):
+    """What surrounds each call of a thread; the channel is `brief`."""
+
+    system: str
+    schema: Schema
+    tool_tokens: int
+    model: str
+    dialect: str
+    limit: int
+    window: int | None
+    encoding: str
+    policy: dict[str, Any]
+
+
+class Learned(TypedDict, total=False):
+    """What the provider taught: see `longtable.memory.calibration.Calibration`."""
+
+    ratio: float
+    samples: int
+    limit: int | None
+    recent: list[float]
+
+
+class Usage(TypedDict, total=False):
+    """The newest `context_usage` event without its type, and whether a compaction is due."""
+
+    total: int
+    calibrated: int
+    ratio: float
+    limit: int
+    fraction: float
+    threshold: float
+    parts: UsageParts
+    shrunk: int
+    left_out: int
+    estimated: bool
+    due: bool
+
+
+class Archive(TypedDict):
+    """How many messages retired to the store."""
+
+    count: int
+
+
 class State(TypedDict, total=False):
     """One thread."""
 
@@ -165,17 +305,16 @@ class State(TypedDict, total=False):
     edits: Annotated[list[dict[str, Any]], DeltaChannel(append_records, snapshot_frequency=1)]
     """Append-only changes: pins made and taken away, messages excluded, compactions undone. Written by `Conversation`;
     messages that the provider refused by respond and ingest."""
-    archive: Annotated[dict[str, Any], DeltaChannel(keep_latest, snapshot_frequency=1)]
+    archive: Annotated[Archive, DeltaChannel(keep_latest, snapshot_frequency=1)]
     """How many messages retired to the store. Written by prepare."""
-    learned: Annotated[dict[str, Any], DeltaChannel(keep_latest, snapshot_frequency=1)]
+    learned: Annotated[Learned, DeltaChannel(keep_latest, snapshot_frequency=1)]
     """What the provider taught: its tokens for each one counted, its limit where an error named it. Written by respond."""
-    brief: Annotated[dict[str, Any], DeltaChannel(keep_latest, snapshot_frequency=1)]
+    brief: Annotated[CallConfig, DeltaChannel(keep_latest, snapshot_frequency=1)]
     """What surrounds each call: system prompt, schema card, tool tokens, limit, encoding, policy. Written by ingest when it changes."""
-    usage: dict[str, Any]
+    usage: Usage
     """Tokens of the next call by part. Written by estimate."""
-    turn: dict[str, Any]
-    """The running turn: number, model calls, overflows, status, who asked, `last` (see `written`), `failure` of one that the
-    provider refused. Written by every node."""
+    turn: Turn
+    """Written by every node."""
 
 
 class Input(TypedDict):
@@ -200,12 +339,17 @@ def thread_of(values: Mapping[str, Any]) -> Thread:
     )
 
 
-def turn_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of the running turn's record, empty before the first."""
-    return dict(values.get("turn") or {})
+def turn_of(values: Mapping[str, Any]) -> Turn:
+    """Return the running turn's record, empty before the first. Do not change it: a new record is written by a node."""
+    return cast("Turn", values.get("turn") or {})
 
 
-def written(turn: dict[str, Any], messages: Sequence[BaseMessage]) -> dict[str, Any]:
+def without_key(turn: Turn, *names: str) -> Turn:
+    """Return a turn's record without these keys."""
+    return cast("Turn", {name: value for name, value in turn.items() if name not in names})
+
+
+def written(turn: Turn, messages: Sequence[BaseMessage]) -> Turn:
     """Return the turn's record after a node wrote these messages: `last` is the id of the newest message a node wrote or took in.
 
     What stands behind it in the transcript came from a caller, whatever stamp it bears. A node that adds messages says so here.

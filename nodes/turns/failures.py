@@ -101,7 +101,7 @@ def _language_of_call(context: Context, args: tuple[object, ...]) -> str:
 
 def _language(state: State, context: Context) -> str:
     turn = turn_of(state)
-    refused = str((turn.get("refusal") or {}).get("language", "")) if turn.get("status") == "refused" else ""
+    refused = turn["refusal"]["language"] if turn.get("status") == "refused" else ""
     return context.language or refused or newest_language(thread_of(state).messages)
 
 

@@ -8,8 +8,8 @@ What is left out follows from the transcript and the edits alone; the turn's rec
 """
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -17,11 +17,11 @@ from longtable.base.errors import ProviderRefusedError
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import GIVEN, marks_of, turn_number
 from longtable.memory.thread import REFUSED, Thread
-from longtable.nodes.state import State, thread_of, turn_of
+from longtable.nodes.state import Failure, State, Turn, thread_of, turn_of, without_key
 
-ASK_AGAIN = "again"
+ASK_AGAIN: Literal["again"] = "again"
 """Status of a turn that asks once more without messages before it."""
-FAILED = "failed"
+FAILED: Literal["failed"] = "failed"
 """Status of a turn that the provider's refusal closed; `failure` in its record says how, until it is tried again."""
 _NEXT = {
     True: "its messages stay in the transcript and leave the view: retry() or /retry runs the turn again",
@@ -33,8 +33,8 @@ Update = dict[str, Any]
 
 def closed(state: State, error: ProviderRefusedError) -> Update:
     """Return the update after a refusal: ask once more without unanswered messages, or close the turn as failed."""
-    thread, turn = thread_of(state), turn_of(state)
-    number, tried = turn.get("number", 0), turn.pop("without", None)
+    thread, turn = thread_of(state), without_key(turn_of(state), "without")
+    number, tried = turn.get("number", 0), turn_of(state).get("without")
     earlier = _unanswered_before(thread, number)
     suspects = [message for message in earlier if message.id not in thread.excluded]
     if suspects and tried is None:
@@ -50,16 +50,16 @@ def closed(state: State, error: ProviderRefusedError) -> Update:
     }
 
 
-def failure_of(turn: Mapping[str, Any]) -> ProviderRefusedError:
+def failure_of(turn: Turn) -> ProviderRefusedError:
     """Return the error of a turn that was closed as failed."""
-    failure = turn.get("failure") or {}
-    return ProviderRefusedError(str(failure.get("message", "")), content=True, left_out=bool(failure.get("left_out")))
+    failure = turn.get("failure") or Failure(message="", left_out=False)
+    return ProviderRefusedError(failure["message"], content=True, left_out=failure["left_out"])
 
 
 def begun_again(state: State) -> Update:
     """Return the update that runs a failed turn again: its messages come back, and the model is asked where it was refused."""
     thread, turn = thread_of(state), turn_of(state)
-    kept = {name: value for name, value in turn.items() if name != "failure"}
+    kept = without_key(turn, "failure")
     back = inclusions(message.id for message in request_in(thread, turn.get("number", 0)) if message.id in thread.refused)
     return {"edits": back, "turn": {**kept, "status": "running", "calls": 0, "overflows": 0}}
 

@@ -13,9 +13,8 @@ from longtable.base.redaction import redacted
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import turn_number
 from longtable.memory.tokens import compact_json
-from longtable.nodes.approve import Asked, Decided
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import State, thread_of, turn_of
+from longtable.nodes.state import Approval, Asked, Decided, State, thread_of, turn_of
 from longtable.tools.database import QueryResult
 from longtable.tools.query_tools import with_handle
 from longtable.tools.result_tool import ThreadResults
@@ -209,11 +208,11 @@ def work_of(state: State, queries: AbstractSet[str], *, repairs: int) -> Work:
     """Return the work that the newest answer asks for. `queries`: names of the tools that run queries."""
     messages, turn = thread_of(state).messages, turn_of(state)
     calls = unanswered(messages)
-    approval = turn.get("approval") or {}
+    approval = turn.get("approval") or Approval(asked=[])
     if reason := approval.get("passed_over"):
         jobs = [Job(call, QueryRejectedError(reason)) for call in calls]
     else:
-        jobs = _decided(calls, approval.get("asked", []), approval.get("decided", []))
+        jobs = _decided(calls, approval["asked"], approval.get("decided", []))
     alone = len(jobs) == 1 or bool(turn.get("one_by_one"))
     return Work(jobs, queries, repairs, messages, turn.get("number", 0), alone)
 
