@@ -76,10 +76,10 @@ def test_a_question_takes_little_beside_its_queries(flights: Chat) -> None:
 
 
 def _seconds(act: object) -> float:
-    began = time.perf_counter()
+    began = time.process_time()
     assert callable(act)
     act()
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 @pytest.mark.parametrize("text", ["a" * 5_000, "有" * 3_000, "?" * 4_000, "how many " * 900, "\u200b" * 1_000])

@@ -58,9 +58,9 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_text_made_to_take_the_parser_long_is_refused_at_once(text: str, dialect: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     verdict = check(HOSTILE[text], dialect=dialect, catalog=CATALOG)
-    assert time.perf_counter() - started < SECONDS
+    assert time.process_time() - started < SECONDS
     if not verdict.allowed:
         assert verdict.reason
         assert verdict.hint
@@ -120,10 +120,10 @@ def test_the_bracket_that_is_too_deep_is_the_place() -> None:
 @pytest.mark.parametrize("unit", ["'", '"', "$$", "$a", "/*", "--", "E'", "0x", "1e", "@", "<", "\\", "[", "NOT NULL ", "é"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_reading_words_takes_time_in_proportion(unit: str, dialect: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with suppress(RefusedError):
         tokens_of(f"SELECT {unit * MAX_SQL_CHARS}"[:MAX_SQL_CHARS], dialect)
-    assert time.perf_counter() - started < SECONDS
+    assert time.process_time() - started < SECONDS
 
 
 def test_hostile_calls_that_are_cancelled_leave_the_threads_to_others(databases: dict[str, Database]) -> None:
