@@ -150,23 +150,12 @@ class Shelf(Protocol):
     def put(self, namespace: Namespace, items: Sequence[tuple[str, Item]], *, embed: bool) -> None:
         """Write items by key, over what was there. `embed`: index their "text" by meaning, where the store can."""
 
-    async def aput(self, namespace: Namespace, items: Sequence[tuple[str, Item]], *, embed: bool) -> None:
-        """Do the same without blocking."""
-
     def get(self, namespace: Namespace, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
         """Return the item of each key, None where there is none."""
         ...
 
-    async def aget(self, namespace: Namespace, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
-        """Do the same without blocking."""
-        ...
-
     def near(self, namespace: Namespace, query: str, limit: int) -> Sequence[Mapping[str, Any]]:
         """Return items of exactly this namespace by meaning, the nearest first; none where the store cannot."""
-        ...
-
-    async def anear(self, namespace: Namespace, query: str, limit: int) -> Sequence[Mapping[str, Any]]:
-        """Do the same without blocking."""
         ...
 
 
@@ -202,12 +191,6 @@ def put_all(shelf: Shelf, thread_id: str, originals: Sequence[Original], *, embe
         shelf.put(namespace, items, embed=indexed)
 
 
-async def aput_all(shelf: Shelf, thread_id: str, originals: Sequence[Original], *, embed: bool) -> None:
-    """Write originals by number; writing one again changes nothing. Raises before anything is written if one cannot be."""
-    for namespace, items, indexed in _puts(thread_id, originals, embed):
-        await shelf.aput(namespace, items, embed=indexed)
-
-
 def archived_among(shelf: Shelf, thread_id: str, ids: Sequence[str], count: int) -> list[str]:
     """Return which of these message ids are among the first `count` messages of the archive."""
     found = shelf.get(thread_namespace("archived", thread_id), [_id_key(each) for each in ids])
@@ -217,12 +200,6 @@ def archived_among(shelf: Shelf, thread_id: str, ids: Sequence[str], count: int)
 def page(shelf: Shelf, thread_id: str, first: int, last: int) -> list[Original]:
     """Return the originals from number `first` to `last`, both included, in order. Raises `ArchiveGapError` if any is missing."""
     found = [shelf.get(thread_namespace("archive", thread_id), keys) for keys in _keys(first, last)]
-    return _whole(first, found)
-
-
-async def apage(shelf: Shelf, thread_id: str, first: int, last: int) -> list[Original]:
-    """Return the originals from number `first` to `last`, both included, in order. Raises `ArchiveGapError` if any is missing."""
-    found = [await shelf.aget(thread_namespace("archive", thread_id), keys) for keys in _keys(first, last)]
     return _whole(first, found)
 
 
@@ -240,11 +217,6 @@ def readable_page(shelf: Shelf, thread_id: str, first: int, last: int) -> list[O
 def near(shelf: Shelf, thread_id: str, query: str, limit: int) -> list[Original]:
     """Return a thread's originals nearest in meaning, the nearest first; none where the store has no embedding index."""
     return [from_item(item) for item in shelf.near(thread_namespace("archive", thread_id), query, limit)] if query.strip() else []
-
-
-async def anear(shelf: Shelf, thread_id: str, query: str, limit: int) -> list[Original]:
-    """Return a thread's originals nearest in meaning, the nearest first; none where the store has no embedding index."""
-    return [from_item(item) for item in await shelf.anear(thread_namespace("archive", thread_id), query, limit)] if query.strip() else []
 
 
 def _puts(thread_id: str, originals: Sequence[Original], embed: bool) -> Iterator[tuple[Namespace, list[tuple[str, Item]], bool]]:

@@ -21,7 +21,8 @@ from longtable.base.errors import ArchiveFormatError, ArchiveGapError, ConfigErr
 from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.base.redaction import redacted
 from longtable.base.store_keys import thread_namespace
-from longtable.memory.archive import DAMAGED, apage, page
+from longtable.base.twins import in_thread
+from longtable.memory.archive import DAMAGED, page
 from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, must_be_remade, needs_originals
 from longtable.memory.frame import Frame
 from longtable.memory.plan import Fold, When, plan_fold
@@ -128,7 +129,7 @@ class Folding:
         if plan is None:
             return None
         try:
-            job = self._job(plan, await _aoriginals(plan, runtime))
+            job = self._job(plan, await in_thread(_originals, plan, runtime))
         except Exception as error:  # as above
             return _given_up(plan, error)
         await asyncio.to_thread(lambda: job.id)  # the identity hashes all that is folded: off the event loop
@@ -301,18 +302,6 @@ def _originals(plan: Plan, runtime: Runtime[Context]) -> list[Numbered] | None:
     try:
         return _not_excluded(page(shelf, plan.thread_id, 1, last), plan) if shelf else []
     except (ArchiveFormatError, ArchiveGapError):  # continue from the previous memory: otherwise the thread could never be compacted again
-        if must_be_remade(plan.layout.thread, plan.layout.frame):
-            raise
-        return None
-
-
-async def _aoriginals(plan: Plan, runtime: Runtime[Context]) -> list[Numbered] | None:
-    if not plan.from_originals:
-        return None
-    shelf, last = _retired(plan, runtime)
-    try:
-        return _not_excluded(await apage(shelf, plan.thread_id, 1, last), plan) if shelf else []
-    except (ArchiveFormatError, ArchiveGapError):  # as above
         if must_be_remade(plan.layout.thread, plan.layout.frame):
             raise
         return None

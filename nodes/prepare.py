@@ -15,7 +15,9 @@ from longtable.base.context import Context
 from longtable.base.errors import Reason
 from longtable.base.events import ContextCompactionSkipped, MessagesRetired
 from longtable.base.store_keys import Namespace, thread_namespace
+from longtable.base.twins import in_thread
 from longtable.memory.archive import key_of, to_item
+from longtable.memory.fold import Outcome
 from longtable.memory.merging import Merge, merge_of
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.search import Original
@@ -23,7 +25,7 @@ from longtable.memory.thread import Thread
 from longtable.nodes.compact import Folding, concluded, plan_ahead
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.records import old_compactions as old_records
-from longtable.nodes.records.archive_store import StoreShelf, akeep_originals, keep_originals
+from longtable.nodes.records.archive_store import StoreShelf, keep_originals
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
 
@@ -51,7 +53,14 @@ class Prepare:
 
     def _update(self, state: State, runtime: Runtime[Context]) -> Update:
         started = time.perf_counter()
-        outcome = self.folding.fold(state, runtime, "ahead")
+        return self._retired_after(state, runtime, self.folding.fold(state, runtime, "ahead"), started)
+
+    async def _aupdate(self, state: State, runtime: Runtime[Context]) -> Update:
+        started = time.perf_counter()
+        return await in_thread(self._retired_after, state, runtime, await self.folding.afold(state, runtime, "ahead"), started)
+
+    def _retired_after(self, state: State, runtime: Runtime[Context], outcome: Outcome | None, started: float) -> Update:
+        """Return the update of a compaction made ahead, and of the messages and compactions that retire now."""
         update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
         if (store := runtime.store) is None or not (thread_id := thread_id_of(runtime)):
             return update
@@ -61,21 +70,6 @@ class Prepare:
             if (merge := _merge(state, runtime, self.folding.plans)) and old_records.retire(store, thread_id, merge):
                 update |= _merged(merge, update)
         except Exception as error:  # the answer stands, and what did not retire stays in the transcript
-            _told(runtime, error)
-        return update
-
-    async def _aupdate(self, state: State, runtime: Runtime[Context]) -> Update:
-        started = time.perf_counter()
-        outcome = await self.folding.afold(state, runtime, "ahead")
-        update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
-        if (store := runtime.store) is None or not (thread_id := thread_id_of(runtime)):
-            return update
-        try:
-            if (retired := _retired(state, runtime)) and await _aretire(StoreShelf(store), thread_id, retired):
-                update |= _removal(state, retired, runtime)
-            if (merge := _merge(state, runtime, self.folding.plans)) and await old_records.aretire(store, thread_id, merge):
-                update |= _merged(merge, update)
-        except Exception as error:  # as above
             _told(runtime, error)
         return update
 
@@ -107,13 +101,6 @@ def _retire(shelf: StoreShelf, thread_id: str, retired: Sequence[Original]) -> b
     if _taken(shelf.get(*_places(thread_id, retired)), retired):
         return False
     keep_originals(shelf, thread_id, retired)
-    return True
-
-
-async def _aretire(shelf: StoreShelf, thread_id: str, retired: Sequence[Original]) -> bool:
-    if _taken(await shelf.aget(*_places(thread_id, retired)), retired):
-        return False
-    await akeep_originals(shelf, thread_id, retired)
     return True
 
 

@@ -42,7 +42,7 @@ MOST_FILES, FILES_TODAY = 170, 189
 """Most source files without the analyst; today's number holds until the budget is reached."""
 TWICE = {"errors.py", "model.py", "postgres.py", "schema.py"}
 """File names that still stand in two rooms: to be emptied."""
-MOST_ASYNC = 92
+MOST_ASYNC = 80
 """Hand-written async functions of the product: where a turn streams, waits or is cancelled."""
 READERS_OF_SQL = {"memory/ledger_sql.py", "analyst/query.py"}
 PARSING = {"longtable.tools.sql.parsing"}

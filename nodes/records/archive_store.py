@@ -10,7 +10,7 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import LongtableError, Reason
 from longtable.base.store_keys import Namespace
-from longtable.memory.archive import aput_all, put_all
+from longtable.memory.archive import put_all
 from longtable.memory.fold import Job, Outcome
 from longtable.memory.search import Original
 
@@ -26,30 +26,15 @@ class StoreShelf:
         for puts in _batches(self.store, _puts(namespace, items, embed=embed)):
             self.store.batch(puts)
 
-    async def aput(self, namespace: Namespace, items: Sequence[tuple[str, dict[str, Any]]], *, embed: bool) -> None:
-        """Write items by key."""
-        for puts in _batches(self.store, _puts(namespace, items, embed=embed)):
-            await self.store.abatch(puts)
-
     def get(self, namespace: Namespace, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
         """Return the item of each key, None where there is none."""
         return _values(self.store.batch([GetOp(namespace, key) for key in keys]))
-
-    async def aget(self, namespace: Namespace, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
-        """Return the item of each key, None where there is none."""
-        return _values(await self.store.abatch([GetOp(namespace, key) for key in keys]))
 
     def near(self, namespace: Namespace, query: str, limit: int) -> list[Mapping[str, Any]]:
         """Return items by meaning, none where the store has no embedding index."""
         if not embeds(self.store):
             return []
         return _scored(self.store.search(namespace, query=query, limit=limit), namespace)
-
-    async def anear(self, namespace: Namespace, query: str, limit: int) -> list[Mapping[str, Any]]:
-        """Return items by meaning, none where the store has no embedding index."""
-        if not embeds(self.store):
-            return []
-        return _scored(await self.store.asearch(namespace, query=query, limit=limit), namespace)
 
 
 def keep_originals(shelf: StoreShelf, thread_id: str, originals: Sequence[Original]) -> None:
@@ -58,14 +43,6 @@ def keep_originals(shelf: StoreShelf, thread_id: str, originals: Sequence[Origin
         put_all(shelf, thread_id, originals, embed=True)
     except Exception:  # embeddings are a help: what was said is kept without them
         put_all(shelf, thread_id, originals, embed=False)
-
-
-async def akeep_originals(shelf: StoreShelf, thread_id: str, originals: Sequence[Original]) -> None:
-    """Write originals to the archive: see `keep_originals`."""
-    try:
-        await aput_all(shelf, thread_id, originals, embed=True)
-    except Exception:  # as above
-        await aput_all(shelf, thread_id, originals, embed=False)
 
 
 def embeds(store: BaseStore) -> bool:

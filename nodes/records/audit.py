@@ -4,7 +4,6 @@ One entry a call, under a key made of its message and place: a turn that is resu
 and counts the runs. It is opened before the query runs, so that one whose process is killed is not without a trace.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +22,7 @@ from longtable.base.context import Context
 from longtable.base.errors import LongtableError, QueryCancelledError, QueryRefusedError
 from longtable.base.events import AuditFailed
 from longtable.base.store_keys import thread_namespace
+from longtable.base.twins import a_from
 from longtable.memory.archive import DAMAGED
 from longtable.memory.rounds import all_calls
 from longtable.nodes.ingest import storable
@@ -153,10 +153,7 @@ class Log:
         self._entries = {place: replace(entry, verdict="waiting") for place, entry in self._entries.items()}
         self._batch(self._puts())
 
-    async def await_(self) -> None:
-        """Write down that the calls wait: see `wait`."""
-        self._entries = {place: replace(entry, verdict="waiting") for place, entry in self._entries.items()}
-        await self._abatch(self._puts())
+    await_ = a_from(wait)
 
     def __enter__(self) -> "Log":
         self._begin(self._batch(self._gets()))
@@ -167,18 +164,9 @@ class Log:
         self._end(kind)
         self._batch(self._puts())
 
-    async def __aenter__(self) -> "Log":
-        self._begin(await self._abatch(self._gets()))
-        await self._abatch(self._puts())
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        async def close() -> None:
-            await asyncio.to_thread(self._end, kind)
-            await self._abatch(self._puts())
-
-        if self._entries:  # a cancelled run is cancelled once more when it lingers: what ran is written all the same
-            await asyncio.shield(close())
+    __aenter__ = a_from(__enter__)
+    __aexit__ = a_from(__exit__)
+    """Cancelled, it still ends: what ran is written all the same."""
 
     def _begin(self, found: Sequence[Any]) -> None:
         for place, item in zip(self._entries, found, strict=False):
@@ -207,12 +195,6 @@ class Log:
         try:
             return self._runtime.store.batch(ops) if ops and self._runtime.store is not None else ()
         except Exception as error:  # whatever a store raises: the person's turn goes on
-            return self._failed(error)
-
-    async def _abatch(self, ops: list[Op]) -> Sequence[Any]:
-        try:
-            return await self._runtime.store.abatch(ops) if ops and self._runtime.store is not None else ()
-        except Exception as error:  # as above
             return self._failed(error)
 
     def _failed(self, error: Exception) -> Sequence[Any]:

@@ -23,16 +23,6 @@ def retire(store: BaseStore, thread_id: str, merge: Merge) -> bool:
     return True
 
 
-async def aretire(store: BaseStore, thread_id: str, merge: Merge) -> bool:
-    """Write what retires: see `retire`."""
-    for batch in gets(thread_id, merge.first, merge.first + len(merge.retired) - 1):
-        if _taken(await store.abatch(batch), merge):
-            return False
-    for writes in puts(thread_id, merge.first, merge.retired):
-        await store.abatch(writes)
-    return True
-
-
 def puts(thread_id: str, first: int, records: Sequence[Compaction]) -> Iterator[list[PutOp]]:
     """Yield what writes them, in batches; writing one again changes nothing."""
     for start in range(0, len(records), BATCH):

@@ -29,9 +29,10 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 
 from longtable.base.errors import ArchiveFormatError, ArchiveGapError
+from longtable.base.twins import in_thread
 from longtable.graph.persistence import open_persistence
 from longtable.memory import archive
-from longtable.memory.archive import apage, aput_all, from_item, near, page, put_all, to_item
+from longtable.memory.archive import from_item, near, page, put_all, to_item
 from longtable.memory.search import Original, tokens_of
 from longtable.memory.stamps import marked
 from longtable.nodes.records.archive_store import StoreShelf
@@ -336,21 +337,15 @@ def test_a_store_without_an_index_finds_nothing_by_meaning(shelf: StoreShelf) ->
     assert near(shelf, "t", "question", 5) == []
 
 
-def test_an_async_store_does_the_same(tmp_path: Path) -> None:
+def test_a_store_that_is_awaited_takes_the_same_calls_from_a_thread(tmp_path: Path) -> None:
     told = originals(talk(600))
 
     async def run() -> None:
         async with AsyncSqliteStore.from_conn_string(str(tmp_path / "a.db")) as store:
             await store.setup()
             shelf = StoreShelf(store)
-            await aput_all(shelf, "t", told, embed=True)
-            assert await apage(shelf, "t", 1, len(told)) == told
-            assert await archive.anear(shelf, "t", "question", 2) == []
-            assert await asyncio.to_thread(page, shelf, "t", 1, 3) == told[:3]
-            with pytest.raises(ArchiveGapError):
-                await apage(shelf, "t", 1, len(told) + 1)
-        shelf = StoreShelf(InMemoryStore(index=INDEX))
-        await aput_all(shelf, "t", told[:4], embed=True)
-        assert [o.number for o in await archive.anear(shelf, "t", "answer 7", 1)] == [4]
+            await in_thread(put_all, shelf, "t", told, embed=True)
+            assert await in_thread(page, shelf, "t", 1, len(told)) == told
+            assert await in_thread(near, shelf, "t", "question", 2) == []
 
     asyncio.run(run())
