@@ -15,8 +15,8 @@ from tests.support.postgres import postgres_server
 
 CONTEXT = Context(model_limit=16_000)
 THREADS, TURNS = 32, 2
-EIGHT, TURNS_OF_EIGHT = 8, 200
-"""1,600 turns take 28 ms of CPU time each, most of it in LangGraph. Before reads and writes shared one lock, a quarter failed."""
+EIGHT, TURNS_OF_EIGHT = 8, 20
+"""Where transactions take a second lock instead of the saver's own, 160 turns fail as surely as 1,600 did."""
 
 
 def echo(messages: Sequence[BaseMessage]) -> AIMessage:
@@ -46,7 +46,6 @@ def test_many_threads_at_once_all_complete_on_few_connections(url: str) -> None:
     assert asyncio.run(run()) <= CONNECTIONS + 2
 
 
-@pytest.mark.timeout(600)  # it takes 54 s on two busy cores
 def test_eight_threads_with_a_conversation_each_lose_no_turn(tmp_path: Path) -> None:
     small = Context(model_limit=3_000)
     with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
@@ -55,7 +54,7 @@ def test_eight_threads_with_a_conversation_each_lose_no_turn(tmp_path: Path) -> 
 
         def talk(name: str) -> list[str]:
             conversation = Conversation(app, name, context=small)
-            asked = [f"{name} turn {turn} " + "w " * 10 for turn in range(TURNS_OF_EIGHT)]
+            asked = [f"{name} turn {turn} " + "w " * 60 for turn in range(TURNS_OF_EIGHT)]
             for text in asked:
                 assert conversation.ask(text).text == f"answer to {text}"
             return asked
