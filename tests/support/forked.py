@@ -55,4 +55,6 @@ def _begin(
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    # The server passes over what it cannot import, and each process would take a second to import for itself.
+    assert "tests.support.preloaded" in sys.modules, "tests/support/preloaded.py does not import: a module it names has moved"
     work(*args)

@@ -9,7 +9,7 @@ from importlib import import_module
 from longtable.memory.tokens import counter
 
 MODULES = (
-    *(f"longtable.app.{name}" for name in ("cli", "chat", "demo", "logs", "models", "records_cli", "threads_cli")),
+    *(f"longtable.app.{name}" for name in ("cli", "chat", "demo", "models", "records_cli", "threads_cli")),
     *(
         "longtable.analyst.model",
         "longtable.analyst.zh",
@@ -21,12 +21,17 @@ MODULES = (
     *(
         "longtable.tools.engines.duckdb",
         "longtable.tools.engines.sqlite",
+        "longtable.tools.parquet",
+        "longtable.tools.results",
         "longtable.tools.sql.wall",
+        "longtable.tools.schema.empty_results",
+        "longtable.tools.schema.knowledge",
         "longtable.tools.schema.schema_index",
     ),
     *("longtable.nodes.turns.tracing", "sqlglot.dialects.duckdb", "sqlglot.dialects.sqlite", "typer._adapters"),
     # What a client of a provider imports when it first sends something.
     *("langchain_openai", "openai.resources.chat.completions", "httpcore2", "anyio._backends._asyncio", "truststore"),
+    *("langchain_core.tracers.context", "langchain_core.tracers.run_collector", "langchain_core.tracers.stdout"),
     *("benchmarks.faults.talk", "tests.support.doomed", "tests.support.talker", "tests.support.writers"),
 )
 
