@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
