@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 
 from longtable.graph import CompactionPolicy, Conversation, build_graph, next_view
-from longtable.memory.summary import findings_in
+from longtable.memory.summary import HEADINGS, findings_in
 from longtable.memory.tokens import counter
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call, script
@@ -230,3 +230,14 @@ def test_the_policy_is_the_callers() -> None:
     folds = of_type(events, "context_compressed")
     assert folds
     assert all(fold["original_tokens"] > 0.4 * LIMIT >= fold["compressed_tokens"] for fold in folds)
+
+
+def test_the_model_itself_is_sent_the_constraint_turn_after_turn() -> None:
+    """The same through the graph, as the model sees it: with a summariser that keeps only its headings."""
+    constraint = "Don't ever modify the data, it is production."
+    conversation = thread(summarizer=summariser(lambda _: AIMessage("\n".join(f"## {heading}\n- none" for heading in HEADINGS["en"]))))
+    events = [dict(event) for event in conversation.stream(f"How many flights are there? {constraint}")]
+    for number in range(40):
+        events += [dict(event) for event in conversation.stream(f"And in week {number}? " + "w " * 80)]
+    assert len(of_type(events, "context_compressed")) >= 3
+    assert constraint in conversation.view()[0].text
