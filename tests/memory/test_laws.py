@@ -94,13 +94,13 @@ def test_every_call_of_a_growing_thread_fits_and_is_paired(kind: str, history: l
 @pytest.mark.parametrize("says", [None, "good", "longer"])
 def test_a_long_mixed_thread_never_goes_over(kind: str, says: str | None) -> None:
     talking = talk_of(6_000, kind, says)
-    for call in talking.hear(long_history(200)):
+    for call in talking.hear(long_history(120)):
         check(call, talking.frame)
     assert talking.outcomes or talking.frame.policy.strategy == "window"
 
 
-def test_two_thousand_messages_never_go_over_and_all_are_covered() -> None:
-    history = long_history(2_000)
+def test_a_thousand_messages_never_go_over_and_all_are_covered() -> None:
+    history = long_history(1_000)
     talking = talk_of(16_000, "analyst")
     calls = list(talking.hear(history))
     for call in calls[:: len(calls) // 40]:
