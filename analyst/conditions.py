@@ -3,7 +3,7 @@
 from longtable.analyst import costs
 from longtable.analyst.lattice import Draft, Having, Meaning, Measure, NoReadingError, Where
 from longtable.analyst.query import Agg, Col, Condition
-from longtable.analyst.schema import Column, Roles, Value
+from longtable.analyst.schema import Column, Roles
 from longtable.analyst.words import is_plural, lemma, likeness, split_name, stem, vocabulary
 
 _PASSED = ("wh", "list", "distinct", "present", "pron", "count", "agg", "late", "neg")
@@ -290,15 +290,6 @@ def _is_text(draft: Draft, place: int) -> bool:
 def fill_negations(draft: Draft) -> None:
     """Give every 'without', 'not', 'never' what it denies: a table, a column, a value, a flag."""
     for place, each in draft.open("op"):
-        if each.is_op("missing", "present"):
-            target = next(
-                (n for n in (draft.before(place, over=("wh", "neg")), draft.after(place)) if n >= 0 and draft.meanings[n].kind == "column"),
-                -1,
-            )
-            if target >= 0 and target not in draft.used:
-                draft.use(place, target)
-                _is_null(draft, draft.meanings[target], negated=each.op == "present")
-            continue
         if not each.is_op("neg"):
             continue
         target = draft.after(place, over=("neg", "count", "distinct", "present", "pron", "agg", "wh", "list"), most=6)
@@ -331,7 +322,7 @@ def fill_negations(draft: Draft) -> None:
             if way and not way[0].up:
                 draft.slots.absent[denied.table] = roles
             else:
-                _is_null(draft, denied, negated=False)
+                _is_null(draft, denied)
         else:
             raise NoReadingError(each.text)
 
@@ -370,14 +361,14 @@ def _speaks_of(verb: str, words: tuple[str, ...]) -> bool:
     return any(max(likeness(verb, word), likeness(stem(verb), word)) > 0.85 or events(verb) & events(word) for word in words)
 
 
-def _is_null(draft: Draft, each: Meaning, *, negated: bool) -> None:
+def _is_null(draft: Draft, each: Meaning) -> None:
     column = draft.column(each)
     col = Col(each.table, each.column)
-    cond = Condition(col, "null", negated=negated)
-    if column is not None and column.truth is not None and not negated:
-        cond = _flag(col, column.truth, denied=True)
+    cond = Condition(col, "null")
+    if column is not None and column.truth is not None:
+        cond = Condition(col, "<>", column.truth)
     elif column is not None and column.is_measure and {"stock", "quantity", "unit"} & {lemma(word) for word in column.words}:
-        cond = Condition(col, ">" if negated else "=", 0)
+        cond = Condition(col, "=", 0)
     elif column is not None and column.is_measure and vocabulary().lists["worse"] & {lemma(word) for word in column.words}:
         raise NoReadingError(each.text)  # no delay: none known, or none had?
     draft.slots.where.append(Where(each.table, each.column, cond))
@@ -404,7 +395,8 @@ def fill_values(draft: Draft) -> None:
         draft.use(place, price=_part_price(draft, place, each), text=each.text)
     for place, each in draft.open("flag"):
         draft.use(place)
-        draft.slots.where.append(Where(each.table, each.column, _flag(Col(each.table, each.column), each.value, denied=each.op == "not")))
+        cond = Condition(Col(each.table, each.column), "<>" if each.op == "not" else "=", each.value)
+        draft.slots.where.append(Where(each.table, each.column, cond))
 
 
 def _check_place(draft: Draft, place: int, each: Meaning) -> None:
@@ -460,9 +452,3 @@ def _drop_names(draft: Draft) -> None:
             )
             if (beside.kind == "column" and same) or (pointing and not is_plural(beside.text.lower())):
                 draft.use(other)
-
-
-def _flag(col: Col, truth: Value, *, denied: bool) -> Condition:
-    if not denied:
-        return Condition(col, "=", truth)
-    return Condition(col, "=", not truth) if isinstance(truth, bool) else Condition(col, "<>", truth)

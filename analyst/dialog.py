@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from longtable.analyst import costs, talk
-from longtable.analyst.follow import Reading, goes_on, read_question
+from longtable.analyst.follow import Reading, goes_on, operations_in, read_question
 from longtable.analyst.links import Match, name_meanings, texts_to_look_up
 from longtable.analyst.query import Query, read_sql, write_sql
 from longtable.analyst.schema import Catalog, read_catalog
@@ -192,7 +192,7 @@ def decide(view: View, tools: frozenset[str]) -> Decision:
             return decision
     except talk.DeclineError as error:
         decision = talk.decline(error, catalog_in(view), language)
-    return decision if folded else talk.with_introduction(decision, language)
+    return decision if folded else f"{decision}\n\n{talk.say('introduction', language)}"
 
 
 def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
@@ -380,6 +380,19 @@ def _asks_data(question: str) -> bool:
     return talk.kind_of(question) == "" and (wish is None or bool(wish.question))
 
 
+def _parts_in(question: str, catalog: Catalog, query: Query) -> list[str]:
+    """Return the user's words that were only taken for a part of a name; none where the question asks for such parts itself."""
+    tokens = _tokens(question, catalog, {})
+    found: list[str] = []
+    for cond in query.where if "like" not in operations_in(tokens) else ():
+        if cond.query is not None:
+            found += _parts_in(question, catalog, cond.query)
+        elif cond.op == "contains":
+            words = str(cond.value).lower().split()
+            found.append(" ".join(dict.fromkeys(token.text for token in tokens if token.word in words)) or str(cond.value))
+    return found
+
+
 def _finished(view: View, language: str) -> Decision | None:
     """Word the newest query's result, or say why there is none; None while no query has run in this turn."""
     results = view.now.of("run_sql")
@@ -399,5 +412,8 @@ def _finished(view: View, language: str) -> Decision | None:
         return (Call("run_sql", dict(last.args)),)
     if last.data.get("withheld"):
         return talk.withheld_text(last.data, language)
+    nothing = not any(cell for row in last.data.get("rows", ()) for cell in row)
+    if nothing and catalog and query and (parts := _parts_in(view.now.question, catalog, query)):
+        raise talk.DeclineError("part", *parts)
     text = talk.result_text(query, last.data, language, whole=not too_large)
     return "\n\n".join([text, *([talk.say("peeked", language, rows=_PEEK)] if too_large else [])])

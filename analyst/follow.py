@@ -64,12 +64,15 @@ def goes_on(tokens: list[Token]) -> tuple[bool, bool]:
     phrases = vocabulary().phrases
     pronouns = any(phrases.get((word,), ("",))[0] == "pron" and word not in ("its", "their", "his", "her", "ones", "it") for word in words)
     about = words[:2] in (["what", "about"], ["how", "about"])
-    asks = any(
-        phrases.get(tuple(words[n : n + size]), ("",))[0] in ("count", "wh", "list", "howmuch", "howadj")
-        for n in range(len(words))
-        for size in (1, 2, 3)
-    )
+    asks = operations_in(tokens) & {"count", "wh", "list", "howmuch", "howadj"}
     return (pronouns or about or words[:1] in ([word] for word in vocabulary().lists["leads"])), not asks and len(words) <= 7
+
+
+def operations_in(tokens: list[Token]) -> set[str]:
+    """Return the operations that the words of a question may stand for."""
+    words = [token.word for token in tokens if token.kind not in ("comma", "stop")]
+    spans = [tuple(words[n : n + size]) for n in range(len(words)) for size in (1, 2, 3)]
+    return {vocabulary().phrases[span][0] for span in spans if span in vocabulary().phrases}
 
 
 def _read(path: Path, tokens: list[Token], catalog: Catalog, prior: Query | None, *, chinese: bool) -> Reading:

@@ -78,14 +78,9 @@ def _text(part: list[Token]) -> str:
 
 # -- grammar, numbers, times --------------------------------------------------------------------------------------------
 
-_SYMBOLS = {"<": "<", ">": ">", "<=": "<=", ">=": ">=", "≥": ">=", "≤": "<=", "=": "=", "!=": "<>", "<>": "<>"}
-
 
 def _operations(part: list[Token], start: int, text: str) -> Iterator[Meaning]:
     if any(token.kind not in ("word", "symbol") for token in part):
-        return
-    if len(part) == 1 and part[0].kind == "symbol":
-        yield Meaning(start, start + 1, "op", costs.GRAMMAR, text, op="cmp", arg=_SYMBOLS[part[0].word])
         return
     found = vocabulary().phrases.get(tuple(token.word for token in part))
     if found is not None:
@@ -118,8 +113,6 @@ def _numbers(tokens: list[Token], start: int) -> Iterator[Meaning]:
     value = token.number if token.kind == "number" else float(one or maps["numbers"].get(word, 0))
     if value and not token.text.endswith("年") and not (word == "one" and before in ("which", "that", "the", "this")):
         yield Meaning(start, start + 1, "number", costs.NUMBER, token.text, number=int(value) if value == int(value) else value)
-    if token.kind == "ordinal" or word in maps["ordinals"]:
-        yield Meaning(start, start + 1, "op", costs.GRAMMAR, token.text, op="ordinal")
     unit = vocabulary().units.get(word)
     if unit is not None and start and (tokens[start - 1].kind == "number" or before in maps["numbers"] or before in ("a", "an")):
         yield Meaning(start, start + 1, "unit", costs.GRAMMAR, token.text, arg=unit.name)
@@ -297,13 +290,12 @@ def _values(part: list[Token], before: str, start: int, text: str, values: Value
     names = (spoken, written.lower(), *vocabulary().aliases.get(spoken, ()))
     matches = tuple(dict.fromkeys(match for each in names for match in values.get(each, ())))
     placed = before in ("in", "at", "from", "near")  # a place, rather than who is called so
-    named = {each for each in matches if each.how in ("exact", "case") and _names_a_row(each, catalog) and not placed}
+    exact = {each for each in matches if each.how in ("exact", "case")}
+    named = {each for each in exact if _names_a_row(each, catalog) and not placed}
     for match in matches:
         price = costs.VALUE + (0.0 if name else costs.COMMON_WORD if isinstance(match.value, str) and match.value[:1].isupper() else 0.05)
-        if part[0].kind == "number" and len(part) == 1:
-            price += costs.ODD
         price += costs.RIVAL if named and match not in named and name else 0.0
-        if match.how in ("exact", "case"):
+        if match in exact:
             yield Meaning(start, end, "value", price, text, match.table, match.column, match.value)
         elif match.how == "plural" or "".join(spoken.split()) == "".join(str(match.value).lower().split()):
             yield Meaning(start, end, "value", price + costs.VALUE_FORM, text, match.table, match.column, match.value)
@@ -315,7 +307,7 @@ def _values(part: list[Token], before: str, start: int, text: str, values: Value
             costs.VALUE_PART
             + (costs.RIVAL if named else 0.0)
             + (0.0 if name else costs.COMMON_WORD)
-            - (0.2 if first and len(found) == 1 else 0.0)
+            - (0.2 if first and len(found) == 1 and not exact else 0.0)  # the whole value is meant, not a longer one
         )
         yield Meaning(start, end, "part", price, text, table, column, text if text.isascii() else spoken)
 

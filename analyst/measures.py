@@ -38,7 +38,7 @@ def _measure_at(draft: Draft, place: int) -> Measure | None:
         inner = draft.column(draft.meanings[target]) if target >= 0 and draft.meanings[target].kind == "column" else None
         if inner is None:
             return None
-        draft.use(place, target, *_counts_between(draft, place, target))
+        draft.use(place, target, *(n for n in range(place + 1, target) if draft.meanings[n].is_op("count", *_ASKING)))
         return _column_measure(draft, each.arg if each.op == "agg" else "", inner, each.text)
     if each.is_op("count"):
         target = draft.after(place, over=_ASKING, most=5)
@@ -55,10 +55,6 @@ def _measure_at(draft: Draft, place: int) -> Measure | None:
     if each.is_op("dimension"):
         column = best_dimension(draft, each.arg, draft.spoken()[:2], each.text)[0]
     return Measure("", column.table, column.name) if column is not None else Measure("count", each.table)
-
-
-def _counts_between(draft: Draft, place: int, target: int) -> list[int]:
-    return [n for n in range(place + 1, target) if draft.meanings[n].is_op("count", *_ASKING)]
 
 
 # -- ranks and orders ---------------------------------------------------------------------------------------------------
@@ -124,9 +120,6 @@ def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     if draft.slots.ranks:  # 消费最多的前5位
         draft.slots.ranks[-1] = replace(draft.slots.ranks[-1], limit=limit)
         return []
-    if thing is not None and thing.is_op("sup", "most", "frequent"):
-        draft.change(following, number=limit)
-        return []
     target = following if thing is not None and (draft.is_measure(following) or thing.is_op("agg", "money")) else -1
     money = next((n for n, op in draft.open("op") if op.is_op("money")), -1)
     measure = _by(draft, place) or _measure_at(draft, target) or _measure_at(draft, money)
@@ -164,7 +157,7 @@ def _first(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
-    limit = int(each.number) or _limit(draft, place) or 1
+    limit = _limit(draft, place) or 1
     behind = draft.chinese and "的" in (each.text[-1:], draft.meanings[min(place + 1, len(draft.meanings) - 1)].text)
     target = -1 if behind else draft.after(place, over=("late", "distinct"), most=4)  # 航班最多的机场
     while target >= 0 and draft.meanings[target].kind in ("value", "part", "flag", "number"):
@@ -194,7 +187,7 @@ def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 def _frequent(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     """'the most popular genre', 'busiest month for flights': by the rows that point at it, or those named."""
-    limit = int(each.number) or _limit(draft, place) or 1
+    limit = _limit(draft, place) or 1
     measure = _by(draft, place)
     target = draft.after(place, most=3)
     if target < 0 or draft.meanings[target].kind not in ("table", "column", "unit"):
@@ -216,7 +209,7 @@ def _frequent(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     sign, _, dimension = each.arg.partition(":")
-    limit = int(each.number) or _limit(draft, place)
+    limit = _limit(draft, place)
     target = draft.after(place, over=_ASKING, most=4)
     thing = draft.meanings[target] if target >= 0 and target not in draft.used else None
     column = draft.column(thing) if thing is not None else None
@@ -290,9 +283,8 @@ def _ranked(draft: Draft, place: int, target: int) -> bool:
     """Return whether rows with the highest value are asked for, not the value itself."""
     words = {word for each in [draft.meanings[n] for n in range(place)] for word in each.text.lower().split()}
     asked = draft.asked()
-    if 0 <= asked < place and draft.meanings[asked].kind in ("table", "column", "unit") and (words & _SHOWN_BY or draft.chinese):
-        return True
-    return draft.chinese and asked > target
+    things = 0 <= asked < place and draft.meanings[asked].kind in ("table", "column", "unit")
+    return (things and (bool(words & _SHOWN_BY) or draft.chinese)) or (draft.chinese and asked > target)
 
 
 # -- functions and counts -----------------------------------------------------------------------------------------------
@@ -419,9 +411,6 @@ def _how_much(draft: Draft, place: int, each: Meaning) -> None:
         if not draft.slots.measures and not any(m.kind == "value" for m in draft.meanings):
             _compute(draft, "sum", target)
         return
-    if {"cost", "costs", "price"} & set(draft.words):
-        draft.slots.shown.append(_dimension_key(draft, "price", draft.spoken()[:1], each.text))
-        return
     if not draft.slots.measures and not draft.chinese:
         raise NoReadingError(each.text)
 
@@ -493,12 +482,6 @@ def fill_groups(draft: Draft) -> None:
         if each.is_op("by") and not (draft.slots.measures or draft.slots.ranks or draft.base):
             draft.pay(costs.IMPLIED if is_plural(draft.words[0]) else costs.ODD, each.text)
         draft.use(place)
-        while target + 2 < len(draft.meanings) and draft.meanings[target + 1].text.lower() in ("and", "和", "、"):
-            further = draft.after(target + 1, over=("each", "by"), most=2)
-            if further < 0 or draft.meanings[further].op or draft.is_measure(further) or not _group(draft, further):
-                break
-            draft.use(*range(target + 1, further))
-            target = further
     for place, each in draft.open("unit"):
         if each.text.lower().endswith("ly"):
             _group(draft, place)  # monthly sales
@@ -514,9 +497,6 @@ def _group(draft: Draft, place: int) -> bool:
         draft.slots.keys.append(found[0])
         draft.pay(found[1], each.text)
     elif each.kind in ("table", "column"):
-        column = draft.column(each)
-        if column is not None and column.is_date:
-            draft.pay(costs.GUESSED, each.text)
         draft.slots.keys.append(Key(each.table, each.column))
     else:
         return False
@@ -541,6 +521,7 @@ _DEAR = (
     "order",
     "dir",
     "missing",
+    "present",
 )
 
 
@@ -584,7 +565,7 @@ def fill_rest(draft: Draft) -> None:
             idle = each.text.lower() == "it" and slots.measures  # the hottest it ever got
             if not (draft.base or idle or any(other.table for other in draft.meanings[:place])):
                 raise NoReadingError(each.text)
-        elif each.is_op("beyond", "money", "ordinal", "howmuch") or _asks_when(draft, each) or each.is_op(*_DEAR):
+        elif each.is_op("beyond", "money", "howmuch") or _asks_when(draft, each) or each.is_op(*_DEAR):
             raise NoReadingError(each.text)
 
 

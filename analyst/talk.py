@@ -44,13 +44,8 @@ def say(name: str, language: str, **values: object) -> str:
     return _texts()["said"][name][language == "zh"].format(**values)
 
 
-def with_introduction(text: str, language: str) -> str:
-    """Add what this model is and how to set a real one; for the first answer of a conversation."""
-    return f"{text}\n\n{say('introduction', language)}"
-
-
 def without_introduction(answer: str) -> str:
-    """Return an answer without that note."""
+    """Return an answer without the note on what this model is, which the first answer of a conversation carries."""
     for text in _texts()["said"]["introduction"]:
         answer = answer.replace(text, "")
     return answer.strip()
@@ -153,9 +148,8 @@ def chart_wish(question: str) -> ChartWish | None:
 
 def chart_text(data: dict[str, Any] | None, error: str, handle: str, language: str) -> str:
     """Say what became of a chart."""
-    if data is not None:
-        return say("drawn", language, handle=data.get("handle", handle))
-    return say("not_drawn", language, reason=error.splitlines()[0][:200]) if error else say("not_kept", language)
+    name = "drawn" if data is not None else "not_drawn" if error else "not_kept"
+    return say(name, language, handle=(data or {}).get("handle", handle), reason=error.partition("\n")[0][:200])
 
 
 # -- the schema, help and declines --------------------------------------------------------------------------------------
@@ -179,9 +173,8 @@ def tables_text(catalog: Catalog, language: str) -> str:
 
 
 def _rows(table: Table, language: str) -> str:
-    if table.rows is None:
-        return ""
-    return f" ({table.rows:,} 行)" if language == "zh" else f" ({table.rows:,} {'row' if table.rows == 1 else 'rows'})"
+    unit = "行" if language == "zh" else "row" if table.rows == 1 else "rows"
+    return "" if table.rows is None else f" ({table.rows:,} {unit})"
 
 
 def describe_text(table: Table, language: str) -> str:

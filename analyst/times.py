@@ -13,10 +13,8 @@ from longtable.analyst.words import stem, vocabulary
 
 def fill_periods(draft: Draft) -> None:
     """Turn each period of the question into conditions on a date."""
-    place = 0
-    while place < len(draft.meanings):
-        if draft.meanings[place].kind != "time" or place in draft.used:
-            place += 1
+    for place, _ in draft.open("time"):
+        if place in draft.used:
             continue
         low, end = _period(draft, place)
         high: Period | None = None
@@ -40,7 +38,6 @@ def fill_periods(draft: Draft) -> None:
                 high, end = later, after
                 draft.use(opener if ranged else -1)
         _bear(draft, place, end, low, high)
-        place = end
 
 
 def _period(draft: Draft, place: int) -> tuple[Period, int]:
@@ -50,24 +47,24 @@ def _period(draft: Draft, place: int) -> tuple[Period, int]:
     while end < len(draft.meanings):
         each = draft.meanings[end]
         if each.kind == "time" and each.period is not None:
-            stated = {f.name: getattr(each.period, f.name) for f in fields(Period) if getattr(each.period, f.name) != f.default}
+            stated = _stated(each.period)
             if set(stated) & set(parts):
                 break
             parts |= stated
             draft.use(end)
-        elif not (each.text in (",", "of", "in", "the", "年", "月") or (each.kind == "unit" and each.arg == "year")) or not (
-            end + 1 < len(draft.meanings) and draft.meanings[end + 1].kind == "time" and not set(parts) & _told(draft, end + 1)
-        ):
-            break
         else:
+            following = draft.meanings[end + 1] if end + 1 < len(draft.meanings) else None
+            joins = each.text in (",", "of", "in", "the", "年", "月") or (each.kind == "unit" and each.arg == "year")
+            if not joins or following is None or following.kind != "time" or set(parts) & set(_stated(following.period)):
+                break
             draft.use(end)
         end += 1
     return Period(**parts), max(end, place + 1)
 
 
-def _told(draft: Draft, place: int) -> set[str]:
-    period = draft.meanings[place].period
-    return {f.name for f in fields(Period) if period is not None and getattr(period, f.name) != f.default}
+def _stated(period: Period | None) -> dict[str, int]:
+    """Return the parts of a period that the question says."""
+    return {f.name: getattr(period, f.name) for f in fields(Period) if period is not None and getattr(period, f.name) != f.default}
 
 
 def _bear(draft: Draft, start: int, end: int, low: Period, high: Period | None) -> None:
@@ -76,10 +73,6 @@ def _bear(draft: Draft, start: int, end: int, low: Period, high: Period | None) 
         each = draft.meanings[other]
         if each.is_op("time") or (each.is_op("cmp") and not each.arg[1:].strip("=").startswith(":")):
             op = each.arg.partition(":")[0]
-            draft.use(other)
-            break
-        if each.is_op("neg"):
-            op = "<>"
             draft.use(other)
             break
         if each.kind not in ("filler", "unit"):
@@ -152,9 +145,6 @@ def _has_parts(table: Table, period: Period) -> bool:
 def _item(table: Table, column: Column, unit: Unit) -> Scalar:
     """Return the part of a date: a column of its own where the table has one."""
     if column.is_date:
-        own = table.part("month" if unit == "month_of_year" else unit)
-        if own is not None and own.words == (own.name.casefold(),) and unit in ("month_of_year", "hour", "day"):
-            return Col(table.name, own.name)
         return Bucket(Col(table.name, column.name), unit)
     part = table.part("month" if unit == "month_of_year" else unit)
     return Col(table.name, part.name if part is not None else column.name)
@@ -162,7 +152,6 @@ def _item(table: Table, column: Column, unit: Unit) -> Scalar:
 
 def _conditions(table: Table, column: Column, op: str, low: Period, high: Period | None) -> list[Condition]:
     """Return the conditions that put a date into a period."""
-    full = bool(low.year and low.month) or bool(low.day)
     if high is not None:
         high = Period(high.year, high.month, high.day) if high.year or not low.year else Period(low.year, high.month, high.day)
         if low.year and not low.month and high.year and not high.month:
@@ -170,13 +159,13 @@ def _conditions(table: Table, column: Column, op: str, low: Period, high: Period
         if low.month and not low.day and not high.day and not low.year and not high.year and low.month <= high.month:
             return [Condition(_item(table, column, "month_of_year"), "between", (low.month, high.month))]
         low = low if low.year else Period(high.year, low.month, low.day)
-        return [Condition(_day(column), "between", (_first(low), _last(high)))]
-    if op != "=" and full:
-        return [Condition(_day(column), op, _first(low) if op in ("<", ">=") else _last(low))]
+        return [Condition(_day(column), "between", (_days(low)[0], _days(high)[1]))]
+    if op != "=" and ((low.year and low.month) or low.day):
+        return [Condition(_day(column), op, _days(low)[op not in ("<", ">=")])]
     conditions: list[Condition] = []
     units: tuple[tuple[Unit, int], ...] = (("year", low.year), ("month_of_year", low.month), ("quarter", low.quarter))
     if low.day and low.year and column.is_date and not _has_parts(table, low):
-        return [Condition(_day(column), op, _first(low))]
+        return [Condition(_day(column), op, _days(low)[0])]
     for unit, value in units:
         if value:
             conditions.append(Condition(_item(table, column, unit), op, value))
@@ -186,13 +175,8 @@ def _conditions(table: Table, column: Column, op: str, low: Period, high: Period
         conditions.append(Condition(_item(table, column, "day"), op, low.day))
     if low.weekday >= 0:
         if not column.is_date:
-            dates = [each for each in table.columns if each.is_date]
-            if len(dates) != 1:
-                raise NoReadingError
-            column = dates[0]
+            raise NoReadingError
         conditions.append(Condition(Bucket(Col(table.name, column.name), "weekday"), op, low.weekday))
-    if op == "<>" and len(conditions) > 1:
-        raise NoReadingError
     return conditions
 
 
@@ -204,17 +188,13 @@ def _day(column: Column) -> Scalar:
     return Bucket(col, "day") if timed else col
 
 
-def _first(period: Period) -> str:
-    if not period.year:
-        raise NoReadingError
-    return f"{period.year:04}-{period.month or 1:02}-{period.day or 1:02}"
-
-
-def _last(period: Period) -> str:
+def _days(period: Period) -> tuple[str, str]:
+    """Return the first and the last day of a period."""
     if not period.year:
         raise NoReadingError
     month = period.month or 12
-    return f"{period.year:04}-{month:02}-{period.day or calendar.monthrange(period.year, month)[1]:02}"
+    last = f"{period.year:04}-{month:02}-{period.day or calendar.monthrange(period.year, month)[1]:02}"
+    return f"{period.year:04}-{period.month or 1:02}-{period.day or 1:02}", last
 
 
 def unit_key(draft: Draft, unit: str, tables: list[str]) -> tuple[Key, float]:

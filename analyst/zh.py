@@ -64,9 +64,7 @@ def _piece(match: re.Match[str], catalog: Catalog | None, known: frozenset[str])
         return [Token(text, match.group("day"), "ordinal", match.start(), int(match.group("day")))]
     found: list[Token] = []
     for word, is_known in _segments(text, known):
-        if word in known:
-            found.append(Token(word, word.lower(), "word", match.start() + 1))
-        elif is_known:
+        if is_known and word not in known:
             found += [
                 Token(word, each.word, each.kind, match.start() + 1, each.number) for each in tokenize(_fitting(lexicon()[word], catalog))
             ]

@@ -26,7 +26,8 @@ INSERT INTO airports VALUES
   ('JFK', 'John F Kennedy Intl', 40.6, -73.8, 13, -5, 'A', 'America/New_York'),
   ('LGA', 'La Guardia', 40.8, -73.9, 22, -5, 'A', 'America/New_York'),
   ('ATL', 'Hartsfield Jackson Atlanta Intl', 33.6, -84.4, 1026, -5, 'A', 'America/New_York'),
-  ('LAX', 'Los Angeles Intl', 33.9, -118.4, 126, -8, 'A', 'America/Los_Angeles');
+  ('LAX', 'Los Angeles Intl', 33.9, -118.4, 126, -8, 'A', 'America/Los_Angeles'),
+  ('ZTY', 'Boston Back Bay Station', 42.3, -71.1, 20, -5, 'A', 'America/New_York');
 INSERT INTO planes VALUES
   ('N2', 2004, 'Fixed wing multi engine', 'BOEING', '737', 2, 149, NULL, 'Turbo-fan'),
   ('N3', 2012, 'Fixed wing multi engine', 'AIRBUS', 'A320', 2, 182, NULL, 'Turbo-fan');

@@ -5,7 +5,7 @@ import pytest
 from longtable.analyst import costs
 from longtable.analyst.follow import read_question
 from longtable.analyst.lattice import Meaning, cheapest_paths
-from longtable.analyst.links import all_meanings
+from longtable.analyst.links import Match, all_meanings
 from longtable.analyst.query import read_sql, write_sql
 from longtable.analyst.schema import Catalog, Column, Table, read_catalog
 from longtable.analyst.words import abbreviates, lemma, likeness, stem, tokenize
@@ -70,6 +70,16 @@ def test_paths_cover_each_word_once_and_come_cheapest_first(catalog: Catalog, qu
     for path in paths:
         places = [place for each in path.meanings for place in range(each.start, each.end)]
         assert places == list(range(len(tokens)))
+
+
+def test_an_exact_value_is_cheaper_than_a_part_of_a_longer_one() -> None:
+    table = Table("planes", columns=(Column("planes", "manufacturer", "TEXT"),), described=True)
+    values = {
+        "airbus": (Match("planes", "manufacturer", "AIRBUS INDUSTRIE", "partial"), Match("planes", "manufacturer", "AIRBUS", "exact"))
+    }
+    for word in ("AIRBUS", "airbus", "Airbus"):
+        prices = {each.kind: each.cost for each in all_meanings(tokenize(word), Catalog("sqlite", {"planes": table}), values)}
+        assert prices["value"] < prices["part"]
 
 
 def test_one_long_span_is_cheaper_than_two_short_ones() -> None:

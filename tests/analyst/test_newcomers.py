@@ -31,7 +31,7 @@ ASKED: list[tuple[str, str, str, Rows]] = [
         )
     ),
     *(
-        ("flights", "How many airlines are there?", question, [(4,)])
+        ("flights", "How many airlines are there?", question, [(5,)])
         for question in ("and airports?", "what about airports?", "and how many airports?", "and the airports?")
     ),
     *(
@@ -122,7 +122,7 @@ def test_these_are_not_only_declined(database: str, question: str, right: Rows, 
 def test_a_follow_up_after_a_count_is_a_count(flights: Chat, shop: Chat) -> None:
     flights.ask("How many airlines are there?")
     flights.ask("and airports?")
-    assert flights.rows == [(4,)]
+    assert flights.rows == [(5,)]
     shop.ask("How many tracks are there?")
     shop.ask("and customers in Wien?")
     assert shop.rows == [(2,)]
@@ -148,6 +148,28 @@ def test_a_decline_quotes_the_users_own_words(shop: Chat, question: str, own: st
     assert shop.rows is None
     assert own in first
     assert not_said not in first
+
+
+@pytest.mark.parametrize(
+    ("question", "own"),
+    [
+        ("How many flights went to Boston?", "Boston"),
+        ("flights to Boston", "Boston"),
+        ("How many Boston flights were there in March?", "Boston"),
+        ("What is the average arrival delay of flights to Boston?", "Boston"),
+        ("飞往波士顿的航班有多少？", "波士顿"),
+    ],
+)
+def test_a_part_of_a_name_that_no_row_fits_is_a_decline_and_no_zero(flights: Chat, question: str, own: str) -> None:
+    """An airport's name holds Boston, but no flight goes there: the flights to Boston land at an airport of another name."""
+    answer = flights.ask(question)
+    assert f"“{own}”" in answer.splitlines()[0]
+    assert "0" not in answer.splitlines()[0]
+    assert "以免答错" in answer or "no answer rather than a wrong one" in answer
+
+
+def test_a_part_of_a_name_that_the_question_asks_for_may_be_in_no_row(shop: Chat) -> None:
+    assert "0 tracks" in shop.ask("How many tracks of genre Jazz contain 'Over'?")
 
 
 def test_no_question_of_these_stands_in_the_code_or_its_words() -> None:
