@@ -1,6 +1,7 @@
 """Threads renamed, forked, searched, deleted, pruned: on real files, sync and async, by their owner only."""
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -40,6 +41,23 @@ AGE = timedelta(days=90)
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Persistence]:
+    with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as persistence:
+        yield persistence
+
+
+@pytest.fixture(scope="module")
+def forty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a file with a thread of forty turns, most of them folded and retired."""
+    path = tmp_path_factory.mktemp("forty") / "chat.db"
+    with open_persistence(f"sqlite:///{path}") as persistence:
+        talk(on(persistence), 40)
+    return path
+
+
+@pytest.fixture
+def kept_forty(forty: Path, tmp_path: Path) -> Iterator[Persistence]:
+    """Open a copy of that file."""
+    shutil.copy(forty, tmp_path / "chat.db")
     with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as persistence:
         yield persistence
 
@@ -100,9 +118,8 @@ def test_a_thread_without_an_index_says_so_when_it_is_renamed() -> None:
 
 
 @pytest.mark.parametrize("turn", [1, 3, 20, 33, 39, 40])
-def test_a_fork_has_the_transcript_up_to_its_turn_and_goes_on_by_itself(kept: Persistence, turn: int) -> None:
-    conversation = on(kept)
-    talk(conversation, 40)
+def test_a_fork_has_the_transcript_up_to_its_turn_and_goes_on_by_itself(kept_forty: Persistence, turn: int) -> None:
+    conversation = on(kept_forty)
     assert values_of(conversation)["archive"]["count"] > 40
     before = conversation.history()
     fork = conversation.fork(turn)
@@ -111,19 +128,19 @@ def test_a_fork_has_the_transcript_up_to_its_turn_and_goes_on_by_itself(kept: Pe
     assert fork.ask("another way").turn == turn + 1
     assert [m.text for m in fork.history()][:-2] == [m.text for m in before[: 2 * turn]]
     assert conversation.history() == before
-    assert {info.thread_id: info.messages for info in list_threads(kept)} == {"t": 80, fork.thread_id: 2 * turn + 2}
+    assert {info.thread_id: info.messages for info in list_threads(kept_forty)} == {"t": 80, fork.thread_id: 2 * turn + 2}
 
 
-@pytest.mark.parametrize("turn", [5, 12, 20, 33])
-def test_a_fork_has_the_memory_the_thread_had_after_that_turn(kept: Persistence, turn: int) -> None:
-    conversation = on(kept)
-    talk(conversation, turn)
-    view = conversation.view()
-    talk(conversation, 40 - turn, start=turn)
-    fork = conversation.fork(turn)
-    assert fork.view() == view
-    assert (fork.undo() is not None) == (turn > 5)  # the originals of the newest compaction are live
-    assert fork.history() == conversation.history(limit=2 * turn)
+def test_a_fork_has_the_memory_the_thread_had_after_that_turn(kept: Persistence) -> None:
+    conversation, views = on(kept), {}
+    for turns, start in [(5, 0), (7, 5), (8, 12), (13, 20), (7, 33)]:
+        talk(conversation, turns, start=start)
+        views[start + turns] = conversation.view()
+    for turn in (5, 12, 20, 33):
+        fork = conversation.fork(turn)
+        assert fork.view() == views[turn]
+        assert (fork.undo() is not None) == (turn > 5)  # the originals of the newest compaction are live
+        assert fork.history() == conversation.history(limit=2 * turn)
 
 
 def test_a_fork_keeps_what_the_person_changed_about_its_messages_and_nothing_of_later_ones(kept: Persistence) -> None:
@@ -223,8 +240,9 @@ def test_an_excerpt_holds_what_was_found(text: str, query: str, holds: str) -> N
 
 
 def test_nothing_of_a_deleted_thread_is_left_and_others_are_whole(kept: Persistence, tmp_path: Path) -> None:
-    for thread_id in ("t", "t1", "threads"):
-        talk(on(kept, thread_id), 30)
+    talk(on(kept, "t"), 30)
+    for thread_id in ("t1", "threads"):  # names that begin with its own
+        talk(on(kept, thread_id), 3)
     before = on(kept, "t1").history()
     assert all(rows_about(tmp_path / "chat.db", "t")[table] > 10 for table in ("checkpoints", "writes", "store"))
     on(kept, "t").delete()
@@ -249,11 +267,10 @@ def test_only_its_owner_changes_a_thread(kept: Persistence, change: Callable[...
     change(kept, "t", owner="ann")
 
 
-def test_a_deletion_killed_half_way_is_finished_by_the_next(kept: Persistence, tmp_path: Path) -> None:
-    talk(on(kept), 30)
-    kept.checkpointer.delete_thread("t")
-    assert [info.thread_id for info in list_threads(kept)] == ["t"]
-    delete_thread(kept, "t")
+def test_a_deletion_killed_half_way_is_finished_by_the_next(kept_forty: Persistence, tmp_path: Path) -> None:
+    kept_forty.checkpointer.delete_thread("t")
+    assert [info.thread_id for info in list_threads(kept_forty)] == ["t"]
+    delete_thread(kept_forty, "t")
     assert not any(rows_about(tmp_path / "chat.db", "t").values())
 
 
@@ -296,9 +313,8 @@ def test_prune_that_keeps_the_archive_loses_no_message_no_memory_and_most_bytes(
 
 
 @pytest.mark.parametrize("at", ["delete_thread", "put"])
-def test_a_reduction_killed_half_way_loses_nothing(kept: Persistence, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    conversation = on(kept)
-    talk(conversation, 30)
+def test_a_reduction_killed_half_way_loses_nothing(kept_forty: Persistence, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, conversation = kept_forty, on(kept_forty)
     before = [(m.type, m.text, m.id) for m in conversation.history()]
     real = getattr(kept.checkpointer, at)
 
