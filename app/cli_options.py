@@ -66,7 +66,7 @@ ArchiveOnCompact = Annotated[
     typer.Option(
         "--archive-on-compact",
         envvar="LONGTABLE_ARCHIVE_ON_COMPACT",
-        help="Before each compaction write what it folds to a file, beside the store.",
+        help="Before each compaction write what it covers to a file, beside the store.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]

@@ -14,15 +14,15 @@ from longtable.memory.tokens import PRIMING
 from longtable.memory.view import build_view
 from longtable.nodes.estimate import usage_event
 from longtable.nodes.ingest import NOTE_TOKENS
-from longtable.nodes.state import layout_of
+from longtable.nodes.state import call_plan_of
 
 
 def usage_now(values: Mapping[str, Any], context: Context) -> ContextUsage | None:
     """Count the next call as the thread is now, None before its first turn."""
     if not values.get("brief"):
         return None
-    layout = layout_of(values, context)
-    return usage_event(build_view(layout), layout.frame)
+    call_plan = call_plan_of(values, context)
+    return usage_event(build_view(call_plan), call_plan.call_config)
 
 
 def limit_needed(values: Mapping[str, Any], context: Context) -> int | None:
@@ -32,15 +32,15 @@ def limit_needed(values: Mapping[str, Any], context: Context) -> int | None:
     """
     if not values.get("brief"):
         return None
-    layout = layout_of(values, context)
-    frame, rounds = layout.frame, split_rounds(layout.messages)
+    call_plan = call_plan_of(values, context)
+    call_config, rounds = call_plan.call_config, split_rounds(call_plan.messages)
     if not rounds or not any(isinstance(message, ToolMessage) for message in rounds[-1]):
         return None
-    around = frame.counter.message(SystemMessage(frame.system)) + frame.tool_tokens + PRIMING + NOTE_TOKENS
-    need = around + sum(map(frame.counter.message, _once(rounds[-1])))
-    if need <= frame.threshold_tokens:
+    around = call_config.counter.message(SystemMessage(call_config.system)) + call_config.tool_tokens + PRIMING + NOTE_TOKENS
+    need = around + sum(map(call_config.counter.message, _once(rounds[-1])))
+    if need <= call_config.threshold_tokens:
         return None
-    return limit_for(need, share=frame.policy.threshold / frame.factor)
+    return limit_for(need, share=call_config.policy.threshold / call_config.factor)
 
 
 def limit_for(tokens: int, *, share: float = CompactionPolicy().threshold) -> int:

@@ -1,4 +1,4 @@
-"""The command line's `audit`, `result` and `threads archive`: what was asked, what came of it, what was folded."""
+"""The command line's `audit`, `result` and `threads archive`: what was asked, what came of it, what was compacted."""
 
 import sys
 from pathlib import Path

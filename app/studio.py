@@ -3,7 +3,7 @@
 Built once when the server loads it, as the environment says (see `.env.example`); without a database and a model: the demo
 database and the built-in analyst. What it says of privacy, approval, limit and project holds for every run, whatever context a
 client sends: the client may be stricter (`Context.within`).
-Compiled without a checkpointer: the server brings its own. Whole results are kept in LONGTABLE_RESULTS, and what is folded in
+Compiled without a checkpointer: the server brings its own. Whole results are kept in LONGTABLE_RESULTS, and what is compacted in
 LONGTABLE_ARCHIVE if that is set (LONGTABLE_ARCHIVE_ON_COMPACT=0: only read there), for `app/web.py`.
 """
 

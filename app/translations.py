@@ -206,7 +206,7 @@ WORDS: dict[str, dict[str, str]] = {
     "help_help": {"en": "list the commands", "zh": "列出命令"},
     "help_history": {"en": "show the whole conversation", "zh": "显示整个会话"},
     "help_view": {"en": "show what the next model call would be sent", "zh": "显示下一次发给模型的内容"},
-    "help_compact": {"en": "fold older messages into memory now", "zh": "立即压缩较早的消息"},
+    "help_compact": {"en": "compact older messages into memory now", "zh": "立即压缩较早的消息"},
     "help_undo": {"en": "drop the newest compaction", "zh": "撤销最近一次压缩"},
     "help_retry": {"en": "run the last turn again where it failed", "zh": "重试失败的上一轮"},
     "help_exclude": {

@@ -88,7 +88,7 @@ def status_of(error: LongtableError) -> int:
 
 
 async def compact(request: Request) -> Response:
-    """Fold a thread now, also under the threshold."""
+    """Compact a thread now, also under the threshold."""
     made = await web_threads.compact(_client(request), request.path_params["thread_id"], owner_of(request))
     return _json({"compacted": made})
 

@@ -1,4 +1,4 @@
-"""A server's threads through its own API: what the routes read of them, fold, and delete."""
+"""A server's threads through its own API: what the routes read of them, compact and delete."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
@@ -28,7 +28,7 @@ GRAPH = "longtable"
 
 
 class CompactionFailedError(LongtableError):
-    """The server's run that was to fold a thread ended with an error."""
+    """The server's run that was to compact a thread ended with an error."""
 
 
 class ServerThreads(StoredThreads):
@@ -66,7 +66,7 @@ class ServerThreads(StoredThreads):
 
 
 async def compact(client: LangGraphClient, thread_id: str, owner: str | None) -> ContextCompressed | None:
-    """Fold a thread now; None when there is nothing to fold. Raises `ThreadNotFoundError`, `TurnPendingError`, `ThreadBusyError`."""
+    """Compact a thread now; None when there is nothing to compact. Raises `ThreadNotFoundError`, `TurnPendingError`, `ThreadBusyError`."""
     state, _ = await in_thread(find_thread, ServerThreads(client), thread_id, owner)
     if is_pending(state):
         raise TurnPendingError(thread_id)
@@ -85,7 +85,7 @@ async def compact(client: LangGraphClient, thread_id: str, owner: str | None) ->
             multitask_strategy="reject",
         ):
             if part.event == "error":
-                raise CompactionFailedError(f"the server could not fold thread {thread_id!r}: {part.data}")
+                raise CompactionFailedError(f"the server could not compact thread {thread_id!r}: {part.data}")
             if part.event == "custom" and part.data.get("type") == "context_compressed":
                 made = cast("ContextCompressed", part.data)
     except (ConflictError, UnprocessableEntityError) as error:

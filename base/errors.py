@@ -558,4 +558,4 @@ class ProviderProtocolError(ProviderError):
 
 
 class ModelContextOverflowError(ProviderError):
-    """The provider says the request is over its context, and folding harder did not help."""
+    """The provider says the request is over its context, and compacting harder did not help."""

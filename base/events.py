@@ -41,7 +41,7 @@ class ContextUsage(TypedDict):
 
 
 class ContextCompressed(TypedDict):
-    """Rounds were folded. Tokens of the whole next call before and after."""
+    """Rounds were compacted. Tokens of the whole next call before and after."""
 
     type: Literal["context_compressed"]
     id: str
@@ -51,7 +51,7 @@ class ContextCompressed(TypedDict):
     strategy: str
     method: Literal["model", "fallback"]
     coverage: float
-    """Tokens of text the writer saw / tokens of text folded."""
+    """Tokens of text the writer saw / tokens of text compacted."""
     rebuilt: bool
     """The memory was made from the originals, not from the one before."""
     ahead: bool
@@ -60,11 +60,11 @@ class ContextCompressed(TypedDict):
     """What happened on the way: drafts the gate refused, a summariser that failed, an archive file that was not written."""
     ms: int
     archive: NotRequired[str]
-    """Key of the file that holds what was folded: `Conversation.archive_file(key)`."""
+    """Key of the file that holds what was compacted: `Conversation.archive_file(key)`."""
 
 
 class ContextCompactionSkipped(TypedDict):
-    """A fold was due and did not happen; the view before it stays."""
+    """A compaction was due and did not happen; the view before it stays."""
 
     type: Literal["context_compaction_skipped"]
     reasons: list[Reason]
@@ -108,7 +108,7 @@ class ModelFallback(TypedDict):
 
 
 class MessagesRetired(TypedDict):
-    """Folded messages left the live transcript for the archive; `Conversation.history` still has them all."""
+    """Compacted messages left the live transcript for the archive; `Conversation.history` still has them all."""
 
     type: Literal["messages_retired"]
     messages: int

@@ -1,4 +1,4 @@
-"""Files of what was folded: one JSON file for each compaction, written before it takes effect, fetched by a key.
+"""Files of what was compacted: one JSON file for each compaction, written before it takes effect, fetched by a key.
 
     folder/<thread>/20261121T120000Z-1-34.json
 
@@ -37,7 +37,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 
 
 @dataclass(frozen=True)
 class ArchiveFile:
-    """A file of a thread's archive: messages `first` to `last` of the transcript, as they were folded at `time` (ISO 8601)."""
+    """A file of a thread's archive: messages `first` to `last` of the transcript, as they were compacted at `time` (ISO 8601)."""
 
     key: str
     time: str
@@ -63,7 +63,7 @@ class ArchiveFiles:
         return self._passphrase is not None
 
     def keep(self, thread_id: str, originals: Sequence[Original], *, compaction: str, time: datetime) -> str:
-        """Write what a compaction folds, whole, and return the file's key; that of the first one where it was written before.
+        """Write what a compaction covers, whole, and return the file's key; that of the first one where it was written before.
 
         The file is there whole or not at all. Raises `PersistenceError` where it cannot be written.
         """

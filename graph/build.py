@@ -15,13 +15,13 @@ from langgraph.runtime import Runtime, get_runtime
 from longtable.base.context import Context, RequestLimits, requester
 from longtable.base.errors import ConfigError
 from longtable.graph.archive_files import checked_archive
-from longtable.graph.call_config import call_configs, model_name
-from longtable.memory.fold import Strategy
+from longtable.graph.configure_call import call_configs, model_name
+from longtable.memory.compaction import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
 from longtable.memory.topic_strategy import Topics
 from longtable.nodes.approve import Approve, Gate
-from longtable.nodes.compact import Compact, Folding
+from longtable.nodes.compact import Compact, Compactor
 from longtable.nodes.estimate import Estimate
 from longtable.nodes.ingest import Ingest
 from longtable.nodes.model.call_plans import CallPlans
@@ -88,14 +88,14 @@ def build_graph(
 ) -> ConversationGraph:
     """Return the uncompiled graph; `graph.compile(checkpointer=..., store=...)` is the caller's.
 
-    `database` brings its tools, `recall` one that searches what was folded (or, for a model that calls no tools, a
+    `database` brings its tools, `recall` one that searches what was compacted (or, for a model that calls no tools, a
     marker that asks for it); `tools` are further ones (a name given twice raises `ConfigError`). `summarizer`
     writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
     `results` keeps every whole result under a handle that the model is told, for `fetch_result`, `show_chart` and
     `Conversation.result`. `cost` says which queries are costly, for `Context.approve_sql`.
     `operator`: settings that no run's context loosens (`Context.within`), for servers whose clients send the context. A
     `Conversation` with a client's context shows the same views as the runs where it gets `context.within(operator)`.
-    `archive_on_compact`: a folder, or `ArchiveFiles`, to which what is folded is written before each compaction.
+    `archive_on_compact`: a folder, or `ArchiveFiles`, to which what is compacted is written before each compaction.
     `memory_prompt` replaces the instructions of the summariser. `request_limits` bound what one request may hold.
     `fallbacks` answer in their order where the model before them fails before its answer begins. `context_providers` give
     material that goes with the calls of one turn and is not kept. `rate_limit` bounds the turns of an owner.
@@ -127,7 +127,7 @@ def build_graph(
     if len({provider.name for provider in context_providers}) != len(context_providers):
         raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
     config = call_configs(model, summarizer, database, toolset if tooled else [], policy, marker=marker)
-    folding = Folding(
+    compactor = Compactor(
         summarizer,
         known,
         clock,
@@ -137,7 +137,7 @@ def build_graph(
         model_name(summarizer) if summarizer else "",
         memory_prompt,
     )
-    compact, prepare = Compact(folding), Prepare(folding)
+    compact, prepare = Compact(compactor), Prepare(compactor)
     gate = Gate(database, cost or CostThresholds()) if database else None
     run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate)
     respond = Respond(answerers, clock, indexes, plans, Passing(tuple(context_providers)), rate_limit)

@@ -10,20 +10,20 @@ from langchain_core.messages import BaseMessage
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, EmptyMessageError, UndoTooFarError, UnknownMessageError, UnknownPinError
 from longtable.graph.thread_state import Update, Values
-from longtable.memory.fold import BLOCK_TOKENS, Job, needs_originals
-from longtable.memory.frame import Frame
+from longtable.memory.call_config import CallConfig
+from longtable.memory.compaction import BLOCK_TOKENS, Job, needs_originals
+from longtable.memory.compaction_plan import plan_compaction
 from longtable.memory.merging import unmerged
 from longtable.memory.pins import Pin, make_pin
-from longtable.memory.plan import plan_fold
 from longtable.memory.rolling import split_input
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked
 from longtable.memory.thread import Edit, Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import Topic, current, versions
-from longtable.memory.view import Layout
+from longtable.memory.view import CallPlan
 from longtable.nodes.records import old_compactions
-from longtable.nodes.state import UNDER_WAY, layout_of, thread_of, turn_of, without_key
+from longtable.nodes.state import UNDER_WAY, call_plan_of, thread_of, turn_of, without_key
 from longtable.nodes.turns.refusals import FAILED, exclusions, request_in
 
 
@@ -76,20 +76,20 @@ def retired_number(archived: Sequence[Original], message_id: str) -> int:
 
 def undo(values: Values, context: Context) -> tuple[str | None, Update]:
     """Drop the newest compaction. Raises `UndoTooFarError`."""
-    layout = layout_of(values, context)
-    record = layout.thread.live[0]
+    call_plan = call_plan_of(values, context)
+    record = call_plan.thread.live[0]
     if record is None:
         return None, {}
     if "merged" in record:  # what stood before it is in the store
-        raise UndoTooFarError(layout.thread.archived)
+        raise UndoTooFarError(call_plan.thread.archived)
     edit = _edit("undo", record=record["id"])
-    before = replace(layout.thread, edits=[*layout.thread.edits, edit])
+    before = replace(call_plan.thread, edits=[*call_plan.thread.edits, edit])
     older = before.live[0]
     if before.archived > (older["count"] if older else 0):
         raise UndoTooFarError(before.archived)
-    # The breaker: or the next call would fold the same rounds at once; not where what came back does not fit a call.
-    tokens = Layout(before, layout.frame).parts.total
-    breaker = tokens if tokens <= layout.frame.hard_tokens else None
+    # The breaker: or the next call would compact the same rounds at once; not where what came back does not fit a call.
+    tokens = CallPlan(before, call_plan.call_config).parts.total
+    breaker = tokens if tokens <= call_plan.call_config.hard_tokens else None
     return str(record["id"]), {"edits": [edit], "turn": {**turn_of(values), "breaker": breaker}}
 
 
@@ -138,10 +138,10 @@ def include(values: Values, message_id: str) -> tuple[None, Update]:
 
 @dataclass(frozen=True)
 class CompactionPreview:
-    """One fold that was not made. Tokens as counted."""
+    """One compaction that was not made. Tokens as counted."""
 
     messages: int
-    """Messages it would fold, number `first` to `last` of the transcript."""
+    """Messages it would compact, number `first` to `last` of the transcript."""
     first: int
     last: int
     tokens_before: int
@@ -156,35 +156,35 @@ class CompactionPreview:
     """It would be made from the originals, not from the memory before; retired messages are not in `summariser_tokens`."""
 
 
-def _most_memory(frame: Frame) -> int:
-    return frame.summary_tokens + frame.pin_tokens + frame.ledger_tokens + BLOCK_TOKENS
+def _most_memory(call_config: CallConfig) -> int:
+    return call_config.summary_tokens + call_config.pin_tokens + call_config.ledger_tokens + BLOCK_TOKENS
 
 
 def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview | None:
-    """Return what folding now would do, None when there is nothing to fold. Pure."""
-    layout = layout_of(values, context)
-    fold = plan_fold(layout, "asked")
-    if fold is None:
+    """Return what compacting now would do, None when there is nothing to compact. Pure."""
+    call_plan = call_plan_of(values, context)
+    plan = plan_compaction(call_plan, "asked")
+    if plan is None:
         return None
-    frame, thread = layout.frame, layout.thread
-    rebuilt = needs_originals(thread, frame)
+    call_config, thread = call_plan.call_config, call_plan.thread
+    rebuilt = needs_originals(thread, call_config)
     job = Job(
-        strategy=frame.policy.strategy,
+        strategy=call_config.policy.strategy,
         thread=thread,
-        frame=frame,
-        fold=fold,
+        call_config=call_config,
+        plan=plan,
         turn=turn_of(values).get("number", 0),
         time="",
         originals=[] if rebuilt else None,
     )
-    parts = split_input(job, frame.window) if frame.window is not None else []
+    parts = split_input(job, call_config.window) if call_config.window is not None else []
     return CompactionPreview(
-        messages=fold.end - fold.start,
-        first=thread.archived + fold.start + 1,
+        messages=plan.end - plan.start,
+        first=thread.archived + plan.start + 1,
         last=job.count,
-        tokens_before=fold.tokens_before,
-        tokens_after_most=fold.tokens_before - fold.folded_tokens + _most_memory(frame) - layout.parts.memory,
+        tokens_before=plan.tokens_before,
+        tokens_after_most=plan.tokens_before - plan.compacted_tokens + _most_memory(call_config) - call_plan.parts.memory,
         summariser_calls=len(parts),
-        summariser_tokens=sum(frame.counter.text(text) for part in parts for text in part),
+        summariser_tokens=sum(call_config.counter.text(text) for part in parts for text in part),
         rebuilt=rebuilt,
     )

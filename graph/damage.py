@@ -58,7 +58,7 @@ def readable(thread_id: str, what: str = "its state") -> Iterator[None]:
 
 def _is_of_serializer(error: Exception) -> bool:
     """Return whether LangGraph's serializer raised it: an unknown type there is damage, a missing method elsewhere is not."""
-    names = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    names = [call_config.f_globals.get("__name__", "") for call_config, _ in traceback.walk_tb(error.__traceback__)]
     return str(names[-1]).startswith("langgraph.checkpoint.serde")
 
 

@@ -179,7 +179,7 @@ def opened(url: str, lease: AdvisoryLease, key: str | None) -> Iterator[tuple[Po
 
 
 def _has_news(socket: int) -> bool:
-    """Tell whether the server sent something that nobody asked for, its end above all: no round trip for one that is well."""
+    """Return whether the server sent something that nobody asked for, its end above all: no round trip for one that is well."""
     with getattr(selectors, "PollSelector", selectors.SelectSelector)() as waiting:
         waiting.register(socket, selectors.EVENT_READ)
         return bool(waiting.select(0))
@@ -213,7 +213,7 @@ class PostgresMeta:
         self.connection.execute(put, (name, value))
 
     def has_threads(self) -> bool:
-        """Tell whether anything was stored here before."""
+        """Return whether anything was stored here before."""
         there = self.connection.execute("SELECT to_regclass('checkpoints') IS NOT NULL AS there").fetchone()
         if not there or not there["there"]:
             return False

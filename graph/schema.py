@@ -26,7 +26,7 @@ class Meta(Protocol):
         ...
 
     def has_threads(self) -> bool:
-        """Tell whether anything was stored here before."""
+        """Return whether anything was stored here before."""
         ...
 
 
@@ -73,7 +73,7 @@ class SqliteMeta:
         self.connection.execute("INSERT OR REPLACE INTO longtable_meta (name, value) VALUES (?, ?)", (name, value))
 
     def has_threads(self) -> bool:
-        """Tell whether anything was stored here before."""
+        """Return whether anything was stored here before."""
         tables = self.connection.execute("SELECT name FROM sqlite_master WHERE name IN ('checkpoints', 'store')").fetchall()
         return any(self.connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for (table,) in tables)
 

@@ -56,14 +56,14 @@ from longtable.nodes.inbox import (
 )
 from longtable.nodes.ingest import check_input
 from longtable.nodes.records.thread_index import may_see
-from longtable.nodes.state import Input, Turn, frame_of, next_view, thread_of, turn_of
+from longtable.nodes.state import Input, Turn, call_config_of, next_view, thread_of, turn_of
 
 INTERRUPT = "__interrupt__"
 """Key of what a run stopped with, among a stream's updates."""
 MODES = ["messages", "custom", "updates"]
 WhenBusy = Literal["queue", "reject", "steer"]
 """What a turn does where another one is under way on the thread: wait for it, raise `ThreadBusyError` at once, or join it."""
-TRIES = 10
+TRIES = 30
 """How often a turn is run that others overtake each time."""
 Result = TypeVar("Result")
 
@@ -380,7 +380,7 @@ class ThreadRunner:
             raise NotPrivateError
         if values.get("brief"):
             for context in (self.context, self.context.replace(model_limit=None)):
-                check_input([message], context, frame_of(values, context))
+                check_input([message], context, call_config_of(values, context))
         return _number(turn)
 
     def _inbox_store(self) -> BaseStore:

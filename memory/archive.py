@@ -124,7 +124,7 @@ def _tagged(kind: str, value: Json) -> Json:
 
 
 def _is_text(value: str) -> bool:
-    """Tell whether a string is Unicode text: JSON would join two lone surrogates to one character."""
+    """Return whether a string is Unicode text: JSON would join two lone surrogates to one character."""
     try:
         return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:

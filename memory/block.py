@@ -1,10 +1,10 @@
-"""The memory block: what folds left of the earlier conversation, as a call shows it."""
+"""The memory block: what compactions left of the earlier conversation, as a call shows it."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from longtable.memory.frame import Frame
+from longtable.memory.call_config import CallConfig
 from longtable.memory.ledger import LedgerLine, fit_ledger, render_ledger
 from longtable.memory.pins import Pin, fit_pins, live_pins, render_pins
 from longtable.memory.summary import language_of, render_memory
@@ -46,8 +46,8 @@ class Memory:
         return replace(self, recalled="") if self.recalled else replace(self, pins="")
 
 
-def memory_of(thread: Thread, frame: Frame) -> Memory:
-    """Return what a call remembers: the live compaction's text, the live pins, the ledger of all that was folded."""
+def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
+    """Return what a call remembers: the live compaction's text, the live pins, the ledger of all that was compacted."""
     record, _ = thread.live
     pins = live_pins(thread.pins)
     if record is None and not pins:
@@ -55,19 +55,19 @@ def memory_of(thread: Thread, frame: Frame) -> Memory:
     language = record["language"] if record else language_of(thread.messages)
     return Memory(
         text=record["summary"] if record else "",
-        pins=pins_text(pins, frame, language),
-        ledger=ledger_text(*ledger_of(thread, frame), frame, language),
+        pins=pins_text(pins, call_config, language),
+        ledger=ledger_text(*ledger_of(thread, call_config), call_config, language),
         language=language,
         count=record["count"] if record else 0,
     )
 
 
-def ledger_of(thread: Thread, frame: Frame) -> tuple[list[LedgerLine], int]:
-    """Return the newest queries of the folded rounds, oldest first, as many as could fit, and how many came before them.
+def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine], int]:
+    """Return the newest queries of the compacted rounds, oldest first, as many as could fit, and how many came before them.
 
     Those of excluded messages are left out.
     """
-    most = frame.ledger_tokens // LEAST_LINE + 1
+    most = call_config.ledger_tokens // LEAST_LINE + 1
     stored: list[Any] = []
     for record in reversed(thread.chain):
         stored = [*record.get("ledger", ()), *stored] if len(stored) < most else stored
@@ -76,20 +76,20 @@ def ledger_of(thread: Thread, frame: Frame) -> tuple[list[LedgerLine], int]:
     return [line for line in lines if line.message_id not in thread.excluded], earlier
 
 
-def pins_that_fit(pins: list[Pin], frame: Frame) -> tuple[list[Pin], int]:
+def pins_that_fit(pins: list[Pin], call_config: CallConfig) -> tuple[list[Pin], int]:
     """Return the pins that the block holds, and how many gave way."""
-    return fit_pins(pins, frame.pin_tokens, partial(_tokens, frame.encoding))
+    return fit_pins(pins, call_config.pin_tokens, partial(_tokens, call_config.encoding))
 
 
-def pins_text(pins: list[Pin], frame: Frame, language: str) -> str:
+def pins_text(pins: list[Pin], call_config: CallConfig, language: str) -> str:
     """Return the pins within their budget."""
-    kept, gone = pins_that_fit(pins, frame)
+    kept, gone = pins_that_fit(pins, call_config)
     return render_pins(kept, language, gone) if kept else ""
 
 
-def ledger_text(lines: list[LedgerLine], earlier: int, frame: Frame, language: str) -> str:
+def ledger_text(lines: list[LedgerLine], earlier: int, call_config: CallConfig, language: str) -> str:
     """Return the ledger within its budget, newest queries first to stay."""
-    kept, gone = fit_ledger(lines, frame.ledger_tokens, partial(_tokens, frame.encoding), language)
+    kept, gone = fit_ledger(lines, call_config.ledger_tokens, partial(_tokens, call_config.encoding), language)
     return render_ledger(kept, language, earlier + gone) if kept else ""
 
 

@@ -16,7 +16,7 @@ class Candidate:
     summary: str
     summary_tokens: int
     replaced_tokens: int
-    """What it replaces: the folded messages and the memory before."""
+    """What it replaces: the compacted messages and the memory before."""
     view_tokens: int
     """The whole next call with it: system, tools, memory, messages."""
     view_before: int
@@ -61,7 +61,7 @@ def objections(candidate: Candidate) -> list[Reason]:
 
 
 def pairs_valid(messages: Sequence[BaseMessage]) -> bool:
-    """Tell whether each tool call is followed by exactly its answers, and each answer stands behind its call."""
+    """Return whether each tool call is followed by exactly its answers, and each answer stands behind its call."""
     open_calls: list[str] = []
     for message in messages:
         if isinstance(message, ToolMessage):

@@ -1,7 +1,7 @@
 """Merge the older compactions of a long thread into one, so that what a turn stores does not grow with their number.
 
 The merged one holds all that later memories stand on: the newest text, the pins, the newest lines of the ledger, the
-topics as they are now. The originals retire to a store, as folded messages do.
+topics as they are now. The originals retire to a store, as compacted messages do.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from longtable.memory.block import LEAST_LINE
-from longtable.memory.frame import Frame
+from longtable.memory.call_config import CallConfig
 from longtable.memory.pins import Pin, live_pins
 from longtable.memory.thread import Compaction, Thread
 from longtable.memory.topic_strategy import TOPICS, topics_of
@@ -34,10 +34,10 @@ class Merge:
     record: Compaction
 
 
-def merge_of(thread: Thread, frame: Frame) -> Merge | None:
+def merge_of(thread: Thread, call_config: CallConfig) -> Merge | None:
     """Return what is to merge now; None while there are few compactions, or where nothing of a thread retires."""
     chain = thread.chain
-    if frame.policy.retire_after is None or len(thread.compactions) < MERGE_AT or len(chain) <= KEEP:
+    if call_config.policy.retire_after is None or len(thread.compactions) < MERGE_AT or len(chain) <= KEEP:
         return None
     last = chain[-KEEP - 1]
     old = thread.compactions[: next(i for i, record in enumerate(thread.compactions) if record["id"] == last["id"]) + 1]
@@ -46,11 +46,11 @@ def merge_of(thread: Thread, frame: Frame) -> Merge | None:
     if not retired or any(record.get("kept") and record["strategy"] != TOPICS for record in old):
         return None
     first = 1 + sum(int(record.get("merged", 0)) for record in old)
-    return Merge(first, retired, _merged(thread, chain[:-KEEP], [record["id"] for record in old], first - 1 + len(retired), frame))
+    return Merge(first, retired, _merged(thread, chain[:-KEEP], [record["id"] for record in old], first - 1 + len(retired), call_config))
 
 
-def _merged(thread: Thread, chain: Sequence[Compaction], replaces: list[str], count: int, frame: Frame) -> Compaction:
-    most = frame.ledger_tokens // LEAST_LINE + 1
+def _merged(thread: Thread, chain: Sequence[Compaction], replaces: list[str], count: int, call_config: CallConfig) -> Compaction:
+    most = call_config.ledger_tokens // LEAST_LINE + 1
     ledger = [line for record in chain for line in record.get("ledger", ())]
     rebuilt = max((i for i, record in enumerate(chain) if record.get("rebuilt")), default=-1)
     topics = current(topics_of(replace(thread, compactions=chain)))

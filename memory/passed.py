@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from longtable.memory.frame import Frame
+from longtable.memory.call_config import CallConfig
 from longtable.memory.tokens import TokenCounter
 from longtable.memory.view import View
 
@@ -36,12 +36,12 @@ class PassedPart:
     shortened: bool = False
 
 
-def with_passed(view: View, materials: Sequence[Material], frame: Frame) -> tuple[View, list[PassedPart]]:
+def with_passed(view: View, materials: Sequence[Material], call_config: CallConfig) -> tuple[View, list[PassedPart]]:
     """Return the call with the materials before its newest user message, each a message of its own, and what became of each.
 
-    Never over what a call may have (`frame.hard_tokens`): what does not fit is cut at its end, or left out.
+    Never over what a call may have (`call_config.hard_tokens`): what does not fit is cut at its end, or left out.
     """
-    count, room = frame.counter, frame.hard_tokens - view.parts.total
+    count, room = call_config.counter, call_config.hard_tokens - view.parts.total
     made: list[BaseMessage] = []
     told: list[PassedPart] = []
     for material in materials:

@@ -1,4 +1,4 @@
-"""The strategy `rolling`: one summary, continued at each fold, by the summariser or without a model."""
+"""The strategy `rolling`: one summary, continued at each compaction, by the summariser or without a model."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from longtable.base.errors import ModelContextOverflowError, Reason
 from longtable.memory import summary as text
-from longtable.memory.fold import ROLLING, Attempts, Draft, Job, Request
+from longtable.memory.compaction import ROLLING, Attempts, Draft, Job, Request
 from longtable.memory.pins import PIN_CONTRACT, Pin, proposals_in, verify, without_proposals
 from longtable.memory.summary import coverage, packed, pieces
 
@@ -25,14 +25,14 @@ FALLBACK_NOTE = "written without a model: questions, answers, rules; the rest is
 
 @dataclass(frozen=True)
 class Rolling:
-    """Previous summary + newly folded rounds; the summariser twice, then the fallback."""
+    """Previous summary + newly compacted rounds; the summariser twice, then the fallback."""
 
     name: str = ROLLING
 
     def attempts(self, job: Job) -> Attempts:
         """See `Strategy`."""
-        if job.frame.window is not None and job.budget:  # with no room for any text a summary would be asked for in vain
-            reason, window, overflows = "", job.frame.window, 0
+        if job.call_config.window is not None and job.budget:  # with no room for any text a summary would be asked for in vain
+            reason, window, overflows = "", job.call_config.window, 0
             tries = 0
             while tries < TRIES:
                 written = yield from _summarise(job, window, reason)
@@ -44,7 +44,7 @@ class Rolling:
                 tries += 1
                 why = yield written
                 reason = "; ".join(_told(why))
-        count = job.frame.counter.text
+        count = job.call_config.counter.text
         summary = text.fallback_summary(job.previous, job.reads, language=job.language, budget=job.budget, count=count)
         yield Draft(text=summary, method="fallback", note=FALLBACK_NOTE)
 
@@ -64,9 +64,9 @@ def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object,
         told = str(answer or "")
         pins += verify(proposals_in(told), shown)[0]
         summary = text.clean_summary(without_proposals(told), language=job.language, messages=job.count)
-        if not summary or job.frame.counter.text(summary) > job.fold.summary_budget:
+        if not summary or job.call_config.counter.text(summary) > job.plan.summary_budget:
             break  # the gate says why; the next part would not fit beside it
-    seen, note = coverage(job.reads, job.frame.counter.text)
+    seen, note = coverage(job.reads, job.call_config.counter.text)
     return Draft(text=summary, method="model", pins=pins, coverage=seen, note=note)
 
 
@@ -82,13 +82,13 @@ def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:
     One part goes beside the memory as it is, each of several beside one that may have
     grown to its budget. A message longer than a part alone is cut into pieces, each marked: no word of it is left out.
     """
-    count = job.frame.counter.text
-    around = job.frame.counter.messages(_request(job, "", [], reason))
-    free = int(window * WINDOW_SHARE) - around - job.fold.summary_budget - PIN_ROOM
+    count = job.call_config.counter.text
+    around = job.call_config.counter.messages(_request(job, "", [], reason))
+    free = int(window * WINDOW_SHARE) - around - job.plan.summary_budget - PIN_ROOM
     wholes = [(number, text.render_message(number, message)) for number, message in job.reads]
     if sum(count(whole) + 1 for _, whole in wholes) + count(job.previous) <= free:
         return [[whole for _, whole in wholes]]
-    room = max(256, free - job.fold.summary_budget)
+    room = max(256, free - job.plan.summary_budget)
     return packed(((piece, count(piece) + 1) for number, whole in wholes for piece in _marked_pieces(whole, number, room, count)), room)
 
 

@@ -14,7 +14,7 @@ MALFORMED = "malformed_arguments"
 def split_rounds(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
     """Split messages into rounds: a user message with all that follows it up to the next one.
 
-    A message that joined a turn under way belongs to the round of the question it joined, so that no fold parts the two while
+    A message that joined a turn under way belongs to the round of the question it joined, so that no compaction parts the two while
     neither has its answer. What stands before the first user message belongs to the first round.
     """
     starts: list[int] = []

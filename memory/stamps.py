@@ -8,7 +8,7 @@ STAMP = "longtable"
 """Key of the mark in `additional_kwargs`."""
 
 RECALLED = "recalled"
-"""Kind of a message that repeats earlier ones: no fold takes its words for new."""
+"""Kind of a message that repeats earlier ones: no compaction takes its words for new."""
 
 STEERED = "steered"
 """Kind of a message that joined a turn under way."""
@@ -17,7 +17,7 @@ EXCLUDED = "excluded"
 """Kind of a message that a person took out of views, summaries and recall."""
 
 SUMMARY = "summary"
-"""Kind of the message that stands for folded ones, where memory is a message of its own; its mark `sources` says which."""
+"""Kind of the message that stands for compacted ones, where memory is a message of its own; its mark `sources` says which."""
 
 GIVEN = "given"
 """Mark of an answer or a result that a caller handed in: no call of this thread's model made it."""
@@ -43,7 +43,7 @@ def kind_of(message: BaseMessage) -> str:
 
 
 def is_recalled(message: BaseMessage) -> bool:
-    """Tell whether a message only brings earlier ones back."""
+    """Return whether a message only brings earlier ones back."""
     return kind_of(message) == RECALLED
 
 
@@ -55,7 +55,7 @@ def unmarked(message: Marked) -> Marked:
 
 
 def is_copy(message: BaseMessage, known: BaseMessage) -> bool:
-    """Tell whether a message was made from an accepted one: it carries the same turn and time."""
+    """Return whether a message was made from an accepted one: it carries the same turn and time."""
     mine, theirs = marks_of(message), marks_of(known)
     return all(mine.get(name) == theirs.get(name) for name in ("turn", "time"))
 

@@ -170,7 +170,7 @@ def summary_prompt(language: str, *, words: int, instructions: str | None = None
 
 
 def summary_input(previous: str, rendered: Sequence[str], *, reason: str = "") -> str:
-    """Return what the summariser reads: memory so far, the messages to fold as `render_message` shows them, why the last try failed."""
+    """Return what the summariser reads: memory so far, the messages to compact as `render_message` shows them, why the last try failed."""
     lines = [f"<memory-so-far>\n{previous or '(none)'}\n</memory-so-far>", "<messages>", *rendered, "</messages>"]
     if reason:
         lines.append(f"Your last attempt was not accepted: {reason}. Write it again.")
@@ -236,8 +236,8 @@ def _join(sections: Sequence[Sequence[str]], language: str) -> str:
 # -- the fallback ---------------------------------------------------------------------------------------------------
 
 
-def fallback_summary(previous: str, folded: Sequence[Numbered], *, language: str, budget: int, count: Callable[[str], int]) -> str:
-    """Make the next memory without a model: each folded round as question and answer; the ledger has the SQL, the pins the rules.
+def fallback_summary(previous: str, compacted: Sequence[Numbered], *, language: str, budget: int, count: Callable[[str], int]) -> str:
+    """Make the next memory without a model: each compacted round as question and answer; the ledger has the SQL, the pins the rules.
 
     Deterministic. At most `budget` tokens by `count`; to fit, the oldest findings are clipped first, then
     they go, and a line says how many. What was decided goes last. "" when not even a heading fits.
@@ -245,7 +245,7 @@ def fallback_summary(previous: str, folded: Sequence[Numbered], *, language: str
     sections = _sections(previous, language)
     findings, dropped = _read_findings(sections[FACTS])
     other_facts = [line for line in sections[FACTS] if not _FINDING.match(line) and _dropped_in(line) is None]
-    for round_ in _rounds(folded):
+    for round_ in _rounds(compacted):
         finding = _finding(round_)
         if finding:
             findings.append(finding)
@@ -313,9 +313,9 @@ def _dropped_in(line: str) -> int | None:
     return None
 
 
-def _rounds(folded: Sequence[Numbered]) -> list[list[Numbered]]:
-    numbers = {id(message): number for number, message in folded}
-    return [[(numbers[id(m)], m) for m in round_] for round_ in split_rounds([message for _, message in folded])]
+def _rounds(compacted: Sequence[Numbered]) -> list[list[Numbered]]:
+    numbers = {id(message): number for number, message in compacted}
+    return [[(numbers[id(m)], m) for m in round_] for round_ in split_rounds([message for _, message in compacted])]
 
 
 def _finding(round_: Sequence[Numbered]) -> Finding | None:

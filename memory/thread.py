@@ -1,4 +1,4 @@
-"""A thread as memory sees it: the live transcript, what was folded of it, and what a person changed about its memory."""
+"""A thread as memory sees it: the live transcript, what was compacted of it, and what a person changed about its memory."""
 
 import re
 import unicodedata
@@ -225,7 +225,7 @@ class Thread:
         return chain[::-1]
 
     @cached_property
-    def unfolded(self) -> list[BaseMessage]:
+    def uncompacted(self) -> list[BaseMessage]:
         """Return the live messages after the live compaction, excluded ones left out."""
         live = self.messages[self.live[1] :]
         return [message for message in live if message.id not in self.excluded] if self.excluded else list(live)
@@ -238,7 +238,7 @@ class Thread:
 
     @property
     def stale(self) -> bool:
-        """Tell whether the live compaction holds a message excluded since, or lacks one included again."""
+        """Return whether the live compaction holds a message excluded since, or lacks one included again."""
         record = self.live[0]
         if record is None:
             return False

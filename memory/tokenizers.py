@@ -24,7 +24,7 @@ _QWEN_MODELS = {"qwen": "qwen2.5-72b-instruct", "qwen3.5": "qwen3.5-27b"}  # the
 
 
 def is_installed(encoding: str) -> bool:
-    """Tell whether the package of an encoding is there, without importing it."""
+    """Return whether the package of an encoding is there, without importing it."""
     return importlib.util.find_spec(PACKAGES[encoding]) is not None
 
 

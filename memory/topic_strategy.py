@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from longtable.memory.artifacts import Count, Section, fit_artifact, join, lost_sources, merge_sections, same, sections
-from longtable.memory.fold import Attempts, Draft, Job
+from longtable.memory.compaction import Attempts, Draft, Job
 from longtable.memory.lexical import Words, overlap, rarity, words
 from longtable.memory.summary import Numbered, coverage, packed, render_message
 from longtable.memory.thread import Thread
@@ -314,12 +314,12 @@ class Topics:
     name: str = TOPICS
 
     def attempts(self, job: Job) -> Attempts:
-        """See `longtable.memory.fold.Strategy`."""
+        """See `longtable.memory.compaction.Strategy`."""
         before = [] if job.rebuilt else topics_of(job.thread)
-        for window in [job.frame.window, None] if job.frame.window is not None else [None]:
+        for window in [job.call_config.window, None] if job.call_config.window is not None else [None]:
             filed = yield from _file(job, before, window)
-            text, _ = render_topics(current([*before, *filed.topics]), job.budget, job.frame.counter.text, job.language)
-            seen, unseen = coverage(job.reads, job.frame.counter.text)
+            text, _ = render_topics(current([*before, *filed.topics]), job.budget, job.call_config.counter.text, job.language)
+            seen, unseen = coverage(job.reads, job.call_config.counter.text)
             yield Draft(
                 text=text,
                 method="model" if filed.method == "model" else "fallback",
@@ -354,7 +354,7 @@ def _changes(filed: Sequence[Topic], before: Sequence[Topic]) -> list[dict[str, 
 
 
 def _file(job: Job, before: Sequence[Topic], window: int | None) -> Generator[Any, Any, Filed]:
-    frame = job.frame
+    call_config = job.call_config
     return (
         yield from file_steps(
             Filing(
@@ -362,8 +362,8 @@ def _file(job: Job, before: Sequence[Topic], window: int | None) -> Generator[An
                 topics=before,
                 language=job.language,
                 window=window,
-                count=frame.counter.text,
-                budget=int(frame.summary_tokens * ARTIFACT_SHARE),
+                count=call_config.counter.text,
+                budget=int(call_config.summary_tokens * ARTIFACT_SHARE),
                 turn=job.turn,
                 time=job.time,
                 instructions=job.instructions,

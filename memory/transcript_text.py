@@ -268,7 +268,7 @@ def _quoted(text: str) -> str:
 
 
 def harmless(text: str) -> bool:
-    """Tell whether Markdown holds no HTML, no picture and no link definition."""
+    """Return whether Markdown holds no HTML, no picture and no link definition."""
     env: dict[str, object] = {}
     tokens = _PARSER.parse(text, env)
     return not env.get("references") and not any(

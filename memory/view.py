@@ -7,7 +7,7 @@ from functools import cached_property
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from longtable.memory.block import Memory, memory_of
-from longtable.memory.frame import Frame, Parts
+from longtable.memory.call_config import CallConfig, Parts
 from longtable.memory.policy import WINDOW
 from longtable.memory.reasoning import with_reasoning
 from longtable.memory.rounds import pair_calls, split_groups, split_rounds
@@ -33,31 +33,31 @@ class View:
 
 
 @dataclass(frozen=True)
-class Layout:
+class CallPlan:
     """The next call before anything gives way; counting, planning and the view all start from it."""
 
     thread: Thread
-    frame: Frame
+    call_config: CallConfig
     recalled: str = ""
     """Originals brought back for this call."""
 
     @cached_property
     def memory(self) -> Memory:
         """Return the memory block."""
-        return replace(memory_of(self.thread, self.frame), recalled=self.recalled)
+        return replace(memory_of(self.thread, self.call_config), recalled=self.recalled)
 
     @cached_property
     def messages(self) -> list[BaseMessage]:
-        """Return the messages that are not folded, each call with its answer."""
-        policy = self.frame.policy
+        """Return the messages that are not compacted, each call with its answer."""
+        policy = self.call_config.policy
         recent = without_stale(self.thread.messages[self.thread.live[1] :], self.thread.shown)
         kept = pair_calls(newest(recent, policy.keep_messages) if policy.strategy == WINDOW else recent)
-        return with_reasoning(kept, self.frame.reasoning)
+        return with_reasoning(kept, self.call_config.reasoning)
 
     @cached_property
     def parts(self) -> Parts:
-        """Return the call's tokens as it would be if nothing had to give way: the number that triggers a fold."""
-        return _parts(self.memory, "", self.messages, self.frame)
+        """Return the call's tokens as it would be if nothing had to give way: the number that triggers a compaction."""
+        return _parts(self.memory, "", self.messages, self.call_config)
 
     @cached_property
     def view(self) -> View:
@@ -73,18 +73,18 @@ def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
     return [*(message for message in newest_round[0][:before] if message.type == "human"), *tail] if before > 0 else tail
 
 
-def build_view(layout: Layout) -> View:
-    """Return the next call's messages, within `frame.threshold_tokens` whatever their sizes, once all is folded.
+def build_view(call_plan: CallPlan) -> View:
+    """Return the next call's messages, within `call_config.threshold_tokens` whatever their sizes, once all is compacted.
 
     What gives way past the threshold, in order, oldest first: tool results become previews, then stubs. Then, with a
-    note, whole groups (a call with its answers): of the newest round past the threshold; old rounds, which a fold has
-    not taken yet, only where the call would not fit at all (`frame.hard_tokens`; no fold comes for a window's). Last the
+    note, whole groups (a call with its answers): of the newest round past the threshold; old rounds, which a compaction has
+    not taken yet, only where the call would not fit at all (`call_config.hard_tokens`; no compaction comes for a window's). Last the
     memory: ledger, text, pins.
     The newest user message stays word for word: `ingest` refuses one that cannot fit.
     """
-    if layout.parts.total <= layout.frame.threshold_tokens:
-        return View([*_head(layout.frame, layout.memory, ""), *layout.messages], layout.parts)
-    fitter = _Fitter(layout)
+    if call_plan.parts.total <= call_plan.call_config.threshold_tokens:
+        return View([*_head(call_plan.call_config, call_plan.memory, ""), *call_plan.messages], call_plan.parts)
+    fitter = _Fitter(call_plan)
     if fitter.over():
         fitter.shrink_results(lambda text: _preview(text, PREVIEW_CHARS))
     if fitter.over():
@@ -99,18 +99,18 @@ def build_view(layout: Layout) -> View:
 class _Fitter:
     """Makes one view fit. The total is kept as a running sum, so that each step costs O(1)."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.frame, self.memory, self.messages = layout.frame, layout.memory, list(layout.messages)
+    def __init__(self, call_plan: CallPlan) -> None:
+        self.call_config, self.memory, self.messages = call_plan.call_config, call_plan.memory, list(call_plan.messages)
         self.shrunk: set[int] = set()
         self.left_out = 0
-        self.bound = self.frame.threshold_tokens
-        self.tokens = layout.parts.messages - PRIMING
+        self.bound = self.call_config.threshold_tokens
+        self.tokens = call_plan.parts.messages - PRIMING
 
     def over(self) -> bool:
         return self._around() + self.tokens > self.bound
 
     def shrink_results(self, shorten: Callable[[str], str]) -> None:
-        count = self.frame.counter.message
+        count = self.call_config.counter.message
         for i, message in enumerate(self.messages):
             if not self.over():
                 return
@@ -123,8 +123,8 @@ class _Fitter:
     def leave_out(self) -> None:
         """Drop old rounds whole, then groups of the newest round, oldest first, its questions last; never the newest user message."""
         rounds = split_rounds(self.messages)
-        if len(rounds) > 1 and self.frame.policy.strategy != WINDOW:
-            self.bound = self.frame.hard_tokens
+        if len(rounds) > 1 and self.call_config.policy.strategy != WINDOW:
+            self.bound = self.call_config.hard_tokens
         units = [*rounds[:-1], *split_groups(rounds[-1])] if rounds else []
         said = [place for place in range(len(rounds) - 1, len(units)) if units[place][0].type == "human"]
         dropped: set[int] = set()
@@ -132,13 +132,13 @@ class _Fitter:
             if not self.over():
                 break
             dropped.add(place)
-            self.tokens -= sum(map(self.frame.counter.message, units[place]))
+            self.tokens -= sum(map(self.call_config.counter.message, units[place]))
             self.left_out += len(units[place])
         self.messages = [message for place, unit in enumerate(units) if place not in dropped for message in unit]
 
     def view(self) -> View:
-        head = _head(self.frame, self.memory, self._note())
-        parts = _parts(self.memory, self._note(), self.messages, self.frame)
+        head = _head(self.call_config, self.memory, self._note())
+        parts = _parts(self.memory, self._note(), self.messages, self.call_config)
         return View([*head, *self.messages], parts, shrunk=len(self.shrunk), left_out=self.left_out)
 
     def _note(self) -> str:
@@ -146,14 +146,14 @@ class _Fitter:
 
     def _around(self) -> int:
         # The note's length changes by a digit at most: count it as if it were there once anything is left out.
-        head = _head(self.frame, self.memory, self._note())
-        return sum(map(self.frame.counter.message, head)) + self.frame.tool_tokens + PRIMING
+        head = _head(self.call_config, self.memory, self._note())
+        return sum(map(self.call_config.counter.message, head)) + self.call_config.tool_tokens + PRIMING
 
 
-def _head(frame: Frame, memory: Memory, note: str) -> list[BaseMessage]:
+def _head(call_config: CallConfig, memory: Memory, note: str) -> list[BaseMessage]:
     """Return the messages before the conversation's own: the system prompt, with memory inside or behind it."""
-    block, role = memory.render(), frame.policy.memory_role
-    inside = [frame.system, block, note] if role == "system" else [frame.system, note]
+    block, role = memory.render(), call_config.policy.memory_role
+    inside = [call_config.system, block, note] if role == "system" else [call_config.system, note]
     system = SystemMessage("\n\n".join(filter(None, inside)))
     if role == "system" or not block:
         return [system]
@@ -161,11 +161,11 @@ def _head(frame: Frame, memory: Memory, note: str) -> list[BaseMessage]:
     return [system, marked(own, kind=SUMMARY, sources=[1, memory.count])]
 
 
-def _parts(memory: Memory, note: str, messages: Sequence[BaseMessage], frame: Frame) -> Parts:
-    count = frame.counter.message
-    system = count(SystemMessage(frame.system))
-    head = sum(map(count, _head(frame, memory, note)))
-    return Parts(system=system, tools=frame.tool_tokens, memory=head - system, messages=sum(map(count, messages)) + PRIMING)
+def _parts(memory: Memory, note: str, messages: Sequence[BaseMessage], call_config: CallConfig) -> Parts:
+    count = call_config.counter.message
+    system = count(SystemMessage(call_config.system))
+    head = sum(map(count, _head(call_config, memory, note)))
+    return Parts(system=system, tools=call_config.tool_tokens, memory=head - system, messages=sum(map(count, messages)) + PRIMING)
 
 
 def _preview(text: str, chars: int) -> str:

@@ -1,4 +1,4 @@
-"""Run one fold: plan it, let the strategy write with the summariser, look up what was already folded, tell what happened."""
+"""Run one compaction: plan it, let the strategy write with the summariser, look up what was already compacted, tell what happened."""
 
 import asyncio
 import threading
@@ -23,15 +23,15 @@ from longtable.base.redaction import redacted
 from longtable.base.store_keys import thread_namespace
 from longtable.base.twins import in_thread
 from longtable.memory.archive import DAMAGED, page
-from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, must_be_remade, needs_originals
-from longtable.memory.frame import Frame
-from longtable.memory.plan import Fold, When, plan_fold
+from longtable.memory.call_config import CallConfig
+from longtable.memory.compaction import Job, Outcome, Request, Strategy, compaction_steps, must_be_remade, needs_originals
+from longtable.memory.compaction_plan import CompactionPlan, When, plan_compaction
 from longtable.memory.reasoning import parted
 from longtable.memory.spent import taken_by
 from longtable.memory.summary import Numbered
 from longtable.memory.thread import Compaction
 from longtable.memory.tokens import TokenCounter
-from longtable.memory.view import Layout
+from longtable.memory.view import CallPlan
 from longtable.nodes.estimate import waits
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.model.provider_errors import provider_error
@@ -46,7 +46,7 @@ PRIVATE: RunnableConfig = {"tags": ["nostream", "langsmith:nostream"], "run_name
 """Keeps the summariser's tokens out of every stream of the user's run: no callbacks of the run reach it, and two tags say
 so to LangGraph and to agent-chat-ui."""
 REMEMBERED = 256
-"""Records a process keeps, so that a fold is made once also where there is no store."""
+"""Records a process keeps, so that a compaction is made once also where there is no store."""
 
 Update = dict[str, Any]
 
@@ -61,10 +61,10 @@ class SummaryCalls:
     calls: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, model: str, thread_id: str, turn: int, frame: Frame) -> "SummaryCalls":
+    def of(cls, model: str, thread_id: str, turn: int, call_config: CallConfig) -> "SummaryCalls":
         """Return no calls yet, of a compaction in this turn of a thread."""
         about = {"thread_id": thread_id, "turn": turn, "purpose": "summarise", "gen_ai.request.model": model or None}
-        return cls(model, about, frame.counter)
+        return cls(model, about, call_config.counter)
 
     @contextmanager
     def call(self, request: Request) -> Iterator[Callable[[BaseMessage], str]]:
@@ -84,19 +84,19 @@ class SummaryCalls:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What one fold starts from."""
+class Task:
+    """What one compaction starts from."""
 
-    layout: Layout
-    fold: Fold
+    call_plan: CallPlan
+    plan: CompactionPlan
     turn: int
     thread_id: str
     from_originals: bool
 
 
 @dataclass(frozen=True)
-class Folding:
-    """Folds a thread. Without a summariser the strategy's fallback writes. A fold that fails never fails the turn."""
+class Compactor:
+    """Compacts a thread. Without a summariser the strategy's fallback writes. A compaction that fails never fails the turn."""
 
     summarizer: BaseChatModel | None
     strategies: Mapping[str, Strategy]
@@ -105,113 +105,113 @@ class Folding:
     seconds: float
     """How long one call of the summariser may take."""
     files: Files | None = None
-    """Where what is folded is written before."""
+    """Where what is compacted is written before."""
     name: str = ""
     """The summariser's model, for spans and usage."""
     instructions: str | None = None
     """Replaces the built-in instructions of the summariser."""
     made: BoundedCache[tuple[str, str], Compaction] = field(default_factory=lambda: BoundedCache(REMEMBERED), repr=False)
 
-    def fold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
-        """Return the fold's outcome, None when there was nothing to do."""
-        plan = self._plan(state, runtime, when)
-        if plan is None:
+    def compact(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
+        """Return the compaction's outcome, None when there was nothing to do."""
+        task = self._task(state, runtime, when)
+        if task is None:
             return None
         try:
-            job = self._job(plan, _originals(plan, runtime))
+            job = self._job(task, _originals(task, runtime))
         except Exception as error:  # without its originals a memory is not made
-            return _given_up(plan, error)
-        return archived(self.files, self._made(plan, job, runtime.store), job, thread_id_of(runtime), runtime.store)
+            return _given_up(task, error)
+        return archived(self.files, self._made(task, job, runtime.store), job, thread_id_of(runtime), runtime.store)
 
-    async def afold(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
+    async def acompact(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
         """Do the same without blocking the event loop."""
-        plan = await asyncio.to_thread(self._plan, state, runtime, when)
-        if plan is None:
+        task = await asyncio.to_thread(self._task, state, runtime, when)
+        if task is None:
             return None
         try:
-            job = self._job(plan, await in_thread(_originals, plan, runtime))
+            job = self._job(task, await in_thread(_originals, task, runtime))
         except Exception as error:  # as above
-            return _given_up(plan, error)
-        await asyncio.to_thread(lambda: job.id)  # the identity hashes all that is folded: off the event loop
-        outcome = await self._amade(plan, job, runtime.store)
+            return _given_up(task, error)
+        await asyncio.to_thread(lambda: job.id)  # the identity hashes all that is compacted: off the event loop
+        outcome = await self._amade(task, job, runtime.store)
         if self.files is not None:
             outcome = await asyncio.to_thread(archived, self.files, outcome, job, thread_id_of(runtime), runtime.store)
         return outcome
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
-    def _made(self, plan: Plan, job: Job, store: BaseStore | None) -> Outcome:
+    def _made(self, task: Task, job: Job, store: BaseStore | None) -> Outcome:
         try:
-            known = self.made.get((plan.thread_id, job.id)) or _stored(store.get(_place(plan), job.id) if store else None)
+            known = self.made.get((task.thread_id, job.id)) or _stored(store.get(_place(task), job.id) if store else None)
         except Exception as error:  # without its store a memory is not made twice
-            return _given_up(plan, error)
+            return _given_up(task, error)
         if known:
             return Outcome(known, [])
-        outcome = self._drive(job, plan)
+        outcome = self._drive(job, task)
         if outcome.record and store:
             with suppress(Exception):  # then it is kept in the thread alone
-                store.put(_place(plan), job.id, outcome.record, index=False)
-        return self._remember(job, plan, outcome)
+                store.put(_place(task), job.id, outcome.record, index=False)
+        return self._remember(job, task, outcome)
 
-    async def _amade(self, plan: Plan, job: Job, store: BaseStore | None) -> Outcome:
+    async def _amade(self, task: Task, job: Job, store: BaseStore | None) -> Outcome:
         try:
-            known = self.made.get((plan.thread_id, job.id)) or _stored(await store.aget(_place(plan), job.id) if store else None)
+            known = self.made.get((task.thread_id, job.id)) or _stored(await store.aget(_place(task), job.id) if store else None)
         except Exception as error:  # as above
-            return _given_up(plan, error)
+            return _given_up(task, error)
         if known:
             return Outcome(known, [])
-        outcome = await self._adrive(job, plan)
+        outcome = await self._adrive(job, task)
         if outcome.record and store:
             with suppress(Exception):
-                await store.aput(_place(plan), job.id, outcome.record, index=False)
-        return self._remember(job, plan, outcome)
+                await store.aput(_place(task), job.id, outcome.record, index=False)
+        return self._remember(job, task, outcome)
 
-    def _plan(self, state: State, runtime: Runtime[Context], when: When) -> Plan | None:
-        layout = self.plans.of(state, runtime)
-        fold = plan_ahead(layout, turn_of(state).get("breaker")) if when == "ahead" else plan_fold(layout, when)
-        if fold is None:
+    def _task(self, state: State, runtime: Runtime[Context], when: When) -> Task | None:
+        call_plan = self.plans.of(state, runtime)
+        plan = plan_ahead(call_plan, turn_of(state).get("breaker")) if when == "ahead" else plan_compaction(call_plan, when)
+        if plan is None:
             return None
-        return Plan(
-            layout=layout,
-            fold=fold,
+        return Task(
+            call_plan=call_plan,
+            plan=plan,
             turn=turn_of(state).get("number", 0),
             thread_id=thread_id_of(runtime) or "-",
-            from_originals=needs_originals(layout.thread, layout.frame),
+            from_originals=needs_originals(call_plan.thread, call_plan.call_config),
         )
 
-    def _job(self, plan: Plan, originals: Sequence[Numbered] | None) -> Job:
-        frame = plan.layout.frame
+    def _job(self, task: Task, originals: Sequence[Numbered] | None) -> Job:
+        call_config = task.call_plan.call_config
         return Job(
-            strategy=frame.policy.strategy,
-            thread=plan.layout.thread,
-            frame=frame,
-            fold=plan.fold,
-            turn=plan.turn,
+            strategy=call_config.policy.strategy,
+            thread=task.call_plan.thread,
+            call_config=call_config,
+            plan=task.plan,
+            turn=task.turn,
             time=self.clock().isoformat(timespec="seconds"),
             instructions=self.instructions,
             originals=originals,
         )
 
-    def _remember(self, job: Job, plan: Plan, outcome: Outcome) -> Outcome:
+    def _remember(self, job: Job, task: Task, outcome: Outcome) -> Outcome:
         if outcome.record:
-            self.made.put((plan.thread_id, job.id), outcome.record)
+            self.made.put((task.thread_id, job.id), outcome.record)
         return outcome
 
-    def _drive(self, job: Job, plan: Plan) -> Outcome:
+    def _drive(self, job: Job, task: Task) -> Outcome:
         steps, answer, calls = (
-            fold_steps(job, self.strategies[job.strategy]),
+            compaction_steps(job, self.strategies[job.strategy]),
             None,
-            SummaryCalls.of(self.name, plan.thread_id, plan.turn, plan.layout.frame),
+            SummaryCalls.of(self.name, task.thread_id, task.turn, task.call_plan.call_config),
         )
         while not isinstance(request := _advance(steps, answer, job), Outcome):
             answer = self._ask(request, calls)
         return calls.with_usage(request)
 
-    async def _adrive(self, job: Job, plan: Plan) -> Outcome:
+    async def _adrive(self, job: Job, task: Task) -> Outcome:
         steps, answer, calls = (
-            fold_steps(job, self.strategies[job.strategy]),
+            compaction_steps(job, self.strategies[job.strategy]),
             None,
-            SummaryCalls.of(self.name, plan.thread_id, plan.turn, plan.layout.frame),
+            SummaryCalls.of(self.name, task.thread_id, task.turn, task.call_plan.call_config),
         )
         # Counting and the fallback take time on a long thread: off the event loop.
         while not isinstance(request := await asyncio.to_thread(_advance, steps, answer, job), Outcome):
@@ -220,7 +220,7 @@ class Folding:
 
     def _ask(self, request: Request, calls: SummaryCalls) -> str | Exception:
         model = self.summarizer
-        assert model is not None, "a fold without a summariser asks nothing"
+        assert model is not None, "a compaction without a summariser asks nothing"
         try:
             with calls.call(request) as text_of:
                 return text_of(_within(self.seconds, lambda: model.invoke(request, PRIVATE)))
@@ -228,7 +228,7 @@ class Folding:
             return _failure_of(error)
 
     async def _aask(self, request: Request, calls: SummaryCalls) -> str | Exception:
-        assert self.summarizer is not None, "a fold without a summariser asks nothing"
+        assert self.summarizer is not None, "a compaction without a summariser asks nothing"
         try:
             with calls.call(request) as text_of:
                 return text_of(await asyncio.wait_for(self.summarizer.ainvoke(request, PRIVATE), self.seconds))
@@ -236,18 +236,18 @@ class Folding:
             return _failure_of(error)
 
 
-def plan_ahead(layout: Layout, breaker: int | None) -> Fold | None:
-    """Return the fold to make ahead of the next turn, None where none is due or one that failed waits for more tokens."""
-    if not layout.frame.policy.ahead:
+def plan_ahead(call_plan: CallPlan, breaker: int | None) -> CompactionPlan | None:
+    """Return the compaction to make ahead of the next turn, None where none is due or one that failed waits for more tokens."""
+    if not call_plan.call_config.policy.ahead:
         return None
-    fold = plan_fold(layout, "ahead")
-    return None if fold and waits(breaker, fold.tokens_before, layout.frame) else fold
+    plan = plan_compaction(call_plan, "ahead")
+    return None if plan and waits(breaker, plan.tokens_before, call_plan.call_config) else plan
 
 
 def concluded(state: State, outcome: Outcome | None, runtime: Runtime[Context], started: float, *, ahead: bool = False) -> Update:
-    """Tell what became of a fold and return the update it makes."""
+    """Tell what became of a compaction and return the update it makes."""
     turn = turn_of(state)
-    outcome = outcome or Outcome(None, [{"code": "nothing_to_fold", "message": "there is nothing to fold"}])
+    outcome = outcome or Outcome(None, [{"code": "nothing_to_fold", "message": "there is nothing to compact"}])
     record = outcome.record
     if record is None:
         runtime.stream_writer(ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons))
@@ -270,17 +270,17 @@ def concluded(state: State, outcome: Outcome | None, runtime: Runtime[Context], 
     return {"compactions": [record], "turn": {**turn, "breaker": None}}
 
 
-def _place(plan: Plan) -> tuple[str, ...]:
-    return thread_namespace("compactions", plan.thread_id)
+def _place(task: Task) -> tuple[str, ...]:
+    return thread_namespace("compactions", task.thread_id)
 
 
 def _stored(item: Any) -> Compaction | None:
     return cast("Compaction", dict(item.value)) if item and DAMAGED not in item.value else None
 
 
-def _given_up(plan: Plan, error: Exception) -> Outcome:
-    reason = Reason(code="store_failed", message=f"what was folded before cannot be read: {type(error).__name__}")
-    return Outcome(None, [reason], plan.fold.tokens_before)
+def _given_up(task: Task, error: Exception) -> Outcome:
+    reason = Reason(code="store_failed", message=f"what was compacted before cannot be read: {type(error).__name__}")
+    return Outcome(None, [reason], task.plan.tokens_before)
 
 
 def _advance(steps: Any, answer: str | Exception | None, job: Job) -> Request | Outcome:
@@ -291,32 +291,32 @@ def _advance(steps: Any, answer: str | Exception | None, job: Job) -> Request | 
         return outcome
     except Exception as error:  # a strategy that fails, a user's own say, must not fail the turn either
         reason = Reason(code="strategy_failed", message=redacted(f"the strategy failed: {type(error).__name__}: {error}")[:300])
-        return Outcome(None, [reason], job.fold.tokens_before)
+        return Outcome(None, [reason], job.plan.tokens_before)
     return request
 
 
-def _originals(plan: Plan, runtime: Runtime[Context]) -> list[Numbered] | None:
-    if not plan.from_originals:
+def _originals(task: Task, runtime: Runtime[Context]) -> list[Numbered] | None:
+    if not task.from_originals:
         return None
-    shelf, last = _retired(plan, runtime)
+    shelf, last = _retired(task, runtime)
     try:
-        return _not_excluded(page(shelf, plan.thread_id, 1, last), plan) if shelf else []
+        return _not_excluded(page(shelf, task.thread_id, 1, last), task) if shelf else []
     except (ArchiveFormatError, ArchiveGapError):  # continue from the previous memory: otherwise the thread could never be compacted again
-        if must_be_remade(plan.layout.thread, plan.layout.frame):
+        if must_be_remade(task.call_plan.thread, task.call_plan.call_config):
             raise
         return None
 
 
-def _retired(plan: Plan, runtime: Runtime[Context]) -> tuple[StoreShelf | None, int]:
+def _retired(task: Task, runtime: Runtime[Context]) -> tuple[StoreShelf | None, int]:
     """Return where a thread's retired messages are, None where it has none, and how many. Raises `ConfigError` without a store."""
-    archived = plan.layout.thread.archived
+    archived = task.call_plan.thread.archived
     if archived and runtime.store is None:
         raise ConfigError(NO_STORE)
     return StoreShelf(runtime.store) if archived and runtime.store else None, archived
 
 
-def _not_excluded(originals: Sequence[Any], plan: Plan) -> list[Numbered]:
-    return [(original.number, original.message) for original in originals if original.message.id not in plan.layout.thread.excluded]
+def _not_excluded(originals: Sequence[Any], task: Task) -> list[Numbered]:
+    return [(original.number, original.message) for original in originals if original.message.id not in task.call_plan.thread.excluded]
 
 
 def _failure_of(error: Exception) -> Exception:
@@ -344,16 +344,16 @@ def _within(seconds: float, call: Callable[[], BaseMessage]) -> BaseMessage:
 class Compact:
     """The node: appends one compaction record, or says why there is none."""
 
-    folding: Folding
+    compactor: Compactor
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         started = time.perf_counter()
-        return concluded(state, self.folding.fold(state, runtime, _when(state)), runtime, started)
+        return concluded(state, self.compactor.compact(state, runtime, _when(state)), runtime, started)
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         """Do the same without blocking the event loop on the summariser."""
         started = time.perf_counter()
-        return concluded(state, await self.folding.afold(state, runtime, _when(state)), runtime, started)
+        return concluded(state, await self.compactor.acompact(state, runtime, _when(state)), runtime, started)
 
 
 def _when(state: State) -> When:

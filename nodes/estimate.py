@@ -1,4 +1,4 @@
-"""Count exactly what the next call would send, and say whether a fold is due."""
+"""Count exactly what the next call would send, and say whether a compaction is due."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from langgraph.runtime import Runtime
 
 from longtable.base.context import Context
 from longtable.base.events import ContextUsage, UsageParts
-from longtable.memory.frame import Frame, Parts
-from longtable.memory.plan import plan_fold
+from longtable.memory.call_config import CallConfig, Parts
+from longtable.memory.compaction_plan import plan_compaction
 from longtable.memory.stamps import STEERED
 from longtable.memory.view import View
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
@@ -37,11 +37,11 @@ class Estimate:
         came, turn = receive(turn, runtime, look=asks)
         joined = self._joined(came, state, turn, runtime)
         messages = {"messages": [*thread_of(state).messages, *joined]} if joined else {}
-        layout = self.plans.of({**state, "turn": turn, **messages}, runtime)
-        frame = layout.frame
-        fold = plan_fold(layout)
-        due = fold is not None and not waits(turn.get("breaker"), fold.tokens_before, frame)
-        usage = usage_event(View(layout.messages, layout.parts) if due else layout.view, frame)
+        call_plan = self.plans.of({**state, "turn": turn, **messages}, runtime)
+        call_config = call_plan.call_config
+        plan = plan_compaction(call_plan)
+        due = plan is not None and not waits(turn.get("breaker"), plan.tokens_before, call_config)
+        usage = usage_event(View(call_plan.messages, call_plan.parts) if due else call_plan.view, call_config)
         runtime.stream_writer(usage)
         update: dict[str, Any] = {"usage": {**{key: value for key, value in usage.items() if key != "type"}, "due": due}}
         if turn.get("status") in UNDER_WAY:
@@ -59,27 +59,27 @@ class Estimate:
         return joined
 
 
-def waits(breaker: int | None, tokens: int, frame: Frame) -> bool:
-    """Tell whether a fold that failed at `breaker` tokens keeps the next from being tried at `tokens`."""
-    return breaker is not None and tokens < breaker + BREAKER_SHARE * frame.limit
+def waits(breaker: int | None, tokens: int, call_config: CallConfig) -> bool:
+    """Return whether a compaction that failed at `breaker` tokens keeps the next from being tried at `tokens`."""
+    return breaker is not None and tokens < breaker + BREAKER_SHARE * call_config.limit
 
 
-def usage_event(view: View, frame: Frame) -> ContextUsage:
+def usage_event(view: View, call_config: CallConfig) -> ContextUsage:
     """Return the event that tells a call's size by part, and how much had to give way for it."""
     parts = view.parts
-    calibrated = round(parts.total * frame.factor)
+    calibrated = round(parts.total * call_config.factor)
     return ContextUsage(
         type="context_usage",
         total=parts.total,
         calibrated=calibrated,
-        ratio=round(frame.factor, 4),
-        limit=frame.limit,
-        fraction=round(calibrated / frame.limit, 4),
-        threshold=frame.policy.threshold,
+        ratio=round(call_config.factor, 4),
+        limit=call_config.limit,
+        fraction=round(calibrated / call_config.limit, 4),
+        threshold=call_config.policy.threshold,
         parts=_told(parts),
         shrunk=view.shrunk,
         left_out=view.left_out,
-        estimated=frame.counter.estimated,
+        estimated=call_config.counter.estimated,
     )
 
 

@@ -29,7 +29,7 @@ from longtable.base.errors import (
 )
 from longtable.base.events import SchemaChanged
 from longtable.memory.archive import archived_among
-from longtable.memory.frame import Frame
+from longtable.memory.call_config import CallConfig
 from longtable.memory.stale import CHANGED
 from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
 from longtable.memory.summary import language_of
@@ -38,7 +38,7 @@ from longtable.memory.tokens import PRIMING
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.records.archive_store import StoreShelf
 from longtable.nodes.records.thread_index import may_see, open_turn, owner_of, retitle, title_of
-from longtable.nodes.state import InputRefusal, State, Turn, frame_of, thread_of, turn_of, written
+from longtable.nodes.state import InputRefusal, State, Turn, call_config_of, thread_of, turn_of, written
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.refusals import begun_again
 
@@ -92,13 +92,13 @@ class Ingest:
         run = (runtime.execution_info.run_id if runtime.execution_info else None) or uuid.uuid4().hex[:16]
         try:
             learned = {"brief": brief, "learned": update.get("learned", state.get("learned"))}
-            check_input(new, context, frame_of(learned, context), None if embedded else self.limits)
+            check_input(new, context, call_config_of(learned, context), None if embedded else self.limits)
             if self.rate_limit:
                 self.rate_limit.check(context.owner, turn=f"{thread_id} {run}")
         except InputError as error:
             return _refused(given, before, error)
         now = self.clock().isoformat(timespec="seconds")
-        # The breaker outlives the turn: a fold that failed is not tried again at every message.
+        # The breaker outlives the turn: a compaction that failed is not tried again at every message.
         opened = Turn(number=number + 1, status="running", calls=0, overflows=0, breaker=before.get("breaker"), run=run)
         if owner:
             opened["owner"] = owner
@@ -193,7 +193,7 @@ def new_messages(messages: Sequence[BaseMessage], turn: Turn, *, embedded: bool 
 
 
 def is_made_up(message: BaseMessage) -> bool:
-    """Tell whether a chat client made up a tool's answer (agent-chat-ui does for each open call): what did not run has no result."""
+    """Return whether a chat client made up a tool's answer (agent-chat-ui does for each open call): what did not run has no result."""
     return isinstance(message, ToolMessage) and str(message.id).startswith(MADE_UP)
 
 
@@ -230,7 +230,7 @@ def storable(value: Any) -> Any:
     return value
 
 
-def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | None, limits: RequestLimits | None = None) -> None:
+def check_input(new: Sequence[BaseMessage], context: Context, call_config: CallConfig | None, limits: RequestLimits | None = None) -> None:
     """Raise the `InputError` of an input that cannot be accepted; sizes in characters and tokens.
 
     Without `limits` each message is checked alone. With a `frame`, also refuse a message that could not
@@ -247,13 +247,13 @@ def check_input(new: Sequence[BaseMessage], context: Context, frame: Frame | Non
         raise WrongRoleError(role=new[-1].type)
     if limits:
         _check_sizes(request_of(new), context, limits)
-    if frame:
-        around = frame.counter.message(SystemMessage(frame.system)) + frame.tool_tokens + PRIMING + NOTE_TOKENS
-        if around >= frame.threshold_tokens:
-            raise ContextTooLargeError(need=around, budget=frame.threshold_tokens, what=SYSTEM_AND_TOOLS)
-        need = around + frame.counter.message(with_sent_name(new[-1]))
-        if need > frame.threshold_tokens:
-            raise ContextTooLargeError(need=need, budget=frame.threshold_tokens)
+    if call_config:
+        around = call_config.counter.message(SystemMessage(call_config.system)) + call_config.tool_tokens + PRIMING + NOTE_TOKENS
+        if around >= call_config.threshold_tokens:
+            raise ContextTooLargeError(need=around, budget=call_config.threshold_tokens, what=SYSTEM_AND_TOOLS)
+        need = around + call_config.counter.message(with_sent_name(new[-1]))
+        if need > call_config.threshold_tokens:
+            raise ContextTooLargeError(need=need, budget=call_config.threshold_tokens)
 
 
 def request_of(new: Sequence[BaseMessage]) -> Sequence[BaseMessage]:

@@ -1,4 +1,4 @@
-"""Make room for the next turn, after the answer: fold ahead of time, and retire what was folded long ago, and old folds, to the store.
+"""Make room for the next turn after the answer: compact ahead of time, and retire old originals and compactions to the store.
 
 Safe to lose: a run that ends before or within it leaves the thread as the answer left it.
 """
@@ -17,12 +17,12 @@ from longtable.base.events import ContextCompactionSkipped, MessagesRetired
 from longtable.base.store_keys import Namespace, thread_namespace
 from longtable.base.twins import in_thread
 from longtable.memory.archive import key_of, to_item
-from longtable.memory.fold import Outcome
+from longtable.memory.compaction import Outcome
 from longtable.memory.merging import Merge, merge_of
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.search import Original
 from longtable.memory.thread import Thread
-from longtable.nodes.compact import Folding, concluded, plan_ahead
+from longtable.nodes.compact import Compactor, concluded, plan_ahead
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.records import old_compactions as old_records
 from longtable.nodes.records.archive_store import StoreShelf, keep_originals
@@ -36,28 +36,28 @@ Update = dict[str, Any]
 class Prepare:
     """The node."""
 
-    folding: Folding
+    compactor: Compactor
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         try:
             return self._update(state, runtime)
         finally:
-            self.folding.plans.drop(runtime)
+            self.compactor.plans.drop(runtime)
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Do the same without blocking the event loop."""
         try:
             return await self._aupdate(state, runtime)
         finally:
-            self.folding.plans.drop(runtime)
+            self.compactor.plans.drop(runtime)
 
     def _update(self, state: State, runtime: Runtime[Context]) -> Update:
         started = time.perf_counter()
-        return self._retired_after(state, runtime, self.folding.fold(state, runtime, "ahead"), started)
+        return self._retired_after(state, runtime, self.compactor.compact(state, runtime, "ahead"), started)
 
     async def _aupdate(self, state: State, runtime: Runtime[Context]) -> Update:
         started = time.perf_counter()
-        return await in_thread(self._retired_after, state, runtime, await self.folding.afold(state, runtime, "ahead"), started)
+        return await in_thread(self._retired_after, state, runtime, await self.compactor.acompact(state, runtime, "ahead"), started)
 
     def _retired_after(self, state: State, runtime: Runtime[Context], outcome: Outcome | None, started: float) -> Update:
         """Return the update of a compaction made ahead, and of the messages and compactions that retire now."""
@@ -67,7 +67,7 @@ class Prepare:
         try:
             if (retired := _retired(state, runtime)) and _retire(StoreShelf(store), thread_id, retired):
                 update |= _removal(state, retired, runtime)
-            if (merge := _merge(state, runtime, self.folding.plans)) and old_records.retire(store, thread_id, merge):
+            if (merge := _merge(state, runtime, self.compactor.plans)) and old_records.retire(store, thread_id, merge):
                 update |= _merged(merge, update)
         except Exception as error:  # the answer stands, and what did not retire stays in the transcript
             _told(runtime, error)
@@ -75,9 +75,9 @@ class Prepare:
 
 
 def worth_preparing(state: State, runtime: Runtime[Context], plans: CallPlans) -> bool:
-    """Tell whether the node has anything to do after this turn."""
-    layout = plans.of(state, runtime)
-    if plan_ahead(layout, turn_of(state).get("breaker")) is not None:
+    """Return whether the node has anything to do after this turn."""
+    call_plan = plans.of(state, runtime)
+    if plan_ahead(call_plan, turn_of(state).get("breaker")) is not None:
         return True
     return bool(_retired(state, runtime)) or _merge(state, runtime, plans) is not None
 
@@ -127,8 +127,8 @@ def _retired(state: State, runtime: Runtime[Context]) -> list[Original]:
 def _merge(state: State, runtime: Runtime[Context], plans: CallPlans) -> Merge | None:
     if runtime.store is None or not thread_id_of(runtime):
         return None
-    layout = plans.of(state, runtime)
-    return merge_of(layout.thread, layout.frame)
+    call_plan = plans.of(state, runtime)
+    return merge_of(call_plan.thread, call_plan.call_config)
 
 
 def _merged(merge: Merge, update: Update) -> Update:

@@ -19,7 +19,7 @@ from longtable.memory.reasoning import MARK, told_reasoning, without_reasoning
 from longtable.memory.rounds import all_calls
 from longtable.memory.spent import model_told
 from longtable.memory.stamps import unmarked
-from longtable.memory.view import Layout, View
+from longtable.memory.view import CallPlan, View
 from longtable.nodes.estimate import usage_event
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
@@ -54,7 +54,7 @@ MOST_RECALLS = 3
 class Asking:
     """Asks until there is an answer to keep. `view` is what to send; `take` judges what came back."""
 
-    layout: Layout
+    call_plan: CallPlan
     originals: Originals
     emit: StreamWriter
     tries: int = 0
@@ -66,8 +66,8 @@ class Asking:
 
     def view(self) -> View:
         """Return the next request."""
-        view = (replace(self.layout, recalled="\n".join(self.blocks)) if self.blocks else self.layout).view
-        view, self.passed = with_passed(view, self.materials, self.layout.frame)
+        view = (replace(self.call_plan, recalled="\n".join(self.blocks)) if self.blocks else self.call_plan).view
+        view, self.passed = with_passed(view, self.materials, self.call_plan.call_config)
         return view
 
     def take(self, answer: BaseMessage, held: Sequence[WholeAnswer]) -> BaseMessage | None:
@@ -103,7 +103,7 @@ class Asking:
 
 
 def is_empty(answer: BaseMessage) -> bool:
-    """Tell whether an answer holds neither text nor tool calls."""
+    """Return whether an answer holds neither text nor tool calls."""
     return not answer.text.strip() and not (isinstance(answer, AIMessage) and all_calls(answer))
 
 
@@ -159,8 +159,8 @@ class Respond:
             self.rate_limit.give_back(f"{thread_id or ''} {turn.get('run')}")
 
     def _asking(self, state: State, runtime: Runtime[Context]) -> Asking:
-        layout = self.plans.of(state, runtime)
-        return Asking(layout, originals_of(layout, runtime, self.indexes), runtime.stream_writer)
+        call_plan = self.plans.of(state, runtime)
+        return Asking(call_plan, originals_of(call_plan, runtime, self.indexes), runtime.stream_writer)
 
     def _caller(self, state: State, runtime: Runtime[Context]) -> Caller:
         about = run_fields(turn_of(state), thread_id_of(runtime))
@@ -174,7 +174,7 @@ class Respond:
             runtime.stream_writer(passed_event(turn_of(state).get("calls", 0) + 1, asking.passed, given.failures))
         if not view.parts.passed:
             return view, {}
-        usage = usage_event(view, asking.layout.frame)
+        usage = usage_event(view, asking.call_plan.call_config)
         runtime.stream_writer(usage)
         return view, {"usage": {**(state.get("usage") or {}), **{key: value for key, value in usage.items() if key != "type"}}}
 

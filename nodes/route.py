@@ -16,7 +16,7 @@ def after_ingest(state: State) -> Literal["estimate", "settle"]:
 
 
 def after_estimate(state: State) -> Literal["compact", "respond", "settle"]:
-    """Fold when due; close the turn when its model calls are used up or when a fold was all that was asked for."""
+    """Compact when due; close the turn when its model calls are used up or when a compaction was all that was asked for."""
     if _status(state) in {"compacting", "call_budget"}:
         return "settle"
     return "compact" if (state.get("usage") or {}).get("due") else "respond"

@@ -143,8 +143,8 @@ class RunTools:
     def _given(self, state: State, runtime: Runtime[Context], log: Log) -> "_Given":
         thread_id = thread_id_of(runtime)
         results = ThreadResults(self.results, thread_id) if self.results is not None and thread_id else None
-        layout = self.plans.of(state, runtime)
-        return _Given(originals_of(layout, runtime, self.indexes), results, log)
+        call_plan = self.plans.of(state, runtime)
+        return _Given(originals_of(call_plan, runtime, self.indexes), results, log)
 
     def _run(self, job: Job, emit: StreamWriter, given: "_Given") -> ToolMessage:
         report = _Report(job, self.tools, emit)

@@ -27,7 +27,7 @@ from typing_extensions import TypedDict
 from longtable.base.context import Context
 from longtable.base.events import UsageParts
 from longtable.memory.calibration import Calibration
-from longtable.memory.frame import Frame
+from longtable.memory.call_config import CallConfig
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.reasoning import reasoning_sent
 from longtable.memory.stamps import is_copy, marks_of
@@ -35,7 +35,7 @@ from longtable.memory.stamps import merged as merged_fields
 from longtable.memory.summary import language_of
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import fingerprint
-from longtable.memory.view import Layout, build_view
+from longtable.memory.view import CallPlan, build_view
 
 UNDER_WAY = ("running", "overflow", "again")
 """What the record of a turn has for `status` until it is closed: "overflow" and "again" count and ask once more."""
@@ -250,7 +250,7 @@ class Schema(TypedDict, total=False):
     """What the model is told of a change in this thread."""
 
 
-class CallConfig(TypedDict, total=False):
+class StoredConfig(TypedDict, total=False):
     """What surrounds each call of a thread; the channel is `brief`."""
 
     system: str
@@ -301,7 +301,7 @@ class State(TypedDict, total=False):
     messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages)]
     """The transcript. Written by the caller, ingest (stamps), respond, run_tools, settle (notices)."""
     compactions: Annotated[list[dict[str, Any]], DeltaChannel(append_records, snapshot_frequency=RECORD_WRITES)]
-    """Append-only records of folds. Written by compact."""
+    """Append-only records of compactions. Written by compact."""
     edits: Annotated[list[dict[str, Any]], DeltaChannel(append_records, snapshot_frequency=1)]
     """Append-only changes: pins made and taken away, messages excluded, compactions undone. Written by `Conversation`;
     messages that the provider refused by respond and ingest."""
@@ -309,7 +309,7 @@ class State(TypedDict, total=False):
     """How many messages retired to the store. Written by prepare."""
     learned: Annotated[Learned, DeltaChannel(keep_latest, snapshot_frequency=1)]
     """What the provider taught: its tokens for each one counted, its limit where an error named it. Written by respond."""
-    brief: Annotated[CallConfig, DeltaChannel(keep_latest, snapshot_frequency=1)]
+    brief: Annotated[StoredConfig, DeltaChannel(keep_latest, snapshot_frequency=1)]
     """What surrounds each call: system prompt, schema card, tool tokens, limit, encoding, policy. Written by ingest when it changes."""
     usage: Usage
     """Tokens of the next call by part. Written by estimate."""
@@ -357,9 +357,9 @@ def written(turn: Turn, messages: Sequence[BaseMessage]) -> Turn:
     return {**turn, "last": messages[-1].id} if messages else turn
 
 
-def layout_of(values: Mapping[str, Any], context: Context) -> Layout:
+def call_plan_of(values: Mapping[str, Any], context: Context) -> CallPlan:
     """Return the next call of a thread before anything gives way."""
-    return Layout(thread_of(values), frame_of(values, context))
+    return CallPlan(thread_of(values), call_config_of(values, context))
 
 
 def calibration_of(values: Mapping[str, Any]) -> Calibration:
@@ -367,11 +367,11 @@ def calibration_of(values: Mapping[str, Any]) -> Calibration:
     return Calibration.from_json(values.get("learned") or {})
 
 
-def frame_of(values: Mapping[str, Any], context: Context) -> Frame:
+def call_config_of(values: Mapping[str, Any], context: Context) -> CallConfig:
     """Return the frame of a thread's next call: its brief, with this run's settings on top."""
     brief, turn, learned = values.get("brief") or {}, turn_of(values), calibration_of(values)
     limit = context.model_limit or brief.get("limit") or 0
-    return Frame(
+    return CallConfig(
         system="\n\n".join(filter(None, [context.system_prompt or brief.get("system"), schema_text(brief.get("schema"))])),
         tool_tokens=brief.get("tool_tokens", 0),
         limit=min(limit, learned.limit or limit),
@@ -399,7 +399,7 @@ def next_view(values: Mapping[str, Any], context: Context | None = None) -> list
     """
     if not values.get("brief"):
         return []
-    return build_view(layout_of(values, context or Context())).messages
+    return build_view(call_plan_of(values, context or Context())).messages
 
 
 def newest_language(messages: Sequence[BaseMessage]) -> str:

@@ -18,12 +18,12 @@ from benchmarks.memories.models import ENCODING, Answerer, Summariser, look_up_t
 from longtable.graph import CompactionPolicy, Context, build_graph
 from longtable.graph.persistence import Persistence
 from longtable.memory.archive import page
-from longtable.memory.plan import plan_fold
+from longtable.memory.compaction_plan import plan_compaction
 from longtable.memory.stamps import marked
 from longtable.memory.tokens import counter
 from longtable.memory.view import build_view
 from longtable.nodes.records.archive_store import StoreShelf
-from longtable.nodes.state import layout_of, thread_of
+from longtable.nodes.state import call_plan_of, thread_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # langmem 0.0.30 imports names that LangGraph has moved
@@ -136,11 +136,11 @@ class Longtable:
         values, context = self._values(), self.context
 
         def work() -> None:
-            before = layout_of(values, context)
-            plan_fold(before)
+            before = call_plan_of(values, context)
+            plan_compaction(before)
             build_view(before)
-            build_view(layout_of(values, context))
-            plan_fold(layout_of(values, context), "ahead")
+            build_view(call_plan_of(values, context))
+            plan_compaction(call_plan_of(values, context), "ahead")
 
         return work
 

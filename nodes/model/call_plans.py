@@ -7,10 +7,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from longtable.base.context import Context
-from longtable.memory.view import Layout
+from longtable.memory.view import CallPlan
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.state import UNDER_WAY, layout_of, turn_of
+from longtable.nodes.state import UNDER_WAY, call_plan_of, turn_of
 
 KEPT_PLANS = 128
 """Plans a process keeps: one a running turn. `settle` or `prepare` drops it; one of a cancelled turn goes when so many came after."""
@@ -24,7 +24,7 @@ class _Kept:
     """The channels' values: kept, so that no other object can have their identity."""
     ceiling: int | None
     context: Context
-    plan: Layout
+    plan: CallPlan
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class CallPlans:
 
     kept: BoundedCache[str, _Kept] = field(default_factory=lambda: BoundedCache(KEPT_PLANS))
 
-    def of(self, values: Mapping[str, Any], runtime: Runtime[Context]) -> Layout:
+    def of(self, values: Mapping[str, Any], runtime: Runtime[Context]) -> CallPlan:
         """Return the plan of the next call."""
         context, thread_id = runtime.context or Context(), thread_id_of(runtime)
         if thread_id is None:
-            return layout_of(values, context)
+            return call_plan_of(values, context)
         made_of, turn = tuple(values.get(name) for name in CHANNELS), turn_of(values)
         ceiling = turn.get("ceiling") if turn.get("status") in UNDER_WAY else None
         known = self.kept.get(thread_id)
         if known is not None and known.ceiling == ceiling and known.context == context and _same(known.values, made_of):
             return known.plan
-        return self.kept.put(thread_id, _Kept(made_of, ceiling, context, layout_of(values, context))).plan
+        return self.kept.put(thread_id, _Kept(made_of, ceiling, context, call_plan_of(values, context))).plan
 
     def drop(self, runtime: Runtime[Context]) -> None:
         """Keep the thread's plan no longer: its turn is over."""

@@ -87,7 +87,7 @@ class Told:
 
 
 def is_overflow(error: Exception) -> bool:
-    """Tell whether a provider says that the request is over its context.
+    """Return whether a provider says that the request is over its context.
 
     413 always is: whoever refuses a request for its size, a proxy too, may take a smaller one. Not an overflow: asking
     for more output than the context holds, which no shorter conversation helps; rate limits; a tool's long description.
@@ -167,7 +167,7 @@ def _statuses(error: Exception, body: Mapping[str, Any]) -> Iterator[int]:
 
 
 def _asks_too_much_output(words: str) -> bool:
-    """Tell whether the output asked for would not fit the context alone, whatever the input's size."""
+    """Return whether the output asked for would not fit the context alone, whatever the input's size."""
     asked, limit = _OUTPUT_ASKED.search(words), _limit_in(words)
     return asked is not None and limit is not None and int(next(filter(None, asked.groups()))) >= limit
 

@@ -135,7 +135,7 @@ def _refuses_content(error: Exception) -> bool:
 
 
 def _unreadable(error: Exception) -> bool:
-    """Tell whether reading the answer failed. Where an exception came up tells it from a bug, and from a request never sent."""
+    """Return whether reading the answer failed. Where an exception came up tells it from a bug, and from a request never sent."""
     if not isinstance(error, _UNREADABLE):
         return False
     places = list(_places(error.__traceback__))
@@ -143,7 +143,7 @@ def _unreadable(error: Exception) -> bool:
 
 
 def _connecting(error: Exception) -> bool:
-    """Tell whether a port or host that cannot be met the socket: asyncio raises what it finds there as it is."""
+    """Return whether a port or host that cannot be met the socket: asyncio raises what it finds there as it is."""
     wrong = isinstance(error, OverflowError | UnicodeError)
     return wrong and any(
         module.partition(".")[0] in {"anyio", "asyncio", "httpcore", "httpcore2"} for module, _ in _places(error.__traceback__)
@@ -166,7 +166,7 @@ def _places(trace: TracebackType | None) -> Iterator[tuple[str, str]]:
 
 
 def broke_off(answer: BaseMessage) -> bool:
-    """Tell whether a stream ended before its end: an answer of OpenAI's protocol without a reason to finish.
+    """Return whether a stream ended before its end: an answer of OpenAI's protocol without a reason to finish.
 
     Without this half a statement looks whole: LangChain closes the brackets of arguments that were cut.
     """

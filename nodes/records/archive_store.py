@@ -11,7 +11,7 @@ from langgraph.store.memory import InMemoryStore
 from longtable.base.errors import LongtableError, Reason
 from longtable.base.store_keys import Namespace
 from longtable.memory.archive import put_all
-from longtable.memory.fold import Job, Outcome
+from longtable.memory.compaction import Job, Outcome
 from longtable.memory.search import Original
 
 
@@ -46,7 +46,7 @@ def keep_originals(shelf: StoreShelf, thread_id: str, originals: Sequence[Origin
 
 
 def embeds(store: BaseStore) -> bool:
-    """Tell whether a store was made with an embedding index."""
+    """Return whether a store was made with an embedding index."""
     return bool(getattr(store, "index_config", None))
 
 
@@ -89,13 +89,13 @@ class Files(Protocol):
         ...
 
     def keep(self, thread_id: str, originals: Sequence[Original], *, compaction: str, time: datetime) -> str:
-        """Write what a compaction folds, once, and return the file's key."""
+        """Write what a compaction covers, once, and return the file's key."""
         ...
 
 
 def archived(files: Files | None, outcome: Outcome, job: Job, thread_id: str | None, store: BaseStore | None) -> Outcome:
-    """Return the outcome with the key of the file that holds what was folded, or with the reason why there is none."""
-    start, end = job.fold.start, job.fold.end
+    """Return the outcome with the key of the file that holds what was compacted, or with the reason why there is none."""
+    start, end = job.plan.start, job.plan.end
     if files is None or outcome.record is None or not thread_id or start == end:
         return outcome
     if getattr(store, "encrypts", False) and not files.encrypts:

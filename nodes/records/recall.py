@@ -1,4 +1,4 @@
-"""Bring originals back: what a thread folded or retired, searched by words and, where the store can, by meaning."""
+"""Bring originals back: what a thread compacted or retired, searched by words and, where the store can, by meaning."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,20 +10,20 @@ from langgraph.store.base import BaseStore
 from longtable.base.context import Context
 from longtable.base.events import Recall
 from longtable.memory.archive import near, readable_page
-from longtable.memory.frame import Frame
+from longtable.memory.call_config import CallConfig
 from longtable.memory.search import Index, Original, in_turns, text_of
 from longtable.memory.stamps import is_recalled, marks_of
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import find_section
-from longtable.memory.view import Layout
+from longtable.memory.view import CallPlan
 from longtable.nodes.records.archive_store import StoreShelf, embeds
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.tools.recall_tool import Hit
 
 KEPT_INDEXES = 8
-"""Indexes a process keeps: one a thread, made again when more was folded."""
+"""Indexes a process keeps: one a thread, made again when more was compacted."""
 RANK = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
 BUDGET_SHARE = 0.1
@@ -32,17 +32,17 @@ CHARS_A_TOKEN = 2
 """Characters counted as one token when a budget in tokens bounds a text: on the safe side for English, about right for Chinese."""
 
 Key = tuple[int, int, str, frozenset[str]]
-"""What an index was made of: messages retired, live ones folded, the last of them, those excluded."""
+"""What an index was made of: messages retired, live ones compacted, the last of them, those excluded."""
 Indexes = BoundedCache[str, tuple[Key, Index]]
 """The newest index of each thread, shared by a process's runs."""
 
 
 @dataclass(frozen=True)
 class Originals:
-    """The folded and retired messages of one thread, for one run. Blocking: call it from a worker thread."""
+    """The compacted and retired messages of one thread, for one run. Blocking: call it from a worker thread."""
 
     thread: Thread = field(repr=False)
-    frame: Frame = field(repr=False)
+    call_config: CallConfig = field(repr=False)
     store: BaseStore | None = field(repr=False)
     thread_id: str | None
     indexes: Indexes = field(repr=False)
@@ -50,7 +50,7 @@ class Originals:
     @property
     def budget_chars(self) -> int:
         """Return the most characters a recalled block may have."""
-        return max(400, int(self.frame.threshold_tokens * BUDGET_SHARE) * CHARS_A_TOKEN)
+        return max(400, int(self.call_config.threshold_tokens * BUDGET_SHARE) * CHARS_A_TOKEN)
 
     def search(self, query: str, from_turn: int | None, to_turn: int | None, limit: int) -> list[Hit]:
         """Return what answers the query best, the best first; never a message of another thread, nor an excluded one."""
@@ -61,13 +61,13 @@ class Originals:
         return [_hit(original) for original in {original.number: original for original in found}.values()][:limit]
 
     def numbered(self, numbers: Sequence[int]) -> list[Hit]:
-        """Return the folded messages with these numbers, in the order asked."""
+        """Return the compacted messages with these numbers, in the order asked."""
         by_number = {original.number: original for original in self.index.originals}
         return [_hit(by_number[number]) for number in numbers if number in by_number]
 
     @property
     def index(self) -> Index:
-        """Return the index over them, made once until more is folded."""
+        """Return the index over them, made once until more is compacted."""
         thread, end = self.thread, self.thread.live[1]
         last = thread.messages[end - 1].id if end else ""
         key = (thread.archived, end, last or "", frozenset(thread.excluded))
@@ -100,9 +100,9 @@ class Originals:
         return [o for o in found if o.message.id not in excluded and o.number <= length and not is_recalled(o.message)]
 
 
-def originals_of(layout: Layout, runtime: Runtime[Context], indexes: Indexes) -> Originals:
+def originals_of(call_plan: CallPlan, runtime: Runtime[Context], indexes: Indexes) -> Originals:
     """Return what a run may recall."""
-    return Originals(layout.thread, layout.frame, runtime.store, thread_id_of(runtime), indexes)
+    return Originals(call_plan.thread, call_plan.call_config, runtime.store, thread_id_of(runtime), indexes)
 
 
 def recall_event(query: str, found: Mapping[str, Any], *, via: Literal["marker", "tool"]) -> Recall:

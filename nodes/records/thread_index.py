@@ -43,7 +43,7 @@ def _entry(store: BaseStore, thread_id: str) -> Entry:
 
 
 def may_see(thread_owner: str | None, owner: str | None) -> bool:
-    """Tell whether who asks as `owner` may see a thread: its own, and one that belongs to nobody."""
+    """Return whether who asks as `owner` may see a thread: its own, and one that belongs to nobody."""
     return thread_owner is None or thread_owner == owner
 
 

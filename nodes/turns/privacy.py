@@ -35,7 +35,7 @@ _NAMED = ("syntax", "unknown_name", "ambiguous", "refused", "too_slow", "too_big
 
 
 def is_private(state: Mapping[str, Any], context: Context) -> bool:
-    """Tell whether cells are withheld in this turn: as its settings say, also where it is resumed under others."""
+    """Return whether cells are withheld in this turn: as its settings say, also where it is resumed under others."""
     return context.privacy == "types" or bool(turn_of(state).get("private"))
 
 

@@ -18,7 +18,7 @@ from longtable.graph.threads import delete_thread, import_thread
 from longtable.memory.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
 from longtable.memory.thread import Compaction
 from longtable.nodes.records import old_compactions as old_records
-from longtable.nodes.state import append_records, frame_of, thread_of
+from longtable.nodes.state import append_records, call_config_of, thread_of
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import values_of
 
@@ -125,10 +125,10 @@ def test_undo_goes_back_to_what_was_merged(long: tuple[Persistence, Conversation
 def test_merging_is_idempotent_and_leaves_another_branch_alone(long: tuple[Persistence, Conversation]) -> None:
     _, conversation = long
     values = values_of(conversation)
-    thread, frame = thread_of(values), frame_of(values, conversation.context)
+    thread, call_config = thread_of(values), call_config_of(values, conversation.context)
     newest = thread.compactions[-1]
     more: list[Compaction] = [{**newest, "id": f"x{n}", "previous": f"x{n - 1}" if n else newest["id"]} for n in range(MERGE_AT)]
-    merge = merge_of(replace(thread, compactions=[*thread.compactions, *more]), frame)
+    merge = merge_of(replace(thread, compactions=[*thread.compactions, *more]), call_config)
     assert merge is not None
     assert merge.first == merged_count(thread.compactions) + 1
     once = append_records([*map(dict, thread.compactions), *map(dict, more)], [merge.record])

@@ -12,11 +12,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.errors import ConfigError
 from longtable.graph import Context, ContextProvider, Conversation, build_graph, metadata_of
-from longtable.memory.frame import Frame
+from longtable.memory.call_config import CallConfig
 from longtable.memory.passed import Material, with_passed
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import counter
-from longtable.memory.view import Layout, build_view
+from longtable.memory.view import CallPlan, build_view
 from longtable.nodes.model.context_providers import Asked
 from tests.support.models import ScriptedModel
 
@@ -143,13 +143,13 @@ def test_a_provider_that_goes_on_when_it_is_cancelled_holds_up_no_turn() -> None
 @pytest.mark.parametrize("size", [0, 10, 3_000, 30_000, 1_000_000])
 @pytest.mark.parametrize("said", [10, 5_000])
 def test_material_never_makes_a_call_larger_than_it_may_be(size: int, said: int) -> None:
-    frame = Frame(system="You answer.", tool_tokens=100, limit=4_000, encoding="o200k_base")
+    call_config = CallConfig(system="You answer.", tool_tokens=100, limit=4_000, encoding="o200k_base")
     messages: list[BaseMessage] = [HumanMessage("w " * (said // 2))]
-    view = build_view(Layout(Thread(messages), frame))
+    view = build_view(CallPlan(Thread(messages), call_config))
     materials = [Material("a", "x y " * (size // 4), 1, 10_000), Material("b", "z " * size, 1, 500)]
-    passed, told = with_passed(view, materials, frame)
-    assert passed.parts.total <= max(frame.hard_tokens, view.parts.total)
-    assert passed.parts.total == frame.counter.messages(passed.messages) + frame.tool_tokens
+    passed, told = with_passed(view, materials, call_config)
+    assert passed.parts.total <= max(call_config.hard_tokens, view.parts.total)
+    assert passed.parts.total == call_config.counter.messages(passed.messages) + call_config.tool_tokens
     assert passed.messages[-1] is messages[-1]
     assert all(part.tokens <= most for part, most in zip(told, (10_000, 500), strict=True))
     assert sum(part.tokens for part in told) == passed.parts.passed

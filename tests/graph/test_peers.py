@@ -17,15 +17,15 @@ from langgraph.store.memory import InMemoryStore
 from longtable.base.errors import ContextTooLargeError
 from longtable.graph import CompactionPolicy, Conversation, build_graph
 from longtable.memory import policy as presets
-from longtable.memory.fold import Request
+from longtable.memory.compaction import Request
 from longtable.memory.rounds import INTERRUPTED
 from longtable.memory.summary import findings_in
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import counter, estimate, load_encoding
-from longtable.memory.view import Layout, build_view
+from longtable.memory.view import CallPlan, build_view
 from longtable.nodes.estimate import BREAKER_SHARE
 from tests.memory.test_rounds import assert_paired
-from tests.support.folds import Talk, frame, sent, system_of
+from tests.support.folds import Talk, call_config, sent, system_of
 from tests.support.histories import talk as plain_talk
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import CONTEXT, GOOD, LIMIT, Hopeless, of_type, summariser, talk, talker, thread, values_of
@@ -65,11 +65,11 @@ def numbered_facts(count: int) -> list[BaseMessage]:
 @pytest.mark.parametrize("strategy", ["rolling", "topics"])
 def test_01_all_of_290_early_facts_are_shown_to_the_summariser(strategy: str) -> None:
     """SummarizationMiddleware shows its summariser the last 4,071 of 40,490 tokens: 29 of 290 facts; the originals are deleted."""
-    talking = Talk(frame(40_000, window=12_000, strategy=strategy), say=filer if strategy == "topics" else lambda _: GOOD)
+    talking = Talk(call_config(40_000, window=12_000, strategy=strategy), say=filer if strategy == "topics" else lambda _: GOOD)
     history = [*numbered_facts(290), *plain_talk(6)]
     for message in history:
         talking.add(message)
-    assert sent(history, talking.frame) > 40_000
+    assert sent(history, talking.call_config) > 40_000
     outcome = talking.fold("asked")
     assert outcome is not None
     assert outcome.record is not None
@@ -113,7 +113,7 @@ def test_03_parallel_results_that_came_mixed_leave_no_orphan(strategy: str) -> N
         history += [HumanMessage(f"question {n}", id=f"h{n}"), AIMessage("", tool_calls=calls, id=f"c{n}"), *answers]
         history += [AIMessage(f"answer {n}", id=f"a{n}")]
     more = {"keep_messages": 7} if strategy == "window" else {"min_messages": 0}
-    talking = Talk(frame(2_500, strategy=strategy, **more))
+    talking = Talk(call_config(2_500, strategy=strategy, **more))
     for made in talking.hear(history):
         assert_paired(made.view.messages[1:])
     assert talking.thread.compactions or strategy == "window"
@@ -159,16 +159,16 @@ def test_15_no_compaction_ever_doubles_a_context() -> None:
 
 def test_06_a_tail_that_is_over_the_trigger_alone_asks_no_summary_every_turn() -> None:
     """There the kept tail alone is over the trigger: a summariser's call each turn. Here system prompt and tools are."""
-    talking = Talk(frame(6_000, tools=3_300, window=100_000, min_messages=0), say=lambda _: GOOD)
+    talking = Talk(call_config(6_000, tools=3_300, window=100_000, min_messages=0), say=lambda _: GOOD)
     turns = 60
     for made in talking.hear(plain_talk(turns, words=8)):
-        assert made.view.parts.total <= talking.frame.hard_tokens
+        assert made.view.parts.total <= talking.call_config.hard_tokens
     assert sum(map(len, talking.asked)) <= turns / 5
 
 
 def test_06_a_tail_over_the_policys_own_trigger_waits_for_new_messages() -> None:
     """What the last fold left standing is not new: four messages over 3,500 tokens fold every second turn, not every turn."""
-    talking = Talk(replace(frame(100_000), policy=presets.rolling_chat()))
+    talking = Talk(replace(call_config(100_000), policy=presets.rolling_chat()))
     for _ in talking.hear(plain_talk(30, words=1_200)):
         pass
     lengths = [record["length"] for record in talking.thread.compactions]
@@ -177,13 +177,13 @@ def test_06_a_tail_over_the_policys_own_trigger_waits_for_new_messages() -> None
 
 
 def test_06_one_large_result_asks_one_summary_and_not_one_at_each_call() -> None:
-    talking = Talk(frame(6_000, window=100_000, min_messages=0), say=lambda _: GOOD)
+    talking = Talk(call_config(6_000, window=100_000, min_messages=0), say=lambda _: GOOD)
     loop: list[BaseMessage] = [HumanMessage("look closely", id="q")]
     for n in range(20):
         loop.append(AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": str(n)}], id=f"c{n}"))
         loop.append(ToolMessage("row " * 3_000, tool_call_id=str(n), id=f"t{n}"))
     for made in talking.hear([*plain_talk(5), *loop]):
-        assert made.view.parts.total <= talking.frame.threshold_tokens
+        assert made.view.parts.total <= talking.call_config.threshold_tokens
     assert sum(map(len, talking.asked)) == 1
 
 
@@ -272,14 +272,14 @@ def test_09_an_oversized_last_message_is_refused_not_dropped_and_nothing_passes_
 def test_09_parallel_results_are_not_orphaned_when_one_is_missing() -> None:
     calls: list[Any] = [{"name": "f", "args": {}, "id": str(i)} for i in range(3)]
     cut = [HumanMessage("q", id="h"), AIMessage("", tool_calls=calls, id="c"), ToolMessage("one", tool_call_id="1", id="t1")]
-    view = build_view(Layout(Thread(cut), frame(3_000)))
+    view = build_view(CallPlan(Thread(cut), call_config(3_000)))
     assert_paired(view.messages[1:])
     assert [message.text for message in view.messages if message.type == "tool"] == [INTERRUPTED, "one", INTERRUPTED]
 
 
 def test_09_what_a_fold_keeps_does_not_grow_with_the_messages_it_covers() -> None:
     """langmem's set of summarised ids grows for ever, and is written at each step."""
-    small, large = Talk(frame(3_000, min_messages=0)), Talk(frame(3_000, min_messages=0))
+    small, large = Talk(call_config(3_000, min_messages=0)), Talk(call_config(3_000, min_messages=0))
     for talking, rounds in ((small, 30), (large, 300)):
         for _ in talking.hear(plain_talk(rounds, words=30)):
             pass

@@ -106,8 +106,8 @@ def test_usage_and_threads_by_project(tmp_path: Path) -> None:
         one.ask("And?")  # goes on where it belongs
         import_thread(kept, one.export().splitlines(keepends=True), thread_id="copy")
         assert {info.project for info in list_threads(kept) if info.thread_id in ("a", "copy")} == {"sales"}
-        frame = pytest.importorskip("pandas", reason="pandas is not installed").DataFrame(
+        call_config = pytest.importorskip("pandas", reason="pandas is not installed").DataFrame(
             usage_of_threads(kept, by=["project"], prices=PRICES)
         )
-        assert set(frame["project"]) == {"sales", ""}
-        assert json.dumps(frame["cost"].sum()) != "NaN"
+        assert set(call_config["project"]) == {"sales", ""}
+        assert json.dumps(call_config["cost"].sum()) != "NaN"

@@ -249,9 +249,9 @@ def test_a_result_of_ten_thousand_rows_adds_no_more_to_the_thread_than_one_of_tw
 def test_a_result_comes_back_as_a_table_of_arrow_and_of_pandas(shop: str, store: ResultStore) -> None:
     conversation = talk(shop, script(call("run_sql", sql="SELECT id, name, price FROM teas"), "There."), store)
     conversation.ask("show all")
-    table, frame = conversation.result("r1", "arrow"), asyncio.run(conversation.aresult("r1", "pandas"))
+    table, call_config = conversation.result("r1", "arrow"), asyncio.run(conversation.aresult("r1", "pandas"))
     assert (table.num_rows, table.column_names, str(table.schema.field("price").type)) == (ROWS, ["id", "name", "price"], "double")
-    assert (len(frame), frame["price"].sum(), frame["name"][499]) == (ROWS, sum(n / 4 for n in range(ROWS)), "茶 499")
+    assert (len(call_config), call_config["price"].sum(), call_config["name"][499]) == (ROWS, sum(n / 4 for n in range(ROWS)), "茶 499")
     with pytest.raises(ConfigError, match="rows, arrow, pandas"):
         conversation.result("r1", "polars")  # type: ignore[call-overload]  # what an untyped caller may write
 

@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.stamps import marked
 from longtable.memory.tokens import counter
-from longtable.memory.view import Layout, build_view
-from tests.support.folds import Say, Talk, frame
+from longtable.memory.view import CallPlan, build_view
+from tests.support.folds import Say, Talk, call_config
 
 LIMIT = 9_000
 PLACES = 12
@@ -86,7 +86,7 @@ def spoken(constraint: str, place: int, chinese: bool) -> list[BaseMessage]:
 
 def after_compactions(history: list[BaseMessage], constraint: str, say: Say | None) -> list[str]:
     """Return the view as one text after each of three compactions that were made since the constraint was folded."""
-    talking = Talk(frame(LIMIT, window=100_000 if say else None, ahead=False), say=say)
+    talking = Talk(call_config(LIMIT, window=100_000 if say else None, ahead=False), say=say)
     said = next(i for i, message in enumerate(history) if constraint in message.text)
     shown: list[str] = []
     for message in history:
@@ -94,8 +94,8 @@ def after_compactions(history: list[BaseMessage], constraint: str, say: Say | No
         if message.type == "human" and (outcome := talking.fold("due")):
             assert outcome.record is not None
             if outcome.record["count"] > said:
-                view = build_view(Layout(talking.thread, talking.frame))
-                assert view.parts.total <= talking.frame.threshold_tokens
+                view = build_view(CallPlan(talking.thread, talking.call_config))
+                assert view.parts.total <= talking.call_config.threshold_tokens
                 shown.append("\n".join(message.text for message in view.messages))
         if len(shown) == 3:
             return shown
@@ -129,7 +129,7 @@ def test_many_constraints_stand_beside_each_other(chinese: bool) -> None:
 
 
 def test_plain_questions_leave_no_pins_that_would_crowd_the_constraints_out() -> None:
-    talking = Talk(frame(LIMIT, ahead=False))
+    talking = Talk(call_config(LIMIT, ahead=False))
     for message in spoken("", 0, chinese=False):
         talking.add(message)
     outcome = talking.fold("asked")

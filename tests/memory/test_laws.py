@@ -12,15 +12,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from longtable.base.errors import ModelContextOverflowError
 from longtable.memory import policy as presets
-from longtable.memory.fold import Request
-from longtable.memory.frame import Frame
+from longtable.memory.call_config import CallConfig
+from longtable.memory.compaction import Request
 from longtable.memory.gate import pairs_valid
 from longtable.memory.pins import live_pins
 from longtable.memory.stamps import STEERED, is_recalled, marked
 from longtable.memory.summary import CLIP_TOOL_CHARS, HEADINGS, cited_numbers
-from longtable.memory.view import Layout, build_view
+from longtable.memory.view import CallPlan, build_view
 from tests.memory.test_rounds import assert_paired
-from tests.support.folds import Call, Say, Talk, frame, sent, system_of
+from tests.support.folds import Call, Say, Talk, call_config, sent, system_of
 from tests.support.histories import histories, long_history, talk
 
 GOOD = "## Facts and findings\n- numbers were asked for [m1-m2]\n## Constraints\n- none"
@@ -56,24 +56,24 @@ POLICIES: dict[str, dict[str, Any]] = {
 
 
 def talk_of(limit: int, kind: str, says: str | None = None, *, window: int = 4_000, **more: Any) -> Talk:
-    return Talk(frame(limit, window=window if says else None, **{**POLICIES[kind], **more}), say=SAYS[says] if says else None)
+    return Talk(call_config(limit, window=window if says else None, **{**POLICIES[kind], **more}), say=SAYS[says] if says else None)
 
 
-def check(call: Call, limits: Frame) -> None:
+def check(call: Call, limits: CallConfig) -> None:
     """Assert all that holds of every call, whatever was said before it."""
     view, thread = call.view, call.thread
     total = sent(view.messages, limits)
     assert view.parts.total == total
     assert total <= limits.hard_tokens
-    if call.folded or sum(message.type == "human" for message in thread.unfolded) == 1:
+    if call.folded or sum(message.type == "human" for message in thread.uncompacted) == 1:
         assert total <= limits.threshold_tokens
     assert_paired(view.messages[1:])
     assert pairs_valid(view.messages)
     newest = [message for message in thread.messages if message.type == "human"][-1]
     assert newest in view.messages
-    assert build_view(Layout(thread, limits)).messages == view.messages
+    assert build_view(CallPlan(thread, limits)).messages == view.messages
     shown = {message.id for message in view.messages}
-    kept = {message.id for message in Layout(thread, limits).messages}
+    kept = {message.id for message in CallPlan(thread, limits).messages}
     assert view.left_out == len(kept - shown)
     assert not view.left_out or f"{view.left_out} messages" in system_of(view.messages)
 
@@ -87,7 +87,7 @@ def check(call: Call, limits: Frame) -> None:
 def test_every_call_of_a_growing_thread_fits_and_is_paired(kind: str, history: list[BaseMessage], limit: int, says: str | None) -> None:
     talking = talk_of(limit, kind, says)
     for call in talking.hear(history):
-        check(call, talking.frame)
+        check(call, talking.call_config)
 
 
 @pytest.mark.parametrize("kind", POLICIES)
@@ -95,8 +95,8 @@ def test_every_call_of_a_growing_thread_fits_and_is_paired(kind: str, history: l
 def test_a_long_mixed_thread_never_goes_over(kind: str, says: str | None) -> None:
     talking = talk_of(6_000, kind, says)
     for call in talking.hear(long_history(120)):
-        check(call, talking.frame)
-    assert talking.outcomes or talking.frame.policy.strategy == "window"
+        check(call, talking.call_config)
+    assert talking.outcomes or talking.call_config.policy.strategy == "window"
 
 
 def test_a_thousand_messages_never_go_over_and_all_are_covered() -> None:
@@ -104,8 +104,8 @@ def test_a_thousand_messages_never_go_over_and_all_are_covered() -> None:
     talking = talk_of(16_000, "analyst")
     calls = list(talking.hear(history))
     for call in calls[:: len(calls) // 40]:
-        check(call, talking.frame)
-    check(calls[-1], talking.frame)
+        check(call, talking.call_config)
+    check(calls[-1], talking.call_config)
     assert list(talking.thread.messages) == history
     assert len(talking.thread.compactions) >= 5
 
@@ -114,21 +114,21 @@ def test_a_window_stays_under_the_threshold_too() -> None:
     """No fold will ever take what a window holds: it has no reason to go past the threshold."""
     talking = talk_of(2_000, "window(20)")
     for call in talking.hear(talk(30, words=60)):
-        assert sent(call.view.messages, talking.frame) <= talking.frame.threshold_tokens
+        assert sent(call.view.messages, talking.call_config) <= talking.call_config.threshold_tokens
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.4, 2.5])
 def test_a_provider_that_counts_more_is_not_sent_too_much_either(factor: float) -> None:
-    talking = Talk(replace(frame(6_000, min_messages=0), factor=factor))
+    talking = Talk(replace(call_config(6_000, min_messages=0), factor=factor))
     for call in talking.hear(long_history(60)):
-        check(call, talking.frame)
-        assert sent(call.view.messages, talking.frame) * factor <= 6_000
+        check(call, talking.call_config)
+        assert sent(call.view.messages, talking.call_config) * factor <= 6_000
 
 
 @pytest.mark.parametrize("system", [0.3, 0.45, 0.55])
 def test_a_large_system_prompt_leaves_folds_that_pass(system: float) -> None:
     """The rounds are folded, not left out unseen, also where prompt and tools take most of the threshold."""
-    limits = frame(8_000, tools=int(8_000 * system), min_messages=0)
+    limits = call_config(8_000, tools=int(8_000 * system), min_messages=0)
     talking = Talk(limits)
     for call in talking.hear(talk(40, words=20)):
         check(call, limits)
@@ -153,7 +153,7 @@ def test_no_fold_changes_a_byte_and_every_message_is_folded_or_shown(kind: str, 
     heard = {message.id for message in thread.messages}
     assert [message.id for message in thread.messages] == [message.id for message in history if message.id in heard]
     record, start = thread.live
-    assert [message.id for message in thread.unfolded] == [message.id for message in thread.messages[start:]]
+    assert [message.id for message in thread.uncompacted] == [message.id for message in thread.messages[start:]]
     assert start == (record["count"] if record else 0) == sum(each["folded"] for each in thread.chain)
     ends = [0, *(each["count"] for each in thread.chain)]
     assert all(thread.messages[end - 1].id == each["to_id"] for end, each in zip(ends[1:], thread.chain, strict=True))
@@ -186,7 +186,7 @@ def test_the_summariser_is_shown_every_word_or_the_record_says_what_not(window: 
         if outcome.record is None or outcome.record["method"] != "model":
             continue
         read, clip = read_of(requests), CLIP_TOOL_CHARS
-        for _, message in job.folded:
+        for _, message in job.compacted:
             if is_recalled(message):
                 continue
             text = str(message.text)
@@ -235,7 +235,7 @@ def test_a_message_longer_than_the_summarisers_window_reaches_it_whole(long: str
     [requests] = talking.asked
     assert len(requests) > 2
     assert as_shown(long).strip("\n") in read_of(requests)
-    count = talking.frame.counter
+    count = talking.call_config.counter
     assert max(count.messages(request) for request in requests) <= window
     if long.startswith("word"):
         words = {word for request in requests for word in str(request[-1].text).split()}
@@ -245,7 +245,7 @@ def test_a_message_longer_than_the_summarisers_window_reaches_it_whole(long: str
 def test_a_memory_that_grows_between_the_parts_is_refused_before_it_fills_the_window() -> None:
     window = 3_000
     say: Say = lambda _: "## Facts and findings\n" + "- one more line\n" * 2_000  # noqa: E731  # a fake beside its use
-    talking = Talk(frame(100_000, window=window), say=say)
+    talking = Talk(call_config(100_000, window=window), say=say)
     for message in [HumanMessage(" ".join(f"word{n}" for n in range(6_000)), id="long"), AIMessage("noted", id="noted"), *talk(8)]:
         talking.add(message)
     outcome = talking.fold("asked")
@@ -253,7 +253,7 @@ def test_a_memory_that_grows_between_the_parts_is_refused_before_it_fills_the_wi
     assert outcome.record is not None
     assert outcome.record["method"] == "fallback"
     assert {reason["code"] for reason in outcome.reasons} == {"too_long"}
-    assert max(talking.frame.counter.messages(request) for request in talking.asked[0]) <= window
+    assert max(talking.call_config.counter.messages(request) for request in talking.asked[0]) <= window
 
 
 def test_what_a_summariser_cannot_read_is_named() -> None:
@@ -282,13 +282,13 @@ RULE = "From now on report all distances in kilometres."
 def test_whatever_the_summariser_does_a_lawful_memory_stands_in_the_end(kind: str, says: str) -> None:
     talking = talk_of(3_000, kind, says)
     for call in talking.hear([HumanMessage(RULE, id="rule"), AIMessage("noted", id="noted"), *talk(30, words=60)]):
-        check(call, talking.frame)
+        check(call, talking.call_config)
     assert len(talking.outcomes) >= 3
     for outcome in talking.outcomes:
         assert outcome.record is not None
         assert outcome.record["tokens_after"] < outcome.record["tokens_before"]
         assert max(cited_numbers(outcome.record["summary"]), default=0) <= outcome.record["count"]
-    assert RULE in system_of(build_view(Layout(talking.thread, talking.frame)).messages)
+    assert RULE in system_of(build_view(CallPlan(talking.thread, talking.call_config)).messages)
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_the_reasons_say_what_happened_on_the_way(says: str, codes: list[str], a
 def test_a_rule_that_holds_the_blocks_own_tags_does_not_stop_every_fold(rule: str) -> None:
     talking = talk_of(3_000, "rolling", "good")
     for call in talking.hear([HumanMessage(rule, id="rule"), AIMessage("noted", id="noted"), *talk(30, words=60)]):
-        check(call, talking.frame)
+        check(call, talking.call_config)
     assert talking.thread.compactions
     assert all(outcome.record for outcome in talking.outcomes)
     assert live_pins(talking.thread.pins)
@@ -398,7 +398,7 @@ def test_an_error_of_the_summariser_is_healed_from_the_originals() -> None:
         said = "the user is called Mallory [m1]" if "Mallory" in text or len(talking.asked) == 1 else "the user is called Alice [m1]"
         return f"## Facts and findings\n- {said}"
 
-    talking = Talk(frame(3_000, window=200_000, min_messages=0), say=drifting)
+    talking = Talk(call_config(3_000, window=200_000, min_messages=0), say=drifting)
     for _ in talking.hear([HumanMessage("I am called Alice.", id="alice"), AIMessage("hello", id="hello"), *talk(80, words=60)]):
         pass
     told = ["Mallory" in record["summary"] for record in talking.thread.compactions]
@@ -431,7 +431,7 @@ def test_the_later_rule_on_a_matter_supersedes_the_earlier_in_the_view_and_not_i
     talking = talk_of(3_000, "rolling", "good")
     for _ in talking.hear([marked(message, turn=i) for i, message in enumerate([*history, *more])]):
         pass
-    told = system_of(build_view(Layout(talking.thread, talking.frame)).messages)
+    told = system_of(build_view(CallPlan(talking.thread, talking.call_config)).messages)
     assert later in told
     assert RULE not in told
     assert {RULE, later} <= {pin.text for pin in talking.thread.pins}
@@ -442,7 +442,7 @@ def test_of_two_rules_of_one_turn_the_later_wins_whoever_found_them() -> None:
     earlier, later = "May I have all amounts in euros?", "From now on all amounts in dollars."
     turn = [HumanMessage(earlier, id="q"), marked(HumanMessage(later, id="s"), kind=STEERED), AIMessage("ok", id="a")]
     quoting = f'{GOOD}\n## Pins\n- [m1] (unit) "{earlier}"'
-    talking = Talk(frame(3_000, window=100_000, min_messages=0), say=lambda _: quoting)
+    talking = Talk(call_config(3_000, window=100_000, min_messages=0), say=lambda _: quoting)
     for message in [*(marked(message, turn=1) for message in turn), *(marked(message, turn=2) for message in talk(12))]:
         talking.add(message)
     assert talking.fold("asked")
@@ -467,7 +467,7 @@ def test_of_two_rules_of_one_turn_the_later_wins_whoever_found_them() -> None:
     st.sampled_from(["", "今天有多少航班？"]),
 )
 def test_an_accepted_summary_has_five_headings_and_no_unknown_citation(lines: list[str], asked: str) -> None:
-    talking = Talk(frame(3_000, window=100_000, min_messages=0), say=lambda _: "\n".join(lines))
+    talking = Talk(call_config(3_000, window=100_000, min_messages=0), say=lambda _: "\n".join(lines))
     history = talk(12, words=0 if asked else 60)
     for message in history:
         talking.add(message.model_copy(update={"content": asked * 12}) if asked and message.type == "human" else message)
@@ -478,7 +478,7 @@ def test_an_accepted_summary_has_five_headings_and_no_unknown_citation(lines: li
     headings = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
     assert headings == list(HEADINGS["zh" if asked else "en"])
     assert all(1 <= number <= outcome.record["count"] for number in cited_numbers(text))
-    told = system_of(build_view(Layout(talking.thread, talking.frame)).messages)
+    told = system_of(build_view(CallPlan(talking.thread, talking.call_config)).messages)
     assert told.count("</memory>") == 1
     assert ("不是指令" if asked else "not instructions") in told
 
@@ -496,7 +496,7 @@ def test_undoing_each_fold_restores_each_earlier_view(history: list[BaseMessage]
     while (record := thread.live[0]) is not None:
         before = replace(thread, compactions=[each for each in thread.compactions if each["id"] != record["id"]])
         undone = replace(thread, edits=[*thread.edits, {"id": f"undo-{record['id']}", "op": "undo", "record": record["id"]}])
-        assert build_view(Layout(undone, talking.frame)).messages == build_view(Layout(before, talking.frame)).messages
+        assert build_view(CallPlan(undone, talking.call_config)).messages == build_view(CallPlan(before, talking.call_config)).messages
         assert undone.pins == before.pins
         thread = undone
     assert thread.live == (None, 0)

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from longtable.memory.rounds import INTERRUPTED, MALFORMED, all_calls, pair_calls, split_rounds
 from longtable.memory.stamps import STEERED, marked
 from longtable.memory.summary import fallback_summary
-from tests.support.folds import Talk, frame, sent
+from tests.support.folds import Talk, call_config, sent
 from tests.support.histories import histories, talk
 
 
@@ -102,7 +102,11 @@ def test_what_joined_a_turn_stays_with_the_question_it_joined() -> None:
     turn = [marked(message, turn=9) for message in [said[0], *steps[:4], said[1], *steps[4:]]]
     assert split_rounds([*talk(4), *turn])[-1] == turn
     assert split_rounds([*talk(4), *turn[5:]])[-1] == turn[5:]
-    for limits in (frame(1_500, min_messages=0), frame(600, min_messages=0), frame(600, strategy="window", keep_messages=1)):
+    for limits in (
+        call_config(1_500, min_messages=0),
+        call_config(600, min_messages=0),
+        call_config(600, strategy="window", keep_messages=1),
+    ):
         talking = Talk(limits)
         for message in [*talk(4), *turn]:
             talking.add(message)

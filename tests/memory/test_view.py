@@ -8,20 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.frame import Frame, Parts
-from longtable.memory.plan import Fold, When
-from longtable.memory.plan import plan_fold as fold_of
+from longtable.memory.call_config import CallConfig, Parts
+from longtable.memory.compaction_plan import CompactionPlan, When
+from longtable.memory.compaction_plan import plan_compaction as fold_of
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import split_rounds
 from longtable.memory.thread import REFUSED, Compaction, Edit, Thread
-from longtable.memory.view import Layout, View, newest
+from longtable.memory.view import CallPlan, View, newest
 from longtable.memory.view import build_view as view_of
 from tests.memory.test_rounds import assert_paired
 from tests.support.histories import histories, talk
 
 
-def frame(limit: int, **policy: Any) -> Frame:
-    return Frame(system="You answer.", tool_tokens=100, limit=limit, encoding="o200k_base", policy=CompactionPolicy(**policy))
+def call_config(limit: int, **policy: Any) -> CallConfig:
+    return CallConfig(system="You answer.", tool_tokens=100, limit=limit, encoding="o200k_base", policy=CompactionPolicy(**policy))
 
 
 def record(to_id: str, summary: str = "## Facts and findings\n- earlier things", **more: Any) -> Compaction:
@@ -29,23 +29,25 @@ def record(to_id: str, summary: str = "## Facts and findings\n- earlier things",
     return cast("Compaction", fields)
 
 
-def layout(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: Frame) -> Layout:
-    return Layout(Thread(messages, records), limits)
+def call_plan(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: CallConfig) -> CallPlan:
+    return CallPlan(Thread(messages, records), limits)
 
 
-def build_view(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: Frame) -> View:
-    return view_of(layout(messages, records, limits))
+def build_view(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: CallConfig) -> View:
+    return view_of(call_plan(messages, records, limits))
 
 
-def measure(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: Frame) -> Parts:
-    return layout(messages, records, limits).parts
+def measure(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: CallConfig) -> Parts:
+    return call_plan(messages, records, limits).parts
 
 
-def plan_fold(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: Frame, when: When = "due") -> Fold | None:
-    return fold_of(layout(messages, records, limits), when)
+def plan_compaction(
+    messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: CallConfig, when: When = "due"
+) -> CompactionPlan | None:
+    return fold_of(call_plan(messages, records, limits), when)
 
 
-def sent(messages: Sequence[BaseMessage], limits: Frame) -> int:
+def sent(messages: Sequence[BaseMessage], limits: CallConfig) -> int:
     return limits.counter.messages(messages) + limits.tool_tokens
 
 
@@ -57,20 +59,20 @@ def test_refused_rounds_leave_the_view_with_a_note_each_run_and_pairs_stay(histo
     gone = [message for place in sorted(out) for message in rounds[place]]
     numbers = {message.id: number for number, message in enumerate(history, 1)}
     edits: list[Edit] = [{"id": f"e{m.id}", "op": "exclude", "message": m.id, "number": numbers[m.id], "why": REFUSED} for m in gone]
-    view = view_of(Layout(Thread(history, edits=edits), frame(100_000)))
-    assert view == view_of(Layout(Thread(history, edits=edits), frame(100_000)))
+    view = view_of(CallPlan(Thread(history, edits=edits), call_config(100_000)))
+    assert view == view_of(CallPlan(Thread(history, edits=edits), call_config(100_000)))
     assert_paired(view.messages[1:])
     assert not {m.id for m in view.messages} & {m.id for m in gone}
     runs = sum(place - 1 not in out for place in out)
     assert sum(str(m.id).endswith("/refused") for m in view.messages) == runs
     back: list[Edit] = [*edits, *(Edit(id=f"i{m.id}", op="include", message=m.id) for m in gone)]
-    assert view_of(Layout(Thread(history, edits=back), frame(100_000))) == view_of(Layout(Thread(history), frame(100_000)))
+    assert view_of(CallPlan(Thread(history, edits=back), call_config(100_000))) == view_of(CallPlan(Thread(history), call_config(100_000)))
 
 
 @settings(deadline=None, max_examples=60)
 @given(histories(), st.sampled_from([800, 2_000, 8_000]))
 def test_every_view_fits_is_paired_and_holds_the_newest_words(history: list[BaseMessage], limit: int) -> None:
-    limits = frame(limit)
+    limits = call_config(limit)
     last = [m for m in history if m.type == "human"][-1]
     alone = sent([HumanMessage(limits.system), last], limits) + 40
     if alone > limits.threshold_tokens:
@@ -87,13 +89,13 @@ def test_every_view_fits_is_paired_and_holds_the_newest_words(history: list[Base
 @settings(deadline=None, max_examples=60)
 @given(histories(), st.sampled_from([800, 2_000, 8_000]))
 def test_a_fold_takes_whole_old_rounds_and_leaves_the_newest(history: list[BaseMessage], limit: int) -> None:
-    fold = plan_fold(history, [], frame(limit))
+    fold = plan_compaction(history, [], call_config(limit))
     if fold is None:
         return
     assert fold.start == 0
     assert history[fold.end].type == "human"
     assert any(m.type == "human" for m in history[fold.end :])
-    assert fold.tokens_before == measure(history, [], frame(limit)).total
+    assert fold.tokens_before == measure(history, [], call_config(limit)).total
 
 
 def test_tool_results_give_way_before_words_do() -> None:
@@ -101,7 +103,7 @@ def test_tool_results_give_way_before_words_do() -> None:
     for n in range(4):
         history.append(AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": f"{n}"}], id=f"a{n}"))
         history.append(ToolMessage(f"result {n} " + "x " * 700, tool_call_id=f"{n}", id=f"t{n}"))
-    view = build_view(history, [], frame(4_000))
+    view = build_view(history, [], call_config(4_000))
     results = [m.text for m in view.messages if isinstance(m, ToolMessage)]
     assert results[0].startswith("result 0 x")
     assert "shortened" in results[0]
@@ -112,21 +114,21 @@ def test_tool_results_give_way_before_words_do() -> None:
 
 def test_old_rounds_that_no_fold_took_stay_while_they_fit_the_limit() -> None:
     history = talk(4, words=150)
-    limits = frame(int(measure(history, [], frame(10_000)).total / 0.75))
+    limits = call_config(int(measure(history, [], call_config(10_000)).total / 0.75))
     view = build_view(history, [], limits)
     assert view.left_out == 0
     assert view.messages[1:] == history
 
 
 def test_what_is_left_out_is_said() -> None:
-    view = build_view(talk(30, words=60), [], frame(2_000))
+    view = build_view(talk(30, words=60), [], call_config(2_000))
     assert view.left_out > 0
     assert f"{view.left_out} messages" in view.messages[0].text
 
 
 def test_memory_stands_in_the_one_system_message_before_the_rounds_after_it() -> None:
     history = talk(4)
-    view = build_view(history, [record("a1")], frame(8_000))
+    view = build_view(history, [record("a1")], call_config(8_000))
     assert [m.type for m in view.messages] == ["system", "human", "ai", "human", "ai"]
     assert "earlier things" in view.messages[0].text
     assert "not instructions" in view.messages[0].text
@@ -156,16 +158,16 @@ def test_an_excluded_message_leaves_the_view_and_comes_back_when_included() -> N
     history = talk(3)
     out: Edit = {"id": "e1", "op": "exclude", "message": history[2].id, "number": 3}
     back: Edit = {"id": "e2", "op": "include", "message": history[2].id}
-    limits = frame(8_000)
-    assert view_of(Layout(Thread(history, edits=[out]), limits)).messages[1:] == [*history[:2], *history[3:]]
-    assert view_of(Layout(Thread(history, edits=[out, back]), limits)).messages[1:] == history
+    limits = call_config(8_000)
+    assert view_of(CallPlan(Thread(history, edits=[out]), limits)).messages[1:] == [*history[:2], *history[3:]]
+    assert view_of(CallPlan(Thread(history, edits=[out, back]), limits)).messages[1:] == history
 
 
 @pytest.mark.parametrize(
     ("role", "kinds"), [("system", ["system", "human"]), ("assistant", ["system", "ai"]), ("user", ["system", "human"])]
 )
 def test_memory_stands_where_the_policy_says(role: str, kinds: list[str]) -> None:
-    limits = frame(8_000, memory_role=role)
+    limits = call_config(8_000, memory_role=role)
     view = build_view(talk(4), [record("a1")], limits)
     assert [m.type for m in view.messages[:2]] == kinds
     assert ("earlier things" in view.messages[0].text) == (role == "system")
@@ -175,21 +177,21 @@ def test_memory_stands_where_the_policy_says(role: str, kinds: list[str]) -> Non
 
 
 def test_the_memory_says_which_messages_it_stands_for() -> None:
-    view = build_view(talk(4), [record("a1", count=4)], frame(8_000))
+    view = build_view(talk(4), [record("a1", count=4)], call_config(8_000))
     assert "m1-m4" in view.messages[0].text
 
 
 def test_a_window_holds_the_newest_messages_and_always_the_newest_question() -> None:
-    limits = frame(8_000, strategy="window", keep_messages=3)
+    limits = call_config(8_000, strategy="window", keep_messages=3)
     history = talk(4)
     assert build_view(history, [], limits).messages[1:] == history[-3:]
-    assert plan_fold(history, [], limits) is None
+    assert plan_compaction(history, [], limits) is None
     asked = [*history, HumanMessage("q", id="q"), *(AIMessage(f"step {n}", id=f"s{n}") for n in range(5))]
     assert [m.id for m in newest(asked, 3)] == ["q", "s2", "s3", "s4"]
 
 
 def test_calibration_lowers_what_a_view_may_have() -> None:
-    limits = Frame(system="s", tool_tokens=0, limit=10_000, encoding="o200k_base", factor=1.5)
+    limits = CallConfig(system="s", tool_tokens=0, limit=10_000, encoding="o200k_base", factor=1.5)
     assert limits.threshold_tokens == 4_000
     view = build_view(talk(60, words=60), [], limits)
     assert view.parts.total <= limits.hard_tokens == 5_666
@@ -197,46 +199,46 @@ def test_calibration_lowers_what_a_view_may_have() -> None:
 
 def test_short_threads_are_not_folded_until_they_would_not_fit_at_all() -> None:
     over = talk(4, words=150)  # 8 messages
-    limits = frame(int(measure(over, [], frame(10_000)).total / 0.7))
+    limits = call_config(int(measure(over, [], call_config(10_000)).total / 0.7))
     assert measure(over, [], limits).total > limits.threshold_tokens
-    assert plan_fold(over, [], limits) is None
-    tight = frame(int(measure(over, [], limits).total / 0.9))
-    assert plan_fold(over, [], tight) is not None
+    assert plan_compaction(over, [], limits) is None
+    tight = call_config(int(measure(over, [], limits).total / 0.9))
+    assert plan_compaction(over, [], tight) is not None
 
 
 def test_the_last_rounds_stay_word_for_word_where_they_fit() -> None:
     history = talk(40)
-    limits = frame(int(measure(history, [], frame(100_000)).total / 0.65))
-    fold = plan_fold(history, [], limits)
+    limits = call_config(int(measure(history, [], call_config(100_000)).total / 0.65))
+    fold = plan_compaction(history, [], limits)
     assert fold is not None
     assert len(history) - fold.end == 12
 
 
 def test_fewer_rounds_stay_where_they_do_not_fit() -> None:
-    fold = plan_fold(talk(12, words=200), [], frame(3_000))
+    fold = plan_compaction(talk(12, words=200), [], call_config(3_000))
     assert fold is not None
     assert 2 <= 24 - fold.end < 12
 
 
 def test_nothing_is_folded_again_before_four_new_messages_came() -> None:
     history = talk(12, words=30)
-    limits = frame(int(measure(history, [record("a9")], frame(10_000)).total / 0.65))
-    assert plan_fold(history, [record("a10")], limits) is None  # 2 new messages
-    assert plan_fold(history, [record("a9")], frame(limits.limit, keep_rounds=1)) is not None  # 4
+    limits = call_config(int(measure(history, [record("a9")], call_config(10_000)).total / 0.65))
+    assert plan_compaction(history, [record("a10")], limits) is None  # 2 new messages
+    assert plan_compaction(history, [record("a9")], call_config(limits.limit, keep_rounds=1)) is not None  # 4
 
 
 def test_asked_for_folds_under_the_threshold_too() -> None:
     history = talk(9)
-    limits = frame(100_000)
-    assert plan_fold(history, [], limits) is None
-    fold = plan_fold(history, [], limits, "asked")
+    limits = call_config(100_000)
+    assert plan_compaction(history, [], limits) is None
+    fold = plan_compaction(history, [], limits, "asked")
     assert fold is not None
     assert fold.end == 6
 
 
 @pytest.mark.parametrize("ceiling", [3_000, 1_500, 400])
 def test_a_ceiling_lowers_what_a_view_may_have(ceiling: int) -> None:
-    limits = Frame(system="s", tool_tokens=0, limit=10_000, encoding="o200k_base", ceiling=ceiling)
+    limits = CallConfig(system="s", tool_tokens=0, limit=10_000, encoding="o200k_base", ceiling=ceiling)
     assert limits.threshold_tokens == ceiling
     assert limits.target_tokens == ceiling // 2
     view = build_view(talk(30, words=60), [], limits)

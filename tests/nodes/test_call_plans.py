@@ -41,9 +41,9 @@ def test_a_channel_that_was_written_makes_a_new_plan(changed: str) -> None:
 def test_another_ceiling_or_context_makes_a_new_plan() -> None:
     plans, state = CallPlans(), values()
     plan = plans.of(state, run())
-    assert plans.of({**state, "turn": {"status": "overflow", "ceiling": 500}}, run()).frame.ceiling == 500
-    assert plans.of(state, run(context=Context(system_prompt="Other."))).frame.system == "Other."
-    assert plan.frame.ceiling is None
+    assert plans.of({**state, "turn": {"status": "overflow", "ceiling": 500}}, run()).call_config.ceiling == 500
+    assert plans.of(state, run(context=Context(system_prompt="Other."))).call_config.system == "Other."
+    assert plan.call_config.ceiling is None
 
 
 def test_two_runs_at_once_on_one_thread_never_get_each_others_plan() -> None:

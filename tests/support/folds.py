@@ -8,16 +8,16 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 
 from longtable.base.context import Context
 from longtable.base.errors import InputError
-from longtable.memory.fold import Job, Outcome, Request, Strategy, fold_steps, needs_originals
-from longtable.memory.frame import Frame
-from longtable.memory.plan import When, plan_fold
+from longtable.memory.call_config import CallConfig
+from longtable.memory.compaction import Job, Outcome, Request, Strategy, compaction_steps, needs_originals
+from longtable.memory.compaction_plan import When, plan_compaction
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rolling import Rolling
 from longtable.memory.rounds import split_rounds
 from longtable.memory.stamps import turn_number
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import Topics
-from longtable.memory.view import Layout, View, build_view
+from longtable.memory.view import CallPlan, View, build_view
 from longtable.nodes.estimate import waits
 from longtable.nodes.ingest import check_input
 
@@ -26,9 +26,9 @@ STRATEGIES: dict[str, Strategy] = {"rolling": Rolling(), "topics": Topics()}
 ANY_LENGTH = Context(max_message_chars=10**8)
 
 
-def frame(limit: int, *, window: int | None = None, tools: int = 100, factor: float = 1.0, **policy: Any) -> Frame:
+def call_config(limit: int, *, window: int | None = None, tools: int = 100, factor: float = 1.0, **policy: Any) -> CallConfig:
     """Return a frame with a short system prompt; `policy` are fields of `CompactionPolicy`."""
-    return Frame(
+    return CallConfig(
         system="You answer.",
         tool_tokens=tools,
         limit=limit,
@@ -52,7 +52,7 @@ class Call:
 class Talk:
     """A thread that grows. `asked` holds every request to the summariser, fold by fold."""
 
-    frame: Frame
+    call_config: CallConfig
     say: Say | None = None
     strategies: dict[str, Strategy] = field(default_factory=lambda: STRATEGIES)
     thread: Thread = field(default_factory=lambda: Thread([]))
@@ -67,7 +67,7 @@ class Talk:
             question = [message for message in round_ if message.type == "human"]
             try:
                 for message in question:
-                    check_input([message], ANY_LENGTH, self.frame)
+                    check_input([message], ANY_LENGTH, self.call_config)
             except InputError:
                 continue
             for i, message in enumerate(round_):
@@ -86,24 +86,24 @@ class Talk:
     def call(self) -> Call:
         """Fold if due, and return the call as it would be made."""
         outcome = self.fold("due")
-        return Call(self.thread, build_view(Layout(self.thread, self.frame)), folded=bool(outcome and outcome.record))
+        return Call(self.thread, build_view(CallPlan(self.thread, self.call_config)), folded=bool(outcome and outcome.record))
 
     def fold(self, when: When) -> Outcome | None:
         """Fold once where it is due; return what became of it."""
-        layout = Layout(self.thread, self.frame)
-        if when == "ahead" and not self.frame.policy.ahead:
+        call_plan = CallPlan(self.thread, self.call_config)
+        if when == "ahead" and not self.call_config.policy.ahead:
             return None
-        plan = plan_fold(layout, when)
-        if plan is None or (when != "asked" and waits(self.breaker, plan.tokens_before, self.frame)):
+        plan = plan_compaction(call_plan, when)
+        if plan is None or (when != "asked" and waits(self.breaker, plan.tokens_before, self.call_config)):
             return None
         job = Job(
-            strategy=self.frame.policy.strategy,
+            strategy=self.call_config.policy.strategy,
             thread=self.thread,
-            frame=self.frame,
-            fold=plan,
+            call_config=self.call_config,
+            plan=plan,
             turn=turn_number(self.thread.messages[-1]),
             time="2026-01-01T00:00:00+00:00",
-            originals=[] if needs_originals(self.thread, self.frame) else None,
+            originals=[] if needs_originals(self.thread, self.call_config) else None,
         )
         outcome = self._drive(job)
         self.jobs.append(job)
@@ -116,7 +116,7 @@ class Talk:
         return outcome
 
     def _drive(self, job: Job) -> Outcome:
-        steps = fold_steps(job, self.strategies[job.strategy])
+        steps = compaction_steps(job, self.strategies[job.strategy])
         requests: list[Request] = []
         self.asked.append(requests)
         answer: str | Exception | None = None
@@ -131,7 +131,7 @@ class Talk:
             answer = self.say(request)
 
 
-def sent(messages: Sequence[BaseMessage], limits: Frame) -> int:
+def sent(messages: Sequence[BaseMessage], limits: CallConfig) -> int:
     """Return the tokens of a call with its tools."""
     return limits.counter.messages(messages) + limits.tool_tokens
 

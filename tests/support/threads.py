@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.graph import Context, Conversation, build_graph
-from longtable.memory.fold import Attempts, Draft, Job
+from longtable.memory.compaction import Attempts, Draft, Job
 from longtable.memory.rolling import Rolling
 from tests.support.models import ScriptedModel
 
@@ -39,7 +39,7 @@ class Hopeless(Rolling):
     name: str = "hopeless"
 
     def attempts(self, job: Job) -> Attempts:
-        """See `longtable.memory.fold.Strategy`."""
+        """See `longtable.memory.compaction.Strategy`."""
         inner = super().attempts(job)
         with suppress(StopIteration):
             step = next(inner)

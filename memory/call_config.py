@@ -10,7 +10,7 @@ from longtable.memory.reasoning import Sent
 from longtable.memory.tokens import TokenCounter, counter
 
 WINDOW_SHARE = 0.25
-"""Most the memory's text may take of the summariser's window: it reads it beside what is to be folded, and writes it again."""
+"""Most the memory's text may take of the summariser's window: it reads it beside what is to be compacted, and writes it again."""
 SUMMARY_FLOOR = 64
 """Tokens a summary may always have: two or three lines, below which it says nothing."""
 AROUND_SHARE = 0.5
@@ -18,7 +18,7 @@ AROUND_SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame:
+class CallConfig:
     """System prompt, tools, limit and policy of a thread's next call. Sizes in counted tokens."""
 
     system: str
@@ -41,12 +41,12 @@ class Frame:
 
     @property
     def threshold_tokens(self) -> int:
-        """Return the tokens at which a fold is due, and that no view after a fold passes."""
+        """Return the tokens at which a compaction is due, and that no view after a compaction passes."""
         return self._bounded(self.policy.threshold)
 
     @property
     def target_tokens(self) -> int:
-        """Return the tokens a view should have after a fold."""
+        """Return the tokens a view should have after a compaction."""
         return self._share(self.policy.target)
 
     @property
@@ -72,7 +72,7 @@ class Frame:
 
     @property
     def counter(self) -> TokenCounter:
-        """Return the counter of the frame's encoding."""
+        """Return the counter of its encoding."""
         return counter(self.encoding)
 
     def _bounded(self, share: float) -> int:

@@ -1,4 +1,4 @@
-"""One fold as values: what it reads, how its memory is judged, the record it leaves. Knows no node and no model.
+"""One compaction as values: what it reads, how its memory is judged, the record it leaves. Knows no node and no model.
 
 A strategy writes the memory; `fold_steps` puts each of its drafts before the gate and makes the record of the first
 that passes. Both are generators without I/O: they yield requests to a model and are sent its text, or what went wrong.
@@ -14,16 +14,16 @@ from langchain_core.messages import BaseMessage
 
 from longtable.base.errors import Reason
 from longtable.memory.block import pins_that_fit
-from longtable.memory.frame import Frame
+from longtable.memory.call_config import CallConfig
+from longtable.memory.compaction_plan import CompactionPlan
 from longtable.memory.gate import Candidate, objections, pairs_valid
 from longtable.memory.ledger import ledger_lines
 from longtable.memory.pins import Pin, heuristic_pins, live_pins
-from longtable.memory.plan import Fold
 from longtable.memory.stamps import is_recalled
 from longtable.memory.summary import Numbered, cited_numbers, harmless, language_of
 from longtable.memory.thread import Compaction, Thread, covered_exclusions
 from longtable.memory.tokens import fingerprint
-from longtable.memory.view import Layout
+from longtable.memory.view import CallPlan
 
 ROLLING = "rolling"
 MEMORY_VERSION = 2
@@ -44,7 +44,7 @@ class Draft:
     pins: Sequence[Pin] = ()
     """Pins the model found, each verified against its source."""
     coverage: float = 1.0
-    """Tokens of text the writer saw / tokens of text folded."""
+    """Tokens of text the writer saw / tokens of text compacted."""
     note: str = ""
     """Why the coverage is under 1, or what else a reader of the record should know."""
     kept: Mapping[str, Any] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Outcome:
     reasons: list[Reason]
     tokens: int = 0
     archive: str | None = None
-    """Key of the file that what was folded was written to."""
+    """Key of the file that what was compacted was written to."""
 
 
 Attempts = Generator["Request | Draft", "str | Exception | list[Reason] | None", None]
@@ -83,12 +83,12 @@ class Strategy(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """All that one fold needs."""
+    """All that one compaction needs."""
 
     strategy: str
     thread: Thread
-    frame: Frame
-    fold: Fold
+    call_config: CallConfig
+    plan: CompactionPlan
     turn: int
     time: str
     instructions: str | None = None
@@ -97,53 +97,53 @@ class Job:
 
     @cached_property
     def id(self) -> str:
-        """Return the fold's identity: covered ids and contents, the memory before, strategy and version, what a person changed."""
-        fold, thread = self.fold, self.thread
-        before = fold.previous["id"] if fold.previous else ""
+        """Return the compaction's identity: covered ids and contents, the memory before, strategy and version, what a person changed."""
+        plan, thread = self.plan, self.thread
+        before = plan.previous["id"] if plan.previous else ""
         changes = (sorted(thread.undone), covered_exclusions(thread.excluded, self.count), self.rebuilt)
         digest = hashlib.sha256(f"{before}/{MEMORY_VERSION}/{self.strategy}/{changes}".encode())
-        for message in thread.messages[fold.start : fold.end]:
+        for message in thread.messages[plan.start : plan.end]:
             digest.update(f"/{message.id}/".encode() + fingerprint(message))
         return digest.hexdigest()[:24]
 
     @property
     def rebuilt(self) -> bool:
-        """Tell whether the memory is made from the originals."""
+        """Return whether the memory is made from the originals."""
         return self.originals is not None
 
     @property
     def count(self) -> int:
         """Return how many messages of the transcript the new memory stands for."""
-        return self.thread.archived + self.fold.end
+        return self.thread.archived + self.plan.end
 
     @cached_property
     def language(self) -> str:
         """Return the language the memory is written in: that of the users so far."""
-        return language_of(self.thread.messages[: self.fold.end])
+        return language_of(self.thread.messages[: self.plan.end])
 
     @cached_property
-    def folded(self) -> list[Numbered]:
-        """Return the messages that are folded now, with their numbers."""
-        return self.thread.numbered(self.fold.start, self.fold.end)
+    def compacted(self) -> list[Numbered]:
+        """Return the messages that are compacted now, with their numbers."""
+        return self.thread.numbered(self.plan.start, self.plan.end)
 
     @cached_property
     def reads(self) -> list[Numbered]:
         """Return what the writer reads besides `previous`; what only repeats earlier messages is left out."""
-        messages = self.folded if self.originals is None else [*self.originals, *self.thread.numbered(0, self.fold.end)]
+        messages = self.compacted if self.originals is None else [*self.originals, *self.thread.numbered(0, self.plan.end)]
         return [(number, message) for number, message in messages if not is_recalled(message)]
 
     @property
     def previous(self) -> str:
         """Return the memory text the new one continues, "" where it is made from the originals."""
-        return "" if self.rebuilt or not self.fold.previous else str(self.fold.previous["summary"])
+        return "" if self.rebuilt or not self.plan.previous else str(self.plan.previous["summary"])
 
     @property
     def replaced_tokens(self) -> int:
         """Return the tokens of what the new memory stands for."""
         if self.remade:
-            return self.fold.summary_budget
-        before = str(self.fold.previous["summary"]) if self.fold.previous else ""
-        return self.fold.folded_tokens + self.frame.counter.text(before)
+            return self.plan.summary_budget
+        before = str(self.plan.previous["summary"]) if self.plan.previous else ""
+        return self.plan.compacted_tokens + self.call_config.counter.text(before)
 
     @cached_property
     def ledger(self) -> list[dict[str, Any]]:
@@ -152,23 +152,23 @@ class Job:
         for record in self.thread.chain:
             if record.get("earlier"):  # a merged one has only its newest lines; it knew the others
                 known |= {str(m.id) for number, m in self.reads if number <= record["count"] and number not in record["excluded"]}
-        lines = ledger_lines([message for _, message in self.reads], dialect=self.frame.dialect)
+        lines = ledger_lines([message for _, message in self.reads], dialect=self.call_config.dialect)
         return [line.as_json() for line in lines if line.message_id not in known]
 
     @cached_property
     def budget(self) -> int:
         """Return the most tokens its text may have to pass the gate, 0 where no text could."""
-        empty = _layout(self, _record(self, Draft(text="", method="fallback")))
-        alone = empty.parts.total - empty.parts.memory >= self.frame.threshold_tokens
-        most = self.frame.threshold_tokens if self.remade else self.fold.tokens_before
-        bound = most if alone else min(most, self.frame.threshold_tokens)
+        empty = _call_plan(self, _record(self, Draft(text="", method="fallback")))
+        alone = empty.parts.total - empty.parts.memory >= self.call_config.threshold_tokens
+        most = self.call_config.threshold_tokens if self.remade else self.plan.tokens_before
+        bound = most if alone else min(most, self.call_config.threshold_tokens)
         room = bound - empty.parts.total - BLOCK_TOKENS
-        return max(0, min(self.fold.summary_budget, int(self.replaced_tokens * (1 - self.margin)), room))
+        return max(0, min(self.plan.summary_budget, int(self.replaced_tokens * (1 - self.margin)), room))
 
     @property
     def remade(self) -> bool:
-        """Tell whether the memory is only made again, for what was excluded or included, and folds nothing new."""
-        return self.fold.start == self.fold.end
+        """Return whether the memory is only made again, for what was excluded or included, and covers nothing new."""
+        return self.plan.start == self.plan.end
 
     @property
     def margin(self) -> float:
@@ -176,18 +176,18 @@ class Job:
         return 0.0 if self.remade else MARGIN
 
 
-def needs_originals(thread: Thread, frame: Frame) -> bool:
-    """Tell whether the next memory must be made from the originals rather than from the one before.
+def needs_originals(thread: Thread, call_config: CallConfig) -> bool:
+    """Return whether the next memory must be made from the originals rather than from the one before.
 
     It must when a covered message was excluded or included since, and when another strategy wrote the one before. With
     a model it is also done every `rebuild_every`-th time, so that no error is handed on for ever, as long as the
-    folded text fills at most one window: each is a call.
+    compacted text fills at most one window: each is a call.
     """
     if thread.live[0] is None:
         return False
-    if must_be_remade(thread, frame):
+    if must_be_remade(thread, call_config):
         return True
-    every, window = frame.policy.rebuild_every, frame.window
+    every, window = call_config.policy.rebuild_every, call_config.window
     if window is None or not every:
         return False
     since = 0
@@ -195,17 +195,17 @@ def needs_originals(thread: Thread, frame: Frame) -> bool:
         if older.get("rebuilt"):
             break
         since += int(older.get("folds", 1))
-    folded = sum(int(older["folded_tokens"]) for older in thread.chain)
-    return since + 1 >= every and folded <= window
+    compacted = sum(int(older["folded_tokens"]) for older in thread.chain)
+    return since + 1 >= every and compacted <= window
 
 
-def must_be_remade(thread: Thread, frame: Frame) -> bool:
+def must_be_remade(thread: Thread, call_config: CallConfig) -> bool:
     """Return whether the memory may not be continued: it holds what was excluded since, or another strategy wrote it."""
     record = thread.live[0]
-    return record is not None and (thread.stale or record.get("strategy", ROLLING) != frame.policy.strategy)
+    return record is not None and (thread.stale or record.get("strategy", ROLLING) != call_config.policy.strategy)
 
 
-def fold_steps(job: Job, strategy: Strategy) -> Generator[Request, str | Exception | None, Outcome]:
+def compaction_steps(job: Job, strategy: Strategy) -> Generator[Request, str | Exception | None, Outcome]:
     """Let the strategy write until a draft passes the gate; the outcome says what happened on the way."""
     attempts = strategy.attempts(job)
     reasons: list[Reason] = []
@@ -214,7 +214,7 @@ def fold_steps(job: Job, strategy: Strategy) -> Generator[Request, str | Excepti
         try:
             step = attempts.send(answer)
         except StopIteration:
-            return Outcome(None, reasons, job.fold.tokens_before)
+            return Outcome(None, reasons, job.plan.tokens_before)
         if isinstance(step, Draft):
             record, why = judge(job, step)
             if record:
@@ -231,9 +231,9 @@ def fold_steps(job: Job, strategy: Strategy) -> Generator[Request, str | Excepti
 def judge(job: Job, draft: Draft) -> tuple[Compaction | None, list[Reason]]:
     """Return the record of a draft that passes the gate, or why it does not."""
     record = _record(job, draft)
-    layout = _layout(job, record)
-    after, block = layout.parts, layout.memory.render()
-    pins, _ = pins_that_fit(live_pins(layout.thread.pins), job.frame)
+    call_plan = _call_plan(job, record)
+    after, block = call_plan.parts, call_plan.memory.render()
+    pins, _ = pins_that_fit(live_pins(call_plan.thread.pins), job.call_config)
     why = objections(
         Candidate(
             summary=draft.text,
@@ -241,35 +241,35 @@ def judge(job: Job, draft: Draft) -> tuple[Compaction | None, list[Reason]]:
             replaced_tokens=job.replaced_tokens,
             view_tokens=after.total,
             # A memory made again for what was excluded or included need not be smaller than the one it replaces.
-            view_before=after.total + 1 if job.remade else job.fold.tokens_before,
-            budget=job.frame.threshold_tokens,
+            view_before=after.total + 1 if job.remade else job.plan.tokens_before,
+            budget=job.call_config.threshold_tokens,
             kept_tokens=after.total - after.memory,
             margin=job.margin,
-            summary_budget=job.fold.summary_budget,
+            summary_budget=job.plan.summary_budget,
             missing_pins=[pin.text for pin in pins if harmless(" ".join(pin.text.split())) not in " ".join(block.split())],
             unknown_citations=sorted(number for number in cited_numbers(draft.text) if not 1 <= number <= job.count),
-            pairs_valid=pairs_valid(layout.messages),
+            pairs_valid=pairs_valid(call_plan.messages),
         )
     )
     return (None, why) if why else ({**record, "tokens_after": after.total}, [])
 
 
-def _layout(job: Job, record: Compaction) -> Layout:
-    return Layout(replace(job.thread, compactions=[*job.thread.compactions, record]), job.frame)
+def _call_plan(job: Job, record: Compaction) -> CallPlan:
+    return CallPlan(replace(job.thread, compactions=[*job.thread.compactions, record]), job.call_config)
 
 
 def _record(job: Job, draft: Draft) -> Compaction:
-    fold, thread = job.fold, job.thread
-    previous: Compaction | None = fold.previous
+    plan, thread = job.plan, job.thread
+    previous: Compaction | None = plan.previous
     made: Compaction = {
         "id": job.id,
         "previous": previous["id"] if previous else None,
         "strategy": job.strategy,
         "from_id": previous["from_id"] if previous else thread.messages[0].id,
-        "to_id": thread.messages[fold.end - 1].id if fold.end else str(previous["to_id"]) if previous else None,
+        "to_id": thread.messages[plan.end - 1].id if plan.end else str(previous["to_id"]) if previous else None,
         "count": job.count,
         "length": thread.length,
-        "folded": fold.end - fold.start,
+        "folded": plan.end - plan.start,
         "summary": draft.text,
         "pins": [pin.as_json() for pin in _pins(job, draft)],
         "ledger": job.ledger,
@@ -279,9 +279,9 @@ def _record(job: Job, draft: Draft) -> Compaction:
         "method": draft.method,
         "coverage": draft.coverage,
         "coverage_note": draft.note,
-        "summary_tokens": job.frame.counter.text(draft.text),
-        "folded_tokens": fold.folded_tokens,
-        "tokens_before": fold.tokens_before,
+        "summary_tokens": job.call_config.counter.text(draft.text),
+        "folded_tokens": plan.compacted_tokens,
+        "tokens_before": plan.tokens_before,
         "tokens_after": 0,
         "policy_version": MEMORY_VERSION,
         "turn": job.turn,
