@@ -8,7 +8,7 @@ from evals.fuzz import Pair, pair
 from longtable.base.errors import DatabaseError
 from tests.support.postgres import stop_postgres_server
 from tests.tools.databases import DIALECTS
-from tests.tools.sql_texts_second import QUIET, REFUSE, RUN, STOP
+from tests.tools.sql.sql_texts_second import QUIET, REFUSE, RUN, STOP
 
 
 def _ended_in_error(two: Pair, sql: str) -> bool:

@@ -24,9 +24,9 @@ from longtable.tools.sql.allow_lists import GROWING_FUNCTIONS
 from longtable.tools.sql.wall import check
 from tests.support.postgres import postgres_server
 from tests.tools.databases import DIALECTS, Place, make, open_at
-from tests.tools.sql_texts import ALLOWED, BOTH_ALLOWED, BOTH_REFUSED, REFUSED, STOPPED
+from tests.tools.sql.sql_texts import ALLOWED, BOTH_ALLOWED, BOTH_REFUSED, REFUSED, STOPPED
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "sql_guard"
+CORPUS = Path(__file__).parents[3].parent / "shared" / "data" / "sql_guard"
 
 
 def _cases(both: list[str], own: dict[str, list[str]]) -> list[Any]:

@@ -1,6 +1,6 @@
 """SQL texts of our own, hostile and legal, over the schema in `databases.py`; policy: everything but `vault` can be read."""
 
-from tests.tools.sql_texts_postgres import POSTGRES_ALLOWED, POSTGRES_REFUSED, POSTGRES_STOPPED
+from tests.tools.sql.sql_texts_postgres import POSTGRES_ALLOWED, POSTGRES_REFUSED, POSTGRES_STOPPED
 
 BOTH_REFUSED = [
     # not one SELECT

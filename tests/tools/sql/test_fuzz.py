@@ -20,7 +20,7 @@ from longtable.base.errors import (
 )
 from longtable.tools.database import Database
 from tests.tools.databases import DIALECTS
-from tests.tools.sql_texts_second import QUIET, REFUSE, RUN, STOP
+from tests.tools.sql.sql_texts_second import QUIET, REFUSE, RUN, STOP
 
 SAMPLE_OF_STOPPED = 4
 """Of the costly texts, as many an engine are asked here as there is time for; `evals.second` asks them all."""

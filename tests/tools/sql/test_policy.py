@@ -19,7 +19,7 @@ from longtable.tools.schema.values import find_values
 from longtable.tools.sql.masks import MASK
 from longtable.tools.sql.table_policy import TablePolicy, load_policy
 from tests.tools.databases import DIALECTS, Place, make, open_at
-from tests.tools.sql_texts_policy import DENIED, HARMLESS, MASKED, MASKED_OPEN, SPELLED_OUT
+from tests.tools.sql.sql_texts_policy import DENIED, HARMLESS, MASKED, MASKED_OPEN, SPELLED_OUT
 
 OWN_NUMBERS = "CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES (1), (2), (3);"
 SCHEMA = (
