@@ -43,11 +43,6 @@ class ToolResult:
     error_class: str = ""
     text: str = ""
 
-    @property
-    def cut(self) -> bool:
-        """Return whether the answer was there but can no longer be read."""
-        return self.data is None and not self.error
-
 
 @dataclass
 class Turn:
@@ -178,7 +173,7 @@ def last_sql(view: View) -> str:
 def decide(view: View, tools: frozenset[str]) -> Decision:
     """Return the next step; a pure function of the view and of the names of the tools that are there (empty: all)."""
     question = view.now.question
-    language = talk.language_of(question)
+    language = "zh" if is_chinese(question) else "en"
     folded = view.folded or bool(view.findings) or any(turn.answer for turn in view.turns[:-1])
     try:
         if len(question) > MOST_CHARACTERS // (2 if is_chinese(question) else 1):
@@ -213,7 +208,8 @@ def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
         return done
     catalog = catalog_in(view)
     if catalog is None or (catalog.carded and kind in ("help", "tables", "describe")):
-        return _list(view)
+        _stop_at(view.now.of("list_tables"), 2)
+        return (Call("list_tables", {}),)
     if kind in ("help", "tables"):
         return talk.help_text(catalog, language) if kind == "help" else talk.tables_text(catalog, language)
     name = talk.described_name(question) if kind == "describe" else ""
@@ -270,11 +266,6 @@ def _stop_at(results: list[ToolResult], most: int) -> None:
         raise talk.DeclineError("lost")
 
 
-def _list(view: View) -> Decision:
-    _stop_at(view.now.of("list_tables"), 2)
-    return (Call("list_tables", {}),)
-
-
 def _search(view: View, catalog: Catalog, tokens: list[Token]) -> tuple[Call, ...]:
     """In a schema of many pages, look once for the tables that the question's words name."""
     if catalog.pages <= 1 or len(catalog.tables) >= catalog.total:
@@ -303,7 +294,7 @@ def _described(view: View, catalog: Catalog, names: list[str]) -> tuple[Call, ..
     if not missing:
         return ()
     tries = view.now.of("describe_tables")
-    cut = [result for result in tries if result.cut]
+    cut = [result for result in tries if result.data is None and not result.error]
     _stop_at([result for result in tries if result.error] or cut, 4)
     return (Call("describe_tables", {"names": missing[: max(1, _DESCRIBE_AT_ONCE // (3 ** len(cut)))]}),)
 
@@ -372,7 +363,8 @@ def _prior(view: View, catalog: Catalog) -> Query | None:
     if last is not None and all(result.error for result in last.of("run_sql")):
         return None
     sql = last_sql(view)
-    return read_sql(sql, catalog.dialect) if sql else None
+    prior = read_sql(sql, catalog.dialect) if sql else None
+    return prior if prior is not None and all(map(catalog.table, prior.tables)) else None  # the thread may go on with another database
 
 
 def _asks_data(question: str) -> bool:

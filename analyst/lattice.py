@@ -295,7 +295,7 @@ class Draft:
         if asked >= 0 and self.meanings[asked].kind == "table":
             return self.meanings[asked].table
         if self.words[:1] in (["who"], ["whom"]):
-            people = [name for name in self.named() if self.table(name).is_people]
+            people = [name for name in self.named() if any(lemma(word) in vocabulary().lists["people"] for word in self.table(name).words)]
             if people:
                 return people[0]
         named = self.named()

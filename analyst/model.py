@@ -79,7 +79,7 @@ class BuiltInAnalyst(BaseChatModel):
 
     def answer(self, messages: Sequence[BaseMessage], tools: Sequence[Any] = ()) -> AIMessage:
         """Return the message that follows `messages`: tool calls or the worded answer, with usage."""
-        decision = decide(read_view(messages), frozenset(_names(tools)))
+        decision = decide(read_view(messages), frozenset(tool["function"]["name"] for tool in tools))
         text, made = (decision, ()) if isinstance(decision, str) else ("", decision)
         calls = [tool_call(name=call.name, args=call.args, id=_call_id(messages, call, place)) for place, call in enumerate(made)]
         count = counter(self.encoding)
@@ -105,11 +105,6 @@ class BuiltInAnalyst(BaseChatModel):
             chunk_position="last",
         )
         yield ChatGenerationChunk(message=last)
-
-
-def _names(tools: Sequence[Any]) -> Iterator[str]:
-    for tool in tools:
-        yield tool["function"]["name"] if isinstance(tool, dict) and "function" in tool else str(getattr(tool, "name", tool))
 
 
 def _call_id(messages: Sequence[BaseMessage], call: Call, place: int) -> str:

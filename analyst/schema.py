@@ -164,11 +164,6 @@ class Table:
         ]
         return tuple(people[:2] if len(people) > 1 else (named or called)[:1])
 
-    @cached_property
-    def is_people(self) -> bool:
-        """Return whether it holds people."""
-        return any(lemma(word) in vocabulary().lists["people"] for word in self.words)
-
     def part(self, unit: str) -> Column | None:
         """Return the column of numbers that is called by a part of a date: month, hour."""
         column = self.by_name.get(unit)

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from calendar import month_name
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +11,7 @@ from typing import Any
 
 from longtable.analyst.query import PATTERNS, Agg, Bucket, Col, Condition, Query, Scalar
 from longtable.analyst.schema import Catalog, Table
-from longtable.analyst.words import expanded, is_chinese, lemma, likeness, stem, tokenize, vocabulary
+from longtable.analyst.words import expanded, lemma, likeness, stem, tokenize, vocabulary
 
 SHOWN_ROWS = 10
 MOST_WISH = 200
@@ -32,11 +33,6 @@ class DeclineError(Exception):
     def __init__(self, reason: str, *words: str, near: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
         self.reason, self.words, self.near = reason, words, near
-
-
-def language_of(text: str) -> str:
-    """Return "zh" when the text holds Chinese, else "en"."""
-    return "zh" if is_chinese(text) else "en"
 
 
 def say(name: str, language: str, **values: object) -> str:
@@ -226,13 +222,6 @@ def examples(catalog: Catalog, language: str) -> list[str]:
 
 # -- results in words ---------------------------------------------------------------------------------------------------
 
-_FUNCS = {
-    "en": {"avg": "average", "sum": "total", "min": "lowest", "max": "highest", "count": "number of different"},
-    "zh": {"avg": "平均", "sum": "总", "min": "最小", "max": "最大", "count": "不同"},
-}
-_UNITS = {"month": "月份", "month_of_year": "月份", "year": "年份", "day": "日期", "hour": "小时", "quarter": "季度", "weekday": "星期"}
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
-
 
 def result_text(query: Query | None, data: dict[str, Any], language: str, *, whole: bool = True) -> str:
     """Return the answer's text. `data` is run_sql's answer; `query` what its SQL says, None when that cannot be read.
@@ -337,28 +326,13 @@ def label(item: Scalar, language: str) -> str:
         case Col():
             return phrase(item)
         case Bucket(col=col, unit=unit):
-            return _UNITS[unit] if zh else f"{unit.replace('_of_year', '')} of {phrase(col)}"
+            return _texts()["units"][unit][0] if zh else f"{unit.replace('_of_year', '')} of {phrase(col)}"
         case Agg(func="count", arg=None):
             return "数量" if zh else "count"
         case Agg(func=func, arg=arg) if arg is not None:
-            word, words = _FUNCS[language][func], label(arg, language)
+            word, words = _texts()["functions"][func][zh], label(arg, language)
             return words if words.split()[0] == word else f"{word}{' ' if zh and words.isascii() else '' if zh else ' '}{words}"
     return str(item)
-
-
-_OPS = {
-    "=": ("is", "为"),
-    "<>": ("is not", "不为"),
-    ">": (">", ">"),
-    "<": ("<", "<"),
-    ">=": ("≥", "≥"),
-    "<=": ("≤", "≤"),
-    "between": ("between", "介于"),
-    "in": ("one of", "属于"),
-    "contains": ("contains", "包含"),
-    "starts": ("starts with", "开头为"),
-    "ends": ("ends with", "结尾为"),
-}
 
 
 def condition_text(cond: Condition, language: str) -> str:
@@ -369,13 +343,13 @@ def condition_text(cond: Condition, language: str) -> str:
     if cond.query is not None:
         return _within_text(cond.query, language, negated=cond.negated)
     if isinstance(value, int) and 1 <= value <= 12 and (name == "month" or getattr(cond.left, "unit", "") == "month_of_year"):
-        text = f"{value} 月" if zh else _MONTHS[value - 1]
+        text = f"{value} 月" if zh else month_name[value]
     elif isinstance(value, tuple):
         text = ("、" if zh else ", ") if cond.op == "in" else (" 和 " if zh else " and ")
         text = text.join(map(str, value))
     else:
         text = label(value, language) if isinstance(value, Agg) else f"“{value}”" if cond.op in PATTERNS else str(value)
-    return f"{name} {('不' if zh else 'not ') * cond.negated}{_OPS[cond.op][zh]} {text}"
+    return f"{name} {('不' if zh else 'not ') * cond.negated}{_texts()['operators'][cond.op][zh]} {text}"
 
 
 def _within_text(query: Query, language: str, *, negated: bool) -> str:

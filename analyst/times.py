@@ -27,16 +27,14 @@ def fill_periods(draft: Draft) -> None:
             joined >= 0
             and draft.meanings[joined].kind == "time"
             and link is not None
-            and link.text.lower() in ("and", "to", "through", "until", "-", "or", "至", "到")
+            and link.text.lower() in ("and", "to", "through", "until", "-", "or", "至", "到", "和", "或")
         ):
-            later, after = _period(draft, joined)
-            if (
-                ranged
-                or (words == ["from"] and link.text.lower() in ("to", "through", "until", "到", "至"))
-                or link.text.lower() in ("through", "to", "到", "至")
-            ):
-                high, end = later, after
-                draft.use(opener if ranged else -1)
+            high, end = _period(draft, joined)
+            apart = high.month - low.month != 1 or low.day or high.day or low.year
+            until = link.text.lower() in ("through", "to", "到", "至") or (words == ["from"] and link.text.lower() == "until")
+            if not (ranged or until) and apart:
+                raise NoReadingError(draft.meanings[joined].text)
+            draft.use(opener if ranged else -1)
         _bear(draft, place, end, low, high)
 
 
@@ -85,6 +83,10 @@ def _bear(draft: Draft, start: int, end: int, low: Period, high: Period | None) 
     draft.pay(price, text)
     for cond in _conditions(draft.table(column.table), column, op, low, high):
         name = cond.left.col.name if isinstance(cond.left, Bucket) else cond.left.name if isinstance(cond.left, Col) else column.name
+        if op == "=" and any(
+            each.cond.left == cond.left and each.cond != cond and each.cond.op in ("=", "between") for each in draft.slots.where
+        ):
+            raise NoReadingError(text)  # no row is of two months
         draft.slots.where.append(Where(column.table, name, cond))
 
 
@@ -215,7 +217,4 @@ def unit_key(draft: Draft, unit: str, tables: list[str]) -> tuple[Key, float]:
             return Key(name, table.columns[place].name, unit), max(0.0, price) + 0.2 * rank + (costs.GUESSED if close else 0.0)
         if part is not None:
             return Key(name, part.name), 0.2 * rank
-        years = [column for column in table.columns if column.is_year]
-        if unit == "year" and len(years) == 1:
-            return Key(name, years[0].name), 0.2 * rank
     raise NoReadingError(unit)

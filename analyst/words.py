@@ -211,7 +211,7 @@ def likeness(word: str, name: str) -> float:
     tests = (
         (first == second, 1.0),
         (first in vocab.abbreviations.get(second, ()) or second in vocab.abbreviations.get(first, ()), 0.97),
-        (len(first) - 2 >= len(second) >= 3 and second == _consonants(first), 0.95),
+        (len(first) - 2 >= len(second) >= 3 and second == re.sub(r"(.)\1", r"\1", first[:1] + re.sub(r"[aeiou]", "", first[1:])), 0.95),
         # dest, precip, temp: the schema abbreviates
         (len(first) - 2 >= len(second) >= 4 and first.startswith(second) and second not in vocab.synonyms, 0.93),
         (stem(first) == stem(second) and len(stem(first)) >= 4, 0.9),
@@ -219,10 +219,6 @@ def likeness(word: str, name: str) -> float:
         (len(first) >= 4 and second.startswith(first) and len(first) >= 0.5 * len(second), 0.8),
     )
     return next((score for fits, score in tests if fits), 0.0)
-
-
-def _consonants(word: str) -> str:
-    return re.sub(r"(.)\1", r"\1", word[:1] + re.sub(r"[aeiou]", "", word[1:]))
 
 
 def abbreviates(words: tuple[str, ...], compact: str) -> bool:

@@ -1,6 +1,7 @@
 """Turn a Chinese question into tokens with English words; loaded for Chinese questions only."""
 
 import re
+from calendar import month_name
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
@@ -13,7 +14,6 @@ _PIECE = re.compile(
   | (?P<month>\d{1,2})月(?:份)? | (?P<day>\d{1,2})[日号] | (?P<run>[\u3400-\u9fff]+)""",
     re.VERBOSE,
 )
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
 _UNKNOWN = 3.0
 _LONGEST = 12
 _FITS = 0.5
@@ -59,7 +59,7 @@ def _piece(match: re.Match[str], catalog: Catalog | None, known: frozenset[str])
     if match.group("year"):
         return [Token(text, match.group("year"), "number", match.start(), int(match.group("year")))]
     if match.group("month") and 1 <= int(match.group("month")) <= 12:
-        return [Token(text, _MONTHS[int(match.group("month")) - 1].lower(), "word", match.start())]
+        return [Token(text, month_name[int(match.group("month"))].lower(), "word", match.start())]
     if match.group("day"):
         return [Token(text, match.group("day"), "ordinal", match.start(), int(match.group("day")))]
     found: list[Token] = []

@@ -97,7 +97,11 @@ def graphs(
         saver = stack.enter_context(SqliteSaver.from_conn_string(f"{folder}/chat.db"))
         if system == "StateGraph + add_messages":
             builder = StateGraph(Plain)
-            builder.add_node("respond", lambda state: {"messages": [speaker.invoke(state["messages"])]})
+
+            def respond(state: Plain) -> dict[str, Any]:
+                return {"messages": [speaker.invoke(state["messages"])]}
+
+            builder.add_node("respond", respond)
             theirs: Any = builder.add_edge(START, "respond").add_edge("respond", END).compile(checkpointer=saver)
         else:
             middleware = SummarizationMiddleware(InstantModel(), trigger=("tokens", int(limit * 0.6)), keep=("messages", 12))

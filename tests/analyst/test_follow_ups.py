@@ -125,3 +125,11 @@ def test_a_place_that_may_be_either_end_is_declined(flights: Chat) -> None:
     flights.ask("How many flights went from La Guardia to Atlanta?", again=True)
     flights.ask("and to Los Angeles?")
     assert flights.rows == [(0,)]
+
+
+def test_a_thread_goes_on_with_another_database_without_the_query_before(flights: Chat, shop: Chat) -> None:
+    flights.ask("How many airports are there?")
+    query = next(n for n, message in enumerate(flights.messages) if "run_sql" in str(getattr(message, "tool_calls", "")))
+    shop.messages = [*flights.messages[:2], *flights.messages[query:]]
+    shop.ask("and how many in Chile?")
+    assert "airports" not in shop.sql

@@ -174,3 +174,18 @@ def test_a_value_with_a_slip_is_asked_back(shop: Chat) -> None:
     answer = shop.ask("How many customers are from Austira?")
     assert shop.rows is None
     assert "Did you mean “Austria”" in answer
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("How many flights in March and April?", [(3,)]),
+        ("How many flights left in March or April?", [(3,)]),
+        ("3月和4月有多少航班？", [(3,)]),
+        ("How many flights in March and July?", None),
+        ("How many flights in March, April and July?", None),
+    ],
+)
+def test_two_months_are_both_counted_or_declined(flights: Chat, question: str, rows: Rows | None) -> None:
+    flights.ask(question)
+    assert flights.rows == rows
