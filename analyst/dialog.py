@@ -319,7 +319,8 @@ def _relevant(catalog: Catalog, tokens: list[Token]) -> list[str]:
 
 def _answer(view: View, catalog: Catalog) -> Decision:
     question = view.now.question
-    values = values_in(view)
+    # A thread may go on with another database: what was found in the one before is nothing here.
+    values = {text: tuple(each for each in found if catalog.table(each.table)) for text, found in values_in(view).items()}
     tokens = _tokens(question, catalog, values)
     if look := _search(view, catalog, tokens):
         return look
@@ -363,8 +364,7 @@ def _prior(view: View, catalog: Catalog) -> Query | None:
     if last is not None and all(result.error for result in last.of("run_sql")):
         return None
     sql = last_sql(view)
-    prior = read_sql(sql, catalog.dialect) if sql else None
-    return prior if prior is not None and all(map(catalog.table, prior.tables)) else None  # the thread may go on with another database
+    return read_sql(sql, catalog.dialect) if sql else None
 
 
 def _asks_data(question: str) -> bool:

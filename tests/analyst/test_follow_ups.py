@@ -127,9 +127,10 @@ def test_a_place_that_may_be_either_end_is_declined(flights: Chat) -> None:
     assert flights.rows == [(0,)]
 
 
-def test_a_thread_goes_on_with_another_database_without_the_query_before(flights: Chat, shop: Chat) -> None:
-    flights.ask("How many airports are there?")
-    query = next(n for n, message in enumerate(flights.messages) if "run_sql" in str(getattr(message, "tool_calls", "")))
-    shop.messages = [*flights.messages[:2], *flights.messages[query:]]
-    shop.ask("and how many in Chile?")
-    assert "airports" not in shop.sql
+def test_a_value_found_in_the_database_before_is_nothing_in_this_one(flights: Chat, shop: Chat) -> None:
+    flights.ask("How many flights went to Los Angeles?")
+    looked = next(n for n, message in enumerate(flights.messages) if "find_values" in str(getattr(message, "tool_calls", "")))
+    shop.messages = [*flights.messages[:2], *flights.messages[looked:]]
+    shop.messages = [message for message in shop.messages if getattr(message, "name", "") not in ("list_tables", "describe_tables")]
+    shop.ask("how many customers in Los Angeles")
+    assert shop.rows is None
