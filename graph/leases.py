@@ -44,7 +44,7 @@ class Lease(ABC):
             if not self._take(thread_id):
                 return False
             self.held.add(thread_id)
-            if self.renewing is None:
+            if self.renewing is None or not self.renewing.is_alive():
                 self.renewing = threading.Thread(target=self._renew_all, name="longtable leases", daemon=True)
                 self.renewing.start()
             self.changed.notify()
@@ -117,7 +117,7 @@ class SqliteLease(Lease):
         for thread_id in self.held:
             try:
                 self._take(thread_id)
-            except sqlite3.OperationalError:  # locked for long
+            except sqlite3.Error:  # locked for long, or for a moment unreadable
                 return
 
     def _close(self) -> None:

@@ -24,7 +24,7 @@ SETUP, SETUP_PAUSE_S = "longtable setup", 0.05
 """The lease of the process that creates the tables, and how long others wait before they ask for it again."""
 Result = TypeVar("Result")
 Owner = tuple[int, int]
-"""An OS thread and an asyncio task."""
+"""An OS thread and an asyncio task, 0 for none."""
 
 
 class Queue:
@@ -33,6 +33,10 @@ class Queue:
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self.waiting: deque[tuple[Future[None], Owner]] = deque()
+
+    def ahead(self) -> list[Owner]:
+        """Return all who have the thread before the next to come."""
+        return [self.owner, *(owner for granted, owner in self.waiting if not granted.cancelled())]
 
 
 class ThreadLocks:
@@ -46,7 +50,7 @@ class ThreadLocks:
     @contextmanager
     def locked(self, thread_id: str, *, wait: bool) -> Iterator[None]:
         """Have the thread alone within the block. Raises `ThreadBusyError` if it may not wait, or would wait for itself."""
-        granted = self._enter(thread_id, (threading.get_ident(), 0), wait=wait)
+        granted = self._enter(thread_id, wait=wait, blocks=True)
         try:
             granted.result()
         except BaseException:
@@ -65,7 +69,7 @@ class ThreadLocks:
     @asynccontextmanager
     async def alocked(self, thread_id: str, *, wait: bool) -> AsyncIterator[None]:
         """Have the thread alone within the block: see `locked`."""
-        granted = self._enter(thread_id, (threading.get_ident(), id(asyncio.current_task())), wait=wait)
+        granted = self._enter(thread_id, wait=wait, blocks=False)
         try:
             if not granted.done():
                 await asyncio.wrap_future(granted)
@@ -94,15 +98,14 @@ class ThreadLocks:
             await _uncancelled(self.lease.release, thread_id)
             await self._atake(thread_id, wait=True)
 
-    def is_mine(self, thread_id: str) -> bool:
-        """Return whether the caller itself, this OS thread or this task, has the thread."""
-        try:
-            task = id(asyncio.current_task())
-        except RuntimeError:
-            task = 0
+    def is_mine(self, thread_id: str, *, blocks: bool) -> bool:
+        """Return whether the thread's present owner goes on only after the caller: a wait would never end.
+
+        `blocks`: the caller waits without letting the event loop of its OS thread run.
+        """
         with self.lock:
             queue = self.queues.get(thread_id)
-            return queue is not None and queue.owner == (threading.get_ident(), task)
+            return queue is not None and _waits_for(queue.owner, _caller(), blocks=blocks)
 
     def _take(self, thread_id: str, *, wait: bool) -> None:
         for pause in pauses():
@@ -125,15 +128,16 @@ class ThreadLocks:
                 raise ThreadBusyError(thread_id)
             await asyncio.sleep(pause)
 
-    def _enter(self, thread_id: str, owner: Owner, *, wait: bool) -> Future[None]:
+    def _enter(self, thread_id: str, *, wait: bool, blocks: bool) -> Future[None]:
         granted: Future[None] = Future()
+        owner = _caller()
         with self.lock:
             queue = self.queues.get(thread_id)
             if queue is None:
                 self.queues[thread_id] = Queue(owner)
                 granted.set_result(None)
-            elif not wait or queue.owner == owner:  # a turn within a turn would wait for ever
-                raise ThreadBusyError(thread_id)
+            elif not wait or any(_waits_for(other, owner, blocks=blocks) for other in queue.ahead()):
+                raise ThreadBusyError(thread_id)  # a turn within a turn would wait for ever
             else:
                 queue.waiting.append((granted, owner))
         return granted
@@ -153,6 +157,22 @@ class ThreadLocks:
         """Leave the queue; the thread may have become the caller's in this very moment."""
         if not granted.cancel() and not granted.cancelled():
             self._leave(thread_id)
+
+
+def _caller() -> Owner:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no event loop runs in this OS thread
+        task = None
+    return threading.get_ident(), 0 if task is None else id(task)
+
+
+def _waits_for(owner: Owner, caller: Owner, *, blocks: bool) -> bool:
+    """Return whether an owner goes on only when the caller has returned: it is the caller, or runs below or behind it.
+
+    A caller that blocks its OS thread stops all tasks of that thread; a task stops its own, and the code that runs its loop.
+    """
+    return owner[0] == caller[0] and (blocks or owner[1] in {caller[1], 0})
 
 
 def pauses() -> Iterator[float]:

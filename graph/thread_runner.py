@@ -287,14 +287,14 @@ class ThreadRunner:
 
     def steered(self, message: HumanMessage, *, wait: bool) -> Iterator[Event]:
         """Hand a message to the turn under way, or run it as a turn where there is none; `wait` until it was taken in."""
-        store = self._inbox_store()
-        if self._free():
+        store, free = self._inbox_store(), self._free(blocks=True)
+        if free:
             with ExitStack() as stack:
                 if self._entered(stack):
                     yield from self.turn(message)
                     return
         turn = self._checked(message, self.state().values)
-        posted = self._inbox_message(message, wait=wait)
+        posted = _inbox_message(message, detached=not (wait and free))
         store.batch(post_ops(self.thread_id, posted))
         if posted.detached:
             yield from _on_its_way(message, turn)
@@ -315,8 +315,8 @@ class ThreadRunner:
 
     async def asteered(self, message: HumanMessage, *, wait: bool) -> AsyncGenerator[Event, None]:
         """Hand a message to the turn under way without blocking: see `steered`."""
-        store = self._inbox_store()
-        if self._free():
+        store, free = self._inbox_store(), self._free(blocks=False)
+        if free:
             async with AsyncExitStack() as stack:
                 if await self._aentered(stack):
                     async with aclosing(self.aturn(message)) as events:
@@ -324,7 +324,7 @@ class ThreadRunner:
                             yield event
                     return
         turn = self._checked(message, (await self.astate()).values)
-        posted = self._inbox_message(message, wait=wait)
+        posted = _inbox_message(message, detached=not (wait and free))
         await store.abatch(post_ops(self.thread_id, posted))
         if posted.detached:
             for event in _on_its_way(message, turn):
@@ -348,8 +348,8 @@ class ThreadRunner:
                     return
             await asyncio.sleep(pause)
 
-    def _free(self) -> bool:
-        return not locks_of(self.graph.checkpointer).is_mine(self.thread_id)
+    def _free(self, *, blocks: bool) -> bool:
+        return not locks_of(self.graph.checkpointer).is_mine(self.thread_id, blocks=blocks)
 
     def _entered(self, stack: ExitStack) -> bool:
         """Take the thread if nobody has it."""
@@ -365,9 +365,6 @@ class ThreadRunner:
         except ThreadBusyError:
             return False
         return True
-
-    def _inbox_message(self, message: HumanMessage, *, wait: bool) -> InboxMessage:
-        return InboxMessage(f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}", message, detached=not wait or not self._free())
 
     def _checked(self, message: HumanMessage, values: Values) -> int:
         """Refuse a message that could not be sent word for word, before it is accepted; return the turn it is on its way to.
@@ -397,6 +394,10 @@ class ThreadRunner:
         return _nobodys(self.thread_id, self.graph.store.batch([inbox_op(self.thread_id)])[0])
 
     _aleft = a_from(_left)
+
+
+def _inbox_message(message: HumanMessage, *, detached: bool) -> InboxMessage:
+    return InboxMessage(f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}", message, detached=detached)
 
 
 def _nobodys(thread_id: str, found: Any) -> list[BaseMessage]:

@@ -3,10 +3,11 @@
 import asyncio
 import gc
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -225,6 +226,56 @@ def test_a_turn_within_a_turn_is_refused_where_it_would_wait_for_itself() -> Non
     assert conversation.ask("after").status == "answered"
 
 
+@pytest.mark.parametrize("outer", ["stream in a loop", "stream around a loop", "astream", "another task"])
+def test_a_call_that_would_stop_the_turn_it_waits_for_is_refused_or_leaves_its_message(outer: str, tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
+        conversation = Conversation(graph_over(kept.checkpointer, kept.store), "t", context=CONTEXT)
+
+        def interject() -> None:
+            with pytest.raises(ThreadBusyError):
+                conversation.ask("refused")
+            assert conversation.steer("left").status == "steered"
+
+        async def ainterject() -> None:
+            with pytest.raises(ThreadBusyError):
+                await conversation.aask("refused")
+            assert (await conversation.asteer("left")).status == "steered"
+
+        async def in_task(act: Callable[[], None]) -> None:
+            act()
+
+        async def run() -> None:
+            if outer == "stream in a loop":
+                events = conversation.stream("first")
+                next(events)
+                interject()
+                list(events)
+                return
+            async with aclosing(conversation.astream("first")) as aevents:
+                await anext(aevents)
+                if outer == "astream":
+                    interject()
+                else:
+                    await asyncio.create_task(in_task(interject))
+                assert [event["type"] async for event in aevents].count("answer") >= 1
+
+        def talk() -> None:
+            if outer != "stream around a loop":
+                asyncio.run(run())
+                return
+            events = conversation.stream("first")
+            next(events)
+            asyncio.run(ainterject())
+            list(events)
+
+        talking = threading.Thread(target=talk, daemon=True)
+        talking.start()
+        talking.join(20)
+        assert not talking.is_alive()
+        texts = [m.text for m in conversation.history() if m.type == "human"]
+        assert texts == ["first", "left"]
+
+
 def test_a_turn_that_fails_lets_go() -> None:
     def fail(messages: Sequence[BaseMessage]) -> AIMessage:
         if messages[-1].text == "fail":
@@ -321,6 +372,44 @@ def test_a_lapsed_lease_is_taken_back_as_soon_as_it_is_free(tmp_path: Path) -> N
     other.close()
     with pytest.raises(PersistenceError, match="closed"):
         other.take("t")
+
+
+def test_a_lease_outlives_a_moment_in_which_its_file_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "chat.db"
+    mine, other = (SqliteLease(path, seconds=0.3, busy_ms=1_000) for _ in range(2))
+    assert mine.take("t")
+    with mine.lock:
+        whole = path.read_bytes()
+        path.write_bytes(b"no database " * (len(whole) // 12))
+    time.sleep(0.25)
+    with mine.lock:
+        path.write_bytes(whole)
+    time.sleep(0.4)
+    assert not other.take("t")
+    mine.close()
+    other.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_leases_are_renewed_again_from_the_next_turn_on_where_renewing_had_failed(tmp_path: Path) -> None:
+    fails: list[bool] = []
+
+    def clock() -> float:
+        if fails and fails.pop():
+            raise ValueError("no time")
+        return time.time()
+
+    mine = SqliteLease(tmp_path / "chat.db", seconds=0.3, busy_ms=1_000, clock=clock)
+    other = SqliteLease(tmp_path / "chat.db", seconds=0.3, busy_ms=1_000)
+    assert mine.take("t")
+    fails.append(True)
+    assert mine.renewing
+    mine.renewing.join(20)
+    assert mine.take("another")
+    time.sleep(0.5)
+    assert not other.take("t")
+    mine.close()
+    other.close()
 
 
 def is_refused(lease: Lease) -> bool:
