@@ -289,7 +289,8 @@ def _computed(draft: Draft) -> Query:
     if not measures:
         measures = [_implied(draft)]
     keys = list(slots.keys)
-    base = _base(draft, measures)
+    if not (base := _lowest(draft, list(dict.fromkeys(measure.table for measure in measures if measure.table)))):
+        raise NoReadingError
     if any(measure.table not in ("", base) for measure in measures):
         draft.pay(costs.ODD, draft.table(base).name)
     base = _link_table(draft, base, keys, measures)
@@ -304,6 +305,10 @@ def _computed(draft: Draft) -> Query:
     if not keys and rest:
         draft.pay(_implied_groups_price(draft, rest), rest[0].column)
         keys, rest = rest, []
+    least = any(each.op in ("<", "<=") and each.measure.func == "count" for each in slots.havings)
+    guessed = any(each.limit is not None for each in slots.ranks) and any(keys[0].column or key.table != keys[0].table for key in rest)
+    if guessed or (least and any(not key.column and key.table != base for key in keys)):
+        raise NoReadingError  # a second column of its own in the group; groups without rows are not counted
     builder = Builder(draft, base)
     shown: list[Scalar] = []
     hidden: list[Scalar] = []
@@ -377,12 +382,6 @@ def _implied(draft: Draft) -> Measure:
     plural = any(each.table == counted and each.kind == "table" and is_plural(each.text.lower().split()[-1]) for each in draft.meanings)
     draft.pay(costs.IMPLIED if plural or draft.chinese else costs.ODD, counted)
     return Measure("count", counted)
-
-
-def _base(draft: Draft, measures: list[Measure]) -> str:
-    if base := _lowest(draft, list(dict.fromkeys(measure.table for measure in measures if measure.table))):
-        return base
-    raise NoReadingError
 
 
 def _link_table(draft: Draft, base: str, keys: list[Key], measures: list[Measure]) -> str:
@@ -468,8 +467,6 @@ def _count_of_those(draft: Draft, counted: Measure) -> Query:
     found: list[Condition] = []
     for having in slots.havings:
         name = having.measure.table
-        if name == counted.table:
-            raise NoReadingError
         steps = builder.steps(name)
         if len(steps) != 1 or steps[0].up:
             raise NoReadingError

@@ -19,7 +19,7 @@ def dimension_columns(draft: Draft, dimension: str, tables: list[str]) -> list[t
             words = {lemma(word) for word in column.words} | ({column.unit} if column.unit else set())
             place = next((n for n, word in enumerate(wanted) if word.lstrip("-") in words and word), -1)
             other = words & vocabulary().lists["worse"] - set(wanted)  # a delay is no length, though in minutes
-            if place < 0 or other or column.is_id or _is_clock(column) or not (column.is_measure or column.is_date or column.is_year):
+            if place < 0 or other or column.is_id or column.is_clock or not (column.is_measure or column.is_date or column.is_year):
                 continue
             turned = wanted[place].startswith("-")
             if column.is_date and not turned and dimension != "date":
@@ -28,12 +28,6 @@ def dimension_columns(draft: Draft, dimension: str, tables: list[str]) -> list[t
             price = 0.2 * rank + 0.02 * place - (0.3 if stems & said else 0.0)
             found.append((price, column, -1 if turned else 1))
     return sorted(found, key=lambda each: each[0])
-
-
-def _is_clock(column: Column) -> bool:
-    """Return whether a column only says which hour or minute it was."""
-    unit = vocabulary().units.get(column.name.casefold())
-    return unit is not None and unit.name == column.name.casefold() and unit.dimension == "duration"
 
 
 def best_dimension(draft: Draft, dimension: str, tables: list[str], text: str) -> tuple[Column, int]:
@@ -98,8 +92,7 @@ def _number(draft: Draft, place: int) -> None:
 
 
 def _unit_after(draft: Draft, place: int) -> int:
-    following = place + 1
-    return following if following < len(draft.meanings) and draft.meanings[following].kind == "unit" else -1
+    return place + 1 if place + 1 < len(draft.meanings) and draft.meanings[place + 1].kind == "unit" else -1
 
 
 def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: bool = False) -> Column | Measure:
@@ -177,7 +170,7 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
     )
     options = [(price, column) for price, column, sign in dimension_columns(draft, dimension or wanted, draft.spoken()) if sign > 0]
     options = [each for each in options if not (kind and each[1].unit) or units[each[1].unit].dimension == kind]
-    named = [c for name in draft.spoken()[:1] for c in draft.table(name).columns if c.is_measure and not _is_clock(c)]
+    named = [c for name in draft.spoken()[:1] for c in draft.table(name).columns if c.is_measure and not c.is_clock]
     fits = [(price, column) for price, column in options if column.unit and units[column.unit].dimension == kind]
     fits = fits or [
         (0.1, column) for column in named if not (dimension and options) and column.unit and units[column.unit].dimension == kind
@@ -357,8 +350,10 @@ def _denied_event(draft: Draft, place: int, target: int) -> bool:
 
 def _speaks_of(verb: str, words: tuple[str, ...]) -> bool:
     """Return whether a verb is of the family of one of the words of a name, or of the same kind of event."""
-    events = vocabulary().events_of
-    return any(max(likeness(verb, word), likeness(stem(verb), word)) > 0.85 or events(verb) & events(word) for word in words)
+    return any(
+        max(likeness(verb, word), likeness(stem(verb), word)) > 0.85 or vocabulary().events_of(verb) & vocabulary().events_of(word)
+        for word in words
+    )
 
 
 def _is_null(draft: Draft, each: Meaning) -> None:

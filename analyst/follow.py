@@ -94,7 +94,13 @@ def go_on(draft: Draft, prior: Query) -> Query:
     pointing = any(each.is_op("pron") for each in draft.meanings)
     counted = [each.table for each in slots.measures if each.func == "count" and not each.column]
     if not pointing and (counted or not slots.measures) and (table := next(iter(counted or slots.heads), "")) and table != prior.base:
-        return _turned_to(draft, prior, table)
+        if not slots.measures and not slots.ranks and prior.aggregates == (Agg("count"),) and not prior.group:
+            slots.measures.append(Measure("count", table))
+            slots.heads = [name for name in slots.heads if name != table]
+        elif not slots.measures and not slots.ranks and prior.aggregates:
+            raise NoReadingError
+        draft.prior = None  # another table: after a count it is counted, after a list it is listed
+        return assemble(draft)
     slots.heads = [name for name in slots.heads if name != prior.base]
     builder = Builder(draft, prior.base, list(prior.joins) if not slots.keys else [])
     new = builder.conditions()
@@ -115,22 +121,9 @@ def go_on(draft: Draft, prior: Query) -> Query:
         query, changed = _reordered(draft, builder, query), True
     if slots.limit is not None:
         query, changed = replace(query, limit=slots.limit), True
-    if not changed or slots.ratio:
+    if not changed or slots.ratio or (slots.measures and slots.shown):  # what is shown beside a number is rather a condition
         raise NoReadingError
     return query
-
-
-def _turned_to(draft: Draft, prior: Query, table: str) -> Query:
-    """Turn to another table: after a count it is counted, after a list it is listed."""
-    slots = draft.slots
-    if not slots.measures and not slots.ranks:
-        if prior.aggregates == (Agg("count"),) and not prior.group:
-            slots.measures.append(Measure("count", table))
-            slots.heads = [name for name in slots.heads if name != table]
-        elif prior.aggregates:
-            raise NoReadingError
-    draft.prior = None
-    return assemble(draft)
 
 
 def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, ...]:
@@ -157,23 +150,26 @@ def _regrouped(draft: Draft, builder: Builder, query: Query) -> Query:
     aggregates = query.aggregates or (Agg("count"),)
     if builder.repeats:
         raise NoReadingError
-    order = (usual_order(draft.catalog, shown[0], aggregates[0]),)
     where = tuple(cond for cond in query.where if not (cond.is_filled and cond.left in query.group))
     select = (*dict.fromkeys(shown), *aggregates)
-    return Query(query.base, tuple(builder.joins), select, where, tuple(dict.fromkeys(group)), order=order)
+    return Query(
+        query.base,
+        tuple(builder.joins),
+        select,
+        where,
+        tuple(dict.fromkeys(group)),
+        order=(usual_order(draft.catalog, shown[0], aggregates[0]),),
+    )
 
 
 def _remeasured(draft: Draft, query: Query) -> Query:
     measures = draft.slots.measures
-    if any(measure.table not in ("", query.base) for measure in measures):
+    few = query.limit is not None and not query.group  # a number over the few rows that were picked
+    if few or query.having or any(measure.table not in ("", query.base) for measure in measures):
         raise NoReadingError
     aggregates = tuple(as_aggregate(measure, query.base) for measure in measures)
-    if query.limit is not None and not query.group:
-        raise NoReadingError  # a number over the few rows that were picked
     kept = tuple(item for item in query.select if not isinstance(item, Agg)) if query.group else ()
     order = tuple(Order(aggregates[0], each.desc) if isinstance(each.by, Agg) else each for each in query.order) if query.group else ()
-    if query.having:
-        raise NoReadingError
     return replace(query, select=(*kept, *aggregates), order=order, distinct=False, joins=query.joins if query.group else ())
 
 

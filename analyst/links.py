@@ -144,7 +144,8 @@ def _plain(tokens: list[Token], start: int, found: list[Meaning]) -> Iterator[Me
         shouted = token.text.isupper() and token.word in lists["shouted"] and not all(each.text.isupper() for each in tokens[:2])
         yield Meaning(*one, "filler", costs.STATE if shouted else costs.GRAMMAR, token.text)
     elif token.word in lists["idle"] and not (is_plural(token.word) and any(each.cost < 0.2 for each in linked)):
-        yield Meaning(*one, "filler", costs.IDLE_WORD, token.text)
+        longer = any(each.start < start < each.end and (each.op == "late" or (each.kind == "column" and each.cost < 0.1)) for each in found)
+        yield Meaning(*one, "filler", costs.STATE if longer else costs.IDLE_WORD, token.text)  # on time, departure time
     elif token.word in lists["verbs"]:
         own_table = any(each.kind == "table" and each.cost < 0.2 for each in linked) and is_plural(token.word)
         yield Meaning(*one, "filler", costs.DROPPED_TABLE if own_table else _verb_price(tokens, start, found), token.text)

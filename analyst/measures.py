@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from longtable.analyst import costs
 from longtable.analyst.conditions import best_dimension, dimension_columns, money_measure
-from longtable.analyst.lattice import Draft, Key, Meaning, Measure, NoReadingError, Rank
-from longtable.analyst.query import Col
+from longtable.analyst.lattice import Draft, Key, Meaning, Measure, NoReadingError, Rank, Where
+from longtable.analyst.query import Agg, Col, Query, filled
 from longtable.analyst.schema import Column
 from longtable.analyst.times import unit_key
 from longtable.analyst.words import is_plural, lemma, stem, vocabulary
@@ -18,7 +18,7 @@ _SHOWN_BY = frozenset(["with", "has", "have", "had", "having", "which", "who", "
 
 def _column_measure(draft: Draft, func: str, column: Column, text: str) -> Measure:
     """Return a function of a column; sums and averages of dates and keys are refused, sums of prices and ages are dear."""
-    if func in ("sum", "avg") and (column.is_year or not column.is_measure):
+    if func in ("sum", "avg") and (column.is_year or column.is_clock or not column.is_measure):
         raise NoReadingError(text)
     words = {lemma(word) for word in column.words}
     lists = vocabulary().lists
@@ -114,9 +114,8 @@ def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     limit = _limit(draft, place) or 1
     following = draft.after(place, most=3)
     thing = draft.meanings[following] if following >= 0 else None
-    if _cuts(draft):
-        draft.slots.limit = limit
-        return []
+    if draft.prior is not None and _cuts(draft):
+        return _cut(draft, draft.prior, each, limit)
     if draft.slots.ranks:  # 消费最多的前5位
         draft.slots.ranks[-1] = replace(draft.slots.ranks[-1], limit=limit)
         return []
@@ -126,10 +125,15 @@ def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     if measure is None:
         raise NoReadingError(each.text)  # what is best about them nobody said
     column = draft.catalog.column(measure.table, measure.column)
-    worse = column is not None and {lemma(word) for word in column.words} & vocabulary().lists["worse"]
     if column is not None and not measure.func:
         measure = _averaged(draft, place, column)
-    return [Rank(measure, (each.arg == "max") != (bool(worse) and each.text.lower() in ("best", "worst")), limit)]
+    return [Rank(measure, _is_desc(each, column), limit)]
+
+
+def _is_desc(each: Meaning, column: Column | None) -> bool:
+    """Return whether the highest values come first; of delays the lowest ones are the best."""
+    worse = set(map(lemma, column.words)) & vocabulary().lists["worse"] if column is not None else ()
+    return (each.arg == "max") != (bool(worse) and each.text.lower() in ("best", "worst"))
 
 
 def _cuts(draft: Draft) -> bool:
@@ -137,11 +141,25 @@ def _cuts(draft: Draft) -> bool:
     return bool(draft.base) and not draft.named() and not any(each.is_op("by", "sup") for each in draft.meanings)
 
 
+def _cut(draft: Draft, prior: Query, each: Meaning, limit: int) -> list[Rank]:
+    """Cut the answer before: from its top as it stands, from the other end by turning its order."""
+    if not prior.group and each.text.lower() == "top":
+        draft.slots.limit = limit
+        return []
+    by = prior.aggregates[0] if prior.group and prior.aggregates else prior.order[0].by if prior.order else None
+    col = by.arg if isinstance(by, Agg) else by
+    column = draft.catalog.column(col.table, col.name) if isinstance(col, Col) else None
+    if (column is None and not prior.group) or (prior.group and len(prior.aggregates) != 1):
+        raise NoReadingError(each.text)
+    measure = Measure("", column.table, column.name) if column is not None and not prior.group else Measure("again")
+    return [Rank(measure, _is_desc(each, column), limit)]
+
+
 def _first(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     """'which of them was hired first', 'the last invoice': by the date of the rows asked about."""
     limit = _limit(draft, place) or 1
     target = draft.after(place, most=2)
-    if _cuts(draft) and not (target >= 0 and draft.meanings[target].kind == "column"):
+    if _cuts(draft) and each.arg == "asc" and not (target >= 0 and draft.meanings[target].kind == "column"):
         draft.slots.limit = limit
         return []
     head = draft.head()
@@ -261,8 +279,7 @@ def _averaged(draft: Draft, place: int, column: Column) -> Measure:
 
 def _is_of(column: Column, dimension: str) -> bool:
     """Return whether a column may be measured by a dimension; any may without one."""
-    words = {word.lstrip("-") for word in vocabulary().dimensions.get(dimension, ())}
-    return not dimension or bool({lemma(word) for word in column.words} & words)
+    return not dimension or bool(set(map(lemma, column.words)) & {word.lstrip("-") for word in vocabulary().dimensions.get(dimension, ())})
 
 
 def _measure_before(draft: Draft, place: int, dimension: str, each: Meaning) -> Measure | None:
@@ -407,11 +424,10 @@ def _dimension_key(draft: Draft, dimension: str, tables: list[str], text: str) -
 def _how_much(draft: Draft, place: int, each: Meaning) -> None:
     draft.use(place)
     target = draft.after(place, most=4)
-    if target >= 0 and draft.is_measure(target):
-        if not draft.slots.measures and not any(m.kind == "value" for m in draft.meanings):
-            _compute(draft, "sum", target)
-        return
-    if not draft.slots.measures and not draft.chinese:
+    measured = target >= 0 and draft.is_measure(target)
+    if measured and not draft.slots.measures and not any(m.kind == "value" for m in draft.meanings):
+        _compute(draft, "sum", target)
+    elif not measured and not draft.slots.measures and not draft.chinese:
         raise NoReadingError(each.text)
 
 
@@ -427,7 +443,12 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
     draft.slots.ratio = "percent" if each.arg else draft.slots.ratio
     if each.arg and draft.slots.measures:
         return  # the share of the revenue
-    if (about := draft.base or draft.head()) and any(each.is_op("pron") for each in draft.meanings[place + 1 : place + 3]):
+    about = draft.base or draft.head()
+    had = thing is not None and thing.kind == "column" and bool(_SHOWN_BY & set(draft.words[each.end : thing.start]))
+    if thing is not None and had:  # how many have a tail number
+        draft.use(target, price=costs.UNKNOWN if thing.table != about or thing.cost > _LOOSE else 0.0, text=thing.text)
+        draft.slots.where.append(Where(thing.table, thing.column, filled(Col(thing.table, thing.column))))
+    if about and (had or any(each.is_op("pron") for each in draft.meanings[place + 1 : place + 3])):
         draft.slots.measures.append(Measure("count", about))  # how many of them
         return
     if draft.chinese and (draft.slots.measures or (thing is None and draft.slots.ranks)):
@@ -444,7 +465,7 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         draft.use(target)
         draft.change(target, op="count")
         if column.is_measure:
-            draft.pay(costs.GUESSED, thing.text if thing is not None else "")
+            draft.pay(costs.GUESSED if thing is not None and thing.cost <= _LOOSE else costs.UNKNOWN, each.text)
             draft.slots.measures.append(_column_measure(draft, "sum", column, each.text))
         else:
             draft.slots.measures.append(Measure("count", column.table, column.name, distinct=True))
@@ -463,7 +484,7 @@ def _counted(draft: Draft, place: int) -> str:
     if before:
         draft.use(before[-1])
         return draft.meanings[before[-1]].table
-    return next(iter(draft.spoken()), "")
+    return draft.base or next(iter(draft.spoken()), "")
 
 
 # -- groups, and the rest -----------------------------------------------------------------------------------------------
@@ -489,17 +510,15 @@ def fill_groups(draft: Draft) -> None:
 
 def _group(draft: Draft, place: int) -> bool:
     each = draft.meanings[place]
-    if place in draft.used:
+    if place in draft.used or each.kind not in ("unit", "table", "column"):
         return False
     if each.kind == "unit":
         counted = [measure.table for measure in draft.slots.measures] + [rank.measure.table for rank in draft.slots.ranks]
         found = unit_key(draft, each.arg, [name for name in dict.fromkeys((*counted, *draft.spoken())) if name])
         draft.slots.keys.append(found[0])
         draft.pay(found[1], each.text)
-    elif each.kind in ("table", "column"):
-        draft.slots.keys.append(Key(each.table, each.column))
     else:
-        return False
+        draft.slots.keys.append(Key(each.table, each.column))
     draft.use(place)
     return True
 
@@ -552,6 +571,7 @@ def fill_rest(draft: Draft) -> None:
     for place, each in draft.open("column"):
         draft.use(place)
         slots.shown.append(Key(each.table, each.column))
+        draft.pay(costs.ODD if draft.tokens[each.start - 1].word == "by" and is_plural(draft.words[0]) else 0.0, each.text)
         if (column := draft.column(each)) is not None and column.truth is not None and place != asked:
             draft.pay(costs.ODD, each.text)  # rather a condition
         function = vocabulary().phrases.get((each.text.lower(),), ("",))[0] == "agg"
@@ -565,10 +585,9 @@ def fill_rest(draft: Draft) -> None:
             idle = each.text.lower() == "it" and slots.measures  # the hottest it ever got
             if not (draft.base or idle or any(other.table for other in draft.meanings[:place])):
                 raise NoReadingError(each.text)
-        elif each.is_op("beyond", "money", "howmuch") or _asks_when(draft, each) or each.is_op(*_DEAR):
-            raise NoReadingError(each.text)
-
-
-def _asks_when(draft: Draft, each: Meaning) -> bool:
-    """Return whether 'when' or 'where' asks for what nothing shows."""
-    return each.is_op("wh") and each.text.lower() in ("when", "where") and not (draft.slots.shown or draft.slots.measures)
+        elif (
+            each.is_op("beyond", "money", "howmuch")
+            or each.is_op(*_DEAR)
+            or (each.is_op("wh") and each.text.lower() in ("when", "where") and not (slots.shown or slots.measures))
+        ):
+            raise NoReadingError(each.text)  # 'when' and 'where' ask for what nothing shows

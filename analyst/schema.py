@@ -74,6 +74,14 @@ class Column:
         return self.is_number and not self.is_id and ("year" in self.words or years)
 
     @cached_property
+    def is_clock(self) -> bool:
+        """Return whether its numbers only say which month, day, hour or minute it was, or a time of day as HHMM."""
+        return self.is_number and (
+            self.name.casefold() in ("month", "week", "weekday", "day", "hour", "minute", "second")
+            or ("time" in self.words and not self.unit)
+        )
+
+    @cached_property
     def is_name(self) -> bool:
         """Return whether it names its row."""
         names = vocabulary().lists["names"]

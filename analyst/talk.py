@@ -208,7 +208,7 @@ def examples(catalog: Catalog, language: str) -> list[str]:
     found: list[str] = []
     for table in tables:
         name = " ".join(table.words) if zh else plural_of(table.name)
-        measures = [c for c in table.columns if c.is_measure and not c.is_year and not {"month", "day", "hour", "minute"} & set(c.words)]
+        measures = [c for c in table.columns if c.is_measure and not (c.is_year or c.is_clock)]
         keys = [c for c in table.columns if table.described and not (c.is_number or c.is_date or c.primary or c.is_binary)]
         found.append(f"有多少 {name}？" if zh else f"How many {name} are there?")
         if measures and (table.rows or 0) > 1:

@@ -29,6 +29,8 @@ Rows = list[tuple[Any, ...]]
         (["How many customers live in Wien?", "who are they?", "sort them by first name"], [("Leonie",), ("Astrid",)]),
         (["How many orders are there?", "and how many customers?"], [(3,)]),
         (["Which customer spent the most money?", "what is her email?"], [("Astrid", 30.0, "a@x.at")]),
+        (["Top 1 billing countries by total sales", "and the worst?"], [("Chile", 15.0)]),
+        (["How many customers are there?", "how many of them have an email?"], [(2,)]),
         (["What is the most expensive track price?", "and the cheapest?"], [(0.99,)]),
         (["有多少customer?", "只看Wien"], [(2,)]),
         (["How many invoices in 2021?", "2022年呢?"], [(2,)]),
@@ -134,3 +136,35 @@ def test_a_value_found_in_the_database_before_is_nothing_in_this_one(flights: Ch
     shop.messages = [message for message in shop.messages if getattr(message, "name", "") not in ("list_tables", "describe_tables")]
     shop.ask("how many customers in Los Angeles")
     assert shop.rows is None
+
+
+def test_a_thread_goes_on_with_another_database_without_the_query_before(flights: Chat, shop: Chat) -> None:
+    flights.ask("How many airports are there?")
+    query = next(n for n, message in enumerate(flights.messages) if "run_sql" in str(getattr(message, "tool_calls", "")))
+    shop.messages = [*flights.messages[:2], *flights.messages[query:]]
+    shop.ask("and how many in Chile?")
+    assert "airports" not in shop.sql
+
+
+@pytest.mark.parametrize(
+    ("questions", "rows"),
+    [
+        (["Which carrier has the worst average arrival delay?", "and the best?"], [("B6", -20 / 3)]),
+        (["How many flights from JFK in July?", "and how many in January arrived late?"], [(1,)]),
+        (["How many flights are there?", "how many with a departure time?"], [(7,)]),
+        (["How many flights are there?", "how many with a tail number?"], [(6,)]),
+        (["How many flights are there?", "and how many to Los Angeles?"], [(3,)]),
+        (["How many flights are there?", "and how many to Los Angeles on time?"], None),
+    ],
+)
+def test_a_follow_up_on_flights_uses_every_word_or_declines(flights: Chat, questions: list[str], rows: Rows | None) -> None:
+    for question in questions:
+        flights.ask(question)
+    assert flights.rows is None if rows is None else holds(flights.rows, rows), flights.sql
+
+
+@pytest.mark.parametrize("question", ["average departure time of the flights", "total of hours flown", "average hour of the flights"])
+def test_a_time_of_day_is_not_averaged_nor_proposed(flights: Chat, question: str) -> None:
+    answer = flights.ask(question)
+    assert flights.rows is None, flights.sql
+    assert "time" not in answer.partition("for example")[2]

@@ -189,3 +189,18 @@ def test_a_value_with_a_slip_is_asked_back(shop: Chat) -> None:
 def test_two_months_are_both_counted_or_declined(flights: Chat, question: str, rows: Rows | None) -> None:
     flights.ask(question)
     assert flights.rows == rows
+
+
+def test_customers_by_country_are_counted_for_each_country(shop: Chat) -> None:
+    shop.ask("customers by country")
+    assert holds(shop.rows, [("Austria", 2), ("Chile", 1)]), shop.sql
+
+
+def test_groups_without_rows_make_fewer_than_a_decline(shop: Chat) -> None:
+    shop.ask("Which artists have fewer than 2 albums?")
+    assert shop.rows is None, shop.sql
+
+
+def test_the_busiest_day_of_the_year_is_no_day_of_a_month(flights: Chat) -> None:
+    flights.ask("busiest day of the year")
+    assert flights.rows is None, flights.sql
