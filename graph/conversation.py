@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError
+from longtable.base.errors import ConfigError, ThreadBusyError
 from longtable.base.events import ActionRequest, ChartShown, ContextCompressed, ContextUsage, Event, QueryFinished
 from longtable.base.store_keys import NODE
 from longtable.base.twins import a_from, in_thread
@@ -25,7 +25,7 @@ from longtable.graph.damage import readable
 from longtable.graph.export import Form, drawn_from, written
 from longtable.graph.persistence import storage_errors
 from longtable.graph.reports import audit_of, spent_in
-from longtable.graph.thread_runner import ThreadRunner, WhenBusy
+from longtable.graph.thread_runner import ThreadRunner, WhenBusy, messages_of_turn
 from longtable.graph.thread_state import OWNER, Graph, StoredThreads, is_failed, is_pending, leftover_update
 from longtable.graph.transcripts import find_thread, fork_thread, load_thread
 from longtable.graph.waiting import Waiting, answered, waiting_in
@@ -190,7 +190,7 @@ class Conversation:
                 if message is not None:
                     yield from runner.turn(message)
                 elif (given := self._continuation(answer, waiting_id)) is not None:
-                    yield from runner.run(given[0])
+                    yield from runner.resumed(*given)
 
     @aends_with_failed
     async def astream(self, text: str | None = None, *, answer: Any = None, waiting_id: str | None = None) -> AsyncGenerator[Event, None]:
@@ -207,7 +207,7 @@ class Conversation:
                 if message is not None:
                     run = runner.aturn(message)
                 elif (given := await in_thread(self._continuation, answer, waiting_id)) is not None:
-                    run = runner.arun(given[0])
+                    run = runner.aresumed(*given)
                 else:
                     return
                 async with aclosing(run) as events:
@@ -273,7 +273,7 @@ class Conversation:
             return self._preview()
         runner = self._runner
         with storage_errors(), runner.alone():
-            return _compressed(list(runner.run(self._compaction())))
+            return _compressed(runner.compact(self._compaction))
 
     @overload
     def acompact(self, *, preview: Literal[False] = False) -> Coroutine[Any, Any, ContextCompressed | None]: ...
@@ -286,8 +286,7 @@ class Conversation:
         runner = self._runner
         with storage_errors():
             async with runner.aalone():
-                command = await in_thread(self._compaction)
-                return _compressed([event async for event in runner.arun(command)])
+                return _compressed(await runner.acompact(self._compaction))
 
     def undo(self) -> str | None:
         """Drop the newest compaction, so that the view before it holds again; return its id, None where there is none.
@@ -497,14 +496,15 @@ class Conversation:
         check_input([message], self.context, None)
         return message
 
-    def _continuation(self, answer: Any, waiting_id: str | None) -> tuple[Any] | None:
-        """Return what the graph is run with to go on, None where nothing waits."""
+    def _continuation(self, answer: Any, waiting_id: str | None) -> tuple[Any, list[BaseMessage]] | None:
+        """Return what the graph is run with to go on, and the user messages of that turn; None where nothing waits."""
         state = self._runner.state()
+        messages = messages_of_turn(state)
         if answer is not None:
-            return (answered(state, answer, waiting_id, self.thread_id),)
+            return answered(state, answer, waiting_id, self.thread_id), messages
         if is_pending(state):
-            return (None,)
-        return (Input(messages=[]),) if is_failed(state) else None
+            return None, messages
+        return (Input(messages=[]), messages) if is_failed(state) else None
 
     def _preview(self) -> CompactionPreview | None:
         with storage_errors():
@@ -547,6 +547,8 @@ def _collect(events: list[Event]) -> Answer:
         if event["type"] == "answer":
             text, status, turn = event["text"], event["status"], event["turn"]
             break  # what follows is of a turn that was left here by others
+        if event["type"] == "model_retry" and event["code"] == ThreadBusyError.code:  # the turn runs again from its beginning
+            usage, recalls, queries, charts, doubts = None, 0, [], [], []
         if event["type"] == "query_finished":
             queries.append(event)
         elif event["type"] == "chart":

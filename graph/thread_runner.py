@@ -22,7 +22,7 @@ from langgraph.types import Interrupt, StateSnapshot
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError, ThreadNotFoundError, TurnPendingError
 from longtable.base.events import AnswerEvent, Event, ModelRetry, ReasoningEvent, Token
-from longtable.base.twins import a_from
+from longtable.base.twins import a_from, in_thread
 from longtable.graph.damage import UNREADABLE, readable
 from longtable.graph.locks import locks_of, pauses
 from longtable.graph.persistence import storage_errors
@@ -211,27 +211,57 @@ class ThreadRunner:
 
     def turn(self, message: HumanMessage) -> Iterator[Event]:
         """Run a turn on a thread that is locked, then the messages that others left for it meanwhile."""
-        messages: Sequence[BaseMessage] = [message]
-        while messages:
-            yield from self._run_again(messages)
-            messages = self._left()
+        return self.resumed(Input(messages=[message]), [message])
 
-    async def aturn(self, message: HumanMessage) -> AsyncGenerator[Event, None]:
+    def aturn(self, message: HumanMessage) -> AsyncGenerator[Event, None]:
         """Run a turn without blocking: see `turn`."""
-        messages: Sequence[BaseMessage] = [message]
-        while messages:
-            async with aclosing(self._arun_again(messages)) as events:
+        return self.aresumed(Input(messages=[message]), [message])
+
+    def resumed(self, given: Any, messages: Sequence[BaseMessage]) -> Iterator[Event]:
+        """Go on with a turn on a thread that is locked: see `turn`. `messages`: its user messages, none where not yet stored."""
+        yield from self._run_again(given, messages)
+        while left := self._left():
+            yield from self._run_again(Input(messages=left), left)
+
+    async def aresumed(self, given: Any, messages: Sequence[BaseMessage]) -> AsyncGenerator[Event, None]:
+        """Go on with a turn without blocking: see `resumed`."""
+        left = messages
+        while True:
+            async with aclosing(self._arun_again(given, left)) as events:
                 async for event in events:
                     yield event
-            messages = await self._aleft()
+            if not (left := await self._aleft()):
+                return
+            given = Input(messages=left)
 
-    def _run_again(self, messages: Sequence[BaseMessage]) -> Iterator[Event]:
+    def compact(self, command: Callable[[], Any]) -> list[Event]:
+        """Run a compaction on a thread that is locked, again if another run overtakes it. `command` returns the graph's input."""
+        tries = 0
+        while True:
+            try:
+                return list(self.run(command()))
+            except ThreadBusyError:
+                if not self.waits or (tries := tries + 1) == TRIES:
+                    raise
+                locks_of(self.graph.checkpointer).relock(self.thread_id)
+
+    async def acompact(self, command: Callable[[], Any]) -> list[Event]:
+        """Run a compaction without blocking: see `compact`."""
+        tries = 0
+        while True:
+            try:
+                return [event async for event in self.arun(await in_thread(command))]
+            except ThreadBusyError:
+                if not self.waits or (tries := tries + 1) == TRIES:
+                    raise
+                await locks_of(self.graph.checkpointer).arelock(self.thread_id)
+
+    def _run_again(self, turn: Any, messages: Sequence[BaseMessage]) -> Iterator[Event]:
         """Run a turn; if another run overtakes it, wait for the thread again and run what is left of it.
 
         That happens where this process stood still for longer than its lease, where its lease connection was cut, or
         where a bare run of the graph did not wait.
         """
-        turn: Input | None = Input(messages=messages)
         answer: Event | None = None
         overtaken: ThreadBusyError | None = None
         for tries in range(TRIES):
@@ -245,7 +275,7 @@ class ThreadRunner:
                             yield known
                         return
                     yield _restarted(tries)
-                if turn is not None:
+                if _has_messages(turn):
                     self._make_ready()
                 for event in self.run(turn):
                     answer = event if event["type"] == "answer" else answer
@@ -256,8 +286,7 @@ class ThreadRunner:
                     raise
                 overtaken = overtaken if overtaken is not None and overtaken.stored else error
 
-    async def _arun_again(self, messages: Sequence[BaseMessage]) -> AsyncGenerator[Event, None]:
-        turn: Input | None = Input(messages=messages)
+    async def _arun_again(self, turn: Any, messages: Sequence[BaseMessage]) -> AsyncGenerator[Event, None]:
         answer: Event | None = None
         overtaken: ThreadBusyError | None = None
         for tries in range(TRIES):
@@ -271,7 +300,7 @@ class ThreadRunner:
                             yield known
                         return
                     yield _restarted(tries)
-                if turn is not None:
+                if _has_messages(turn):
                     await self._amake_ready()
                 async with aclosing(self.arun(turn)) as events:
                     async for event in events:
@@ -404,6 +433,18 @@ def _nobodys(thread_id: str, found: Any) -> list[BaseMessage]:
     return [posted.message for posted in inbox_messages(thread_id, found or []) if posted.detached]
 
 
+def _has_messages(given: Any) -> bool:
+    return isinstance(given, Mapping) and bool(given["messages"])
+
+
+def messages_of_turn(state: StateSnapshot) -> list[BaseMessage]:
+    """Return the user messages of a thread's newest turn, none while they are on their way in."""
+    if any(task.name in {"__start__", "ingest"} for task in state.tasks):
+        return []
+    number = turn_of(state.values).get("number")
+    return [message for message in thread_of(state.values).messages if message.type == "human" and turn_number(message) == number]
+
+
 def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: ThreadBusyError) -> tuple[Input | None, AnswerEvent | None]:
     """Return what is left of a turn that another run overtook: its input, None to resume it, and the answer it may have by now.
 
@@ -412,6 +453,10 @@ def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: Thread
     """
     thread, turn = thread_of(state.values), turn_of(state.values)
     places = {message.id: place for place, message in enumerate(thread.messages)}
+    if not messages:  # they were still on their way in when the turn was resumed
+        if not is_pending(state):
+            raise error
+        return None, None
     if (first := places.get(messages[-1].id)) is None:
         if error.stored:
             raise error

@@ -15,8 +15,8 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 
-from longtable.base.errors import ThreadBusyError
-from longtable.graph import Conversation, build_graph, open_persistence
+from longtable.base.errors import ProviderUnavailableError, ThreadBusyError
+from longtable.graph import Conversation, Database, build_graph, open_persistence
 from longtable.graph.thread_state import Graph
 from longtable.nodes.state import Input
 from tests.graph.test_busy import wait_until
@@ -123,6 +123,104 @@ def test_a_turn_that_another_process_finished_meanwhile_has_that_answer(tmp_path
         assert answer.result(30).text == "the other's answer"
         assert [m.text for m in Conversation(graph_over(two, other), "t").history()] == ["slow", "the other's answer"]
         assert asked == ["slow"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_a_resumed_turn_that_was_overtaken_is_queued_again(tmp_path: Path, *, asynchronous: bool) -> None:
+    url, model, down = store_url("sqlite", tmp_path), SlowModel(), [True]
+
+    def say(messages: Sequence[BaseMessage]) -> AIMessage:
+        if messages[-1].text == "slow" and down and down.pop():
+            raise ConnectionError("down")
+        return model(messages)
+
+    def overtake() -> None:
+        with open_persistence(url) as other:
+            assert model.asked.wait(20)
+            config: Any = {"configurable": {"thread_id": "t"}}
+            graph_over(other, SlowModel()).invoke(Input(messages=[HumanMessage("quick")]), config, context=CONTEXT)
+            model.go_on.set()
+
+    with open_persistence(url) as kept, ThreadPoolExecutor(1) as pool:
+        conversation = Conversation(graph_over(kept, say), "t", context=CONTEXT)
+        conversation.ask("before")
+        with pytest.raises(ProviderUnavailableError):
+            conversation.ask("slow")
+        overtaking = pool.submit(overtake)
+        answer = asyncio.run(conversation.aresume()) if asynchronous else conversation.resume()
+        overtaking.result(30)
+        assert answer.text == "answer to slow"
+        texts = [m.text for m in conversation.history()]
+        assert texts == ["before", "answer to before", "quick", "answer to quick", "slow", "answer to slow"]
+        assert not conversation.pending()
+
+
+@pytest.mark.parametrize("approved", [True, False], ids=["approved", "asked"])
+def test_the_answer_of_an_overtaken_turn_holds_each_query_once_and_none_runs_without_approval(tmp_path: Path, *, approved: bool) -> None:
+    url, asked, go_on = store_url("sqlite", tmp_path), threading.Event(), threading.Event()
+    with sqlite3.connect(tmp_path / "data.db") as connection:
+        connection.execute("CREATE TABLE orders (id INTEGER)")
+    connection.close()
+
+    def say(messages: Sequence[BaseMessage]) -> AIMessage:
+        if messages[-1].type == "human":
+            return call("run_sql", sql="SELECT count(*) FROM orders")
+        asked.set()
+        assert go_on.wait(20)
+        return AIMessage("done")
+
+    def overtake() -> None:
+        with open_persistence(url) as other:
+            assert asked.wait(20)
+            config: Any = {"configurable": {"thread_id": "t"}}
+            graph_over(other, SlowModel(), database=database).invoke(Input(messages=[HumanMessage("quick")]), config, context=CONTEXT)
+            go_on.set()
+
+    context = CONTEXT.replace(approve_sql="always") if approved else CONTEXT
+    with (
+        open_persistence(url) as kept,
+        Database.open(f"sqlite:///{tmp_path}/data.db") as database,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        conversation = Conversation(graph_over(kept, say, database=database), "t", context=context)
+        overtaking = pool.submit(overtake)
+        answer = conversation.ask("how many?")
+        if approved:
+            assert answer.status == "approval_requested"
+            answer = conversation.resume([{"type": "approve"}])
+            assert (answer.status, answer.queries) == ("approval_requested", [])
+            answer = conversation.resume([{"type": "approve"}])
+        overtaking.result(30)
+        assert (answer.text, answer.status, len(answer.queries)) == ("done", "answered", 1)
+        assert [m.text for m in conversation.history() if m.type != "tool"] == ["quick", "answer to quick", "how many?", "", "done"]
+        assert not conversation.pending()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_a_compaction_that_was_overtaken_runs_again(tmp_path: Path, *, asynchronous: bool) -> None:
+    url, writes = store_url("sqlite", tmp_path), []
+
+    def quick() -> None:
+        with open_persistence(url) as other:
+            config: Any = {"configurable": {"thread_id": "t"}}
+            graph_over(other, SlowModel()).invoke(Input(messages=[HumanMessage("quick")]), config, context=CONTEXT)
+
+    def summarize(_: Sequence[BaseMessage]) -> AIMessage:
+        writes.append(1)
+        if len(writes) == 1:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(quick).result(30)
+        return AIMessage("a summary")
+
+    with open_persistence(url) as kept:
+        graph = graph_over(kept, lambda _: AIMessage("fine " * 40), summarizer=ScriptedModel(say=summarize))
+        conversation = Conversation(graph, "t", context=CONTEXT)
+        for n in range(12):
+            conversation.ask(f"question {n} " + "word " * 60)
+        assert asyncio.run(conversation.acompact()) if asynchronous else conversation.compact()
+        assert len(writes) > 1
+        assert conversation.history()[-1].text == "answer to quick"
+        assert conversation.ask("after").status == "answered"
 
 
 def test_a_conversation_that_does_not_queue_is_told_that_it_was_overtaken(tmp_path: Path) -> None:
