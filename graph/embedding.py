@@ -17,7 +17,7 @@ from longtable.base.errors import ConfigError, InputError, WrongRoleError
 from longtable.base.store_keys import NODE
 from longtable.graph.build import ConversationGraph
 from longtable.graph.thread_state import is_failed
-from longtable.memory.stamps import STAMP, marked, marks_of
+from longtable.memory.stamps import STAMP, marked, marks_of, turn_number
 from longtable.nodes.ingest import check_input, storable
 from longtable.nodes.state import Input, State
 
@@ -42,7 +42,7 @@ def as_node(
 
     It reads what is new under the parent's key `messages` and adds its answer there. Transcript and memory are the node's
     own, kept in the parent's checkpointer by thread and node. Interrupts pass. A parent that goes on from an earlier
-    checkpoint finds the memory as it is now.
+    checkpoint finds the memory as it is now, and gets the same answer to a question that it asks again.
 
     `context`: settings, or a function that makes them of the parent's context; else the parent's context where it is a
     `Context`, or has fields of the same names. `name` tells two such nodes in one parent apart. A key that the parent
@@ -100,26 +100,26 @@ class _Node:
         context = _context_of(self.context)
         new = self._new_messages(state, context)
         if not _has_thread():
-            return self._update(self.once.invoke(Input(messages=new), context=context))
+            return self._update(_newest_answer(self.once.invoke(Input(messages=new), context=context)))
         child = self.memory.get_state(get_config())
         if not _has_answered(child, new[-1]):
             given = _input_of(child, new)
             self.memory.invoke(cast("Any", given), _config_for(given), context=context)
             child = self.memory.get_state(get_config())
-        return self._update(child.values)
+        return self._update(_answer_to(child, new[-1]))
 
     async def arun(self, state: Any) -> Update:
         """Do the same without blocking the event loop."""
         context = _context_of(self.context)
         new = self._new_messages(state, context)
         if not _has_thread():
-            return self._update(await self.once.ainvoke(Input(messages=new), context=context))
+            return self._update(_newest_answer(await self.once.ainvoke(Input(messages=new), context=context)))
         child = await self.memory.aget_state(get_config())
         if not _has_answered(child, new[-1]):
             given = _input_of(child, new)
             await self.memory.ainvoke(cast("Any", given), _config_for(given), context=context)
             child = await self.memory.aget_state(get_config())
-        return self._update(child.values)
+        return self._update(_answer_to(child, new[-1]))
 
     def _new_messages(self, state: Any, context: Context) -> list[BaseMessage]:
         """Return what the parent's messages say since the node's last answer, the question last."""
@@ -131,23 +131,39 @@ class _Node:
         since = mine[-1] + 1 if mine and _has_thread() else 0  # without a thread there is no memory but the parent's
         return _said(talk[since:], context)
 
-    def _update(self, values: Values) -> Update:
-        answer = next((m for m in reversed(values.get("messages") or []) if isinstance(m, AIMessage)), AIMessage(""))
+    def _update(self, answer: AIMessage | None) -> Update:
+        answer = answer or AIMessage("")
         return {self.messages: [marked(answer.model_copy(update={"name": answer.name or self.name}), node=self.name)]}
 
 
+def _newest_answer(values: Values) -> AIMessage | None:
+    return next((m for m in reversed(values.get("messages") or []) if isinstance(m, AIMessage)), None)
+
+
 def _has_answered(child: StateSnapshot, question: BaseMessage) -> bool:
-    """Return whether the child has answered: the parent was stopped before it could keep that."""
-    return _has_heard(child, question) and not child.tasks
+    """Return whether the child has answered: the parent was stopped before it could keep that, or went back in time."""
+    return not child.tasks if _is_newest(child, question) else _answer_to(child, question) is not None
 
 
-def _has_heard(child: StateSnapshot, question: BaseMessage) -> bool:
-    return any(message.id == question.id for message in child.values.get("messages") or [])
+def _answer_to(child: StateSnapshot, question: BaseMessage) -> AIMessage | None:
+    """Return the answer of the question's own turn."""
+    messages = _messages_of(child)
+    turn = next((turn_number(message) for message in messages if message.id == question.id), None)
+    mine = (m for m in reversed(messages) if isinstance(m, AIMessage) and turn_number(m) == turn)
+    return next((m for m in mine if not m.tool_calls), None) if turn else None
+
+
+def _is_newest(child: StateSnapshot, question: BaseMessage) -> bool:
+    return next((m.id for m in reversed(_messages_of(child)) if m.type == "human"), None) == question.id
+
+
+def _messages_of(child: StateSnapshot) -> list[BaseMessage]:
+    return child.values.get("messages") or []
 
 
 def _input_of(child: StateSnapshot, new: Sequence[BaseMessage]) -> Input | None:
     """Return the input of the child's next run, None to resume it. One that failed is handed its question again."""
-    return None if _has_heard(child, new[-1]) and not is_failed(child) else Input(messages=new)
+    return None if _is_newest(child, new[-1]) and not is_failed(child) else Input(messages=new)
 
 
 def _config_for(given: Input | None) -> RunnableConfig:

@@ -64,7 +64,6 @@ def _pins_of(message: BaseMessage) -> list[Pin]:
 
 # -- what a model proposes ------------------------------------------------------------------------------------------
 
-PIN_HEADINGS = {"en": "Pins", "zh": "原话"}
 PIN_CONTRACT: dict[str, str] = {
     "en": """Then write one more heading, "## Pins": under it quote, word for word, each statement of the user that binds later answers \
 (rules, preferences, definitions, constraints, units, filters, decisions), one a line: - [m12] (unit) "the user's own words". \

@@ -17,9 +17,9 @@ from longtable.memory.thread import Thread
 from longtable.memory.tokens import PRIMING
 
 MEMORY_ID = "longtable-memory"
+"""Id of the memory's message where it is one of its own."""
 PREVIEW_CHARS = 200
 """Characters left of a tool result that has to shrink: its columns and a row or two."""
-"""Id of the memory's message where it is one of its own."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ _COLUMN = (
     *("table", "name", "column", "type", "nullable", "primary_key", "references", "inferred_reference"),
     *("masked", "distinct", "nulls", "match"),
 )
-_MATCH = ("table", "column", "count", "match")
 _CHART = ("shown", "handle", "points", "spec")
 _ERROR = ("class", "problem", "rule", "line", "column", "nearest", "message", "edited", "repairs_left", "final")
 _NAMED = ("syntax", "unknown_name", "ambiguous", "refused", "too_slow", "too_big", "unavailable")

@@ -104,6 +104,16 @@ def test_a_parent_that_goes_back_in_time_finds_the_memory_as_it_is() -> None:
     assert texts(app.invoke(say("c"), past.config)) == ["a", "a", "c", "a b c"]
 
 
+@pytest.mark.parametrize("question", ["a", "b", "c"])
+def test_a_parent_that_runs_the_node_again_gets_the_answer_of_that_question(question: str) -> None:
+    model = ScriptedModel(say=numbered)
+    app = parent(as_node(build_graph(model=model), context=CONTEXT), InMemorySaver())
+    answers = {text: texts(app.invoke(say(text), T))[-1] for text in ("a", "b", "c")}
+    past = next(s for s in app.get_state_history(T) if s.next == ("analyst",) and texts(s.values)[-1] == question)
+    assert texts(app.invoke(None, past.config))[-1] == answers[question]
+    assert len(model.sent) == 3
+
+
 @pytest.mark.parametrize("where", ["before", "model"])
 def test_a_parent_that_failed_in_mid_turn_is_resumed_and_the_question_is_answered_once(where: str) -> None:
     failing: list[str] = []
