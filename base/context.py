@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_type_hints
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationError, create_model
 from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema
 
 from longtable.base.errors import ConfigError
 
@@ -32,23 +33,44 @@ class _Signature:
         return inspect.Signature(list(inspect.signature(owner.__init__).parameters.values())[1:])
 
 
-class Settings:
+class _Kind(type):
+    if not TYPE_CHECKING:  # type checkers read the parameters of `__init__`
+
+        def __call__(cls, *args: Any, **values: Any) -> Any:
+            return super().__call__(*args, **_current(cls, values))
+
+
+def _current(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values without fields of earlier versions. Raises `ConfigError` for one that would have changed something."""
+    for name, value in values.items():
+        if name in kind.REPLACED and value not in (None, "", kind.OLD_DEFAULTS.get(name)):
+            raise ConfigError(f"{kind.__name__} has no field {name!r} any more: {kind.REPLACED[name]}")
+        if isinstance(value, str) and (advice := kind.GONE.get((name, value))):
+            raise ConfigError(f"{kind.__name__}.{name}: {value} is gone: {advice}")
+    return {name: value for name, value in values.items() if name not in kind.REPLACED}
+
+
+class Settings(metaclass=_Kind):
     """Base of frozen dataclasses whose fields pydantic checks when they are built.
 
-    Raises `ConfigError` naming field, value and what is allowed; for a field of an earlier version,
-    what replaced it.
+    Raises `ConfigError` naming field, value and what is allowed; for a field or a choice of an earlier version,
+    what replaced it. Saved settings may still hold such a field: one at its default, None or "" is left out.
     """
 
     REPLACED: ClassVar[Mapping[str, str]] = {}
     """Fields of earlier versions, with what replaced each."""
+    OLD_DEFAULTS: ClassVar[Mapping[str, Any]] = {}
+    """Their defaults, of those that had another than None."""
+    GONE: ClassVar[Mapping[tuple[str, str], str]] = {}
+    """Field and choice of earlier versions, with what to do instead."""
     __signature__ = _Signature()
 
-    def __new__(cls, **values: Any) -> Self:
-        """Refuse fields of earlier versions."""
-        for name in values:
-            if name in cls.REPLACED:
-                raise ConfigError(f"{cls.__name__} has no field {name!r} any more: {cls.REPLACED[name]}")
-        return super().__new__(cls)
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Take what a call takes: pydantic builds a dataclass without calling it."""
+        return core_schema.no_info_before_validator_function(
+            lambda given: _current(cls, given) if isinstance(given, Mapping) else given, handler(source)
+        )
 
     def __post_init__(self) -> None:
         """Check every field by its annotation."""
@@ -189,10 +211,18 @@ class Context(Settings):
         "max_overflow_retries": "leave it out, a turn compacts up to 3 times after an overflow",
         "thinking_budget": "use Context(thinking=...), which takes tokens, too",
     }
+    OLD_DEFAULTS: ClassVar = {
+        "schema_share": 0.04,
+        "max_request_messages": 60,
+        "max_request_chars": 120_000,
+        "max_request_bytes": 262_144,
+        "max_overflow_retries": 3,
+    }
+    GONE: ClassVar = {("check_numbers", "mend"): "use 'flag'"}
 
     def __new__(cls, **values: Any) -> Self:
         """Note which fields were set: a value that equals the default may have been chosen."""
-        context = super().__new__(cls, **values)
+        context = super().__new__(cls)
         chosen = frozenset(name for name, value in values.items() if value is not None and value != "")
         context.__dict__["_fields_set"] = chosen
         return context

@@ -64,6 +64,26 @@ def test_a_field_of_an_earlier_version_is_refused_with_its_new_place(name: str) 
         graph.invoke({"messages": [HumanMessage("hello")]}, context=client)
 
 
+@pytest.mark.parametrize("name", Context.REPLACED)
+def test_saved_settings_may_hold_a_field_of_an_earlier_version_that_changed_nothing(name: str) -> None:
+    graph = build_graph(model=script("fine")).compile()
+    for unset in (None, "", Context.OLD_DEFAULTS.get(name)):
+        client: Any = {"model_limit": 16_000, name: unset}
+        assert Context(**client) == pydantic.TypeAdapter(Context).validate_python(client) == Context(model_limit=16_000)
+        assert Context(**client).fields_set == {"model_limit"}
+        assert graph.invoke({"messages": [HumanMessage("hello")]}, context=client)["turn"]["status"] == "answered"
+    with pytest.raises(ConfigError, match=f"no field '{name}' any more"):
+        pydantic.TypeAdapter(Context).validate_python({name: 1})
+
+
+def test_a_choice_of_an_earlier_version_is_refused_with_what_to_do() -> None:
+    client: Any = {"check_numbers": "mend"}
+    with pytest.raises(ConfigError, match="mend is gone: use 'flag'"):
+        Context(**client)
+    with pytest.raises(ConfigError, match="mend is gone: use 'flag'"):
+        pydantic.TypeAdapter(Context).validate_python(client)
+
+
 def test_a_context_stays_small() -> None:
     assert len(dataclasses.fields(Context)) <= 18
 
