@@ -226,7 +226,7 @@ class TurnPendingError(LongtableError):
     """A turn was interrupted and must be finished first."""
 
     def __init__(self, thread_id: str) -> None:
-        super().__init__(f"thread {thread_id!r} has an interrupted turn: finish it by resume() or retry(), or ask again, then do this")
+        super().__init__(f"thread {thread_id!r} has an interrupted turn: finish it by resume(), or ask again, then do this")
         self.thread_id = thread_id
 
 
@@ -255,7 +255,7 @@ class ThreadBusyError(LongtableError):
             True: "another run went on with it: the message of this one stays, the rest was not written",
             None: "another run went on with it while the message of this one was on its way in: see in its history whether it is there",
         }[stored]
-        super().__init__(f"thread {thread_id!r} is busy: {found}; `Conversation` queues its turns instead")
+        super().__init__(f"thread {thread_id!r} is busy: {found}")
         self.thread_id, self.stored = thread_id, stored
 
     @property

@@ -534,7 +534,7 @@ class Conversation:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            new = RENAMED.get(name) or RENAMED.get(name.removeprefix("a"))
+            new = RENAMED.get(name) or (f"a{twin}" if (twin := RENAMED.get(name.removeprefix("a"))) else None)
             raise AttributeError(f"'Conversation' has no {name!r}" + (f": use {new}" if new else ""))
 
 

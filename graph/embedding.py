@@ -36,7 +36,8 @@ def as_node(
     name: str = "longtable",
     messages: str = "messages",
     context: Context | Callable[[Any], Context] | None = None,
-    **removed: str,
+    question: None = None,
+    answer: None = None,
 ) -> Runnable[Any, Update]:
     """Return a node for another graph: `builder.add_node("analyst", as_node(build_graph(...)))`.
 
@@ -48,8 +49,9 @@ def as_node(
     `Context`, or has fields of the same names. `name` tells two such nodes in one parent apart. A key that the parent
     lacks raises `ConfigError` when the node runs.
     """
-    for argument in removed:
-        raise TypeError(f"as_node takes no {argument!r}" + (f": {NO_TEXT_KEYS}" if argument in ("question", "answer") else ""))
+    for argument, value in (("question", question), ("answer", answer)):
+        if value is not None:
+            raise TypeError(f"as_node takes no {argument!r}: {NO_TEXT_KEYS}")
     node = _Node(graph.compile(checkpointer=True, name=name), graph.compile(name=name), name, messages, context)
     return RunnableLambda(node.run, node.arun, name=name)
 

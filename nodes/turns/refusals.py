@@ -24,7 +24,7 @@ ASK_AGAIN: Literal["again"] = "again"
 FAILED: Literal["failed"] = "failed"
 """Status of a turn that the provider's refusal closed; `failure` in its record says how, until it is tried again."""
 _NEXT = {
-    True: "its messages stay in the transcript and leave the view: retry() or /retry runs the turn again",
+    True: "its messages stay in the transcript and leave the view: resume() or /retry runs the turn again",
     False: "a call without those refused before was refused, too: exclude() or /exclude an earlier message, or use another model",
 }
 

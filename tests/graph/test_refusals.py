@@ -1,6 +1,7 @@
 """A provider refuses a request for its content: the turn is closed, its messages leave the view, and the thread goes on."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,15 +12,17 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
-from longtable.base.errors import ProviderRefusedError, ProviderUnavailableError, TurnPendingError
+from longtable.base.errors import ProviderRefusedError, ProviderUnavailableError, ThreadBusyError, TurnPendingError
 from longtable.graph import Context, Conversation, State, build_graph, import_thread, list_threads, next_view, open_persistence
 from longtable.graph.embedding import as_node
 from longtable.memory.stamps import EXCLUDED, kind_of
 from longtable.memory.thread import REFUSED_NOTE
+from longtable.nodes.turns.refusals import _NEXT
 from tests.graph.test_embedding import Talk
 from tests.memory.test_rounds import assert_paired
 from tests.support import model_server
 from tests.support.model_server import ChatRequest, Fault, ModelServer, Reply, open_model_server
+from tests.support.models import script
 
 CONTEXT = Context(model_limit=8_000)
 T: RunnableConfig = {"configurable": {"thread_id": "t"}}
@@ -339,3 +342,16 @@ def test_same_state_same_view_whatever_was_refused(server: ModelServer) -> None:
     assert next_view(values, CONTEXT) == next_view(values, CONTEXT) == talk.view()
     assert [m.text for m in talk.history() if m.type == "human"] == ["one", "poison", "two", "poison", "poison"]
     assert State.__annotations__.keys() >= values.keys()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("decide", "resume(decisions)"), ("adecide", "aresume(decisions)"), ("astream_reply", "astream(answer=answer)")]
+)
+def test_a_method_that_was_renamed_is_named_awaited_or_not_as_it_was_called(old: str, new: str) -> None:
+    with pytest.raises(AttributeError, match=f"use {re.escape(new)}$"):
+        getattr(Conversation(build_graph(model=script("fine")).compile(checkpointer=InMemorySaver()), "t"), old)
+
+
+def test_errors_name_no_method_that_went() -> None:
+    assert "retry()" not in str(TurnPendingError("t")) + _NEXT[True]
+    assert "Conversation" not in str(ThreadBusyError("t"))
