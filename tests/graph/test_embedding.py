@@ -168,7 +168,7 @@ def test_an_interrupt_of_a_tool_inside_reaches_the_parents_caller_and_its_answer
         ({"messages": "chat"}, {"ask": "a"}, "'chat'"),
     ],
 )
-def test_a_parent_without_the_keys_gets_a_clear_error(options: dict[str, str], given: dict[str, str], told: str) -> None:
+def test_a_parent_without_the_keys_gets_a_clear_error(options: dict[str, Any], given: dict[str, str], told: str) -> None:
     app = parent(as_node(build_graph(model=ScriptedModel(say=numbered)), context=CONTEXT, **options), InMemorySaver(), schema=Form)
     with pytest.raises(ConfigError, match=told):
         app.invoke(given, T)
