@@ -6,11 +6,10 @@ from typing import cast
 from longtable.analyst import costs
 from longtable.analyst.lattice import Draft, Key, Measure, NoReadingError, Rank, path_cost
 from longtable.analyst.query import PATTERNS, Agg, Bucket, Col, Condition, Func, Join, Order, Query, Ratio, Scalar, Unit, filled
-from longtable.analyst.schema import Catalog, Column, Roles, Step, Table
+from longtable.analyst.schema import Catalog, Column, Step, Table
 from longtable.analyst.words import is_plural, lemma, vocabulary
 
 MOST_SHOWN = 8
-_CLAUSES = frozenset(["who", "that", "which", "whose", "where"])
 
 
 @dataclass
@@ -33,7 +32,7 @@ class Builder:
         """Return the tables joined so far."""
         return [self.base, *(join.table for join in self.joins)]
 
-    def steps(self, table: str, roles: Roles = frozenset()) -> tuple[Step, ...]:
+    def steps(self, table: str, roles: frozenset[str] = frozenset()) -> tuple[Step, ...]:
         """Return the joins from the base to a table, and pay for a long or doubtful way."""
         found = self.catalog.path(self.base, table, roles)
         if found is None:
@@ -56,7 +55,13 @@ class Builder:
         return steps
 
     def within(
-        self, table: str, conds: list[Condition], roles: Roles = frozenset(), *, negated: bool = False, grouped: Query | None = None
+        self,
+        table: str,
+        conds: list[Condition],
+        roles: frozenset[str] = frozenset(),
+        *,
+        negated: bool = False,
+        grouped: Query | None = None,
     ) -> Condition:
         """Return the condition that rows of another table are there, or are not."""
         steps = self.steps(table, roles)
@@ -76,7 +81,7 @@ class Builder:
     def conditions(self) -> list[Condition]:
         """Return all conditions; those on one other table bear on the same row of it."""
         found: list[Condition] = []
-        inner: dict[tuple[str, Roles, bool], list[Condition]] = {}
+        inner: dict[tuple[str, frozenset[str], bool], list[Condition]] = {}
         for each in self.draft.slots.where:
             way = self.catalog.path(self.base, each.table, each.roles) or ()
             apart = each.denied and not all(step.up for step in way)  # no row of it, rather than another one
@@ -188,7 +193,9 @@ def _listed(draft: Draft) -> Query:
     where = builder.conditions()
     where += builder.unused_tables(where)
     where += [filled(each.by) for each in order if limit is not None and not each.desc and isinstance(each.by, Col)]
-    clause = bool(_CLAUSES & set(draft.words[1:])) and any(m.text.lower() in vocabulary().lists["verbs"] for m in draft.meanings)
+    clause = bool(vocabulary().lists["clause_openers"] & set(draft.words[1:])) and any(
+        m.text.lower() in vocabulary().lists["verbs"] for m in draft.meanings
+    )
     if not where and limit is None and (clause or (not draft.base and any(m.is_op("neg", "cmp", "time") for m in draft.meanings))):
         raise NoReadingError(" ".join(m.text for m in draft.meanings if m.kind != "mark"))
     patterns = any(each.is_op("like") for each in draft.meanings)

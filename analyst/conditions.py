@@ -3,7 +3,7 @@
 from longtable.analyst import costs
 from longtable.analyst.lattice import Draft, Having, Meaning, Measure, NoReadingError, Where
 from longtable.analyst.query import Agg, Col, Condition
-from longtable.analyst.schema import Column, Roles
+from longtable.analyst.schema import Column
 from longtable.analyst.words import is_plural, lemma, likeness, split_name, stem, vocabulary
 
 _PASSED = ("wh", "list", "distinct", "present", "pron", "count", "agg", "late", "neg")
@@ -372,7 +372,7 @@ def _is_null(draft: Draft, each: Meaning) -> None:
 def fill_values(draft: Draft) -> None:
     """Turn values, parts of values and flags into conditions; values of one column are alternatives."""
     _drop_names(draft)
-    groups: dict[tuple[str, str, bool, Roles], list[Meaning]] = {}
+    groups: dict[tuple[str, str, bool, frozenset[str]], list[Meaning]] = {}
     for place, each in draft.open("value"):
         draft.use(place)
         _check_place(draft, place, each)

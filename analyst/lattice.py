@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from longtable.analyst import costs
 from longtable.analyst.query import Condition, Query
-from longtable.analyst.schema import Catalog, Column, Roles, Step, Table, Value
+from longtable.analyst.schema import Catalog, Column, Step, Table, Value
 from longtable.analyst.words import Token, lemma, stem, vocabulary
 
 WIDTH = 40
@@ -109,7 +109,7 @@ class Where:
     table: str
     column: str
     cond: Condition
-    roles: Roles = frozenset()
+    roles: frozenset[str] = frozenset()
     denied: bool = False
 
 
@@ -161,7 +161,7 @@ class Slots:
     where: list[Where] = field(default_factory=list)
     havings: list[Having] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
-    absent: dict[str, Roles] = field(default_factory=dict)
+    absent: dict[str, frozenset[str]] = field(default_factory=dict)
     limit: int | None = None
     distinct: bool = False
     ratio: str = ""
@@ -303,7 +303,7 @@ class Draft:
             return named[-1] if asked < 0 else named[0]
         return named[0] if named else ""
 
-    def roles(self, place: int) -> Roles:
+    def roles(self, place: int) -> frozenset[str]:
         """Return the words that tell which key leads to the table of the meaning at `place`: from, to, arriving."""
         lists = vocabulary().lists
         found: set[str] = set()

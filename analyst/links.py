@@ -13,11 +13,7 @@ from longtable.analyst.words import Token, abbreviates, is_plural, lemma, likene
 
 LONGEST = 5
 LONGEST_VALUE = 7
-_LOOSE = 0.78
-_KEPT = 0.11
 _MOST_NAMES = 8
-_TIME_WORDS = frozenset(["date", "day", "time", "year", "birthday", "since", "deadline", "birth"])
-_BE = frozenset(["is", "are", "was", "were", "be", "been", "being", "not", "aren't", "isn't", "weren't", "wasn't"])
 
 
 @dataclass(frozen=True)
@@ -163,7 +159,11 @@ def _verb_price(tokens: list[Token], start: int, found: list[Meaning]) -> float:
     noun = any(each.start == start + 1 and each.kind == "table" and each.cost < 0.3 for each in found)
     measured = any(each.end == start and each.kind == "column" and each.cost < 0.3 for each in found)
     asked = measured or {"who", "did", "does", "has", "have", "had"} & {token.word for token in tokens[:start]}
-    return costs.STATE if (noun and not asked) or (closes and (earlier in _BE or word == "open" or not asked)) else costs.VERB
+    return (
+        costs.STATE
+        if (noun and not asked) or (closes and (earlier in vocabulary().lists["be"] or word == "open" or not asked))
+        else costs.VERB
+    )
 
 
 # -- names of the schema ------------------------------------------------------------------------------------------------
@@ -194,17 +194,17 @@ def name_meanings(catalog: Catalog, words: tuple[str, ...], *, held: bool = Fals
     idle = len(words) == 1 and (words[0] in vocabulary().lists["idle"] or vocabulary().phrases.get(words, ("",))[0] == "sup")
     scored: list[tuple[float, Table, Column | None]] = []
     for table in catalog.plain:
-        if (score := _table_score(words, table)) >= _LOOSE:
+        if (score := _table_score(words, table)) >= costs.LEAST_LIKENESS:
             scored.append((score, table, None))
         for each in table.columns:
-            if (score := _column_score(words, each, table, held=held)) >= _LOOSE:
+            if (score := _column_score(words, each, table, held=held)) >= costs.LEAST_LIKENESS:
                 scored.append((score, table, each))
     scored.sort(key=lambda each: -each[0])
     if not scored:
         return ()
     own_name = len(words) == 1 and any(score >= 0.99 and named is None for score, _, named in scored)
     found: list[Meaning] = []
-    for score, table, column in [each for each in scored if each[0] >= scored[0][0] - _KEPT][:_MOST_NAMES]:
+    for score, table, column in [each for each in scored if each[0] >= scored[0][0] - costs.KEPT_NAME][:_MOST_NAMES]:
         if (idle or own_name) and score < 0.97:
             continue
         price = costs.LINK + costs.MISFIT * (1 - score) + (costs.VERB if idle and score < 0.99 and column is None else 0.0)
@@ -216,7 +216,7 @@ def name_meanings(catalog: Catalog, words: tuple[str, ...], *, held: bool = Fals
             price += costs.RIVAL_NAME
         if words[-1].endswith("ed") and score < 0.97:
             continue  # a verb
-        if column.is_date and not _TIME_WORDS & {lemma(word) for word in words}:
+        if column.is_date and not vocabulary().lists["date_words"] & {lemma(word) for word in words}:
             price += 0.4 if len(words) == 1 else 0.1
             if len(words) == 1 and words[0].endswith("ed"):
                 continue  # a verb: periods find its date

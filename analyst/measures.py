@@ -11,9 +11,7 @@ from longtable.analyst.times import unit_key
 from longtable.analyst.words import is_plural, lemma, stem, vocabulary
 
 _ASKING = ("wh", "list", "distinct")
-_LOOSE = 0.12
 """Above this price a word only resembles the name of its column."""
-_SHOWN_BY = frozenset(["with", "has", "have", "had", "having", "which", "who", "whose", "are", "where"])
 
 
 def _column_measure(draft: Draft, func: str, column: Column, text: str) -> Measure:
@@ -189,11 +187,11 @@ def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     column = draft.column(counted)
     if column is None:
         measure = _measure_at(draft, target)
-    elif column.is_measure and counted.cost > _LOOSE and is_plural(counted.text.lower()):
+    elif column.is_measure and counted.cost > costs.LOOSE_MEASURE and is_plural(counted.text.lower()):
         draft.pay(costs.IMPLIED, counted.text)  # the most departures: the rows, not their delays
         measure = Measure("count", column.table)
     elif column.is_measure:
-        draft.pay(costs.ODD if counted.cost > _LOOSE and not draft.chinese else 0.0, counted.text)
+        draft.pay(costs.ODD if counted.cost > costs.LOOSE_MEASURE and not draft.chinese else 0.0, counted.text)
         measure = _column_measure(draft, "" if column.table == draft.head() or not draft.head() else "sum", column, counted.text)
     else:
         measure = Measure("count", column.table, column.name, distinct=True)
@@ -301,7 +299,7 @@ def _ranked(draft: Draft, place: int, target: int) -> bool:
     words = {word for each in [draft.meanings[n] for n in range(place)] for word in each.text.lower().split()}
     asked = draft.asked()
     things = 0 <= asked < place and draft.meanings[asked].kind in ("table", "column", "unit")
-    return (things and (bool(words & _SHOWN_BY) or draft.chinese)) or (draft.chinese and asked > target)
+    return (things and (bool(words & vocabulary().lists["shown_by"]) or draft.chinese)) or (draft.chinese and asked > target)
 
 
 # -- functions and counts -----------------------------------------------------------------------------------------------
@@ -444,9 +442,9 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
     if each.arg and draft.slots.measures:
         return  # the share of the revenue
     about = draft.base or draft.head()
-    had = thing is not None and thing.kind == "column" and bool(_SHOWN_BY & set(draft.words[each.end : thing.start]))
+    had = thing is not None and thing.kind == "column" and bool(vocabulary().lists["shown_by"] & set(draft.words[each.end : thing.start]))
     if thing is not None and had:  # how many have a tail number
-        draft.use(target, price=costs.UNKNOWN if thing.table != about or thing.cost > _LOOSE else 0.0, text=thing.text)
+        draft.use(target, price=costs.UNKNOWN if thing.table != about or thing.cost > costs.LOOSE_MEASURE else 0.0, text=thing.text)
         draft.slots.where.append(Where(thing.table, thing.column, filled(Col(thing.table, thing.column))))
     if about and (had or any(each.is_op("pron") for each in draft.meanings[place + 1 : place + 3])):
         draft.slots.measures.append(Measure("count", about))  # how many of them
@@ -465,7 +463,7 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         draft.use(target)
         draft.change(target, op="count")
         if column.is_measure:
-            draft.pay(costs.GUESSED if thing is not None and thing.cost <= _LOOSE else costs.UNKNOWN, each.text)
+            draft.pay(costs.GUESSED if thing is not None and thing.cost <= costs.LOOSE_MEASURE else costs.UNKNOWN, each.text)
             draft.slots.measures.append(_column_measure(draft, "sum", column, each.text))
         else:
             draft.slots.measures.append(Measure("count", column.table, column.name, distinct=True))

@@ -17,7 +17,6 @@ _NUMBER_TYPE = re.compile(r"INT|REAL|FLOA|DOUB|NUM|DEC|MONEY|SERIAL", re.IGNOREC
 _DATE_TYPE = re.compile(r"DATE|TIMESTAMP", re.IGNORECASE)
 _DATE_TEXT = re.compile(r"^\d{4}-\d{2}(-\d{2})?([ T].*)?$")
 _UNIT_COMMENT = re.compile(r"\bin (\w+)")
-_DEFAULT_ROLE = frozenset(["current", "main", "primary", "default"])
 
 
 @dataclass(frozen=True)
@@ -202,10 +201,6 @@ class Step:
     """Other keys between the same two tables that nothing in the question prefers less."""
 
 
-Roles = frozenset[str]
-"""Stems of the words that tell one key of several: origin, destination."""
-
-
 @dataclass(frozen=True, eq=False)
 class Catalog:
     """All that the messages tell about the database."""
@@ -288,7 +283,7 @@ class Catalog:
         return found
 
     @lru_cache(maxsize=2_000)  # noqa: B019 - the catalogues kept are few, and this is what makes a question quick
-    def path(self, source: str, target: str, roles: Roles = frozenset()) -> tuple[Step, ...] | None:
+    def path(self, source: str, target: str, roles: frozenset[str] = frozenset()) -> tuple[Step, ...] | None:
         """Return the cheapest joins from one table to another, None when there are none.
 
         Down after up is dear: two tables that point at the same third one have nothing to do with each other.
@@ -313,10 +308,10 @@ class Catalog:
                 heapq.heappush(queue, (cost + price, next(order), step.there, step.up, (*steps, further)))
         return None
 
-    def _step_cost(self, reference: Reference, roles: Roles) -> float:
+    def _step_cost(self, reference: Reference, roles: frozenset[str]) -> float:
         words = set(expanded(reference.column)) | set(split_name(reference.column))
         fits = {stem(word) for word in words} & roles
-        return (1.0 if reference.sure else 1.1) - (0.4 if fits else 0.0) - (0.05 if words & _DEFAULT_ROLE else 0.0)
+        return (1.0 if reference.sure else 1.1) - (0.4 if fits else 0.0) - (0.05 if words & vocabulary().lists["default_roles"] else 0.0)
 
 
 # -- what the tools' answers say ----------------------------------------------------------------------------------------

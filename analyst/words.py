@@ -22,8 +22,32 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
-_SUFFIXES = ("ments", "ations", "ation", "ating", "ated", "ates", "ate", "ment", "ings", "ing", "ions", "ion", "ally", "ers", "ors")
-_ENDINGS = (*_SUFFIXES, "ed", "er", "or", "al", "ly", "es", "e", "s", "y")
+_ENDINGS = (
+    "ments",
+    "ations",
+    "ation",
+    "ating",
+    "ated",
+    "ates",
+    "ate",
+    "ment",
+    "ings",
+    "ing",
+    "ions",
+    "ion",
+    "ally",
+    "ers",
+    "ors",
+    "ed",
+    "er",
+    "or",
+    "al",
+    "ly",
+    "es",
+    "e",
+    "s",
+    "y",
+)
 
 
 @dataclass(frozen=True)

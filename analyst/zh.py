@@ -5,6 +5,7 @@ from calendar import month_name
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
+from longtable.analyst import costs
 from longtable.analyst.links import name_meanings
 from longtable.analyst.schema import Catalog
 from longtable.analyst.words import Token, read_lines, tokenize
@@ -14,9 +15,7 @@ _PIECE = re.compile(
   | (?P<month>\d{1,2})月(?:份)? | (?P<day>\d{1,2})[日号] | (?P<run>[\u3400-\u9fff]+)""",
     re.VERBOSE,
 )
-_UNKNOWN = 3.0
 _LONGEST = 12
-_FITS = 0.5
 
 
 @cache
@@ -78,7 +77,7 @@ def _segments(run: str, known: frozenset[str]) -> list[tuple[str, bool]]:
     words = lexicon()
     best: list[tuple[float, int]] = [(0.0, 0)]
     for end in range(1, len(run) + 1):
-        ways = [(best[end - 1][0] + _UNKNOWN, end - 1)]
+        ways = [(best[end - 1][0] + costs.UNKNOWN, end - 1)]
         for start in range(max(0, end - _LONGEST), end):
             word = run[start:end]
             if word in known:
@@ -111,4 +110,4 @@ def _fitting(options: tuple[str, ...], catalog: Catalog | None) -> str:
         min((each.cost for each in name_meanings(catalog, tuple(option.lower().split()))), default=9.0) for option in options if option
     ]
     best = min(range(len(prices)), key=lambda place: prices[place], default=0)
-    return options[best] if prices and prices[best] < _FITS else options[0]
+    return options[best] if prices and prices[best] < costs.CHINESE_FITS else options[0]

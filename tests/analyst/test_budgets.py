@@ -30,7 +30,7 @@ def statements(tree: ast.Module) -> Iterator[ast.stmt]:
 
 def test_the_room_keeps_its_size() -> None:
     assert len(MODULES) <= 16
-    assert sum(len(list(statements(ast.parse(path.read_text(encoding="utf-8"))))) for path in MODULES) <= 3_213
+    assert sum(len(list(statements(ast.parse(path.read_text(encoding="utf-8"))))) for path in MODULES) <= 3_200
     assert sum(path.stat().st_size for path in (ROOM / "data").iterdir()) <= 300_000
 
 

@@ -85,7 +85,7 @@ def as_sent(refusal: Refusal) -> tuple[str, int, str]:
 @pytest.mark.parametrize(
     ("refusal", "way"),
     [*((each, invoked) for each in OVERFLOWS), *((each, way) for each in SHAPES for way in (streamed, streamed_async))],
-    ids=str,
+    ids=lambda value: value.__name__ if callable(value) else str(value),
 )
 def test_an_overflow_is_recognised_and_its_limit_learned(http: HTTPServer, refusal: Refusal, way: Callable[[ChatOpenAI], None]) -> None:
     error = raised(http, way, *as_sent(refusal))
