@@ -31,11 +31,10 @@ ARROWS = {
 BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "nodes": 2_600, "graph": 2_700, "app": 2_900}
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
-    "memory": 4_228,
+    "memory": 4_214,
     "tools": 5_964,
-    "analyst": 3_266,
-    "nodes": 3_304,
-    "graph": 3_207,
+    "nodes": 3_249,
+    "graph": 3_254,  # an overtaken resume goes on, leases outlive errors
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
 MOST_FILES, FILES_TODAY = 170, 189
