@@ -226,7 +226,7 @@ def money_measures(draft: Draft, head: str) -> list[tuple[float, Measure]]:
         columns = [column for column in draft.table(name).columns if column.is_measure]
         for column in columns:
             words = {lemma(word) for word in column.words}
-            if words & (lists["sum_words"] - {"quantity", "hour", "volume", "cost"}):
+            if words & (lists["sum_words"] - lists["sum_or_value"]):
                 options.append((0.15 * len(way) + (0.0 if words & {"total", "amount"} else 0.1), Measure("sum", name, column.name)))
     return sorted(options, key=lambda each: each[0])
 
@@ -362,7 +362,7 @@ def _is_null(draft: Draft, each: Meaning) -> None:
     cond = Condition(col, "null")
     if column is not None and column.truth is not None:
         cond = Condition(col, "<>", column.truth)
-    elif column is not None and column.is_measure and {"stock", "quantity", "unit"} & {lemma(word) for word in column.words}:
+    elif column is not None and column.is_measure and vocabulary().lists["in_store"] & {lemma(word) for word in column.words}:
         cond = Condition(col, "=", 0)
     elif column is not None and column.is_measure and vocabulary().lists["worse"] & {lemma(word) for word in column.words}:
         raise NoReadingError(each.text)  # no delay: none known, or none had?

@@ -396,7 +396,7 @@ def plural_of(table: str) -> str:
     """Return a table's name as a plural noun."""
     words = plain(table).split() or [table]
     word = words[-1]
-    if lemma(word) == word and word.isascii() and word not in ("data", "staff", "series", "weather", "people", "news"):
+    if lemma(word) == word and word.isascii() and word not in vocabulary().lists["no_plural"]:
         word = (
             word[:-1] + "ies"
             if word.endswith("y") and word[-2:-1] not in "aeiou"
