@@ -18,6 +18,7 @@ import typer
 
 from longtable import graph
 from longtable.app.cli import app
+from longtable.base.errors import RunFailedError
 from longtable.base.events import Event
 from longtable.graph import CompactionPolicy, Context, Conversation, LongtableError
 
@@ -231,7 +232,7 @@ def _errors() -> Iterable[tuple[str, str, str]]:
 
     def walk(kind: type[LongtableError]) -> None:
         for each in kind.__subclasses__():
-            if each.__module__ == LongtableError.__module__:
+            if each.__module__ == LongtableError.__module__ and not issubclass(each, RunFailedError):
                 found[each.__name__] = each
                 walk(each)
 

@@ -259,7 +259,7 @@ def test_a_message_of_a_turn_whose_call_failed_can_be_excluded(server: ModelServ
     talk.ask("the cause")
     with pytest.raises(ProviderUnavailableError):
         talk.ask("second")
-    with pytest.raises(TurnPendingError, match=r"retry\(\)"):
+    with pytest.raises(TurnPendingError, match=r"resume\(\)"):
         talk.compact()
     talk.exclude(str(talk.history()[0].id))  # an older one: the turn still waits, and asks without it
     assert talk.pending()

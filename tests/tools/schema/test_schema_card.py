@@ -1,5 +1,6 @@
 """The schema on one card: whole where it fits, the most useful part where not, never a word that is no name."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,7 +79,8 @@ def test_a_large_schema_shows_what_keys_point_at_and_says_what_is_left_out(large
 
 @pytest.mark.parametrize(("question", "table"), [("What is the sum of measure_222?", "leaf_222"), ("薪资 总额是多少？", "薪资")])
 def test_the_tables_asked_about_are_on_the_card(question: str, table: str, large: Database) -> None:
-    assert f"\n{table} (0 rows): " in card(large, 600, question).text
+    # A busy machine may leave no time to count the rows of every table.
+    assert re.search(rf"\n{table}(?: \(0 rows\))?: ", card(large, 600, question).text)
 
 
 def test_what_does_not_look_like_a_name_is_on_no_card(large: Database) -> None:
