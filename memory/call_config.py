@@ -36,8 +36,6 @@ class CallConfig:
     """The summariser's input limit in tokens, None without a summariser."""
     reasoning: Sent = "never"
     """When the model wants its reasoning back."""
-    dialect: str = ""
-    """SQL dialect of the database, for the query ledger."""
 
     @property
     def threshold_tokens(self) -> int:

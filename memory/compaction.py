@@ -152,7 +152,7 @@ class Job:
         for record in self.thread.chain:
             if record.get("earlier"):  # a merged one has only its newest lines; it knew the others
                 known |= {str(m.id) for number, m in self.reads if number <= record["count"] and number not in record["excluded"]}
-        lines = ledger_lines([message for _, message in self.reads], dialect=self.call_config.dialect)
+        lines = ledger_lines([message for _, message in self.reads])
         return [line.as_json() for line in lines if line.message_id not in known]
 
     @cached_property

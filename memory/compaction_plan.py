@@ -140,6 +140,6 @@ def _beside_summary(call_plan: CallPlan) -> int:
     thread, call_config, count = call_plan.thread, call_plan.call_config, call_plan.call_config.counter.text
     pins = live_pins([*thread.pins, *heuristic_pins(thread.uncompacted)])
     compacted, earlier = ledger_of(thread, call_config)
-    lines = [*compacted, *ledger_lines(thread.uncompacted, dialect=call_config.dialect)]
+    lines = [*compacted, *ledger_lines(thread.uncompacted)]
     language = call_plan.memory.language
     return count(pins_text(pins, call_config, language)) + count(ledger_text(lines, earlier, call_config, language))

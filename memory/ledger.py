@@ -9,9 +9,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from longtable.memory.ledger_sql import filters_in, tables_in
 from longtable.memory.rounds import all_calls
-from longtable.memory.stamps import is_recalled, turn_number
+from longtable.memory.stamps import TABLES, is_recalled, marks_of, turn_number
 
 QUESTION_CHARS = 200
 FIGURES_CHARS = 160
@@ -26,14 +25,14 @@ Json = Any
 class LedgerLine:
     """One query that ran. `sql` as the engine ran it, `message_id` of the tool message with its result.
 
-    `rows`: how many the result had; `figures`: the first key figures, short; `handle`: where the full result is kept, "" if nowhere.
+    `tables`: what the database says it read; `rows`: how many the result had; `figures`: the first key figures, short; `handle`:
+    where the full result is kept, "" if nowhere.
     """
 
     turn: int
     question: str
     sql: str
     tables: tuple[str, ...] = ()
-    filters: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     rows: int = 0
     figures: str = ""
@@ -42,19 +41,19 @@ class LedgerLine:
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON."""
-        return {**asdict(self), "tables": list(self.tables), "filters": list(self.filters), "columns": list(self.columns)}
+        return {**asdict(self), "tables": list(self.tables), "columns": list(self.columns)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "LedgerLine":
-        """Read what `as_json` wrote."""
-        lists = {name: tuple(data[name]) for name in ("tables", "filters", "columns")}
+        """Read what `as_json` wrote, now or in an earlier version, which knew filters, too."""
+        lists = {name: tuple(data[name]) for name in ("tables", "columns")}
         return cls(**{**{name: data[name] for name in cls.__dataclass_fields__}, **lists})
 
 
-def ledger_lines(messages: Sequence[BaseMessage], *, dialect: str = "") -> list[LedgerLine]:
+def ledger_lines(messages: Sequence[BaseMessage]) -> list[LedgerLine]:
     """Return a line for each query among the messages that ran, in order; the same SQL again in one round counts once.
 
-    Failed calls, recalled messages and answers that are no query results give none. `dialect`: sqlglot's name, "" for any.
+    Failed calls, recalled messages and answers that are no query results give none.
     """
     lines: list[LedgerLine] = []
     question = ""
@@ -69,14 +68,14 @@ def ledger_lines(messages: Sequence[BaseMessage], *, dialect: str = "") -> list[
         elif isinstance(message, AIMessage):
             asked.update({call["id"] or "": call["args"]["sql"] for call in all_calls(message) if isinstance(call["args"].get("sql"), str)})
         elif isinstance(message, ToolMessage) and message.status != "error":
-            line = _line(message, asked.get(message.tool_call_id, ""), question, dialect)
+            line = _line(message, asked.get(message.tool_call_id, ""), question)
             if line and line.sql not in seen:
                 seen.add(line.sql)
                 lines.append(line)
     return lines
 
 
-def _line(message: ToolMessage, called: str, question: str, dialect: str) -> LedgerLine | None:
+def _line(message: ToolMessage, called: str, question: str) -> LedgerLine | None:
     answer = _answer(str(message.text))
     if answer is None:
         return None
@@ -92,8 +91,7 @@ def _line(message: ToolMessage, called: str, question: str, dialect: str) -> Led
         turn=turn_number(message),
         question=question,
         sql=sql,
-        tables=tables_in(sql, dialect),
-        filters=filters_in(sql, dialect),
+        tables=tuple(str(name) for name in _list(marks_of(message).get(TABLES))),
         columns=columns,
         rows=count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 10**15 else len(rows),
         figures=figures_of(columns, rows),

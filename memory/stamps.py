@@ -22,6 +22,9 @@ SUMMARY = "summary"
 GIVEN = "given"
 """Mark of an answer or a result that a caller handed in: no call of this thread's model made it."""
 
+TABLES = "tables"
+"""Mark of a query's answer: the tables that it read, for the ledger."""
+
 Marked = TypeVar("Marked", bound=BaseMessage)
 
 

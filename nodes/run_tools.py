@@ -24,7 +24,7 @@ from longtable.base.events import ApprovalRequested, ChartShown, QueryFinished, 
 from longtable.base.redaction import redacted
 from longtable.memory.rounds import MALFORMED
 from longtable.memory.stale import DESCRIBED, LISTING
-from longtable.memory.stamps import RECALLED, marked
+from longtable.memory.stamps import RECALLED, TABLES, marked
 from longtable.memory.tokens import compact_json
 from longtable.nodes.approve import Gate, request_of
 from longtable.nodes.ingest import stamp
@@ -260,6 +260,7 @@ class _Report:
             self.emit(recall_event(str(self.call["args"].get("query", "")), answered(answer.text), via="tool"))
         if isinstance(answer.artifact, QueryResult):
             self.emit(_query_finished(self.id, self.name, self._ms(), answer.artifact, kept))
+            answer = marked(answer, **{TABLES: list(answer.artifact.tables)})
         else:
             self._finished(answer.status)
         if isinstance(answer.artifact, Described):

@@ -382,7 +382,6 @@ def call_config_of(values: Mapping[str, Any], context: Context) -> CallConfig:
         factor=learned.factor,
         window=brief.get("window"),
         reasoning=reasoning_sent(str(brief.get("model") or "")),
-        dialect=brief.get("dialect", ""),
     )
 
 

@@ -31,7 +31,7 @@ ARROWS = {
 BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "nodes": 2_600, "graph": 2_700, "app": 2_900}
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
-    "memory": 4_214,
+    "memory": 4_184,
     "tools": 5_964,
     "nodes": 3_249,
     "graph": 3_254,  # an overtaken resume goes on, leases outlive errors
@@ -43,9 +43,9 @@ TWICE = {"errors.py", "model.py", "postgres.py", "schema.py"}
 """File names that still stand in two rooms: to be emptied."""
 MOST_ASYNC = 80
 """Hand-written async functions of the product: where a turn streams, waits or is cancelled."""
-READERS_OF_SQL = {"memory/ledger_sql.py", "analyst/query.py"}
+READERS_OF_SQL = {"analyst/query.py"}
 PARSING = {"longtable.tools.sql.parsing"}
-"""The ledger and the analyst read SQL, too; these two modules know nothing of the other tools."""
+"""The analyst writes SQL, too; that module knows nothing of the other tools."""
 
 
 def sources() -> list[Path]:

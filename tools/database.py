@@ -50,7 +50,9 @@ class QueryResult:
     masked: frozenset[int] = frozenset()
     """Indexes of the columns whose values no model sees."""
     reads: tuple[str, ...] = ()
-    """Tables and columns that were read, as `table` and `table.column`; in doubt, one too many."""
+    """Tables and columns that were read, as `table` and `table.column`, tables first; in doubt, one too many."""
+    tables: tuple[str, ...] = ()
+    """The tables alone, the first of `reads`."""
 
     def shown(self, rows: Sequence[Row]) -> list[Row]:
         """Return some of the rows as a model may see them."""
@@ -146,7 +148,7 @@ class Database:
         masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
         columns = tuple(verdict.headings.get(name, name) for name in fetched.columns)
         types = tuple(map(without_labels, fetched.types))
-        return QueryResult(verdict.shown_sql, columns, types, fetched.rows, len(fetched.rows), ms, masked, reads)
+        return QueryResult(verdict.shown_sql, columns, types, fetched.rows, len(fetched.rows), ms, masked, reads, verdict.tables)
 
     def check_sql(self, sql: str, *, cancel: Cancel | None = None) -> Plan:
         """Check one SELECT and return the engine's plan for it; nothing runs.

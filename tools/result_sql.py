@@ -54,9 +54,18 @@ def run_over_handles(
             error = without_values(error, sql)
         raise add_hints(error, asked=sql, ran=verdict.sql, dialect="duckdb", catalog=catalog, tables=verdict.tables) from error
     ms = round((time.monotonic() - started) * 1000)
-    masked = verdict.masks.of(fetched.columns)
-    types = tuple(map(without_labels, fetched.types))
-    return QueryResult(verdict.sql, fetched.columns, types, fetched.rows, len(fetched.rows), ms, masked)
+    masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
+    return QueryResult(
+        sql=verdict.sql,
+        columns=fetched.columns,
+        types=tuple(map(without_labels, fetched.types)),
+        rows=fetched.rows,
+        row_count=len(fetched.rows),
+        ms=ms,
+        masked=masked,
+        reads=reads,
+        tables=verdict.tables,
+    )
 
 
 def _table(meta: ResultMeta) -> Table:

@@ -67,15 +67,15 @@ def fetch_tool() -> BaseTool:
 def fetched(results: ThreadResults | None, handle: str, page: int, sql: str, *, cancel: Cancel | None = None) -> dict[str, Json]:
     """Return a page of a result, or the first rows of SQL over handles, as the model is shown it.
 
-    `total` counts all rows: `row_count` would make a query of the database of it. Raises `FetchRefusedError`,
-    `UnknownResultError`, `ResultGoneError`, and what running SQL raises.
+    `total` counts all rows: `row_count` would make a query of the database of it. `handles` are those that the SQL reads.
+    Raises `FetchRefusedError`, `UnknownResultError`, `ResultGoneError`, and what running SQL raises.
     """
     if results is None:
         raise FetchRefusedError("no results are kept in this run: it has no thread; run the query again")
     if sql.strip():
         made = results.store.sql(results.thread_id, sql, cancel=cancel)
         part = shown_part(made.columns, made.types, made.shown(made.rows[:SHOWN_ROWS]))
-        return {"total": made.row_count, **part, "note": NOTE, "sql": made.sql}
+        return {"handles": list(made.tables), "total": made.row_count, **part, "note": NOTE, "sql": made.sql}
     if not handle.strip():
         known = ", ".join(meta.handle for meta in results.store.handles(results.thread_id)[-10:])
         raise FetchRefusedError(f"give a handle ({known or 'there is none yet'}), or sql over handles")

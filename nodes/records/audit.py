@@ -220,39 +220,40 @@ def _sql(call: ToolCall, tools: Mapping[str, BaseTool]) -> str | None:
 
 
 def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | None) -> AuditEntry:
-    error, result = answer.artifact, answer.artifact
+    error = result = answer.artifact
     if isinstance(error, QueryRefusedError):
         return replace(entry, verdict="refused", rule=error.rule, ms=ms)
     if isinstance(error, QueryRejectedError | RepairsUsedUpError):
         return replace(entry, verdict="rejected", rule=error.code, ms=ms)
     if answer.status == "error":
-        cancelled = isinstance(error, QueryCancelledError)
+        verdict: Verdict = "cancelled" if isinstance(error, QueryCancelledError) else "failed"
         rule = error.code if isinstance(error, LongtableError) else type(error).__name__
-        return _with_reads(replace(entry, verdict="cancelled" if cancelled else "failed", rule=rule, ms=ms), entry.sent, check)
+        return _with_reads(replace(entry, verdict=verdict, rule=rule, ms=ms), entry.sent, check)
     told = told_in(answer)
-    entry = replace(entry, verdict="run", ms=ms, handle=str(told.get("handle") or ""))
+    ran, total = str(told.get("sql") or "")[:MOST_SQL], told.get("total", told.get("row_count"))
+    rows = total if isinstance(total, int) else None
+    entry = replace(entry, verdict="run", ms=ms, handle=str(told.get("handle") or ""), ran=ran, rows=rows)
     if isinstance(result, QueryResult):
-        return _with_reads(replace(entry, ran=result.sql[:MOST_SQL], rows=result.row_count), result.sql, check)
-    from longtable.memory.ledger_sql import tables_in  # it loads sqlglot, which takes a tenth of a second
-
-    ran, total = str(told.get("sql") or ""), told.get("total", told.get("row_count"))
-    return replace(entry, ran=ran[:MOST_SQL], tables=tables_in(ran, "duckdb"), rows=total if isinstance(total, int) else None)
+        return _reading(entry, result.tables, result.reads[len(result.tables) :])
+    return replace(entry, tables=tuple(map(str, told.get("handles") or ())))
 
 
 def _with_reads(entry: AuditEntry, sql: str, check: Checking | None) -> AuditEntry:
-    """Return the entry with what its query reads: of a query that failed, what it would have read."""
+    """Return the entry with what a query that failed would have read."""
     if check is None or entry.tool != "run_sql":
         return entry
     try:
         found = check(sql)
     except Exception as error:  # a database that is gone has no catalogue: the entry stands without it
-        _log.warning("what a query read cannot be told: %s", error)
+        _log.warning("what a query read is unknown: %s", error)
         return entry
     if not found.allowed:
         return entry
-    more = ("…",) if len(found.columns) > MOST_COLUMNS else ()
-    columns = (*found.columns[:MOST_COLUMNS], *more)
-    return replace(entry, ran=entry.ran or found.shown_sql[:MOST_SQL], tables=found.tables, columns=columns)
+    return _reading(replace(entry, ran=found.shown_sql[:MOST_SQL]), found.tables, found.columns)
+
+
+def _reading(entry: AuditEntry, tables: tuple[str, ...], columns: tuple[str, ...]) -> AuditEntry:
+    return replace(entry, tables=tables, columns=columns if len(columns) <= MOST_COLUMNS else (*columns[:MOST_COLUMNS], "…"))
 
 
 def _fit(value: Any) -> Any:

@@ -63,7 +63,8 @@ def test_a_query_gets_a_handle_that_the_model_the_event_and_the_ledger_name(shop
     assert list(first).index("handle") < list(first).index("rows")
     assert {name: first[name] for name in ("row_count", "shown", "columns")} == {"row_count": ROWS, "shown": 20, "columns": ["id", "name"]}
     assert [query.get("handle") for query in answer.queries] == ["r1", "r2"]
-    assert [line.handle for line in ledger_lines(conversation.history())] == ["r1", "r2"]
+    lines = ledger_lines(conversation.history())
+    assert [(line.handle, line.tables) for line in lines] == [("r1", ("teas",)), ("r2", ("teas",))]
     assert conversation.result("r1").rows == [(n + 1, f"茶 {n}") for n in range(ROWS)]
     assert asyncio.run(conversation.aresult("R2")).rows == [(ROWS,)]
 
