@@ -247,9 +247,7 @@ def _with_reads(entry: AuditEntry, sql: str, check: Checking | None) -> AuditEnt
     except Exception as error:  # a database that is gone has no catalogue: the entry stands without it
         _log.warning("what a query read is unknown: %s", error)
         return entry
-    if not found.allowed:
-        return entry
-    return _reading(replace(entry, ran=found.shown_sql[:MOST_SQL]), found.tables, found.columns)
+    return _reading(replace(entry, ran=found.shown_sql[:MOST_SQL]), found.tables, found.columns) if found.allowed else entry
 
 
 def _reading(entry: AuditEntry, tables: tuple[str, ...], columns: tuple[str, ...]) -> AuditEntry:
