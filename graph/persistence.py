@@ -26,7 +26,7 @@ from langgraph.store.sqlite import SqliteStore
 from longtable.base.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
 from longtable.base.twins import a_from, in_thread
 from longtable.graph.damage import item_row, item_value, text_factory
-from longtable.graph.decoding import DecodingCache
+from longtable.graph.decoding import MessageSerializer
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.leases import LEASE_SECONDS, SqliteLease
 from longtable.graph.locks import ThreadLocks, setting_up
@@ -209,7 +209,7 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
             for pragma in file.pragmas:
                 connection.execute(pragma)
         items.row_factory = item_row
-        saver = GuardedSaver(SqliteSaver(checkpoints, serde=file.serde or DecodingCache()), locks=ThreadLocks(file.lease))
+        saver = GuardedSaver(SqliteSaver(checkpoints, serde=file.serde or MessageSerializer()), locks=ThreadLocks(file.lease))
         store = _Store(items, deserializer=item_value)
         yield Persistence(saver, _sealed(store, file.serde))
     finally:

@@ -21,7 +21,7 @@ from psycopg_pool import ConnectionPool
 from longtable.base.errors import ConfigError
 from longtable.base.twins import a_from
 from longtable.graph import schema
-from longtable.graph.decoding import DecodingCache
+from longtable.graph.decoding import MessageSerializer
 from longtable.graph.heads import TABLE, Execute, Saver, SqlHeads, retry_once
 from longtable.graph.leases import Lease
 from longtable.graph.locks import setting_up
@@ -175,7 +175,7 @@ def opened(url: str, lease: AdvisoryLease, key: str | None) -> Iterator[tuple[Po
     with ConnectionPool(
         url, connection_class=Rows, min_size=1, max_size=CONNECTIONS, timeout=WAIT_SECONDS, kwargs=kwargs, check=alive, open=True
     ) as pool:
-        yield PostgresSaver(pool, serde=serde or DecodingCache()), LastingStore(pool)
+        yield PostgresSaver(pool, serde=serde or MessageSerializer()), LastingStore(pool)
 
 
 def _has_news(socket: int) -> bool:

@@ -13,12 +13,12 @@ from typing import Any
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
 
 from longtable.base.errors import ConfigError, MissingExtraError, StoreKeyError
 from longtable.base.twins import a_from
 from longtable.graph.damage import UNREADABLE
+from longtable.graph.decoding import MessageSerializer
 from longtable.memory.archive import DAMAGED
 
 LEAST_CHARS = 16
@@ -96,7 +96,7 @@ def _item(namespace: tuple[str, ...], key: str, value: dict[str, Any], created: 
 def _serializer(key: str, salt: bytes) -> EncryptedSerializer:
     derived = hashlib.scrypt(key.encode(), salt=salt, dklen=32, **_SCRYPT)
     try:
-        return EncryptedSerializer.from_pycryptodome_aes(JsonPlusSerializer(), key=derived)
+        return EncryptedSerializer.from_pycryptodome_aes(MessageSerializer(), key=derived)
     except ImportError as error:
         raise MissingExtraError("an encrypted store cannot be opened", "encryption") from error
 

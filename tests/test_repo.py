@@ -33,8 +33,8 @@ BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "node
 OVER_BUDGET: dict[str, int] = {
     "memory": 4_184,
     "tools": 5_964,
-    "nodes": 3_249,
-    "graph": 3_254,  # an overtaken resume goes on, leases outlive errors
+    "nodes": 3_248,
+    "graph": 3_210,  # an overtaken resume goes on, leases outlive errors
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
 MOST_FILES, FILES_TODAY = 170, 189

@@ -1,15 +1,28 @@
-"""Values that were decoded are kept by the hash of their bytes, and handed out as copies."""
+"""Stored messages are decoded as LangGraph decodes them, without being validated again."""
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import ormsgpack
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_PYDANTIC_V2, JsonPlusSerializer
+from langgraph.types import Overwrite, Send
 
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.decoding import DecodingCache
+from longtable.graph.decoding import MessageSerializer
 from tests.support.models import script
 
 BLOCKS: list[str | dict[Any, Any]] = [{"type": "text", "text": "a table", "marks": {"bold": [1, 2]}}]
@@ -21,35 +34,70 @@ MESSAGES: list[BaseMessage] = [
 ]
 
 
-def containers(value: Any) -> list[Any]:
-    """Return every dict, list and message of a value, at any depth."""
-    inner = vars(value).values() if isinstance(value, BaseMessage) else value.values() if isinstance(value, dict) else value
-    if isinstance(value, BaseMessage | dict | list | tuple):
-        return [*([value] if not isinstance(value, tuple) else []), *(each for part in inner for each in containers(part))]
-    return []
+OTHERS: list[Any] = [
+    SystemMessage("You are careful.", id="4", name="rules"),
+    RemoveMessage(id="3"),
+    AIMessageChunk(content="half", id="5"),
+    ChatMessage(content="as another role", role="critic", id="6"),
+    HumanMessage("with a field of its own", id="7", mood="curious"),
+    ToolMessage("kept whole", id="8", tool_call_id="c2", status="error", artifact={"rows": [[1, "ä"]]}),
+    {"at": datetime(2026, 1, 1, tzinfo=UTC), "n": [1, 2.5, None, True], 3: "a key that is no text"},
+    Send("respond", {"messages": MESSAGES}),
+    Overwrite(MESSAGES),
+]
 
 
-def test_what_is_handed_out_is_equal_and_shares_no_dict_list_or_message() -> None:
-    cache = DecodingCache()
-    stored = cache.dumps_typed({"messages": MESSAGES, "n": [1, 2.5, None, True]})
-    loaded = [cache.loads_typed(stored) for _ in range(3)]
-    assert loaded[0] == loaded[1] == loaded[2] == {"messages": MESSAGES, "n": [1, 2.5, None, True]}
-    assert [type(message) for message in loaded[2]["messages"]] == [HumanMessage, AIMessage, ToolMessage]
-    ids = [{id(each) for each in containers(value)} for value in loaded]
-    assert not ids[0] & ids[1]
-    assert not ids[1] & ids[2]
+def parts(message: BaseMessage) -> tuple[Any, ...]:
+    """Return all that pydantic keeps of a message, besides what `==` compares."""
+    kept = message.__pydantic_fields_set__, message.__pydantic_extra__, message.__pydantic_private__
+    return type(message), message.__dict__, *kept, message.model_dump(), message.text
 
 
-def test_a_caller_who_changes_what_a_load_gave_changes_no_other() -> None:
-    cache = DecodingCache()
-    stored = cache.dumps_typed({"messages": MESSAGES})
-    for _ in range(3):
-        value = cache.loads_typed(stored)
-        assert value["messages"] == MESSAGES
-        value["messages"][0].content = "changed"
-        value["messages"][0].additional_kwargs["longtable"]["turn"] = 9
-        value["messages"][1].tool_calls[0]["args"]["more"][1]["a"] = 9
-        value["messages"].clear()
+@pytest.mark.parametrize("value", [*MESSAGES, *OTHERS], ids=lambda value: type(value).__name__)
+def test_a_value_is_what_langgraph_decodes(value: Any) -> None:
+    stored = JsonPlusSerializer().dumps_typed([value])
+    ours, theirs = MessageSerializer().loads_typed(stored), JsonPlusSerializer().loads_typed(stored)
+    assert ours == theirs
+    if isinstance(value, BaseMessage):
+        assert parts(ours[0]) == parts(theirs[0])
+
+
+def test_a_message_that_was_stored_with_other_fields_is_validated() -> None:
+    fields = {"content": "from an earlier version", "type": "human", "id": "1"}
+    payload = ormsgpack.packb((HumanMessage.__module__, "HumanMessage", fields, "model_validate_json"))
+    stored = "msgpack", ormsgpack.packb(ormsgpack.Ext(EXT_PYDANTIC_V2, payload))
+    message = MessageSerializer().loads_typed(stored)
+    assert message == HumanMessage("from an earlier version", id="1")
+    assert message.response_metadata == {}
+
+
+def test_a_damaged_message_is_read_as_langgraph_reads_it() -> None:
+    stored = "msgpack", ormsgpack.packb(ormsgpack.Ext(EXT_PYDANTIC_V2, b"\x94\xff\xff"))
+    assert MessageSerializer().loads_typed(stored) == JsonPlusSerializer().loads_typed(stored)
+
+
+def test_a_delta_channel_that_was_stored_whole_is_read_as_langgraph_reads_it() -> None:
+    kind, stored = JsonPlusSerializer().dumps_typed(MESSAGES)
+    snapshot = kind, ormsgpack.packb(ormsgpack.Ext(EXT_DELTA_SNAPSHOT, stored))
+    ours, theirs = MessageSerializer().loads_typed(snapshot), JsonPlusSerializer().loads_typed(snapshot)
+    assert type(ours) is type(theirs)
+    assert ours == theirs == (MESSAGES,)
+
+
+def test_no_stored_message_is_validated_again() -> None:
+    serializer, validated = MessageSerializer(), []
+    stored = serializer.dumps_typed(MESSAGES)
+
+    def called(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_name == "__init__" and isinstance(frame.f_locals.get("self"), BaseMessage):
+            validated.append(frame.f_locals["self"])
+
+    sys.setprofile(called)
+    try:
+        serializer.loads_typed(stored)
+    finally:
+        sys.setprofile(None)
+    assert not validated
 
 
 def test_a_caller_who_changes_what_get_state_gave_changes_no_thread(tmp_path: Path) -> None:
@@ -69,25 +117,10 @@ def test_a_caller_who_changes_what_get_state_gave_changes_no_thread(tmp_path: Pa
         assert "changed" not in str(model.sent[-1])
 
 
-def test_no_more_bytes_are_kept_than_allowed_and_no_value_of_another_class() -> None:
-    cache = DecodingCache(kept_bytes=10_000)
-    values = [cache.dumps_typed({"text": f"{n}" * 1_000}) for n in range(9)] + [cache.dumps_typed({"text": "x" * 9_000})]
-    assert [cache.loads_typed(value) for value in values] == [cache.loads_typed(value) for value in values]
-    assert sum(kept.size for kept in cache._values._kept.values()) <= 10_000
-    dated = cache.dumps_typed({"at": datetime(2026, 1, 1, tzinfo=UTC), "text": "x" * 400})
-    assert cache.loads_typed(dated)["at"] == cache.loads_typed(dated)["at"] == datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def test_a_serializer_that_restores_more_classes_has_values_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LANGGRAPH_STRICT_MSGPACK", "true")
-    cache = DecodingCache()
-    other = cache.with_msgpack_allowlist([("longtable.graph.decoding", "DecodingCache")])
-    assert other is cache or (isinstance(other, DecodingCache) and other._values is not cache._values)
-
-
-def test_an_encrypted_store_keeps_no_text_in_memory(tmp_path: Path) -> None:
+def test_an_encrypted_store_decodes_in_the_same_way(tmp_path: Path) -> None:
     pytest.importorskip("Crypto")
     with open_persistence(f"sqlite:///{tmp_path}/sealed.db", key="correct horse battery") as kept:
         serde = kept.checkpointer.serde
         assert isinstance(serde, EncryptedSerializer)
-        assert not isinstance(serde.serde, DecodingCache)
+        assert isinstance(serde.serde, MessageSerializer)
+        assert serde.loads_typed(serde.dumps_typed(MESSAGES)) == MESSAGES
