@@ -26,7 +26,7 @@ from longtable.nodes.estimate import Estimate
 from longtable.nodes.ingest import Ingest
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.model.caller import Answerer
-from longtable.nodes.model.context_providers import ContextProvider, Passing
+from longtable.nodes.model.context_providers import ContextProvider, ContextProviders
 from longtable.nodes.model.marker_filter import MarkerFilter
 from longtable.nodes.model.provider_errors import with_usage
 from longtable.nodes.model.thinking import with_reasoning_kept
@@ -140,7 +140,7 @@ def build_graph(
     compact, prepare = Compact(compactor), Prepare(compactor)
     gate = Gate(database, cost or CostThresholds()) if database else None
     run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate)
-    respond = Respond(answerers, clock, indexes, plans, Passing(tuple(context_providers)), rate_limit)
+    respond = Respond(answerers, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit)
 
     return _wired(
         output_schema,

@@ -36,10 +36,10 @@ from longtable.memory.search import Original
 from longtable.memory.spent import Price, Spent
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
-from longtable.memory.topics import Found, find_section
+from longtable.memory.topics import SectionHit, find_section
 from longtable.nodes.ingest import check_input
 from longtable.nodes.records import old_compactions
-from longtable.nodes.records.archive_store import StoreShelf
+from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import AuditEntry
 from longtable.nodes.state import Input, next_view, thread_of, turn_of
 from longtable.nodes.turns.failures import aends_with_failed, ends_with_failed
@@ -332,7 +332,7 @@ class Conversation:
         with readable(self.thread_id, "its archive"):
             return changes.topic_histories(thread, [item for batch in batches for item in self._threads.store.batch(batch)])
 
-    def find_section(self, keyword: str) -> Found | None:
+    def find_section(self, keyword: str) -> SectionHit | None:
         """Return the topic section that answers a keyword, titles before contents; its sources are message numbers."""
         return find_section(topics_of(self._thread()), keyword)
 
@@ -523,7 +523,7 @@ class Conversation:
         """Return the retired messages of a range of numbers."""
         last = min(last, thread.archived)
         with readable(self.thread_id, "its archive"):
-            return page(StoreShelf(self._threads.store), self.thread_id, first, last) if first <= last else []
+            return page(StoreArchive(self._threads.store), self.thread_id, first, last) if first <= last else []
 
     def _own_archive(self) -> ArchiveFiles:
         find_thread(self._threads, self.thread_id, self.context.owner)

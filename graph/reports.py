@@ -18,7 +18,7 @@ from longtable.graph.thread_state import StoredThreads, reader
 from longtable.graph.threads import MOST_THREADS, list_threads
 from longtable.graph.transcripts import Whole, find_thread, load_thread
 from longtable.memory.merging import unmerged
-from longtable.memory.spent import By, Price, Spent, added, priced, spent_of, spent_on
+from longtable.memory.spent import By, Price, Spent, added, price_rows, spent_of, spent_on
 from longtable.nodes.records.audit import AuditEntry
 
 MOST_ENTRIES = 1_000_000
@@ -104,7 +104,7 @@ def spent_in(whole: Whole, prices: Mapping[str, Price] | None = None) -> list[Sp
 
 
 def _with_costs(rows: list[Spent], prices: Mapping[str, Price] | None) -> list[Spent]:
-    return rows if prices is None else priced(rows, prices)
+    return rows if prices is None else price_rows(rows, prices)
 
 
 # -- prices ---------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ from longtable.graph.thread_state import (
     writing_node,
 )
 from longtable.graph.waiting import passed_over, waiting_of
-from longtable.memory.reasoning import reasoning_told
+from longtable.memory.reasoning import streamed_reasoning
 from longtable.memory.stamps import turn_number, unmarked
 from longtable.nodes.inbox import (
     InboxMessage,
@@ -516,7 +516,7 @@ class _Reader:
             wanted = streamed or (isinstance(message, AIMessage) and not self.streams)
             if metadata.get("langgraph_node") != "respond" or not wanted:
                 return
-            if thought := reasoning_told(message):
+            if thought := streamed_reasoning(message):
                 yield ReasoningEvent(type="reasoning", text=thought)
             if message.text:
                 yield Token(type="token", text=str(message.text))

@@ -19,7 +19,7 @@ from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked, turn_number
 from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.nodes.records import old_compactions
-from longtable.nodes.records.archive_store import StoreShelf, keep_originals
+from longtable.nodes.records.archive_store import StoreArchive, keep_originals
 from longtable.nodes.records.thread_index import may_see, owner_of, title_of
 from longtable.nodes.state import thread_of, turn_of
 
@@ -109,7 +109,7 @@ def _whole(threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: 
     archived = thread.archived if is_stored(state) else int(entry.get(REDUCING) or 0)
     messages: list[BaseMessage] = []
     for first in range(1, archived + 1, PAGE):
-        originals = page(StoreShelf(threads.store), thread_id, first, min(archived, first + PAGE - 1))
+        originals = page(StoreArchive(threads.store), thread_id, first, min(archived, first + PAGE - 1))
         messages += [original.message for original in originals]
     batches = old_compactions.gets(thread_id, 1, merged_count(thread.compactions))
     return Whole(
@@ -143,7 +143,7 @@ def archive_messages(threads: StoredThreads, whole: Whole, start: int, end: int)
     """Write the messages from place `start` up to `end` of the transcript to the archive, a page at a time."""
     for first in range(start, end, PAGE):
         originals = [Original(i + 1, whole.messages[i]) for i in range(first, min(end, first + PAGE))]
-        keep_originals(StoreShelf(threads.store), whole.thread_id, originals)
+        keep_originals(StoreArchive(threads.store), whole.thread_id, originals)
 
 
 def fork_thread(threads: StoredThreads, thread_id: str, new_id: str, turn: int | None, owner: str | None, now: str) -> set[str]:

@@ -144,7 +144,7 @@ Item = dict[str, Any]
 """One archived message: number, id, turn, time, text (what can be read and embedded), message (the whole, as `codec` writes it)."""
 
 
-class Shelf(Protocol):
+class Archive(Protocol):
     """A store as the archive needs it. Each call is one transaction where the store has transactions."""
 
     def put(self, namespace: Namespace, items: Sequence[tuple[str, Item]], *, embed: bool) -> None:
@@ -185,38 +185,38 @@ def from_item(item: Mapping[str, Any]) -> Original:
     return Original(number, decode_message(text))
 
 
-def put_all(shelf: Shelf, thread_id: str, originals: Sequence[Original], *, embed: bool) -> None:
+def put_all(archive: Archive, thread_id: str, originals: Sequence[Original], *, embed: bool) -> None:
     """Write originals by number; writing one again changes nothing. Raises before anything is written if one cannot be."""
     for namespace, items, indexed in _puts(thread_id, originals, embed):
-        shelf.put(namespace, items, embed=indexed)
+        archive.put(namespace, items, embed=indexed)
 
 
-def archived_among(shelf: Shelf, thread_id: str, ids: Sequence[str], count: int) -> list[str]:
+def ids_in_archive(archive: Archive, thread_id: str, ids: Sequence[str], count: int) -> list[str]:
     """Return which of these message ids are among the first `count` messages of the archive."""
-    found = shelf.get(thread_namespace("archived", thread_id), [_id_key(each) for each in ids])
+    found = archive.get(thread_namespace("archived", thread_id), [_id_key(each) for each in ids])
     return [each for each, item in zip(ids, found, strict=True) if item is not None and item["number"] <= count]
 
 
-def page(shelf: Shelf, thread_id: str, first: int, last: int) -> list[Original]:
+def page(archive: Archive, thread_id: str, first: int, last: int) -> list[Original]:
     """Return the originals from number `first` to `last`, both included, in order. Raises `ArchiveGapError` if any is missing."""
-    found = [shelf.get(thread_namespace("archive", thread_id), keys) for keys in _keys(first, last)]
+    found = [archive.get(thread_namespace("archive", thread_id), keys) for keys in _keys(first, last)]
     return _whole(first, found)
 
 
-def readable_page(shelf: Shelf, thread_id: str, first: int, last: int) -> list[Original]:
+def readable_page(archive: Archive, thread_id: str, first: int, last: int) -> list[Original]:
     """Return those originals from number `first` to `last` that are there and can be read, in order."""
     found: list[Original] = []
     for item in (
-        item for keys in _keys(first, last) for item in shelf.get(thread_namespace("archive", thread_id), keys) if item is not None
+        item for keys in _keys(first, last) for item in archive.get(thread_namespace("archive", thread_id), keys) if item is not None
     ):
         with suppress(ArchiveFormatError):
             found.append(from_item(item))
     return found
 
 
-def near(shelf: Shelf, thread_id: str, query: str, limit: int) -> list[Original]:
+def near(archive: Archive, thread_id: str, query: str, limit: int) -> list[Original]:
     """Return a thread's originals nearest in meaning, the nearest first; none where the store has no embedding index."""
-    return [from_item(item) for item in shelf.near(thread_namespace("archive", thread_id), query, limit)] if query.strip() else []
+    return [from_item(item) for item in archive.near(thread_namespace("archive", thread_id), query, limit)] if query.strip() else []
 
 
 def _puts(thread_id: str, originals: Sequence[Original], embed: bool) -> Iterator[tuple[Namespace, list[tuple[str, Item]], bool]]:

@@ -87,7 +87,7 @@ def _joined(before: str, after: str) -> str:
     return left + ("\n" * lines or gap[:1]) + right
 
 
-class HoldBack:
+class MarkerScanner:
     """Show a streamed answer, but no marker and no short draft before one, however the pieces are cut.
 
     While no marker was seen, the first `DRAFT_CHARS` characters wait; past them all flows but an end that could begin a

@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.memory.reasoning import reasoning_of
-from longtable.memory.spent import model_told, reported
+from longtable.memory.spent import reported, reported_model
 from longtable.memory.stamps import GIVEN, kind_of, marks_of, turn_number
 
 
@@ -66,7 +66,7 @@ def metadata_of(message: BaseMessage) -> MessageMetadata:
         kind=kind_of(message),
         turn=turn_number(message),
         **{name: _text(marks.get(name)) for name in ("time", "run", "owner", "channel", "notice", "instead_of")},
-        model=(model_told(message) if isinstance(message, AIMessage) else "") or _text(marks.get("model")),
+        model=(reported_model(message) if isinstance(message, AIMessage) else "") or _text(marks.get("model")),
         provider=_text(message.response_metadata.get("model_provider")),
         usage=Reported(**tokens) if tokens else None,
         reasoning=reasoning_of(message),

@@ -38,14 +38,14 @@ def reasoning_of(message: BaseMessage) -> str:
     return "\n\n".join(_blocks(message))
 
 
-def told_reasoning(message: BaseMessage) -> str:
+def separate_reasoning(message: BaseMessage) -> str:
     """Return the reasoning an answer came with beside its content."""
     return _text(message.additional_kwargs.get(REASONING))
 
 
-def reasoning_told(message: BaseMessage) -> str:
+def streamed_reasoning(message: BaseMessage) -> str:
     """Return the reasoning of an answer, or of a piece of one, as it comes from its provider: beside the content or within."""
-    return told_reasoning(message) or "".join(_blocks(message))
+    return separate_reasoning(message) or "".join(_blocks(message))
 
 
 def without_reasoning(message: BaseMessage) -> BaseMessage:
@@ -95,7 +95,7 @@ _THINKERS = re.compile(r"deepseek|qwen|qwq|think|\br1\b|glm|kimi|minimax|nemotro
 """Models of which an end without a beginning is taken for one; of another one it is what the answer says."""
 
 
-class ThinkSieve:
+class ThinkTagParser:
     """Parts a stream, however its pieces are cut: only a tag that the text begins with opens reasoning."""
 
     def __init__(self) -> None:
@@ -133,14 +133,14 @@ class ThinkSieve:
         return (held, "") if self._state == "within" else ("", held if self._state != "after" else "")
 
 
-def parted(answer: BaseMessage, model: str) -> BaseMessage:
-    """Return a whole answer with such reasoning beside its content, where `told_reasoning` finds it."""
+def split_reasoning(answer: BaseMessage, model: str) -> BaseMessage:
+    """Return a whole answer with such reasoning beside its content, where `separate_reasoning` finds it."""
     if not isinstance(answer, AIMessage) or not isinstance(answer.content, str) or END not in answer.content:
         return answer
     before, _, after = answer.content.partition(END)
     begun = before.lstrip().startswith(BEGIN)
     if not begun and (BEGIN in before or not _THINKERS.search(model)):
         return answer
-    thought = "\n\n".join(filter(None, [told_reasoning(answer), before.strip().removeprefix(BEGIN).strip()]))
+    thought = "\n\n".join(filter(None, [separate_reasoning(answer), before.strip().removeprefix(BEGIN).strip()]))
     changes = {"content": after.lstrip(), "additional_kwargs": {**answer.additional_kwargs, REASONING: thought}}
     return answer.model_copy(update=changes)

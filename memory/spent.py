@@ -55,7 +55,7 @@ def spent_of(messages: Sequence[BaseMessage], *, thread: str, model: str, encodi
             # Unreported: what was counted for the call, else all that came before it.
             sent = _tokens(marks.get("sent"))
             counted: dict[str, Any] = {"input": before if sent is None else sent, "output": tokens, "estimated": 1}
-            calls.append(Spent(_day(marks.get("time")), thread, model_told(message) or model or UNKNOWN, calls=1, **(told or counted)))
+            calls.append(Spent(_day(marks.get("time")), thread, reported_model(message) or model or UNKNOWN, calls=1, **(told or counted)))
         before += tokens
     return added(calls, ("day", "thread", "model"))
 
@@ -73,11 +73,11 @@ def reported(message: AIMessage) -> dict[str, int] | None:
     return {"input": given, "output": made, "cached": min(cached, given), "reasoning": min(reasoning, made)}
 
 
-def taken_by(answer: BaseMessage, request: Sequence[BaseMessage], model: str, count: TokenCounter) -> dict[str, Any]:
+def call_usage(answer: BaseMessage, request: Sequence[BaseMessage], model: str, count: TokenCounter) -> dict[str, Any]:
     """Return what one call of a summariser took, as its compaction's record keeps it."""
     told = reported(answer) if isinstance(answer, AIMessage) else None
     counted: dict[str, Any] = {"input": count.messages(request), "output": count.message(answer), "estimated": 1}
-    return {"model": (model_told(answer) if isinstance(answer, AIMessage) else "") or model or UNKNOWN, "calls": 1, **(told or counted)}
+    return {"model": (reported_model(answer) if isinstance(answer, AIMessage) else "") or model or UNKNOWN, "calls": 1, **(told or counted)}
 
 
 def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent]:
@@ -125,7 +125,7 @@ def _detail(details: object, name: str) -> int:
     return (_tokens(details.get(name)) or 0) if isinstance(details, Mapping) else 0
 
 
-def model_told(message: AIMessage) -> str:
+def reported_model(message: AIMessage) -> str:
     """Return the name of the model that an answer says it came from, "" where it does not."""
     told: Any = message.response_metadata if isinstance(message.response_metadata, Mapping) else {}
     return next((name for key in ("model_name", "model") if isinstance(name := told.get(key), str) and name), "")
@@ -178,7 +178,7 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
     return prices[max(fitting, key=len)] if fitting else None
 
 
-def priced(rows: Iterable[Spent], prices: Mapping[str, Price]) -> list[Spent]:
+def price_rows(rows: Iterable[Spent], prices: Mapping[str, Price]) -> list[Spent]:
     """Return rows of one model each with what they cost; calls of a model without a price cost nothing that is known, and say so."""
     made: list[Spent] = []
     for row in rows:

@@ -50,7 +50,7 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Found:
+class SectionHit:
     """A section that answers a keyword, with its topic; the section's sources are what recall loads."""
 
     topic: Topic
@@ -89,7 +89,7 @@ def _number(id: str) -> int:
 # -- find -----------------------------------------------------------------------------------------------------------
 
 
-def find_section(topics: Sequence[Topic], keyword: str) -> Found | None:
+def find_section(topics: Sequence[Topic], keyword: str) -> SectionHit | None:
     """Find the section for a keyword: by its title, by its topic's title, by its text; at each step the exact match first.
 
     Where no text holds the keyword, the one with most of its words does, if it has half of them. Case, full width and
@@ -98,8 +98,8 @@ def find_section(topics: Sequence[Topic], keyword: str) -> Found | None:
     wanted = fold(keyword)
     if not wanted:
         return None
-    shelf = [Found(topic, section) for topic in recently_used(current(topics)) for section in _newest_first(topic)]
-    tests: tuple[Callable[[Found], bool], ...] = (
+    hits = [SectionHit(topic, section) for topic in recently_used(current(topics)) for section in _newest_first(topic)]
+    tests: tuple[Callable[[SectionHit], bool], ...] = (
         lambda found: fold(found.section.title) == wanted,
         lambda found: fold(found.topic.title) == wanted and wanted in fold(found.section.body),
         lambda found: fold(found.topic.title) == wanted,
@@ -110,17 +110,17 @@ def find_section(topics: Sequence[Topic], keyword: str) -> Found | None:
         lambda found: wanted in fold(found.topic.summary),
     )
     for test in tests:
-        for found in shelf:
+        for found in hits:
             if test(found):
                 return found
-    return _by_words(shelf, set(terms(keyword)))
+    return _by_words(hits, set(terms(keyword)))
 
 
-def _by_words(shelf: Sequence[Found], wanted: set[str]) -> Found | None:
+def _by_words(hits: Sequence[SectionHit], wanted: set[str]) -> SectionHit | None:
     if not wanted:
         return None
     best, most = None, ENOUGH_WORDS
-    for found in shelf:
+    for found in hits:
         titles = set(terms(f"{found.section.title} {found.topic.title}"))
         body = set(terms(found.section.body)) | titles
         # A word of a title tells more than one of the text, but never outweighs one word more.

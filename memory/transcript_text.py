@@ -49,7 +49,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Said:
+class Speech:
     """A text. `markdown`: it was written as Markdown, by a model; else as plain text."""
 
     role: str
@@ -92,7 +92,7 @@ class Failure:
     text: str
 
 
-Part = Heading | Said | Code | Rows | Drawing | Failure
+Part = Heading | Speech | Code | Rows | Drawing | Failure
 
 
 def word(key: str, language: str, **values: object) -> str:
@@ -123,7 +123,7 @@ def _parts(message: BaseMessage) -> Iterator[Part]:
         return
     if text.strip():
         role = message.type if message.type in WORDS else "system"
-        yield Said(role, text, markdown=isinstance(message, AIMessage), excluded=kind_of(message) == EXCLUDED)
+        yield Speech(role, text, markdown=isinstance(message, AIMessage), excluded=kind_of(message) == EXCLUDED)
     if isinstance(message, AIMessage):
         for call in all_calls(message):
             name, args = plain(str(call["name"])), call["args"]
@@ -242,7 +242,7 @@ def _markdown(part: Part, language: str) -> str:
     match part:
         case Heading():
             return f"## {word('turn', language, turn=part.turn)}{f' · {escaped(part.time)}' if part.time else ''}"
-        case Said():
+        case Speech():
             note = f" ({word('excluded', language)})" if part.excluded else ""
             text = part.text.strip("\n") if part.markdown and harmless(part.text) else escaped(part.text.strip())
             return f"**{word(part.role, language)}**{note}\n\n" + _quoted(text)
@@ -292,7 +292,7 @@ def _html(part: Part, language: str) -> str:
         case Heading():
             time = f' · <time datetime="{_text(part.time)}">{_text(part.time)}</time>' if part.time else ""
             return f"<h2>{_text(word('turn', language, turn=part.turn))}{time}</h2>"
-        case Said():
+        case Speech():
             note = f" ({_text(word('excluded', language))})" if part.excluded else ""
             kind = f"said {part.role}{' excluded' if part.excluded else ''}"
             body = _SAFE.render(part.text) if part.markdown else f'<div class="plain">{_text(part.text.strip())}</div>'

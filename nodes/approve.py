@@ -18,7 +18,7 @@ from longtable.base.errors import DatabaseError, QueryTimeoutError, WrongDecisio
 from longtable.base.events import ActionRequest, ReviewConfig
 from longtable.nodes.prompts import APPROVAL
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import Asked, Decided, State, thread_of, turn_of
+from longtable.nodes.state import Decision, PendingCall, State, thread_of, turn_of
 from longtable.tools.database import Cancel, Database
 from longtable.tools.sql.cost import CostThresholds, Reason, reasons
 
@@ -42,10 +42,10 @@ class Gate:
     database: Database
     thresholds: CostThresholds
 
-    def asked(self, queries: Sequence[ToolCall], *, mode: str, language: str, cancel: Cancel | None = None) -> list[Asked]:
+    def asked(self, queries: Sequence[ToolCall], *, mode: str, language: str, cancel: Cancel | None = None) -> list[PendingCall]:
         """Return those of these calls that need approval, in order. Blocking: each is planned by the engine."""
         found = [(call, self._why(call, mode, language, cancel)) for call in queries] if mode != "never" else []
-        return [Asked(id=call["id"] or "", description=why) for call, why in found if why]
+        return [PendingCall(id=call["id"] or "", description=why) for call, why in found if why]
 
     def _why(self, call: ToolCall, mode: str, language: str, cancel: Cancel | None) -> str:
         sql = call["args"].get("sql")
@@ -94,7 +94,7 @@ def _fitting(actions: Sequence[ActionRequest]) -> type[Any]:
     return cast("type[Any]", Annotated[Any, PlainValidator(check), WithJsonSchema({"type": "object", "required": ["decisions"]})])
 
 
-def request_of(asked: Sequence[Asked], calls: Sequence[ToolCall]) -> Request:
+def request_of(asked: Sequence[PendingCall], calls: Sequence[ToolCall]) -> Request:
     """Return what a person is asked: an action for each call that needs approval."""
     by_id = {call["id"]: call for call in calls}
     actions = [ActionRequest(name=by_id[one["id"]]["name"], args=by_id[one["id"]]["args"], description=one["description"]) for one in asked]
@@ -104,7 +104,7 @@ def request_of(asked: Sequence[Asked], calls: Sequence[ToolCall]) -> Request:
     )
 
 
-def decisions_of(answer: object, actions: Sequence[ActionRequest]) -> list[Decided]:
+def decisions_of(answer: object, actions: Sequence[ActionRequest]) -> list[Decision]:
     """Read the answer to an interrupt: `{"decisions": [...]}`, one for each action, in order. Raises `WrongDecisionError`."""
     given = answer.get("decisions") if isinstance(answer, Mapping) else None
     if not isinstance(given, Sequence) or isinstance(given, str):
@@ -114,24 +114,24 @@ def decisions_of(answer: object, actions: Sequence[ActionRequest]) -> list[Decid
     return [_decision(one, action, place) for place, (one, action) in enumerate(zip(given, actions, strict=True), 1)]
 
 
-def _decision(given: object, action: ActionRequest, place: int) -> Decided:
+def _decision(given: object, action: ActionRequest, place: int) -> Decision:
     kind = given.get("type") if isinstance(given, Mapping) else None
     if not isinstance(given, Mapping) or kind not in ALLOWED:
         raise WrongDecisionError(f"decision {place} must have a type, one of {', '.join(ALLOWED)}, found {_shown(given)}")
     if kind == "approve":
-        return Decided(type="approve")
+        return Decision(type="approve")
     if kind == "reject":
         reason = given.get("message") or ""
         if not isinstance(reason, str):
             raise WrongDecisionError(f"the message of decision {place} must be text, found {_shown(reason)}")
-        return Decided(type="reject", reason=reason.strip()[:MOST_REASON])
+        return Decision(type="reject", reason=reason.strip()[:MOST_REASON])
     edited = given.get("edited_action")
     args = edited.get("args") if isinstance(edited, Mapping) else None
     sql = args.get("sql") if isinstance(args, Mapping) else None
     if not isinstance(edited, Mapping) or edited.get("name") != action["name"] or not isinstance(sql, str) or not sql.strip():
         shape = f"{{'name': {action['name']!r}, 'args': {{'sql': ...}}}}"
         raise WrongDecisionError(f"the edited_action of decision {place} must be {shape}, found {_shown(edited)}")
-    return Decided(type="edit", sql=sql)
+    return Decision(type="edit", sql=sql)
 
 
 def _shown(value: object) -> str:

@@ -26,16 +26,16 @@ from longtable.memory.archive import DAMAGED, page
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction import Job, Outcome, Request, Strategy, compaction_steps, must_be_remade, needs_originals
 from longtable.memory.compaction_plan import CompactionPlan, When, plan_compaction
-from longtable.memory.reasoning import parted
-from longtable.memory.spent import taken_by
+from longtable.memory.reasoning import split_reasoning
+from longtable.memory.spent import call_usage
 from longtable.memory.summary import Numbered
 from longtable.memory.thread import Compaction
 from longtable.memory.tokens import TokenCounter
 from longtable.memory.view import CallPlan
-from longtable.nodes.estimate import waits
+from longtable.nodes.estimate import breaker_holds
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.model.provider_errors import provider_error
-from longtable.nodes.records.archive_store import Files, StoreShelf, archived
+from longtable.nodes.records.archive_store import Files, StoreArchive, archived
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, turn_of
@@ -73,8 +73,8 @@ class SummaryCalls:
 
             def text_of(answer: BaseMessage) -> str:
                 attributes.update(usage_fields(answer))
-                self.calls.append(taken_by(answer, request, self.model, self.counter))
-                return str(parted(answer, self.model).text)  # a memory is made of the answer, not of the reasoning
+                self.calls.append(call_usage(answer, request, self.model, self.counter))
+                return str(split_reasoning(answer, self.model).text)  # a memory is made of the answer, not of the reasoning
 
             yield text_of
 
@@ -241,10 +241,10 @@ def plan_ahead(call_plan: CallPlan, breaker: int | None) -> CompactionPlan | Non
     if not call_plan.call_config.policy.ahead:
         return None
     plan = plan_compaction(call_plan, "ahead")
-    return None if plan and waits(breaker, plan.tokens_before, call_plan.call_config) else plan
+    return None if plan and breaker_holds(breaker, plan.tokens_before, call_plan.call_config) else plan
 
 
-def concluded(state: State, outcome: Outcome | None, runtime: Runtime[Context], started: float, *, ahead: bool = False) -> Update:
+def compaction_update(state: State, outcome: Outcome | None, runtime: Runtime[Context], started: float, *, ahead: bool = False) -> Update:
     """Tell what became of a compaction and return the update it makes."""
     turn = turn_of(state)
     outcome = outcome or Outcome(None, [{"code": "nothing_to_fold", "message": "there is nothing to compact"}])
@@ -298,21 +298,21 @@ def _advance(steps: Any, answer: str | Exception | None, job: Job) -> Request | 
 def _originals(task: Task, runtime: Runtime[Context]) -> list[Numbered] | None:
     if not task.from_originals:
         return None
-    shelf, last = _retired(task, runtime)
+    archive, last = _retired(task, runtime)
     try:
-        return _not_excluded(page(shelf, task.thread_id, 1, last), task) if shelf else []
+        return _not_excluded(page(archive, task.thread_id, 1, last), task) if archive else []
     except (ArchiveFormatError, ArchiveGapError):  # continue from the previous memory: otherwise the thread could never be compacted again
         if must_be_remade(task.call_plan.thread, task.call_plan.call_config):
             raise
         return None
 
 
-def _retired(task: Task, runtime: Runtime[Context]) -> tuple[StoreShelf | None, int]:
+def _retired(task: Task, runtime: Runtime[Context]) -> tuple[StoreArchive | None, int]:
     """Return where a thread's retired messages are, None where it has none, and how many. Raises `ConfigError` without a store."""
     archived = task.call_plan.thread.archived
     if archived and runtime.store is None:
         raise ConfigError(NO_STORE)
-    return StoreShelf(runtime.store) if archived and runtime.store else None, archived
+    return StoreArchive(runtime.store) if archived and runtime.store else None, archived
 
 
 def _not_excluded(originals: Sequence[Any], task: Task) -> list[Numbered]:
@@ -348,12 +348,12 @@ class Compact:
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         started = time.perf_counter()
-        return concluded(state, self.compactor.compact(state, runtime, _when(state)), runtime, started)
+        return compaction_update(state, self.compactor.compact(state, runtime, _when(state)), runtime, started)
 
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         """Do the same without blocking the event loop on the summariser."""
         started = time.perf_counter()
-        return concluded(state, await self.compactor.acompact(state, runtime, _when(state)), runtime, started)
+        return compaction_update(state, await self.compactor.acompact(state, runtime, _when(state)), runtime, started)
 
 
 def _when(state: State) -> When:

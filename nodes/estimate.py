@@ -17,7 +17,7 @@ from longtable.memory.view import View
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
-from longtable.nodes.state import UNDER_WAY, State, Turn, thread_of, turn_of, written
+from longtable.nodes.state import UNDER_WAY, State, Turn, thread_of, turn_of, with_last
 
 BREAKER_SHARE = 0.05
 """After a compaction that failed, no other is tried until this share of the limit came: some three turns."""
@@ -40,13 +40,13 @@ class Estimate:
         call_plan = self.plans.of({**state, "turn": turn, **messages}, runtime)
         call_config = call_plan.call_config
         plan = plan_compaction(call_plan)
-        due = plan is not None and not waits(turn.get("breaker"), plan.tokens_before, call_config)
+        due = plan is not None and not breaker_holds(turn.get("breaker"), plan.tokens_before, call_config)
         usage = usage_event(View(call_plan.messages, call_plan.parts) if due else call_plan.view, call_config)
         runtime.stream_writer(usage)
         update: dict[str, Any] = {"usage": {**{key: value for key, value in usage.items() if key != "type"}, "due": due}}
         if turn.get("status") in UNDER_WAY:
             update["turn"] = {**turn, "status": "running" if asks else "call_budget"}
-        return {**update, "turn": written(update["turn"], joined), "messages": joined} if joined else update
+        return {**update, "turn": with_last(update["turn"], joined), "messages": joined} if joined else update
 
     def _joined(self, came: Sequence[InboxMessage], state: State, turn: Turn, runtime: Runtime[Context]) -> list[HumanMessage]:
         if not came:
@@ -59,7 +59,7 @@ class Estimate:
         return joined
 
 
-def waits(breaker: int | None, tokens: int, call_config: CallConfig) -> bool:
+def breaker_holds(breaker: int | None, tokens: int, call_config: CallConfig) -> bool:
     """Return whether a compaction that failed at `breaker` tokens keeps the next from being tried at `tokens`."""
     return breaker is not None and tokens < breaker + BREAKER_SHARE * call_config.limit
 

@@ -28,7 +28,7 @@ from longtable.base.errors import (
     WrongRoleError,
 )
 from longtable.base.events import SchemaChanged
-from longtable.memory.archive import archived_among
+from longtable.memory.archive import ids_in_archive
 from longtable.memory.call_config import CallConfig
 from longtable.memory.stale import CHANGED
 from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
@@ -36,11 +36,11 @@ from longtable.memory.summary import language_of
 from longtable.memory.thread import with_sent_name
 from longtable.memory.tokens import PRIMING
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
-from longtable.nodes.records.archive_store import StoreShelf
+from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.thread_index import may_see, open_turn, owner_of, retitle, title_of
-from longtable.nodes.state import InputRefusal, State, Turn, call_config_of, thread_of, turn_of, written
+from longtable.nodes.state import InputRefusal, State, Turn, call_config_of, thread_of, turn_of, with_last
 from longtable.nodes.turns.rate_limit import RateLimit
-from longtable.nodes.turns.refusals import begun_again
+from longtable.nodes.turns.refusals import retry_update
 
 ACCEPTED = (HumanMessage, AIMessage, ToolMessage)
 """What a caller may hand in: not what would stand beside the system prompt (a `ChatMessage` may be of its role, too)."""
@@ -88,7 +88,7 @@ class Ingest:
             # The newest message was sent again, by its id, before it was answered, or its turn failed: answer it now.
             if change and messages[-1].type == "human":
                 update["messages"] = [_told_of(change, messages[-1], runtime)]
-            return {**update, **begun_again(state)}
+            return {**update, **retry_update(state)}
         run = (runtime.execution_info.run_id if runtime.execution_info else None) or uuid.uuid4().hex[:16]
         try:
             learned = {"brief": brief, "learned": update.get("learned", state.get("learned"))}
@@ -130,7 +130,7 @@ class Ingest:
         # others said before.
         again, taken = bool(waited) or any(marks_of(message) for message in given), {message.id for message in new}
         removals = [RemoveMessage(id=str(message.id)) for message in given if again or message.id not in taken]
-        return {**update, "messages": [*removals, *stamped], "turn": written(opened, stamped)}
+        return {**update, "messages": [*removals, *stamped], "turn": with_last(opened, stamped)}
 
 
 def _with_inbox(
@@ -157,7 +157,7 @@ def _not_retired(given: Sequence[BaseMessage], state: State, store: BaseStore | 
     if not archived or store is None or not thread_id:
         return list(given)
     try:
-        known = archived_among(StoreShelf(store), thread_id, [str(message.id) for message in given], archived)
+        known = ids_in_archive(StoreArchive(store), thread_id, [str(message.id) for message in given], archived)
     except Exception:  # a store that fails never fails a turn: at worst a message stands in the transcript twice
         return list(given)
     return [message for message in given if message.id not in known]

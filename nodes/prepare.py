@@ -22,10 +22,10 @@ from longtable.memory.merging import Merge, merge_of
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.search import Original
 from longtable.memory.thread import Thread
-from longtable.nodes.compact import Compactor, concluded, plan_ahead
+from longtable.nodes.compact import Compactor, compaction_update, plan_ahead
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.records import old_compactions as old_records
-from longtable.nodes.records.archive_store import StoreShelf, keep_originals
+from longtable.nodes.records.archive_store import StoreArchive, keep_originals
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
 
@@ -61,11 +61,11 @@ class Prepare:
 
     def _retired_after(self, state: State, runtime: Runtime[Context], outcome: Outcome | None, started: float) -> Update:
         """Return the update of a compaction made ahead, and of the messages and compactions that retire now."""
-        update = concluded(state, outcome, runtime, started, ahead=True) if outcome else {}
+        update = compaction_update(state, outcome, runtime, started, ahead=True) if outcome else {}
         if (store := runtime.store) is None or not (thread_id := thread_id_of(runtime)):
             return update
         try:
-            if (retired := _retired(state, runtime)) and _retire(StoreShelf(store), thread_id, retired):
+            if (retired := _retired(state, runtime)) and _retire(StoreArchive(store), thread_id, retired):
                 update |= _removal(state, retired, runtime)
             if (merge := _merge(state, runtime, self.compactor.plans)) and old_records.retire(store, thread_id, merge):
                 update |= _merged(merge, update)
@@ -93,14 +93,14 @@ def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
     return [Original(thread.archived + i + 1, thread.messages[i]) for i in range(end)]
 
 
-def _retire(shelf: StoreShelf, thread_id: str, retired: Sequence[Original]) -> bool:
+def _retire(archive: StoreArchive, thread_id: str, retired: Sequence[Original]) -> bool:
     """Write what retires; False where another branch of the thread (time travel) has its own messages under these numbers.
 
     Written first, removed after: a kill between the two doubles nothing, for the number is the key.
     """
-    if _taken(shelf.get(*_places(thread_id, retired)), retired):
+    if _taken(archive.get(*_places(thread_id, retired)), retired):
         return False
-    keep_originals(shelf, thread_id, retired)
+    keep_originals(archive, thread_id, retired)
     return True
 
 

@@ -14,22 +14,22 @@ from langgraph.types import StreamWriter
 from longtable.base.context import Context
 from longtable.base.errors import ModelContextOverflowError, ProviderRefusedError, ProviderUnavailableError
 from longtable.memory.calibration import Calibration
-from longtable.memory.passed import Material, PassedPart, with_passed
-from longtable.memory.reasoning import MARK, told_reasoning, without_reasoning
+from longtable.memory.materials import Material, MaterialPart, with_materials
+from longtable.memory.reasoning import MARK, separate_reasoning, without_reasoning
 from longtable.memory.rounds import all_calls
-from longtable.memory.spent import model_told
+from longtable.memory.spent import reported_model
 from longtable.memory.stamps import unmarked
 from longtable.memory.view import CallPlan, View
 from longtable.nodes.estimate import usage_event
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.model.caller import Answerer, Caller
-from longtable.nodes.model.context_providers import Given, Passing, passed_event
+from longtable.nodes.model.context_providers import ContextProviders, ProvidedContext, context_passed_event
 from longtable.nodes.model.marker_filter import NEED_CONTEXT, WholeAnswer, needed_context, whole_answers
 from longtable.nodes.model.provider_errors import broke_off, learned_limit, provider_error
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.state import State, calibration_of, thread_of, turn_of, without_key, written
+from longtable.nodes.state import State, calibration_of, thread_of, turn_of, with_last, without_key
 from longtable.nodes.turns import refusals
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tracing import log_cause, run_fields
@@ -62,12 +62,12 @@ class Asking:
     blocks: list[str] = field(default_factory=list)
     materials: Sequence[Material] = ()
     """What goes with this call and is not kept."""
-    passed: list[PassedPart] = field(default_factory=list)
+    passed: list[MaterialPart] = field(default_factory=list)
 
     def view(self) -> View:
         """Return the next request."""
         view = (replace(self.call_plan, recalled="\n".join(self.blocks)) if self.blocks else self.call_plan).view
-        view, self.passed = with_passed(view, self.materials, self.call_plan.call_config)
+        view, self.passed = with_materials(view, self.materials, self.call_plan.call_config)
         return view
 
     def take(self, answer: BaseMessage, held: Sequence[WholeAnswer]) -> BaseMessage | None:
@@ -122,12 +122,12 @@ class Respond:
     clock: Callable[[], datetime]
     indexes: Indexes
     plans: CallPlans
-    passing: Passing = field(default_factory=Passing)
+    providers: ContextProviders = field(default_factory=ContextProviders)
     rate_limit: RateLimit | None = None
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         asking, caller = self._asking(state, runtime), self._caller(state, runtime)
-        view, usage = self._begun(asking, self.passing.given(state, runtime), state, runtime)
+        view, usage = self._begun(asking, self.providers.collect(state, runtime), state, runtime)
         try:
             with whole_answers() as held:
                 while (answer := asking.take(caller.call(view.messages), held)) is None:
@@ -140,8 +140,8 @@ class Respond:
     async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Do the same without blocking the event loop."""
         asking, caller = await asyncio.to_thread(self._asking, state, runtime), self._caller(state, runtime)
-        given = await self.passing.agiven(state, runtime)
-        view, usage = await asyncio.to_thread(self._begun, asking, given, state, runtime)
+        provided = await self.providers.acollect(state, runtime)
+        view, usage = await asyncio.to_thread(self._begun, asking, provided, state, runtime)
         try:
             with whole_answers() as held:
                 while (answer := await asyncio.to_thread(asking.take, await caller.acall(view.messages), held)) is None:
@@ -166,12 +166,12 @@ class Respond:
         about = run_fields(turn_of(state), thread_id_of(runtime))
         return Caller(self.line, runtime.context or Context(), runtime.stream_writer, about)
 
-    def _begun(self, asking: Asking, given: Given, state: State, runtime: Runtime[Context]) -> tuple[View, Update]:
+    def _begun(self, asking: Asking, provided: ProvidedContext, state: State, runtime: Runtime[Context]) -> tuple[View, Update]:
         """Return the first request, and the usage it has where material came with it; tell of both."""
-        asking.materials = given.materials
+        asking.materials = provided.materials
         view = asking.view()
-        if given.materials or given.failures:
-            runtime.stream_writer(passed_event(turn_of(state).get("calls", 0) + 1, asking.passed, given.failures))
+        if provided.materials or provided.failures:
+            runtime.stream_writer(context_passed_event(turn_of(state).get("calls", 0) + 1, asking.passed, provided.failures))
         if not view.parts.passed:
             return view, {}
         usage = usage_event(view, asking.call_plan.call_config)
@@ -187,8 +187,8 @@ class Respond:
         if not caller.answered:  # what a fallback reports says nothing of the model that limit and tokens are counted for
             update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
         if not is_empty(answer):
-            marks: Update = {MARK: reasoning} if (reasoning := told_reasoning(answer)) else {}
-            if caller.name and not (isinstance(answer, AIMessage) and model_told(answer)):
+            marks: Update = {MARK: reasoning} if (reasoning := separate_reasoning(answer)) else {}
+            if caller.name and not (isinstance(answer, AIMessage) and reported_model(answer)):
                 marks["model"] = caller.name
             if caller.answered:
                 marks["instead_of"] = caller.line[0].name
@@ -198,7 +198,7 @@ class Respond:
                 marks["sent"] = view.parts.total
             stamped = stamp(without_reasoning(unmarked(answer)), turn=turn, time=self.clock().isoformat(timespec="seconds"), **marks)
             update["messages"] = [_with_call_ids(_with_fresh_id(stamped, thread_of(state).messages))]
-            update["turn"] = written(update["turn"], update["messages"])
+            update["turn"] = with_last(update["turn"], update["messages"])
         return update
 
 

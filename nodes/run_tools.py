@@ -33,9 +33,9 @@ from longtable.nodes.records.audit import Audit, Log
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import Asked, State, newest_language, thread_of, turn_of, without_key, written
-from longtable.nodes.turns.privacy import is_private, withheld
-from longtable.nodes.turns.tool_jobs import EDITED, Job, Kept, Work, keep, work_of
+from longtable.nodes.state import PendingCall, State, newest_language, thread_of, turn_of, with_last, without_key
+from longtable.nodes.turns.privacy import is_private, without_cells
+from longtable.nodes.turns.tool_jobs import EDITED, Job, StoredAnswer, Work, keep, work_of
 from longtable.nodes.turns.tracing import span
 from longtable.tools.cells import clean, clip, json_value
 from longtable.tools.charts import chart_tool
@@ -73,15 +73,15 @@ class RunTools:
             return _ask(asked, state, runtime)
         work = self._work(state, runtime)
         log = self._log_of(work, state, runtime)
-        given = self._given(state, runtime, log)
+        inputs = self._inputs(state, runtime, log)
         with log:
             while jobs := work.next():
                 if work.alone:  # here, in the node's own thread: what it interrupts with is answered to it and no other
-                    work.done([self._run(jobs[0], runtime.stream_writer, given)])
+                    work.done([self._run(jobs[0], runtime.stream_writer, inputs)])
                     break
                 with ThreadPoolExecutor(max_workers=min(MAX_PARALLEL, len(jobs))) as pool:
                     # Each worker gets the run's context variables, so that a tool's own model calls work.
-                    begun = [pool.submit(contextvars.copy_context().run, self._try, job, runtime.stream_writer, given) for job in jobs]
+                    begun = [pool.submit(contextvars.copy_context().run, self._try, job, runtime.stream_writer, inputs) for job in jobs]
                     work.done([job.result() for job in begun])
         return self._update(work, state, runtime)
 
@@ -92,13 +92,13 @@ class RunTools:
             return _ask(asked, state, runtime)
         work = self._work(state, runtime)
         log = self._log_of(work, state, runtime)
-        given = self._given(state, runtime, log)
+        inputs = self._inputs(state, runtime, log)
         async with log:
             while jobs := work.next():
                 if work.alone:
-                    work.done([await self._arun(jobs[0], runtime.stream_writer, given)])
+                    work.done([await self._arun(jobs[0], runtime.stream_writer, inputs)])
                     break
-                work.done(await asyncio.gather(*(self._atry(job, runtime.stream_writer, given) for job in jobs)))
+                work.done(await asyncio.gather(*(self._atry(job, runtime.stream_writer, inputs) for job in jobs)))
         return self._update(work, state, runtime)
 
     def _log(self, calls: list[ToolCall], state: State, runtime: Runtime[Context]) -> Log:
@@ -108,7 +108,7 @@ class RunTools:
         edits = {place: job.edited for place, job in enumerate(work.jobs) if job.edited is not None}
         return self.audit.log([job.call for job in work.jobs], self.tools, state, runtime, edits=edits)
 
-    def _gated(self, state: State, runtime: Runtime[Context]) -> "Callable[..., list[Asked]] | None":
+    def _gated(self, state: State, runtime: Runtime[Context]) -> "Callable[..., list[PendingCall]] | None":
         """Return what finds the calls that a person must approve first, None where there are none to look at."""
         context = runtime.context or Context()
         if self.gate is None or context.approve_sql == "never" or "approval" in turn_of(state):
@@ -127,77 +127,77 @@ class RunTools:
     def _is_query(self, name: str) -> bool:
         return name in self.tools and _kind(self.tools[name]) == "query"
 
-    def _try(self, job: Job, emit: StreamWriter, given: "_Given") -> ToolMessage | None:
+    def _try(self, job: Job, emit: StreamWriter, inputs: "ToolInputs") -> ToolMessage | None:
         """Return the answer, None for a tool that waits for one itself: it is run again, alone, and then asks."""
         try:
-            return self._run(job, emit, given)
+            return self._run(job, emit, inputs)
         except GraphInterrupt:
             return None
 
-    async def _atry(self, job: Job, emit: StreamWriter, given: "_Given") -> ToolMessage | None:
+    async def _atry(self, job: Job, emit: StreamWriter, inputs: "ToolInputs") -> ToolMessage | None:
         try:
-            return await self._arun(job, emit, given)
+            return await self._arun(job, emit, inputs)
         except GraphInterrupt:
             return None
 
-    def _given(self, state: State, runtime: Runtime[Context], log: Log) -> "_Given":
+    def _inputs(self, state: State, runtime: Runtime[Context], log: Log) -> "ToolInputs":
         thread_id = thread_id_of(runtime)
         results = ThreadResults(self.results, thread_id) if self.results is not None and thread_id else None
         call_plan = self.plans.of(state, runtime)
-        return _Given(originals_of(call_plan, runtime, self.indexes), results, log)
+        return ToolInputs(originals_of(call_plan, runtime, self.indexes), results, log)
 
-    def _run(self, job: Job, emit: StreamWriter, given: "_Given") -> ToolMessage:
+    def _run(self, job: Job, emit: StreamWriter, inputs: "ToolInputs") -> ToolMessage:
         report = _Report(job, self.tools, emit)
         try:
             with span(*report.span) as told:
-                answer = report.checked().invoke(report.given(given))
+                answer = report.checked().invoke(report.tool_call(inputs))
                 told |= _rows(answer)
-            return given.log.ended(job.call, report.done(keep(answer, given.results)))
+            return inputs.log.ended(job.call, report.done(keep(answer, inputs.results)))
         except GraphBubbleUp:
             raise
         except Exception as error:  # whatever a tool raises is an answer to the model
-            return given.log.ended(job.call, report.failed(error))
+            return inputs.log.ended(job.call, report.failed(error))
 
-    async def _arun(self, job: Job, emit: StreamWriter, given: "_Given") -> ToolMessage:
+    async def _arun(self, job: Job, emit: StreamWriter, inputs: "ToolInputs") -> ToolMessage:
         report = _Report(job, self.tools, emit)
         try:
             with span(*report.span) as told:
-                answer = await report.checked().ainvoke(report.given(given))
+                answer = await report.checked().ainvoke(report.tool_call(inputs))
                 told |= _rows(answer)
-            kept = await asyncio.to_thread(keep, answer, given.results) if given.results else Kept(answer)
-            return given.log.ended(job.call, report.done(kept))
+            kept = await asyncio.to_thread(keep, answer, inputs.results) if inputs.results else StoredAnswer(answer)
+            return inputs.log.ended(job.call, report.done(kept))
         except GraphBubbleUp:
             raise
         except Exception as error:  # as above
-            return given.log.ended(job.call, report.failed(error))
+            return inputs.log.ended(job.call, report.failed(error))
 
     def _update(self, work: Work, state: State, runtime: Runtime[Context]) -> Update:
         before, now = turn_of(state), self.clock().isoformat(timespec="seconds")
-        given = work.answers()
+        answers = work.answers()
         if is_private(state, runtime.context or Context()):
             args = {job.call["id"]: job.to_run["args"] for job in work.jobs}
-            given = [withheld(answer, args[answer.tool_call_id]) for answer in given]
+            answers = [without_cells(answer, args[answer.tool_call_id]) for answer in answers]
         # No artifact in state: the person has the whole result already, the thread keeps plain text.
-        answers = [stamp(answer.model_copy(update={"artifact": None}), turn=before, time=now) for answer in given]
+        answers = [stamp(answer.model_copy(update={"artifact": None}), turn=before, time=now) for answer in answers]
         after = without_key(before, "approval", "one_by_one")
         if work.left_over > 1:
             after["one_by_one"] = True
-        return {"messages": answers, "turn": written(after, answers)}
+        return {"messages": answers, "turn": with_last(after, answers)}
 
 
-def _ask(asked: list[Asked], state: State, runtime: Runtime[Context]) -> Update:
+def _ask(asked: list[PendingCall], state: State, runtime: Runtime[Context]) -> Update:
     """Return the update that sends the turn to `approve`, and tell of it."""
     runtime.stream_writer(ApprovalRequested(type="approval_requested", **request_of(asked, _of(asked, state))))
     return {"turn": {**turn_of(state), "approval": {"asked": asked}}}
 
 
-def _of(asked: list[Asked], state: State) -> list[ToolCall]:
+def _of(asked: list[PendingCall], state: State) -> list[ToolCall]:
     wanted = {one["id"] for one in asked}
     return [call for call in unanswered(thread_of(state).messages) if call["id"] in wanted]
 
 
 @dataclass(frozen=True)
-class _Given:
+class ToolInputs:
     """What a run hands to its tools, unseen by the model: the thread's originals, and its results where a store keeps them."""
 
     originals: Originals
@@ -246,12 +246,12 @@ class _Report:
             raise BadArgumentsError(f"the arguments of {self.name} are not valid JSON: send one JSON object")
         return self.tools[self.name]
 
-    def given(self, given: _Given) -> ToolCall:
+    def tool_call(self, inputs: ToolInputs) -> ToolCall:
         """Return the call as the tool gets it: one that recalls is handed the thread's originals, one that fetches its results."""
-        more = {"originals": given.originals} if self.recalls else {"results": given.results} if self.fetches else {}
+        more = {"originals": inputs.originals} if self.recalls else {"results": inputs.results} if self.fetches else {}
         return {**self.call, "args": {**self.call["args"], **more}, "type": "tool_call"}
 
-    def done(self, kept: Kept) -> ToolMessage:
+    def done(self, kept: StoredAnswer) -> ToolMessage:
         answer = kept.answer
         if self.job.edited is not None:
             answer = answer.model_copy(update={"content": with_note(answer.text, edited=EDITED)})
@@ -322,7 +322,7 @@ def _details(error: Exception) -> dict[str, Any]:
     return {name: value for name, value in details.items() if value}
 
 
-def _query_finished(call_id: str, name: str, ms: int, result: QueryResult, kept: Kept) -> QueryFinished:
+def _query_finished(call_id: str, name: str, ms: int, result: QueryResult, kept: StoredAnswer) -> QueryFinished:
     told = QueryFinished(
         type="query_finished",
         call_id=call_id,

@@ -34,8 +34,8 @@ from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.prompts import NOTICES
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import close_turn, thread_id_of
-from longtable.nodes.state import State, newest_language, refreshed, thread_of, turn_of, written
-from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, Said, Whole, unsupported_in
+from longtable.nodes.state import State, newest_language, refresh_update, thread_of, turn_of, with_last
+from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, NumberCache, Whole, unsupported_in
 from longtable.nodes.turns.refusals import FAILED, failure_of
 from longtable.tools.database import QueryResult
 
@@ -64,7 +64,7 @@ class Settle:
     clock: Callable[[], datetime]
     plans: CallPlans
     results: "ResultStore | None" = None
-    said: Said = field(default_factory=lambda: BoundedCache(KEPT_MESSAGES), repr=False)
+    said: NumberCache = field(default_factory=lambda: BoundedCache(KEPT_MESSAGES), repr=False)
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
         turn = turn_of(state)
@@ -80,7 +80,7 @@ class Settle:
         prepare = status != "compacting" and worth_preparing(state, runtime, self.plans)
         if not prepare:
             self.plans.drop(runtime)
-        again = refreshed(state, turn.get("number", 0))
+        again = refresh_update(state, turn.get("number", 0))
         _close(runtime, thread_of(state).length + (status in NOTICES))
         if status not in NOTICES:
             kept = status if status == "cut_off" else "answered"
@@ -89,7 +89,7 @@ class Settle:
         language = context.language or newest_language(thread_of(state).messages)
         notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0)), id=str(uuid.uuid4()))
         stamped = stamp(notice, turn=turn, time=self.clock().isoformat(timespec="seconds"), notice=status)
-        return {**again, "messages": [stamped], "turn": written({**turn, "prepare": prepare}, [stamped])}
+        return {**again, "messages": [stamped], "turn": with_last({**turn, "prepare": prepare}, [stamped])}
 
     def _doubts(self, state: State, runtime: Runtime[Context]) -> dict[str, Any]:
         """Return the figures of the answer that nothing vouches for, and tell of them; the answer has streamed already."""

@@ -142,7 +142,7 @@ def keep_latest(state: dict[str, Any], writes: Sequence[Any]) -> dict[str, Any]:
     return writes[-1] if writes else state
 
 
-def refreshed(values: Mapping[str, Any], turn: int) -> dict[str, Any]:
+def refresh_update(values: Mapping[str, Any], turn: int) -> dict[str, Any]:
     """Return the update that stores the seldom written channels whole again, empty in most turns; their values stay.
 
     To load a thread LangGraph reads back, checkpoint by checkpoint, to where each channel was last stored whole, by
@@ -156,14 +156,14 @@ def refreshed(values: Mapping[str, Any], turn: int) -> dict[str, Any]:
     return {name: [] if isinstance(values[name], list) else values[name] for name in SELDOM if values.get(name) is not None}
 
 
-class Asked(TypedDict):
+class PendingCall(TypedDict):
     """One call that needs a person's approval."""
 
     id: str
     description: str
 
 
-class Decided(TypedDict):
+class Decision(TypedDict):
     """What a person decided on one call."""
 
     type: str
@@ -174,8 +174,8 @@ class Decided(TypedDict):
 class Approval(TypedDict):
     """The calls of one answer that wait for approval, and what was decided; `passed_over`: why a new message rejected them all."""
 
-    asked: list[Asked]
-    decided: NotRequired[list[Decided]]
+    asked: list[PendingCall]
+    decided: NotRequired[list[Decision]]
     passed_over: NotRequired[str]
 
 
@@ -289,7 +289,7 @@ class Usage(TypedDict, total=False):
     due: bool
 
 
-class Archive(TypedDict):
+class ArchiveCount(TypedDict):
     """How many messages retired to the store."""
 
     count: int
@@ -305,7 +305,7 @@ class State(TypedDict, total=False):
     edits: Annotated[list[dict[str, Any]], DeltaChannel(append_records, snapshot_frequency=1)]
     """Append-only changes: pins made and taken away, messages excluded, compactions undone. Written by `Conversation`;
     messages that the provider refused by respond and ingest."""
-    archive: Annotated[Archive, DeltaChannel(keep_latest, snapshot_frequency=1)]
+    archive: Annotated[ArchiveCount, DeltaChannel(keep_latest, snapshot_frequency=1)]
     """How many messages retired to the store. Written by prepare."""
     learned: Annotated[Learned, DeltaChannel(keep_latest, snapshot_frequency=1)]
     """What the provider taught: its tokens for each one counted, its limit where an error named it. Written by respond."""
@@ -349,7 +349,7 @@ def without_key(turn: Turn, *names: str) -> Turn:
     return cast("Turn", {name: value for name, value in turn.items() if name not in names})
 
 
-def written(turn: Turn, messages: Sequence[BaseMessage]) -> Turn:
+def with_last(turn: Turn, messages: Sequence[BaseMessage]) -> Turn:
     """Return the turn's record after a node wrote these messages: `last` is the id of the newest message a node wrote or took in.
 
     What stands behind it in the transcript came from a caller, whatever stamp it bears. A node that adds messages says so here.

@@ -22,7 +22,7 @@ from longtable.memory.compaction_plan import plan_compaction
 from longtable.memory.stamps import marked
 from longtable.memory.tokens import counter
 from longtable.memory.view import build_view
-from longtable.nodes.records.archive_store import StoreShelf
+from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.state import call_plan_of, thread_of
 
 with warnings.catch_warnings():
@@ -124,7 +124,7 @@ class Longtable:
     def originals(self) -> list[BaseMessage]:
         """See `System`."""
         thread = thread_of(self._values())
-        retired = page(StoreShelf(self.kept.store), "bench", 1, thread.archived) if thread.archived else []
+        retired = page(StoreArchive(self.kept.store), "bench", 1, thread.archived) if thread.archived else []
         return [*(original.message for original in retired), *thread.messages]
 
     def folds(self) -> int:

@@ -18,7 +18,7 @@ from langgraph.types import StreamWriter
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, ModelContextOverflowError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
 from longtable.base.events import ModelFallback, ModelRetry
-from longtable.memory.reasoning import parted, reasoning_sent, without_reasoning
+from longtable.memory.reasoning import reasoning_sent, split_reasoning, without_reasoning
 from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.turns.tracing import span, usage_fields
 
@@ -73,7 +73,7 @@ class Caller:
                     with span("model", answerer.name or "model", {**self.about, "gen_ai.request.model": answerer.name}) as told:
                         answer = answerer.model.invoke(self._for(answerer, messages), self._config(), **settings)
                         told |= usage_fields(answer)
-                    return parted(answer, answerer.name)
+                    return split_reasoning(answer, answerer.name)
                 except Exception as error:
                     wait = self._wait(error)
                     if wait is None:
@@ -89,7 +89,7 @@ class Caller:
                     with span("model", answerer.name or "model", {**self.about, "gen_ai.request.model": answerer.name}) as told:
                         answer = await answerer.model.ainvoke(self._for(answerer, messages), self._config(), **settings)
                         told |= usage_fields(answer)
-                    return parted(answer, answerer.name)
+                    return split_reasoning(answer, answerer.name)
                 except Exception as error:
                     wait = self._wait(error)
                     if wait is None:

@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, Reason
 from longtable.base.events import ContextPassed, PassedMaterial
-from longtable.memory.passed import Material, PassedPart
+from longtable.memory.materials import Material, MaterialPart
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
@@ -25,7 +25,7 @@ KEPT_TURNS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ContextRequest:
     """What a provider is told: the question, and whose it is. `messages`: the thread's live transcript, not to be changed."""
 
     question: str
@@ -35,7 +35,7 @@ class Asked:
     messages: Sequence[BaseMessage] = field(repr=False)
 
 
-Provide = Callable[[Asked], str | Awaitable[str]]
+Provide = Callable[[ContextRequest], str | Awaitable[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class ContextProvider:
 
 
 @dataclass(frozen=True)
-class Given:
+class ProvidedContext:
     """What the providers gave for one turn."""
 
     materials: Sequence[Material] = ()
@@ -69,34 +69,34 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Passing:
+class ContextProviders:
     """Asks the providers of a graph, all at once, once a turn in one process."""
 
     providers: Sequence[ContextProvider] = ()
-    kept: BoundedCache[tuple[str, str], Given] = field(default_factory=lambda: BoundedCache(KEPT_TURNS), compare=False)
+    kept: BoundedCache[tuple[str, str], ProvidedContext] = field(default_factory=lambda: BoundedCache(KEPT_TURNS), compare=False)
 
-    def given(self, state: State, runtime: Runtime[Context]) -> Given:
+    def collect(self, state: State, runtime: Runtime[Context]) -> ProvidedContext:
         """Return the material of this turn. Blocking: at most as long as the slowest provider may take."""
         if not self.providers or (known := self._known(state, runtime)):
-            return known if self.providers and known else Given()
+            return known if self.providers and known else ProvidedContext()
         asked, started = _asked(state, runtime), time.monotonic()
         waiting = [(provider, _in_thread(provider, asked)) for provider in self.providers]
         outcomes = [(provider, answer.wait(started + provider.seconds)) for provider, answer in waiting]
         return self._keep(state, runtime, outcomes)
 
-    async def agiven(self, state: State, runtime: Runtime[Context]) -> Given:
+    async def acollect(self, state: State, runtime: Runtime[Context]) -> ProvidedContext:
         """Do the same without blocking the event loop; async providers run in it."""
         if not self.providers or (known := self._known(state, runtime)):
-            return known if self.providers and known else Given()
+            return known if self.providers and known else ProvidedContext()
         asked = _asked(state, runtime)
         outcomes = await asyncio.gather(*(_aoutcome(provider, asked) for provider in self.providers))
         return self._keep(state, runtime, list(zip(self.providers, outcomes, strict=True)))
 
-    def _known(self, state: State, runtime: Runtime[Context]) -> Given | None:
+    def _known(self, state: State, runtime: Runtime[Context]) -> ProvidedContext | None:
         key = _key(state, runtime)
         return self.kept.get(key) if key else None
 
-    def _keep(self, state: State, runtime: Runtime[Context], outcomes: "Sequence[tuple[ContextProvider, Outcome]]") -> Given:
+    def _keep(self, state: State, runtime: Runtime[Context], outcomes: "Sequence[tuple[ContextProvider, Outcome]]") -> ProvidedContext:
         materials: list[Material] = []
         failures: list[Reason] = []
         for provider, outcome in outcomes:
@@ -104,12 +104,12 @@ class Passing:
                 failures.append(Reason(code=outcome.failure, message=f"{provider.name}: {outcome.told}"))
             elif outcome.text.strip():
                 materials.append(Material(provider.name, outcome.text, outcome.ms, provider.max_tokens))
-        given = Given(materials, failures)
+        provided = ProvidedContext(materials, failures)
         key = _key(state, runtime)
-        return self.kept.put(key, given) if key else given
+        return self.kept.put(key, provided) if key else provided
 
 
-def passed_event(call: int, parts: Sequence[PassedPart], failures: Sequence[Reason]) -> ContextPassed:
+def context_passed_event(call: int, parts: Sequence[MaterialPart], failures: Sequence[Reason]) -> ContextPassed:
     """Return the event that tells what goes with a call, and what was left out."""
     passed = [PassedMaterial(source=part.source, tokens=part.tokens, ms=part.ms, shortened=part.shortened) for part in parts if part.tokens]
     no_room = [Reason(code="no_room", message=f"{part.source}: the call has no room for it") for part in parts if not part.tokens]
@@ -141,7 +141,7 @@ class _Answer:
         return self.outcome
 
 
-def _in_thread(provider: ContextProvider, asked: Asked) -> _Answer:
+def _in_thread(provider: ContextProvider, asked: ContextRequest) -> _Answer:
     answer, context = _Answer(), contextvars.copy_context()
 
     def work() -> None:
@@ -158,7 +158,7 @@ def _in_thread(provider: ContextProvider, asked: Asked) -> _Answer:
     return answer
 
 
-async def _aoutcome(provider: ContextProvider, asked: Asked) -> Outcome:
+async def _aoutcome(provider: ContextProvider, asked: ContextRequest) -> Outcome:
     started = time.monotonic()
     if not inspect.iscoroutinefunction(provider.provide):
         answer = _in_thread(provider, asked)
@@ -197,11 +197,11 @@ def _failed(error: BaseException) -> Outcome:
     return Outcome(failure="provider_failed", told=f"it failed ({type(error).__name__})")
 
 
-def _asked(state: State, runtime: Runtime[Context]) -> Asked:
+def _asked(state: State, runtime: Runtime[Context]) -> ContextRequest:
     messages = thread_of(state).messages
     question = next((str(message.text) for message in reversed(messages) if message.type == "human"), "")
     context, turn = runtime.context or Context(), int(turn_of(state).get("number", 0))
-    return Asked(question=question, thread_id=thread_id_of(runtime), turn=turn, owner=context.owner, messages=tuple(messages))
+    return ContextRequest(question=question, thread_id=thread_id_of(runtime), turn=turn, owner=context.owner, messages=tuple(messages))
 
 
 def _key(state: State, runtime: Runtime[Context]) -> tuple[str, str] | None:

@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict
 
-from longtable.memory.marker import HoldBack, Marker
+from longtable.memory.marker import Marker, MarkerScanner
 from longtable.memory.tokens import compact_json
 
 NEED_CONTEXT = "need_context"
@@ -129,7 +129,7 @@ class _StreamFilter:
     """Passes on those chunks of one answer that may be seen."""
 
     def __init__(self) -> None:
-        self.hold = HoldBack()
+        self.hold = MarkerScanner()
         self.ending: AIMessageChunk | None = None
         self.id: str | None = None
         self.block: dict[str, Any] | None = None
@@ -177,7 +177,7 @@ class _StreamFilter:
 def _result(message: BaseMessage) -> ChatResult:
     """Return a whole answer, as it is where it holds no marker; else without any of its text, for nothing was shown yet."""
     answer = message if isinstance(message, AIMessage) else AIMessage(message.content)
-    hold = HoldBack()
+    hold = MarkerScanner()
     hold.feed(str(answer.text))
     rest, marker = hold.close()
     _record(WholeAnswer(hold.whole, rest, marker))

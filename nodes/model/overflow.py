@@ -74,7 +74,7 @@ WORDS_READ = 4_000
 
 
 @dataclass(frozen=True)
-class Told:
+class ErrorDetails:
     """What a provider's exception says."""
 
     status: int | None
@@ -94,7 +94,7 @@ def is_overflow(error: Exception) -> bool:
     """
     if isinstance(error, ContextOverflowError | ModelContextOverflowError):
         return True
-    told = read(error)
+    told = error_details(error)
     if told.status == 413:
         return True
     if told.status == 500:
@@ -114,7 +114,7 @@ def learned_limit(error: Exception) -> int | None:
     """Return the limit in tokens that an overflow error names, None when it names none; never the size that was asked for."""
     if not is_overflow(error):
         return None
-    told = read(error)
+    told = error_details(error)
     if _SIZE_CODES & told.names or _NOT_CONTEXT.search(told.words):
         return None  # characters, or tokens a minute
     if isinstance(told.n_ctx, int) and not isinstance(told.n_ctx, bool):
@@ -127,7 +127,7 @@ def by_a_provider(error: Exception) -> bool:
     return _BY_A_PROVIDER.match(type(error).__module__) is not None
 
 
-def read(error: Exception) -> Told:
+def error_details(error: Exception) -> ErrorDetails:
     """Read status, codes, types, parameter and words off an exception or the error body it carries."""
     body = _body(error)
     codes = [getattr(error, "code", None), body.get("code"), body.get("Code"), getattr(error, "type", None), body.get("type")]
@@ -135,7 +135,7 @@ def read(error: Exception) -> Told:
     for message in (body.get("message"), body.get("Message")):
         if isinstance(message, str) and message[:WORDS_READ] not in words:
             words += f": {message[:WORDS_READ]}"  # openai's exception has no words of an error that is a bare string
-    return Told(
+    return ErrorDetails(
         status=next(_statuses(error, body), None),
         names=frozenset(str(code) for code in codes if code is not None),
         param=str(getattr(error, "param", None) or body.get("param") or ""),

@@ -21,7 +21,7 @@ from longtable.base.errors import (
     ProviderUnavailableError,
 )
 from longtable.base.redaction import redacted
-from longtable.nodes.model.overflow import by_a_provider, is_overflow, learned_limit, read
+from longtable.nodes.model.overflow import by_a_provider, error_details, is_overflow, learned_limit
 
 __all__ = ["broke_off", "is_overflow", "learned_limit", "provider_error", "with_usage"]
 
@@ -86,7 +86,7 @@ def provider_error(error: Exception) -> ProviderError | None:
         return error if isinstance(error, ProviderError) else None
     if isinstance(error, ExceptionGroup):  # anyio's, of the addresses it tried
         return next((known for each in error.exceptions if (known := provider_error(each))), None)
-    status = read(error).status
+    status = error_details(error).status
     if is_overflow(error):
         return ModelContextOverflowError(f"the provider says the context is too long: {_told(error)}")
     content = _refuses_content(error)
@@ -115,7 +115,7 @@ def _refuses_content(error: Exception) -> bool:
 
     A 400 without a stated cause counts as one: otherwise every later message would fail the same way.
     """
-    told = read(error)
+    told = error_details(error)
     if told.status in (401, 429) or (told.status is None and not by_a_provider(error)):
         return False
     if any(map(_CONTENT_CODE.search, told.names)):
@@ -215,7 +215,7 @@ def _date(text: object) -> datetime | None:
 
 def _told(error: Exception) -> str:
     """Return the provider's words, clipped, without anything that looks like a key; of a page for browsers, only that it is one."""
-    words = read(error).words
+    words = error_details(error).words
     if re.search(r"<(?:!doctype|html)\b", words, re.IGNORECASE):
         return "it sent an HTML page"
     return re.sub(r"\b(sk|key|bearer)[-_ ][\w\-]{6,}", "[key]", redacted(" ".join(words.split()))[:300], flags=re.IGNORECASE)

@@ -11,10 +11,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk
 
-from longtable.memory.reasoning import REASONING, ThinkSieve, parted
+from longtable.memory.reasoning import REASONING, ThinkTagParser, split_reasoning
 from longtable.nodes.records.bounded_cache import BoundedCache
 
-_SIEVES: BoundedCache[tuple[int, int], ThinkSieve] = BoundedCache(1_024)
+_SIEVES: BoundedCache[tuple[int, int], ThinkTagParser] = BoundedCache(1_024)
 """Of the streams under way; what one that broke off left behind goes when the next request is made."""
 
 KEYS = (REASONING, "reasoning")
@@ -45,7 +45,7 @@ class _Keeping:
             _keep(generation.message, choice.get("message"))
         name = str(getattr(self, "model_name", ""))
         result.generations = [
-            ChatGeneration(message=parted(each.message, name), generation_info=each.generation_info) for each in result.generations
+            ChatGeneration(message=split_reasoning(each.message, name), generation_info=each.generation_info) for each in result.generations
         ]
         return result
 
@@ -83,7 +83,7 @@ def _sieved(made: ChatGenerationChunk, *, ended: bool) -> ChatGenerationChunk:
     content = made.message.content
     if not isinstance(content, str) or not (content or ended):
         return made
-    sieve = _SIEVES.get(_here()) or _SIEVES.put(_here(), ThinkSieve())
+    sieve = _SIEVES.get(_here()) or _SIEVES.put(_here(), ThinkTagParser())
     thought, text = sieve.feed(content)
     if ended:
         last_thought, last_text = sieve.close()

@@ -16,8 +16,8 @@ from longtable.memory.search import Original
 
 
 @dataclass(frozen=True)
-class StoreShelf:
-    """See `longtable.memory.archive.Shelf`."""
+class StoreArchive:
+    """See `longtable.memory.archive.Archive`."""
 
     store: BaseStore
 
@@ -37,12 +37,12 @@ class StoreShelf:
         return _scored(self.store.search(namespace, query=query, limit=limit), namespace)
 
 
-def keep_originals(shelf: StoreShelf, thread_id: str, originals: Sequence[Original]) -> None:
+def keep_originals(archive: StoreArchive, thread_id: str, originals: Sequence[Original]) -> None:
     """Write originals to the archive, by meaning too where the store can; by words alone where its embedding server is down."""
     try:
-        put_all(shelf, thread_id, originals, embed=True)
+        put_all(archive, thread_id, originals, embed=True)
     except Exception:  # embeddings are a help: what was said is kept without them
-        put_all(shelf, thread_id, originals, embed=False)
+        put_all(archive, thread_id, originals, embed=False)
 
 
 def embeds(store: BaseStore) -> bool:

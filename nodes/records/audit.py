@@ -28,7 +28,7 @@ from longtable.memory.rounds import all_calls
 from longtable.nodes.ingest import storable
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
-from longtable.nodes.turns.tool_jobs import QueryRejectedError, RepairsUsedUpError, told_in
+from longtable.nodes.turns.tool_jobs import QueryRejectedError, RepairsUsedUpError, answer_json
 from longtable.tools.database import QueryResult
 from longtable.tools.result_tool import KIND
 
@@ -229,7 +229,7 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | N
         verdict: Verdict = "cancelled" if isinstance(error, QueryCancelledError) else "failed"
         rule = error.code if isinstance(error, LongtableError) else type(error).__name__
         return _with_reads(replace(entry, verdict=verdict, rule=rule, ms=ms), entry.sent, check)
-    told = told_in(answer)
+    told = answer_json(answer)
     ran, total = str(told.get("sql") or "")[:MOST_SQL], told.get("total", told.get("row_count"))
     rows = total if isinstance(total, int) else None
     entry = replace(entry, verdict="run", ms=ms, handle=str(told.get("handle") or ""), ran=ran, rows=rows)

@@ -17,7 +17,7 @@ from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import find_section
 from longtable.memory.view import CallPlan
-from longtable.nodes.records.archive_store import StoreShelf, embeds
+from longtable.nodes.records.archive_store import StoreArchive, embeds
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.tools.recall_tool import Hit
@@ -79,7 +79,7 @@ class Originals:
     def _all(self) -> list[Original]:
         thread = self.thread
         there = thread.archived and self.store is not None and self.thread_id
-        retired = readable_page(StoreShelf(self.store), str(self.thread_id), 1, thread.archived) if there and self.store else []
+        retired = readable_page(StoreArchive(self.store), str(self.thread_id), 1, thread.archived) if there and self.store else []
         live = [Original(number, message) for number, message in thread.numbered(0, thread.live[1])]
         return [original for original in [*retired, *live] if original.message.id not in thread.excluded]
 
@@ -93,7 +93,7 @@ class Originals:
         if self.store is None or self.thread_id is None or not embeds(self.store):
             return []
         try:
-            found = near(StoreShelf(self.store), self.thread_id, query, limit)
+            found = near(StoreArchive(self.store), self.thread_id, query, limit)
         except Exception:  # an embedding server that is down: words alone must do
             return []
         excluded, length = self.thread.excluded, self.thread.length

@@ -33,13 +33,13 @@ Whole = Callable[[str], QueryResult | None]
 """Returns the result behind a handle, None where it is not kept."""
 
 
-Said = BoundedCache[bytes, "array[float]"]
+NumberCache = BoundedCache[bytes, "array[float]"]
 """The numbers of messages, by their content: those of an earlier message never change."""
 KEPT_MESSAGES = 4_096
 """Messages whose numbers a process keeps: reading 200 tool results anew took half of a turn's own time."""
 
 
-def unsupported_in(thread: Thread, turn: int, whole: Whole, said: Said) -> list[str]:
+def unsupported_in(thread: Thread, turn: int, whole: Whole, said: NumberCache) -> list[str]:
     """Return the figures of the turn's answer that no result of the turn gives, directly or by one step, as written.
 
     What an earlier answer, result or the memory says may be repeated, and compared with what the last turns found. A turn
@@ -123,7 +123,7 @@ def _recent(earlier: Sequence[BaseMessage], turn: int) -> list[Source]:
     return [source for found in shown if (source := _source(found, lambda _: None))]
 
 
-def _numbers_of(message: BaseMessage, said: Said) -> "array[float]":
+def _numbers_of(message: BaseMessage, said: NumberCache) -> "array[float]":
     """Return the numbers that a message holds, of a tool's answer those of its cells."""
     text = str(message.text)
     if not isinstance(message, ToolMessage):
@@ -131,12 +131,12 @@ def _numbers_of(message: BaseMessage, said: Said) -> "array[float]":
     return _known(f"tool {text}", said, lambda: [text] if isinstance(told := _json(message), str) else _leaves(told))
 
 
-def _numbers_of_compaction(compaction: Compaction, said: Said) -> "array[float]":
+def _numbers_of_compaction(compaction: Compaction, said: NumberCache) -> "array[float]":
     leaves = list(_leaves(dict(compaction)))
     return _known("\n".join(leaves), said, lambda: leaves)
 
 
-def _known(content: str, said: Said, leaves: Callable[[], Iterable[str]]) -> "array[float]":
+def _known(content: str, said: NumberCache, leaves: Callable[[], Iterable[str]]) -> "array[float]":
     key = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     known = said.get(key)
     return known if known is not None else said.put(key, array("d", (number for leaf in leaves() for number in _numbers_in(leaf))))

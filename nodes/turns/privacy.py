@@ -13,7 +13,7 @@ from longtable.base.context import Context
 from longtable.base.errors import DatabaseError, LongtableError
 from longtable.memory.tokens import compact_json
 from longtable.nodes.state import turn_of
-from longtable.nodes.turns.tool_jobs import RepairsUsedUpError, told_in
+from longtable.nodes.turns.tool_jobs import RepairsUsedUpError, answer_json
 from longtable.tools.cells import without_labels
 from longtable.tools.database import QueryResult
 
@@ -38,14 +38,14 @@ def is_private(state: Mapping[str, Any], context: Context) -> bool:
     return context.privacy == "types" or bool(turn_of(state).get("private"))
 
 
-def withheld(answer: ToolMessage, args: Mapping[str, Any]) -> ToolMessage:
+def without_cells(answer: ToolMessage, args: Mapping[str, Any]) -> ToolMessage:
     """Return a tool's answer without cells; `args` are the call's. A tool of the caller's own says what it says, unless it ran a query."""
     if answer.status == "error":
-        return _with(answer, {"error": _error(told_in(answer).get("error"), answer.artifact)})
+        return _with(answer, {"error": _error(answer_json(answer).get("error"), answer.artifact)})
     if isinstance(answer.artifact, QueryResult) or answer.name in ("run_sql", "fetch_result"):
-        return _with(answer, {**_only(told_in(answer), _RESULT), "shown": 0, "rows": [], "withheld": True, "note": NOTE})
+        return _with(answer, {**_only(answer_json(answer), _RESULT), "shown": 0, "rows": [], "withheld": True, "note": NOTE})
     made = _MADE.get(str(answer.name))
-    return answer if made is None else _with(answer, {**made(told_in(answer), args), "withheld": True, "note": NOTE})
+    return answer if made is None else _with(answer, {**made(answer_json(answer), args), "withheld": True, "note": NOTE})
 
 
 def _listed(told: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:

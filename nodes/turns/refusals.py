@@ -56,7 +56,7 @@ def failure_of(turn: Turn) -> ProviderRefusedError:
     return ProviderRefusedError(failure["message"], content=True, left_out=failure["left_out"])
 
 
-def begun_again(state: State) -> Update:
+def retry_update(state: State) -> Update:
     """Return the update that runs a failed turn again: its messages come back, and the model is asked where it was refused."""
     thread, turn = thread_of(state), turn_of(state)
     kept = without_key(turn, "failure")

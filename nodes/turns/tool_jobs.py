@@ -14,13 +14,13 @@ from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import turn_number
 from longtable.memory.tokens import compact_json
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import Approval, Asked, Decided, State, thread_of, turn_of
+from longtable.nodes.state import Approval, Decision, PendingCall, State, thread_of, turn_of
 from longtable.tools.database import QueryResult
 from longtable.tools.query_tools import with_handle
 from longtable.tools.result_tool import ThreadResults
 
 
-def told_in(answer: ToolMessage) -> dict[str, Any]:
+def answer_json(answer: ToolMessage) -> dict[str, Any]:
     """Return the JSON object of a tool's answer, empty where it is something else."""
     try:
         told = json.loads(answer.text)
@@ -104,12 +104,12 @@ def _error(message: ToolMessage) -> Mapping[str, Any] | None:
     """Return what a failed query's answer tells, None for any other."""
     if message.status != "error":
         return None
-    error = told_in(message).get("error")
+    error = answer_json(message).get("error")
     return error if isinstance(error, dict) and error.get("class") not in NO_TRY else None
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredAnswer:
     """A query's answer, the handle of its whole result, and why it has none where keeping failed."""
 
     answer: ToolMessage
@@ -117,17 +117,17 @@ class Kept:
     failure: str = ""
 
 
-def keep(answer: ToolMessage, results: ThreadResults | None) -> Kept:
+def keep(answer: ToolMessage, results: ThreadResults | None) -> StoredAnswer:
     """Put the result of a query away and tell the model its handle. Blocking: call it from a worker thread."""
     if results is None or not isinstance(answer.artifact, QueryResult):
-        return Kept(answer)
+        return StoredAnswer(answer)
     try:
         handle = results.put(answer.artifact)
-        return Kept(answer.model_copy(update={"content": with_handle(answer.text, handle)}), handle)
+        return StoredAnswer(answer.model_copy(update={"content": with_handle(answer.text, handle)}), handle)
     except LongtableError as error:
-        return Kept(answer, failure=str(error))
+        return StoredAnswer(answer, failure=str(error))
     except Exception as error:  # a full disk, a value that Parquet has no form for: the rows are here all the same
-        return Kept(answer, failure=f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}")
+        return StoredAnswer(answer, failure=f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}")
 
 
 EDITED = "the user changed this query before it ran: what they sent is what ran, do not send your own again"
@@ -217,12 +217,12 @@ def work_of(state: State, queries: AbstractSet[str], *, repairs: int) -> Work:
     return Work(jobs, queries, repairs, messages, turn.get("number", 0), alone)
 
 
-def _decided(calls: Sequence[ToolCall], asked: Sequence[Asked], decided: Sequence[Decided]) -> list[Job]:
+def _decided(calls: Sequence[ToolCall], asked: Sequence[PendingCall], decided: Sequence[Decision]) -> list[Job]:
     decisions = {one["id"]: decision for one, decision in zip(asked, decided, strict=True)}
     return [_job(call, decisions.get(call["id"] or "")) for call in calls]
 
 
-def _job(call: ToolCall, decision: Decided | None) -> Job:
+def _job(call: ToolCall, decision: Decision | None) -> Job:
     if decision is None or decision["type"] == "approve":
         return Job(call)
     if decision["type"] == "reject":

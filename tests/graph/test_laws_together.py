@@ -18,8 +18,8 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.graph import CompactionPolicy, Context, ContextProvider, Conversation, Database, build_graph, next_view
 from longtable.memory import merging
+from longtable.memory.materials import PASSED_ID
 from longtable.memory.merging import merged_count, unmerged
-from longtable.memory.passed import PASSED_ID
 from longtable.memory.summary import harmless
 from longtable.memory.tokens import counter
 from longtable.nodes.records import old_compactions as old_records

@@ -6,7 +6,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
-from longtable.nodes.state import REFRESH_TURNS, SELDOM, refreshed
+from longtable.nodes.state import REFRESH_TURNS, SELDOM, refresh_update
 from tests.support.models import script
 
 STEPS = 8
@@ -38,6 +38,6 @@ def test_every_channel_of_a_long_thread_was_stored_whole_not_long_ago(tmp_path: 
 
 def test_storing_again_changes_no_value_and_is_seldom() -> None:
     values = {"brief": {"limit": 9}, "compactions": [{"id": "a"}], "edits": [], "messages": ["m"]}
-    assert refreshed(values, REFRESH_TURNS) == {"brief": {"limit": 9}, "compactions": [], "edits": []}
-    assert [turn for turn in range(1, 100) if "brief" in refreshed(values, turn)] == [32, 64, 96]
-    assert [refreshed(values, turn) for turn in (1, 4)] == [{}, {"compactions": []}]
+    assert refresh_update(values, REFRESH_TURNS) == {"brief": {"limit": 9}, "compactions": [], "edits": []}
+    assert [turn for turn in range(1, 100) if "brief" in refresh_update(values, turn)] == [32, 64, 96]
+    assert [refresh_update(values, turn) for turn in (1, 4)] == [{}, {"compactions": []}]

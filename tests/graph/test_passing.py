@@ -13,11 +13,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from longtable.base.errors import ConfigError
 from longtable.graph import Context, ContextProvider, Conversation, build_graph, metadata_of
 from longtable.memory.call_config import CallConfig
-from longtable.memory.passed import Material, with_passed
+from longtable.memory.materials import Material, with_materials
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import counter
 from longtable.memory.view import CallPlan, build_view
-from longtable.nodes.model.context_providers import Asked
+from longtable.nodes.model.context_providers import ContextRequest
 from tests.support.models import ScriptedModel
 
 CONTEXT = Context(model_limit=8_000)
@@ -43,13 +43,13 @@ def events_of(conversation: Conversation, text: str, *, asynchronous: bool) -> l
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_material_goes_with_the_calls_of_one_turn_and_is_kept_nowhere(asynchronous: bool) -> None:
-    asked: list[Asked] = []
+    asked: list[ContextRequest] = []
 
-    def document(about: Asked) -> str:
+    def document(about: ContextRequest) -> str:
         asked.append(about)
         return f"DOCUMENT for {about.question}"
 
-    async def date(about: Asked) -> str:
+    async def date(about: ContextRequest) -> str:
         await asyncio.sleep(0)
         return "DATE 2026-11-21"
 
@@ -90,18 +90,18 @@ def test_material_goes_with_the_calls_of_one_turn_and_is_kept_nowhere(asynchrono
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_provider_that_fails_or_is_slow_is_left_out_and_said_so(asynchronous: bool) -> None:
-    def broken(about: Asked) -> str:
+    def broken(about: ContextRequest) -> str:
         raise ValueError("password=hunter2")
 
-    async def hangs(about: Asked) -> str:
+    async def hangs(about: ContextRequest) -> str:
         await asyncio.sleep(5)
         return "late"
 
-    def sleeps(about: Asked) -> str:
+    def sleeps(about: ContextRequest) -> str:
         time.sleep(1)
         return "late"
 
-    def number(about: Asked) -> Any:
+    def number(about: ContextRequest) -> Any:
         return 7
 
     made = {"broken": broken, "hangs": hangs, "sleeps": sleeps, "number": number, "empty": lambda about: " ", "good": lambda about: "GOOD"}
@@ -123,7 +123,7 @@ def test_a_provider_that_goes_on_when_it_is_cancelled_holds_up_no_turn() -> None
     async def run() -> None:
         ended = asyncio.Event()
 
-        async def stubborn(about: Asked) -> str:
+        async def stubborn(about: ContextRequest) -> str:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(5)
             await ended.wait()
@@ -147,7 +147,7 @@ def test_material_never_makes_a_call_larger_than_it_may_be(size: int, said: int)
     messages: list[BaseMessage] = [HumanMessage("w " * (said // 2))]
     view = build_view(CallPlan(Thread(messages), call_config))
     materials = [Material("a", "x y " * (size // 4), 1, 10_000), Material("b", "z " * size, 1, 500)]
-    passed, told = with_passed(view, materials, call_config)
+    passed, told = with_materials(view, materials, call_config)
     assert passed.parts.total <= max(call_config.hard_tokens, view.parts.total)
     assert passed.parts.total == call_config.counter.messages(passed.messages) + call_config.tool_tokens
     assert passed.messages[-1] is messages[-1]

@@ -20,7 +20,7 @@ from longtable.graph import (
     read_prices,
     usage_of_threads,
 )
-from longtable.memory.spent import Spent, added, price_of, priced
+from longtable.memory.spent import Spent, added, price_of, price_rows
 from tests.support.models import ScriptedModel
 
 BIG, MINI = Price(input=2.5, cached=1.25, output=10, reasoning=12), Price(input=0.15, output=0.6)
@@ -35,12 +35,12 @@ def test_the_cost_is_the_one_added_by_hand() -> None:
     ]
     big = 0.6 * 2.5 + 0.4 * 1.25 + 0.15 * 10 + 0.05 * 12
     mini = 2 * 0.15 + 1 * 0.6  # without prices of their own cached and reasoning tokens cost as the others
-    costed = priced(rows, PRICES)
+    costed = price_rows(rows, PRICES)
     assert [row.cost for row in costed] == [pytest.approx(big), pytest.approx(mini), None]
     (total,) = added(costed, ["thread"])
     assert total.cost == pytest.approx(big + mini)
     assert (total.calls, total.unpriced) == (6, 3)
-    assert added(priced(rows[2:], PRICES), ["model"])[0].cost is None
+    assert added(price_rows(rows[2:], PRICES), ["model"])[0].cost is None
     assert added(rows, ["thread"])[0].cost is None
 
 

@@ -31,11 +31,10 @@ from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 from longtable.base.errors import ArchiveFormatError, ArchiveGapError
 from longtable.base.twins import in_thread
 from longtable.graph.persistence import open_persistence
-from longtable.memory import archive
-from longtable.memory.archive import from_item, near, page, put_all, to_item
+from longtable.memory.archive import BATCH, from_item, near, page, put_all, to_item
 from longtable.memory.search import Original, tokens_of
 from longtable.memory.stamps import marked
-from longtable.nodes.records.archive_store import StoreShelf
+from longtable.nodes.records.archive_store import StoreArchive
 from tests.support.histories import histories, talk
 
 ODD = '\x00 <|endoftext|> 🛫 naïve "quoted" \\ \u2028 \ud800 \ud83d\ude00'
@@ -129,20 +128,20 @@ def originals(history: Sequence[BaseMessage], first: int = 1) -> list[Original]:
 
 
 @pytest.fixture(scope="module")
-def file_shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreShelf]:
+def file_shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreArchive]:
     with open_persistence(f"sqlite:///{tmp_path_factory.mktemp('archive') / 'threads.db'}") as persistence:
-        yield StoreShelf(persistence.store)
+        yield StoreArchive(persistence.store)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreShelf]:
+def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreArchive]:
     url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'threads.db'}"
     with open_persistence(url) as persistence:
-        yield StoreShelf(persistence.store)
+        yield StoreArchive(persistence.store)
 
 
 @given(message=messages(), number=st.integers(min_value=1, max_value=10**9 - 1))
-def test_a_message_of_any_kind_round_trips_exactly_through_a_real_file(file_shelf: StoreShelf, message: BaseMessage, number: int) -> None:
+def test_a_message_of_any_kind_round_trips_exactly_through_a_real_file(file_shelf: StoreArchive, message: BaseMessage, number: int) -> None:
     put_all(file_shelf, "t", [Original(number, message)], embed=False)
     (back,) = page(file_shelf, "t", number, number)
     assert back.number == number
@@ -150,7 +149,7 @@ def test_a_message_of_any_kind_round_trips_exactly_through_a_real_file(file_shel
 
 
 @given(history=histories(most_rounds=5))
-def test_histories_round_trip_in_order(file_shelf: StoreShelf, history: list[BaseMessage]) -> None:
+def test_histories_round_trip_in_order(file_shelf: StoreArchive, history: list[BaseMessage]) -> None:
     put_all(file_shelf, "history", originals(history), embed=False)
     assert page(file_shelf, "history", 1, len(history)) == originals(history)
 
@@ -176,10 +175,10 @@ def test_histories_round_trip_in_order(file_shelf: StoreShelf, history: list[Bas
     ],
     ids=repr,
 )
-def test_values_that_json_lacks_are_kept(shelf: StoreShelf, value: object) -> None:
+def test_values_that_json_lacks_are_kept(archive: StoreArchive, value: object) -> None:
     message = ToolMessage("x", tool_call_id="c", id="t", artifact=value, additional_kwargs={"v": [value]})
-    put_all(shelf, "t", [Original(1, message)], embed=False)
-    assert same(page(shelf, "t", 1, 1)[0].message, message)
+    put_all(archive, "t", [Original(1, message)], embed=False)
+    assert same(page(archive, "t", 1, 1)[0].message, message)
 
 
 def test_a_call_hidden_in_additional_kwargs_is_not_parsed_again() -> None:
@@ -213,12 +212,12 @@ def test_an_item_says_where_its_message_stood() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), sqlite3.Row, lambda: None], ids=["object", "class", "function"])
-def test_what_is_no_data_is_refused_before_anything_is_written(shelf: StoreShelf, value: object) -> None:
+def test_what_is_no_data_is_refused_before_anything_is_written(archive: StoreArchive, value: object) -> None:
     bad = HumanMessage("x", id="bad", additional_kwargs={"v": [value]})
     with pytest.raises(ArchiveFormatError, match=r"message bad holds .* in additional_kwargs"):
-        put_all(shelf, "t", originals([HumanMessage("ok", id="ok"), bad]), embed=False)
+        put_all(archive, "t", originals([HumanMessage("ok", id="ok"), bad]), embed=False)
     with pytest.raises(ArchiveGapError):
-        page(shelf, "t", 1, 1)
+        page(archive, "t", 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -238,36 +237,36 @@ def test_a_damaged_item_is_an_error_that_says_so(damage: dict[str, object]) -> N
         from_item({**to_item(Original(1, HumanMessage("x", id="x"))), **damage})
 
 
-def test_putting_again_changes_nothing(shelf: StoreShelf) -> None:
+def test_putting_again_changes_nothing(archive: StoreArchive) -> None:
     told = originals(talk(3))
     for _ in range(2):
-        put_all(shelf, "t", told, embed=False)
-    put_all(shelf, "t", told[2:4], embed=False)
-    assert page(shelf, "t", 1, 6) == told
-    assert page(shelf, "t", 3, 4) == told[2:4]
-    assert page(shelf, "t", 5, 4) == []
+        put_all(archive, "t", told, embed=False)
+    put_all(archive, "t", told[2:4], embed=False)
+    assert page(archive, "t", 1, 6) == told
+    assert page(archive, "t", 3, 4) == told[2:4]
+    assert page(archive, "t", 5, 4) == []
 
 
-def test_missing_messages_are_named(shelf: StoreShelf) -> None:
+def test_missing_messages_are_named(archive: StoreArchive) -> None:
     told = originals(talk(5))
-    put_all(shelf, "t", [o for o in told if o.number not in {2, 3, 7}], embed=False)
+    put_all(archive, "t", [o for o in told if o.number not in {2, 3, 7}], embed=False)
     with pytest.raises(ArchiveGapError, match="lacks messages 2 to 3, 7, 11 to 12: give the store") as caught:
-        page(shelf, "t", 1, 12)
+        page(archive, "t", 1, 12)
     assert caught.value.missing == [(2, 3), (7, 7), (11, 12)]
 
 
 @pytest.mark.parametrize("thread_id", ["", ".", "%", "a.b@c.d", "t*", "a%2Eb", "线程"])
-def test_threads_never_mix_whatever_their_ids(shelf: StoreShelf, thread_id: str) -> None:
+def test_threads_never_mix_whatever_their_ids(archive: StoreArchive, thread_id: str) -> None:
     others = ["", "%", "t", "t1", "a", "a.b", "a%2Eb", "."]
     for other in {*others, thread_id}:
-        put_all(shelf, other, [Original(1, HumanMessage(f"said in {other}", id="m"))], embed=False)
-    assert page(shelf, thread_id, 1, 1)[0].message.content == f"said in {thread_id}"
+        put_all(archive, other, [Original(1, HumanMessage(f"said in {other}", id="m"))], embed=False)
+    assert page(archive, thread_id, 1, 1)[0].message.content == f"said in {thread_id}"
 
 
-def test_more_than_a_batch_is_paged_whole(shelf: StoreShelf) -> None:
-    told = originals([HumanMessage(f"message {n}", id=str(n)) for n in range(2 * archive.BATCH + 1)])
-    put_all(shelf, "t", told, embed=False)
-    assert page(shelf, "t", 1, len(told)) == told
+def test_more_than_a_batch_is_paged_whole(archive: StoreArchive) -> None:
+    told = originals([HumanMessage(f"message {n}", id=str(n)) for n in range(2 * BATCH + 1)])
+    put_all(archive, "t", told, embed=False)
+    assert page(archive, "t", 1, len(told)) == told
 
 
 @contextmanager
@@ -282,10 +281,10 @@ def test_a_thousand_puts_are_two_transactions_ids_then_messages(tmp_path: Path) 
     with SqliteStore.from_conn_string(str(tmp_path / "a.db")) as store:
         store.setup()
         with commits(store.conn) as seen:
-            put_all(StoreShelf(store), "t", originals(talk(500)), embed=False)
+            put_all(StoreArchive(store), "t", originals(talk(500)), embed=False)
         assert seen == ["COMMIT", "COMMIT"]
         with commits(store.conn) as seen:
-            page(StoreShelf(store), "t", 1, 1_000)
+            page(StoreArchive(store), "t", 1, 1_000)
         assert seen == ["COMMIT"]
 
 
@@ -318,23 +317,23 @@ def indexed(kind: str, folder: Path) -> Iterator[BaseStore]:
 @pytest.mark.parametrize("kind", ["memory", pytest.param("sqlite", marks=needs_extensions)])
 def test_the_nearest_in_meaning_are_found_in_their_own_thread_only(kind: str, tmp_path: Path) -> None:
     with indexed(kind, tmp_path) as store:
-        shelf = StoreShelf(store)
+        archive = StoreArchive(store)
         said = [HumanMessage("tailnum of the plane", id="1"), AIMessage("", id="2"), HumanMessage("weather in May", id="3")]
         said.append(HumanMessage("weather in May", id="said twice"))
-        put_all(shelf, "t", originals(said), embed=True)
-        put_all(shelf, "t.x", [Original(1, HumanMessage("tailnum plane", id="other"))], embed=True)
-        put_all(shelf, "t", [Original(5, HumanMessage("plane tailnum tailnum", id="5"))], embed=False)
-        assert [o.message.id for o in near(shelf, "t", "tailnum plane", 1)] == ["1"]
-        assert sorted(o.number for o in near(shelf, "t", "weather may", 5)[:2]) == [3, 4]
-        assert [o.message.id for o in near(shelf, "t", "weather may", 5)[2:]] == ["1"]
-        assert near(shelf, "t", "  ", 5) == []
-        assert near(shelf, "nobody", "weather", 5) == []
-        assert len(page(shelf, "t", 1, 5)) == 5
+        put_all(archive, "t", originals(said), embed=True)
+        put_all(archive, "t.x", [Original(1, HumanMessage("tailnum plane", id="other"))], embed=True)
+        put_all(archive, "t", [Original(5, HumanMessage("plane tailnum tailnum", id="5"))], embed=False)
+        assert [o.message.id for o in near(archive, "t", "tailnum plane", 1)] == ["1"]
+        assert sorted(o.number for o in near(archive, "t", "weather may", 5)[:2]) == [3, 4]
+        assert [o.message.id for o in near(archive, "t", "weather may", 5)[2:]] == ["1"]
+        assert near(archive, "t", "  ", 5) == []
+        assert near(archive, "nobody", "weather", 5) == []
+        assert len(page(archive, "t", 1, 5)) == 5
 
 
-def test_a_store_without_an_index_finds_nothing_by_meaning(shelf: StoreShelf) -> None:
-    put_all(shelf, "t", originals(talk(2)), embed=True)
-    assert near(shelf, "t", "question", 5) == []
+def test_a_store_without_an_index_finds_nothing_by_meaning(archive: StoreArchive) -> None:
+    put_all(archive, "t", originals(talk(2)), embed=True)
+    assert near(archive, "t", "question", 5) == []
 
 
 def test_a_store_that_is_awaited_takes_the_same_calls_from_a_thread(tmp_path: Path) -> None:
@@ -343,9 +342,9 @@ def test_a_store_that_is_awaited_takes_the_same_calls_from_a_thread(tmp_path: Pa
     async def run() -> None:
         async with AsyncSqliteStore.from_conn_string(str(tmp_path / "a.db")) as store:
             await store.setup()
-            shelf = StoreShelf(store)
-            await in_thread(put_all, shelf, "t", told, embed=True)
-            assert await in_thread(page, shelf, "t", 1, len(told)) == told
-            assert await in_thread(near, shelf, "t", "question", 2) == []
+            archive = StoreArchive(store)
+            await in_thread(put_all, archive, "t", told, embed=True)
+            assert await in_thread(page, archive, "t", 1, len(told)) == told
+            assert await in_thread(near, archive, "t", "question", 2) == []
 
     asyncio.run(run())

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtable.memory.marker import DRAFT_CHARS, HoldBack, find, without
+from longtable.memory.marker import DRAFT_CHARS, MarkerScanner, find, without
 
 LONG = "The flights of May are shown below, one line for each carrier. " * 4
 
@@ -75,8 +75,8 @@ def test_a_marker_is_taken_out_tidily(text: str, rest: str) -> None:
     assert without(text) == rest
 
 
-def stream(pieces: list[str]) -> tuple[list[str], str, HoldBack]:
-    held = HoldBack()
+def stream(pieces: list[str]) -> tuple[list[str], str, MarkerScanner]:
+    held = MarkerScanner()
     shown = [held.feed(piece) for piece in pieces]
     rest, _ = held.close()
     return shown, rest, held
@@ -168,17 +168,17 @@ def test_a_marker_is_held_back_at_every_cut(cuts: int) -> None:
 
 @pytest.mark.parametrize("text", ["see [1] for more", "a [link](https://x.y/z) here", "[x] done", "[NEED a plane] is", "[NEED_CONTEXT] it"])
 def test_other_brackets_flow_on_as_soon_as_they_can_be_no_marker(text: str) -> None:
-    held = HoldBack()
+    held = MarkerScanner()
     assert held.feed(LONG + ".") == LONG + "."
     assert "".join(held.feed(character) for character in text) == text
     assert held.close() == ("", None)
 
 
 def test_a_short_answer_comes_whole_at_its_end_and_a_long_one_flows() -> None:
-    held = HoldBack()
+    held = MarkerScanner()
     assert [held.feed("6,200 "), held.feed("flights.")] == ["", ""]
     assert held.close() == ("6,200 flights.", None)
-    held = HoldBack()
+    held = MarkerScanner()
     words = [f"word{n} " for n in range(100)]
     shown = [held.feed(word) for word in words]
     assert sum(map(len, shown)) >= len("".join(words)) - 1
@@ -186,13 +186,13 @@ def test_a_short_answer_comes_whole_at_its_end_and_a_long_one_flows() -> None:
 
 
 def test_half_of_a_marker_at_the_very_end_is_shown_when_nothing_follows() -> None:
-    held = HoldBack()
+    held = MarkerScanner()
     assert held.feed(LONG + "[NEED_C") == LONG.rstrip()
     assert held.close() == (" [NEED_C", None)
 
 
 def test_a_long_run_of_blanks_is_not_held_for_ever() -> None:
-    hold = HoldBack()
+    hold = MarkerScanner()
     hold.feed("word " * 100)
     shown = [len(hold.feed(" ")) for _ in range(5_000)]
     assert sum(shown) > 4_500

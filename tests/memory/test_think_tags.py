@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from longtable.memory.reasoning import ThinkSieve, parted, told_reasoning
+from longtable.memory.reasoning import ThinkTagParser, separate_reasoning, split_reasoning
 
 TEXTS = [
     ("<think>\nfirst <b>\nthen</think>\n\nThe answer.", "first <b>\nthen", "The answer."),
@@ -22,7 +22,7 @@ TEXTS = [
 
 
 def sieved(pieces: list[str]) -> tuple[str, str]:
-    sieve = ThinkSieve()
+    sieve = ThinkTagParser()
     told = [*map(sieve.feed, pieces), sieve.close()]
     return "".join(thought for thought, _ in told), "".join(text for _, text in told)
 
@@ -46,5 +46,5 @@ def test_a_stream_is_parted_however_it_is_cut(case: tuple[str, str, str], cuts: 
     ],
 )
 def test_a_whole_answer_is_parted(model: str, text: str, thought: str, rest: str) -> None:
-    answer = parted(AIMessage(text), model)
-    assert (told_reasoning(answer), answer.content) == (thought, rest)
+    answer = split_reasoning(AIMessage(text), model)
+    assert (separate_reasoning(answer), answer.content) == (thought, rest)

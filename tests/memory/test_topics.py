@@ -86,12 +86,12 @@ def test_a_keyword_finds_its_section(keyword: str, id: str, title: str) -> None:
 
 
 def test_an_exact_title_comes_before_a_longer_one_and_a_topics_title_before_text_elsewhere() -> None:
-    shelf = [
+    hits = [
         topic(1, "Planes", Section("Delay", (1,), "x"), Section("Fares", (3,), "prices of planes"), Section("Seats", (9,), "y"), turn=1),
         topic(2, "Other", Section("Delay by carrier", (5,), "z"), Section("Late", (6,), "planes"), turn=9),
     ]
     for keyword, title in (("delay", "Delay"), ("planes", "Fares"), ("delay by", "Delay by carrier"), ("plane", "Fares")):
-        found = find_section(shelf, keyword)
+        found = find_section(hits, keyword)
         assert found is not None
         assert found.section.title == title
 

@@ -18,7 +18,7 @@ from longtable.memory.stamps import turn_number
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import Topics
 from longtable.memory.view import CallPlan, View, build_view
-from longtable.nodes.estimate import waits
+from longtable.nodes.estimate import breaker_holds
 from longtable.nodes.ingest import check_input
 
 Say = Callable[[Request], str | Exception]
@@ -94,7 +94,7 @@ class Talk:
         if when == "ahead" and not self.call_config.policy.ahead:
             return None
         plan = plan_compaction(call_plan, when)
-        if plan is None or (when != "asked" and waits(self.breaker, plan.tokens_before, self.call_config)):
+        if plan is None or (when != "asked" and breaker_holds(self.breaker, plan.tokens_before, self.call_config)):
             return None
         job = Job(
             strategy=self.call_config.policy.strategy,

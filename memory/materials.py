@@ -27,7 +27,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class PassedPart:
+class MaterialPart:
     """One material as a call holds it. `tokens`: with what stands around it; 0 where it was left out for want of room."""
 
     source: str
@@ -36,21 +36,21 @@ class PassedPart:
     shortened: bool = False
 
 
-def with_passed(view: View, materials: Sequence[Material], call_config: CallConfig) -> tuple[View, list[PassedPart]]:
+def with_materials(view: View, materials: Sequence[Material], call_config: CallConfig) -> tuple[View, list[MaterialPart]]:
     """Return the call with the materials before its newest user message, each a message of its own, and what became of each.
 
     Never over what a call may have (`call_config.hard_tokens`): what does not fit is cut at its end, or left out.
     """
     count, room = call_config.counter, call_config.hard_tokens - view.parts.total
     made: list[BaseMessage] = []
-    told: list[PassedPart] = []
+    told: list[MaterialPart] = []
     for material in materials:
         message, shortened = _fitted(material, min(room, material.most), count)
         tokens = count.message(message) if message else 0
         if message:
             room -= tokens
             made.append(message)
-        told.append(PassedPart(material.source, tokens, material.ms, shortened))
+        told.append(MaterialPart(material.source, tokens, material.ms, shortened))
     if not made:
         return view, told
     place = max((i for i, message in enumerate(view.messages) if message.type == "human"), default=len(view.messages))
