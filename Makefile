@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Settings for a chat: copy .env.example to .env. Read by the shell, so quote values with blanks.
-ENV := set -a; [ ! -f .env ] || . ./.env; set +a;
+# Settings for a chat: copy .env.example to .env. Read by the shell, so quote values with blanks. Exported variables win over it.
+ENV := exported=$$(export -p); set -a; [ ! -f .env ] || . ./.env; eval "$$exported"; set +a;
 
 .PHONY: chat demo test lint docs eval bench notebook clean
 

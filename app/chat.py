@@ -224,6 +224,7 @@ class Chat:
     def _decide(self, text: str, approval: Approval) -> None:
         if not approval.take(text):  # another message instead: it rejects what waits
             self.approval = None
+            self.screen.note("approval_replaced")
             self.turn(text)
         elif not approval.complete:
             self._question()

@@ -1,6 +1,10 @@
 """What the command line says, in English and Chinese."""
 
 import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
 
 from longtable.base.errors import LongtableError
 
@@ -12,7 +16,7 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Ask a question. /help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves.",
         "zh": "请提问。/help 列出命令，Ctrl-C 停止回答，Ctrl-D 离开。",
     },
-    "goodbye": {"en": "Continue with: longtable chat --thread {id}", "zh": "下次继续：longtable chat --thread {id}"},
+    "goodbye": {"en": "Continue with: {longtable} chat --thread {id}", "zh": "下次继续：{longtable} chat --thread {id}"},
     "resuming": {"en": "The last turn has not ended yet; it is finished first.", "zh": "上一轮还没有结束，先把它完成。"},
     "approval_waits": {"en": "The last turn waits for your approval.", "zh": "上一轮在等待您的批准。"},
     "approval_ask": {
@@ -24,13 +28,17 @@ WORDS: dict[str, dict[str, str]] = {
         "zh": "执行第 {number} 个查询（共 {count} 个）吗？y：是；n 原因：否；e SQL：改为执行这条（或只输入 e，下一行输入 SQL）",
     },
     "approval_sql": {"en": "The SQL that is to run instead, on one line:", "zh": "请在一行内输入要执行的 SQL："},
+    "approval_replaced": {
+        "en": "That is neither y, n nor e: the query is not run, and the message is answered instead.",
+        "zh": "这不是 y、n 或 e：查询不执行，改为回答这条消息。",
+    },
     "approval_left": {
-        "en": "A query still waits for your approval. Decide with: longtable chat --thread {id}",
-        "zh": "仍有查询在等待您的批准。请用 longtable chat --thread {id} 作出决定",
+        "en": "A query still waits for your approval. Decide with: {longtable} chat --thread {id}",
+        "zh": "仍有查询在等待您的批准。请用 {longtable} chat --thread {id} 作出决定",
     },
     "approval_needed": {
-        "en": "This query needs approval, and nothing was run. Decide with: longtable chat --thread {id} (or ask with --approve-sql never)",
-        "zh": "这个查询需要批准，尚未执行。请用 longtable chat --thread {id} 作出决定（或加 --approve-sql never 再问）",
+        "en": "This query needs approval and was not run. Decide with: {longtable} chat --thread {id} (or use --approve-sql never)",
+        "zh": "这个查询需要批准，尚未执行。请用 {longtable} chat --thread {id} 作出决定（或加 --approve-sql never 再问）",
     },
     "cancelled": {
         "en": "Cancelled. The thread is kept; ask on, or Ctrl-C again to leave.",
@@ -178,8 +186,8 @@ WORDS: dict[str, dict[str, str]] = {
     "no_queries": {"en": "No query was sent yet.", "zh": "还没有发过查询。"},
     "nothing_found": {"en": "Nothing was found.", "zh": "没有找到。"},
     "damaged_thread": {
-        "en": "Thread {id} is damaged and was left out. A new thread of what can be read of it: longtable threads fork {argument}",
-        "zh": "会话 {id} 已损坏，未计入。可用其可读部分新建会话：longtable threads fork {argument}",
+        "en": "Thread {id} is damaged and was left out. A new thread of what can be read of it: {longtable} threads fork {argument}",
+        "zh": "会话 {id} 已损坏，未计入。可用其可读部分新建会话：{longtable} threads fork {argument}",
     },
     "damaged_line": {
         "en": "The list's line of thread {id} is damaged; its next turn writes it anew.",
@@ -187,8 +195,8 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "renamed": {"en": "Thread {id} is now called: {title}", "zh": "会话 {id} 的新标题：{title}"},
     "forked": {
-        "en": "New thread {id}, with the first {turn} turns of {thread}. Continue with: longtable chat --thread {argument}",
-        "zh": "新会话 {id}，含 {thread} 的前 {turn} 轮。继续：longtable chat --thread {argument}",
+        "en": "New thread {id}, with the first {turn} turns of {thread}. Continue with: {longtable} chat --thread {argument}",
+        "zh": "新会话 {id}，含 {thread} 的前 {turn} 轮。继续：{longtable} chat --thread {argument}",
     },
     "exported": {"en": "Thread {id} is written to {file}.", "zh": "会话 {id} 已写入 {file}。"},
     "imported": {"en": "Thread {id} is taken in.", "zh": "会话 {id} 已导入。"},
@@ -242,7 +250,15 @@ WORDS: dict[str, dict[str, str]] = {
 def say(key: str, language: str, **values: object) -> str:
     """Return one sentence of the table, filled in."""
     words = WORDS[key]
-    return words.get(language, words["en"]).format(**values)
+    return words.get(language, words["en"]).format(longtable=_command(), **values)
+
+
+def _command() -> str:
+    """Return how to call this program from the current folder: `make chat` runs it outside the search path."""
+    program, here = Path(sys.argv[0]), Path.cwd()
+    if program.name != "longtable" or shutil.which("longtable"):
+        return "longtable"
+    return shlex.quote(str(program.relative_to(here) if program.is_relative_to(here) else program))
 
 
 def counted(key: str, language: str, count: int, **values: object) -> str:

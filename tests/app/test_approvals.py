@@ -35,9 +35,13 @@ def test_the_next_lines_of_a_pipe_decide_and_a_message_in_their_place_rejects(ho
     assert ["did not approve" in texts[0], "4 orders" in texts[1], "Hello" in texts[2]] == [True, True, True]
     assert [event["status"] for event in events if event["type"] == "query_finished"] == ["error", "success"]
     assert sum(event["type"] == "approval_requested" for event in events) == 4
-    assert [event["note"] for event in events if event["type"] == "note"][1:] == ["approval_ask"] * 2 + ["approval_sql"] + [
-        "approval_ask"
-    ] * 3
+    assert [event["note"] for event in events if event["type"] == "note"][1:] == [
+        *["approval_ask"] * 2,
+        "approval_sql",
+        *["approval_ask"] * 2,
+        "approval_replaced",
+        "approval_ask",
+    ]
     assert events[-1]["code"] == "approval_requested", "the last one still waits"
     assert home.run("ask", QUESTION, "--thread", "t", "--approve-sql", "never").returncode == 0
 

@@ -3,6 +3,9 @@
 import ast
 import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from longtable.app.models import open_model
 from longtable.app.settings import Settings, check_apart, server_settings
 from longtable.base.errors import ConfigError
 from longtable.graph import Context
+from tests.app.runner import PROGRAM, make_home
 
 ROOT = Path(__file__).parents[2]
 VARIABLE = re.compile(r"(LONGTABLE|OPENAI)_[A-Z_]+")
@@ -153,3 +157,25 @@ def test_the_example_names_every_variable_that_is_read_and_no_other() -> None:
         read |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and VARIABLE.fullmatch(str(node.value))}
     named = {line.lstrip("#").partition("=")[0] for line in (ROOT / ".env.example").read_text().splitlines() if "=" in line}
     assert named == read
+
+
+def test_an_exported_variable_wins_over_the_file_that_make_reads(tmp_path: Path) -> None:
+    program = tmp_path / ".venv" / "bin" / "longtable"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "$LONGTABLE_MODEL $LONGTABLE_PROJECT"\n')
+    program.chmod(0o755)
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / ".venv" / ".demo").touch()
+    (tmp_path / ".env").write_text("LONGTABLE_MODEL=openai:of-the-file\nLONGTABLE_PROJECT='north sales'\n")
+    environment = {"PATH": os.environ["PATH"], "LONGTABLE_MODEL": "openai:exported"}
+    (program.parent / "python").symlink_to(sys.executable)
+    run = subprocess.run(["make", "chat"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=30)
+    assert run.stdout == "openai:exported north sales\n"
+
+
+def test_the_command_to_go_on_with_can_be_typed_where_the_program_is_not_on_the_path(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    asked = home.run("ask", "How many orders are there?", "--approve-sql", "always", "--thread", "t", PATH="/usr/bin")
+    [program] = re.findall(r"Decide with: (.*) chat --thread t", asked.stderr)
+    assert Path(shlex.split(program)[0]).absolute() == PROGRAM

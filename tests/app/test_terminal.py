@@ -200,7 +200,7 @@ def test_second_ctrl_c_at_the_prompt_leaves(home: Home) -> None:
         chat.expect("Ctrl-C again")
         chat.expect("> ")
         chat.interrupt()
-        chat.expect("Continue with: longtable chat --thread")
+        chat.expect("longtable chat --thread")
         assert chat.close() == 0
 
 
