@@ -32,7 +32,7 @@ BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "node
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
     "memory": 4_184,
-    "tools": 5_964,
+    "tools": 5_968,
     "nodes": 3_248,
     "graph": 3_210,  # an overtaken resume goes on, leases outlive errors
 }

@@ -22,7 +22,7 @@ from longtable.tools.url import Dialect, Location, parse_url, without_password
 
 if TYPE_CHECKING:
     from longtable.tools.schema.knowledge import Knowledge
-    from longtable.tools.sql.wall import Verdict
+    from longtable.tools.sql.verdict import Verdict
 
 __all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
 

@@ -33,7 +33,7 @@ from longtable.tools.database import QueryResult
 from longtable.tools.result_tool import KIND
 
 if TYPE_CHECKING:
-    from longtable.tools.sql.wall import Verdict as Checked
+    from longtable.tools.sql.verdict import Verdict as Checked
 
 MOST_SQL = 50_000
 """Characters of SQL that are kept; the wall refuses longer texts."""

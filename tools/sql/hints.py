@@ -12,7 +12,8 @@ from sqlglot.errors import SqlglotError
 from longtable.base.errors import QueryFailedError
 from longtable.tools.catalog import Catalog, fold, nearest, quoted
 from longtable.tools.cells import clip
-from longtable.tools.sql.parsing import Place, RefusedError, line_and_column, statement, statements, tokens_of, written
+from longtable.tools.sql.parsing import RefusedError, line_and_column, statement, statements, tokens_of, written
+from longtable.tools.sql.verdict import Place
 
 
 def place_of(node: exp.Expr, sql: str) -> Place | None:

@@ -18,6 +18,8 @@ from sqlglot.generator import Generator
 from sqlglot.parser import Parser
 from sqlglot.parsers.base import BaseParser
 
+from longtable.tools.sql.verdict import Place
+
 
 class RefusedError(Exception):
     """A check failed; never leaves the wall. Where: a `place` in the text as asked, or the `node` at fault of the tree checked."""
@@ -36,9 +38,6 @@ class RefusedError(Exception):
         self.rule, self.reason, self.hint = rule, reason, hint
         self.place, self.node, self.nearest = place, node, tuple(nearest)
 
-
-Place = tuple[int, int]
-"""Line and column, both from 1."""
 
 MAX_SQL_CHARS = 50_000
 MAX_TOKENS = 25_000

@@ -6,22 +6,20 @@ where sqlglot and an engine read one text in two ways, the engine gets the readi
 
 import re
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from sqlglot import TokenType, exp
 
-from longtable.base.errors import QueryRefusedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Table, fold, nearest
 from longtable.tools.sql.allow_lists import QUERIES, SCALAR_FUNCTIONS, SYNTAX_FUNCTIONS, TABLE_FUNCTIONS, allowed_node
 from longtable.tools.sql.expansion import check_expansion
 from longtable.tools.sql.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
 from longtable.tools.sql.hints import place_of_fault, place_of_start
 from longtable.tools.sql.masking import masked_of, masks_of
-from longtable.tools.sql.masks import NO_MASKS, Masks
+from longtable.tools.sql.masks import NO_MASKS
 from longtable.tools.sql.narrow import narrowed, reads_of
-from longtable.tools.sql.parsing import Place, RefusedError, first_line, line_and_column, statements, tokens_of, written
+from longtable.tools.sql.parsing import RefusedError, first_line, line_and_column, statements, tokens_of, written
 from longtable.tools.sql.scope import is_cte, resolved_table, written_name
+from longtable.tools.sql.verdict import Place, Verdict
 
 EXTENSION_TYPES = frozenset(
     {"citext", "cube", "geography", "geometry", "halfvec", "hstore", "isbn", "ltree", "lquery", "sparsevec", "vector"}
@@ -95,38 +93,6 @@ def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
 def as_postgres_has_it(node: exp.Expr) -> exp.Expr:
     """Mend what sqlglot writes under a name that PostgreSQL does not know: HEX for to_hex()."""
     return exp.Anonymous(this="TO_HEX", expressions=[node.this]) if isinstance(node, exp.Hex) else node
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The decision on one query. `sql` is the text to run, `tables` the names it reads; both are empty when refused.
-
-    `shown_sql` is the text to show: `sql` with each table that has denied columns under its own name. `columns` are those it
-    reads, as `table.column`; in doubt, one too many. `masks` says which columns of the result no model sees.
-    """
-
-    allowed: bool
-    rule: str = ""
-    reason: str = ""
-    hint: str = ""
-    sql: str = ""
-    shown_sql: str = ""
-    tables: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    masks: Masks = NO_MASKS
-    headings: Mapping[str, str] = field(default_factory=dict)
-    """Names to show for columns that SQLite names after their expression."""
-    place: Place | None = None
-    """Line and column, from 1, of what was refused in the text as asked; the start of the query where that is no one place."""
-    nearest: tuple[str, ...] = ()
-
-    def raise_if_refused(self) -> None:
-        """Raise `QueryRefusedError`, or `UnknownTableError` for a table that does not exist or is denied."""
-        if self.allowed:
-            return
-        kind = UnknownTableError if self.rule == "table" else QueryRefusedError
-        line, column = self.place or (None, None)
-        raise kind(self.reason, rule=self.rule, hint=self.hint, line=line, column=column, nearest=self.nearest)
 
 
 def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:

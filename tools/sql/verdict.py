@@ -1,0 +1,42 @@
+"""The AST wall's decision on one query, without the parser: it is read where no text is parsed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from longtable.base.errors import QueryRefusedError, UnknownTableError
+from longtable.tools.sql.masks import NO_MASKS, Masks
+
+Place = tuple[int, int]
+"""Line and column, both from 1."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The decision on one query. `sql` is the text to run, `tables` the names it reads; both are empty when refused.
+
+    `shown_sql` is the text to show: `sql` with each table that has denied columns under its own name. `columns` are those it
+    reads, as `table.column`; in doubt, one too many. `masks` says which columns of the result no model sees.
+    """
+
+    allowed: bool
+    rule: str = ""
+    reason: str = ""
+    hint: str = ""
+    sql: str = ""
+    shown_sql: str = ""
+    tables: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    masks: Masks = NO_MASKS
+    headings: Mapping[str, str] = field(default_factory=dict)
+    """Names to show for columns that SQLite names after their expression."""
+    place: Place | None = None
+    """Line and column, from 1, of what was refused in the text as asked; the start of the query where that is no one place."""
+    nearest: tuple[str, ...] = ()
+
+    def raise_if_refused(self) -> None:
+        """Raise `QueryRefusedError`, or `UnknownTableError` for a table that does not exist or is denied."""
+        if self.allowed:
+            return
+        kind = UnknownTableError if self.rule == "table" else QueryRefusedError
+        line, column = self.place or (None, None)
+        raise kind(self.reason, rule=self.rule, hint=self.hint, line=line, column=column, nearest=self.nearest)
