@@ -89,13 +89,18 @@ class ContextPassed(TypedDict):
 
 
 class ModelRetry(TypedDict):
-    """A model did not answer and is asked again after `wait_s` seconds. `code`: of the error."""
+    """A model did not answer and is asked again after `wait_s` seconds. `code`: of the error.
+
+    With the code "thread_busy" another run took the thread over, and the turn begins again.
+    """
 
     type: Literal["model_retry"]
     model: str
     attempt: int
     wait_s: float
     code: str
+    in_place: NotRequired[bool]
+    """The turn does not begin again: it goes on where it stood, and its queries so far count."""
 
 
 class ModelFallback(TypedDict):

@@ -18,17 +18,26 @@ from longtable.base.errors import ConfigError, ThreadBusyError
 from longtable.base.events import ActionRequest, ChartShown, ContextCompressed, ContextUsage, Event, QueryFinished
 from longtable.base.store_keys import NODE
 from longtable.base.twins import a_from, in_thread
-from longtable.graph import changes, threads
+from longtable.graph import changes, threads, turn_plans
 from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, checked_archive
 from longtable.graph.changes import CompactionPreview, TopicHistory
 from longtable.graph.damage import readable
 from longtable.graph.export import Form, drawn_from, written
 from longtable.graph.persistence import storage_errors
 from longtable.graph.reports import audit_of, spent_in
-from longtable.graph.thread_runner import ThreadRunner, WhenBusy, messages_of_turn
-from longtable.graph.thread_state import OWNER, Graph, StoredThreads, is_failed, is_pending, leftover_update
+from longtable.graph.thread_runner import Lock, Plan, ThreadRunner, WhenBusy, Work
+from longtable.graph.thread_state import (
+    OWNER,
+    Graph,
+    StoredThreads,
+    Waiting,
+    answered,
+    is_failed,
+    is_pending,
+    leftover_update,
+    waiting_in,
+)
 from longtable.graph.transcripts import find_thread, fork_thread, load_thread
-from longtable.graph.waiting import Waiting, answered, waiting_in
 from longtable.memory.archive import page
 from longtable.memory.merging import merged_count
 from longtable.memory.pins import Pin, live_pins
@@ -101,7 +110,8 @@ def _a_alone(
     @wraps(method)
     async def twin(self: "Conversation", /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
         with storage_errors():
-            async with self._runner.aalone():
+            runner = self._runner
+            async with runner.locks.alocked(self.thread_id, wait=runner.waits):
                 return await in_thread(method, self._with_lock(), *args, **kwargs)
 
     return twin
@@ -182,50 +192,44 @@ class Conversation:
         """
         runner = self._runner
         with storage_errors():
-            message = self._message(text, answer)
-            if message is not None and self.when_busy == "steer":
-                yield from runner.steered(message, wait=True)
-                return
-            with runner.alone():
-                if message is not None:
-                    yield from runner.turn(message)
-                elif (given := self._continuation(answer, waiting_id)) is not None:
-                    yield from runner.resumed(*given)
+            yield from runner.play(self._turn(runner, text, answer, waiting_id, blocks=True))
 
     @aends_with_failed
     async def astream(self, text: str | None = None, *, answer: Any = None, waiting_id: str | None = None) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events: see `stream`. Cancelling the task cancels queries, not the thread."""
         runner = self._runner
         with storage_errors():
-            message = self._message(text, answer)
-            if message is not None and self.when_busy == "steer":
-                async with aclosing(runner.asteered(message, wait=True)) as events:
-                    async for event in events:
-                        yield event
-                return
-            async with runner.aalone():
-                if message is not None:
-                    run = runner.aturn(message)
-                elif (given := await in_thread(self._continuation, answer, waiting_id)) is not None:
-                    run = runner.aresumed(*given)
-                else:
-                    return
-                async with aclosing(run) as events:
-                    async for event in events:
-                        yield event
+            async with aclosing(runner.aplay(self._turn(runner, text, answer, waiting_id, blocks=False))) as events:
+                async for event in events:
+                    yield event
+
+    def _turn(self, runner: ThreadRunner, text: str | None, answer: Any, waiting_id: str | None, *, blocks: bool) -> Plan:
+        message = self._message(text, answer)
+        if message is not None and self.when_busy == "steer":
+            yield from turn_plans.steered(runner, message, wait=True, blocks=blocks)
+            return
+        yield Lock(wait=runner.waits)
+        if message is not None:
+            yield from turn_plans.turn(runner, message)
+        elif (rest := (yield Work(lambda: self._continuation(answer, waiting_id)))) is not None:
+            yield from turn_plans.resumed(runner, *rest)
 
     def steer(self, text: str, *, wait: bool = True) -> Answer:
         """Say something to the turn under way, whoever runs it: see `when_busy`. Needs a store; nobody there, it is a turn of its own.
 
         Without `wait` return at once: who has the thread takes the message in, or goes on with it when their turn has ended.
         """
+        runner = self._runner
         with storage_errors():
-            return _collect(list(self._runner.steered(self._new_message(text), wait=wait)))
+            plan = turn_plans.steered(runner, self._new_message(text), wait=wait, blocks=True)
+            return _collect(list(runner.play(plan)))
 
     async def asteer(self, text: str, *, wait: bool = True) -> Answer:
         """Say something to the turn under way: see `steer`."""
+        runner = self._runner
         with storage_errors():
-            return _collect([event async for event in self._runner.asteered(self._new_message(text), wait=wait)])
+            plan = turn_plans.steered(runner, self._new_message(text), wait=wait, blocks=False)
+            return _collect([event async for event in runner.aplay(plan)])
 
     # -- what a turn waits for --------------------------------------------------------------------------------------
 
@@ -272,8 +276,8 @@ class Conversation:
         if preview:
             return self._preview()
         runner = self._runner
-        with storage_errors(), runner.alone():
-            return _compressed(runner.compact(self._compaction))
+        with storage_errors():
+            return _compressed(list(runner.play(turn_plans.compaction(runner, self._compaction))))
 
     @overload
     def acompact(self, *, preview: Literal[False] = False) -> Coroutine[Any, Any, ContextCompressed | None]: ...
@@ -285,8 +289,8 @@ class Conversation:
             return await in_thread(self._preview)
         runner = self._runner
         with storage_errors():
-            async with runner.aalone():
-                return _compressed(await runner.acompact(self._compaction))
+            plan = turn_plans.compaction(runner, self._compaction)
+            return _compressed([event async for event in runner.aplay(plan)])
 
     def undo(self) -> str | None:
         """Drop the newest compaction, so that the view before it holds again; return its id, None where there is none.
@@ -499,7 +503,7 @@ class Conversation:
     def _continuation(self, answer: Any, waiting_id: str | None) -> tuple[Any, list[BaseMessage]] | None:
         """Return what the graph is run with to go on, and the user messages of that turn; None where nothing waits."""
         state = self._runner.state()
-        messages = messages_of_turn(state)
+        messages = turn_plans.messages_of_turn(state)
         if answer is not None:
             return answered(state, answer, waiting_id, self.thread_id), messages
         if is_pending(state):
@@ -547,7 +551,8 @@ def _collect(events: list[Event]) -> Answer:
         if event["type"] == "answer":
             text, status, turn = event["text"], event["status"], event["turn"]
             break  # what follows is of a turn that was left here by others
-        if event["type"] == "model_retry" and event["code"] == ThreadBusyError.code:  # the turn runs again from its beginning
+        again = event["type"] == "model_retry" and event["code"] == ThreadBusyError.code
+        if again and not event.get("in_place"):  # the turn runs again from its beginning
             usage, recalls, queries, charts, doubts = None, 0, [], [], []
         if event["type"] == "query_finished":
             queries.append(event)

@@ -197,6 +197,31 @@ def test_the_answer_of_an_overtaken_turn_holds_each_query_once_and_none_runs_wit
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_a_turn_that_is_resumed_in_place_keeps_the_queries_of_its_first_part(tmp_path: Path, *, asynchronous: bool) -> None:
+    with sqlite3.connect(tmp_path / "data.db") as connection:
+        connection.execute("CREATE TABLE orders (id INTEGER)")
+    connection.close()
+    graphs: list[Graph] = []
+
+    def say(messages: Sequence[BaseMessage]) -> AIMessage:
+        if messages[-1].type == "human":
+            return call("run_sql", sql="SELECT count(*) FROM orders")
+        if graphs:  # another program writes to the thread, and leaves the turn where it is
+            graphs.pop().update_state({"configurable": {"thread_id": "t"}}, {"edits": []}, as_node="run_tools")
+        return AIMessage("done")
+
+    with (
+        open_persistence(store_url("sqlite", tmp_path)) as kept,
+        Database.open(f"sqlite:///{tmp_path}/data.db") as database,
+    ):
+        graphs.append(graph_over(kept, say, database=database))
+        conversation = Conversation(graphs[0], "t", context=CONTEXT)
+        answer = asyncio.run(conversation.aask("how many?")) if asynchronous else conversation.ask("how many?")
+        assert (answer.text, answer.status, len(answer.queries)) == ("done", "answered", 1)
+        assert [m.text for m in conversation.history() if m.type != "tool"] == ["how many?", "", "done"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 def test_a_compaction_that_was_overtaken_runs_again(tmp_path: Path, *, asynchronous: bool) -> None:
     url, writes = store_url("sqlite", tmp_path), []
 
