@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.errors import ProviderUnavailableError
 from longtable.graph import CompactionPolicy, Context, Conversation, Database, build_graph
+from longtable.graph.thread_state import NODES
 from longtable.nodes.turns.tracing import JsonFormatter
 from tests.support.model_server import ModelServer, call, open_model_server, say, server_error
-from tests.support.models import ScriptedModel
+from tests.support.models import ScriptedModel, script
 
 CONTEXT = Context(model_limit=16_000, owner="ann")
 QUESTION, SECRET = "How many in the Secret Society?", "Secret Society"
@@ -133,3 +135,28 @@ def test_the_summarisers_calls_are_spans_and_the_log_has_the_cause_where_one_fai
     causes = [line["cause"] for line in map(json.loads, lines.getvalue().splitlines()) if line.get("kind") == "provider"]
     assert any("password=[hidden] is wrong" in cause for cause in causes)
     assert SECRET not in lines.getvalue()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_langchain_traces_each_node_as_one_run(asynchronous: bool) -> None:
+    class Runs(BaseCallbackHandler):
+        """The names of all runs that began."""
+
+        names: list[str]
+
+        def on_chain_start(self, serialized: Any, inputs: Any, **told: Any) -> None:
+            self.names.append(str(told.get("name")))
+
+    runs = Runs()
+    runs.names = []
+    graph = build_graph(model=script("Five.")).compile(checkpointer=InMemorySaver())
+    given: Any = {"messages": [HumanMessage("How many?")]}
+    config: Any = {"configurable": {"thread_id": "t"}, "callbacks": [runs]}
+    if asynchronous:
+        asyncio.run(graph.ainvoke(given, config, context=CONTEXT))
+    else:
+        graph.invoke(given, config, context=CONTEXT)
+    nodes = [name for name in runs.names if name in NODES]
+    assert len(nodes) == len(set(nodes))
+    assert {"ingest", "respond", "settle"} <= set(nodes)
+    assert not [name for name in runs.names if name not in NODES and not name.startswith(("after_", "LangGraph"))]
