@@ -287,10 +287,10 @@ def _heads_of(inner: Saver) -> Heads:
     if isinstance(inner, SqliteSaver):
         return SqliteHeads(inner)
     if any(base.__module__.startswith("langgraph.checkpoint.postgres") for base in type(inner).__mro__):
-        from longtable.graph import postgres
+        from longtable.graph.postgres_threads import PostgresHeads, PostgresSaver
 
-        if isinstance(inner, postgres.PostgresSaver):
-            return postgres.PostgresHeads(inner)
+        if isinstance(inner, PostgresSaver):
+            return PostgresHeads(inner)
     return ProcessHeads(inner)
 
 

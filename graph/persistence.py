@@ -28,10 +28,8 @@ from longtable.base.twins import a_from, in_thread
 from longtable.graph.damage import item_row, item_value, text_factory
 from longtable.graph.decoding import MessageSerializer
 from longtable.graph.guard import GuardedSaver
-from longtable.graph.leases import LEASE_SECONDS, SqliteLease
-from longtable.graph.locks import ThreadLocks, setting_up
-from longtable.graph.schema import sqlite_schema
-from longtable.graph.sealing import SealedStore, checked_key
+from longtable.graph.locks import LEASE_SECONDS, SqliteLease, ThreadLocks, setting_up
+from longtable.graph.sealing import SealedStore, checked_key, sqlite_serializer
 from longtable.tools.url import parse_url
 
 BUSY_TIMEOUT_MS = 10_000
@@ -233,7 +231,7 @@ def _postgres(url: str, key: str | None) -> Iterator[Persistence]:
 
 def _postgres_module() -> ModuleType:
     try:
-        return import_module("longtable.graph.postgres")
+        return import_module("longtable.graph.postgres_threads")
     except ImportError as error:
         raise MissingExtraError("threads in PostgreSQL cannot be opened", "postgres") from error
 
@@ -270,7 +268,7 @@ def _set_up(path: Path, lease: SqliteLease, key: str | None) -> _File:
         except UnicodeDecodeError as error:  # SQLite's own message quotes a damaged name
             raise PersistenceError(f"the conversation store {_DAMAGED}") from error
         connection.execute("PRAGMA journal_mode=WAL")
-        serde = sqlite_schema(connection, key)
+        serde = sqlite_serializer(connection, key)
     _create_tables(path, lease)
     return _File(f"{path.absolute().as_uri()}?mode=rw", serde, lease=lease, factory=_one_line())
 
@@ -298,7 +296,7 @@ def _read_only(path: Path, key: str | None) -> _File:
     immutable = "" if Path(f"{path}-wal").exists() else "&immutable=1"
     uri = f"{path.absolute().as_uri()}?mode=ro{immutable}"
     with storage_errors(), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
-        return _File(uri, sqlite_schema(connection, key, read_only=True), pragmas=PRAGMAS[2:])
+        return _File(uri, sqlite_serializer(connection, key, read_only=True), pragmas=PRAGMAS[2:])
 
 
 def _refuse_empty(path: Path) -> None:

@@ -34,13 +34,13 @@ OVER_BUDGET: dict[str, int] = {
     "memory": 4_184,
     "tools": 5_968,
     "nodes": 3_248,
-    "graph": 3_190,
+    "graph": 3_178,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES, FILES_TODAY = 170, 189
+MOST_FILES, FILES_TODAY = 170, 187
 """Most source files without the analyst; today's number holds until the budget is reached."""
-TWICE = {"errors.py", "model.py", "postgres.py", "schema.py"}
-"""File names that still stand in two rooms: to be emptied."""
+TWICE = {"errors.py", "model.py"}
+"""File names that stand in two rooms because the old place still imports, with a warning, until 0.3."""
 MOST_ASYNC = 71
 """Hand-written async functions of the product: where a turn streams, waits or is cancelled."""
 READERS_OF_SQL = {"analyst/query.py"}

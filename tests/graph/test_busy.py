@@ -18,8 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.leases import Lease, SqliteLease
-from longtable.graph.locks import ThreadLocks, locks_of
+from longtable.graph.locks import Lease, SqliteLease, ThreadLocks, locks_of
 from longtable.graph.thread_state import Graph
 from longtable.graph.threads import delete_thread, import_thread, prune_threads, rename_thread
 from tests.support.models import ScriptedModel

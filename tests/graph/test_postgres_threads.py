@@ -21,7 +21,7 @@ from longtable.base.errors import ConfigError, PersistenceError, ThreadBusyError
 from longtable.graph import Conversation, build_graph, list_threads, open_persistence
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.heads import Head, Key, retry_once
-from longtable.graph.postgres import AdvisoryLease, PostgresHeads
+from longtable.graph.postgres_threads import AdvisoryLease, PostgresHeads
 from longtable.graph.threads import alist_threads
 from tests.graph.test_busy import is_refused, paired, wait_until
 from tests.graph.test_guard import CONFIG, CONTEXT, TIMES, Outcome, graph_over, said, texts

@@ -11,7 +11,7 @@ import pytest
 from longtable.base.errors import ConfigError, NewerStoreError, StoreKeyError
 from longtable.graph import Conversation, import_thread, list_threads, open_persistence
 from longtable.graph.persistence import Persistence
-from longtable.graph.schema import SCHEMA
+from longtable.graph.sealing import SCHEMA
 from tests.support.doomed import FOLDING, TIGHT, graph_on, question
 from tests.support.postgres import postgres_server
 

@@ -20,11 +20,10 @@ from psycopg_pool import ConnectionPool
 
 from longtable.base.errors import ConfigError
 from longtable.base.twins import a_from
-from longtable.graph import schema
 from longtable.graph.decoding import MessageSerializer
 from longtable.graph.heads import TABLE, Execute, Saver, SqlHeads, retry_once
-from longtable.graph.leases import Lease
-from longtable.graph.locks import setting_up
+from longtable.graph.locks import Lease, setting_up
+from longtable.graph.sealing import META_TABLE, checked_serializer
 
 CONNECT_SECONDS = 10
 CONNECTIONS = 8
@@ -188,8 +187,8 @@ def _has_news(socket: int) -> bool:
 def _set_up(url: str, lease: AdvisoryLease, key: str | None) -> EncryptedSerializer | None:
     with setting_up(lease), Rows.connect(url, row_factory=dict_row, **OPTIONS) as connection:
         with connection.transaction():  # before anything else is made: a store of a later version is left as it is
-            connection.execute(schema.TABLE)
-            serde = schema.opened(PostgresMeta(connection), key)
+            connection.execute(META_TABLE)
+            serde = checked_serializer(PostgresMeta(connection), key)
         PostgresSaver(connection).setup()
         PostgresStore(connection).setup()
         connection.execute(TABLE)
@@ -198,7 +197,7 @@ def _set_up(url: str, lease: AdvisoryLease, key: str | None) -> EncryptedSeriali
 
 @dataclass(frozen=True)
 class PostgresMeta:
-    """The table of `longtable.graph.schema` in a database."""
+    """The table of `longtable.graph.sealing` in a database."""
 
     connection: Rows
 
