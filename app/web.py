@@ -50,10 +50,10 @@ from longtable.memory.spent import added
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import current, versions
 from longtable.nodes.turns.failures import failed as failure
-from longtable.tools.result_meta import ResultGoneError, UnknownResultError
+from longtable.tools.result_sql import ResultGoneError, UnknownResultError
 
 if TYPE_CHECKING:
-    from longtable.tools.result_meta import ResultMeta
+    from longtable.tools.result_sql import ResultMeta
     from longtable.tools.results import ResultStore
 
 OWNER_HEADER = "x-longtable-owner"

@@ -22,6 +22,7 @@ from longtable.tools.url import Dialect, Location, parse_url, without_password
 
 if TYPE_CHECKING:
     from longtable.tools.schema.knowledge import Knowledge
+    from longtable.tools.sql.predicates import Predicates
     from longtable.tools.sql.verdict import Verdict
 
 __all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
@@ -222,6 +223,12 @@ class Database:
         from longtable.tools.sql.wall import check
 
         return check(sql, dialect=self.dialect, catalog=self.catalog())
+
+    def predicates(self, sql: str) -> "Predicates":
+        """Return which conditions of a query that ran can be tried alone. Nothing runs."""
+        from longtable.tools.sql.predicates import predicates_of
+
+        return predicates_of(sql, dialect=self.dialect, catalog=self.catalog())
 
     def close(self) -> None:
         """Cancel running queries and close the database."""

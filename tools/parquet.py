@@ -65,10 +65,8 @@ def write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[obje
 def read_parquet(path: Path, *, offset: int = 0, limit: int | None = None) -> Iterator[list[tuple[object, ...]]]:
     """Yield the rows of a file in order, in batches."""
     with _connect() as connection:
-        wanted = (
-            f"SELECT * FROM read_parquet({path_literal(path)})" + (f" LIMIT {limit}" if limit is not None else "") + f" OFFSET {offset}"
-        )
-        cursor = connection.execute(wanted)
+        rows = "" if limit is None else f" LIMIT {limit}"
+        cursor = connection.execute(f"SELECT * FROM read_parquet({path_literal(path)}){rows} OFFSET {offset}")
         while batch := cursor.fetchmany(2_000):
             yield batch
 
@@ -147,9 +145,7 @@ def _common(kinds: Sequence[str]) -> str:
         return known.pop() if known else TEXT
     if known == {"BIGINT", "DECIMAL(38,0)"}:
         return "DECIMAL(38,0)"
-    if all(kind.startswith("DECIMAL") for kind in known):
-        return TEXT  # digits before the point and after it may come to more than 38 together
-    # Whole numbers and others are joined as text where a DOUBLE would lose digits: which those are is not known here.
+    # As text: digits before the point and after it may come to more than 38 together, and a DOUBLE would lose some.
     return TEXT
 
 

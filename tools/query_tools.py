@@ -8,6 +8,7 @@ from itertools import islice
 
 from longtable.tools.cells import Json, clean, clip, dumps, json_value, preview_rows
 from longtable.tools.database import Cancel, Database, QueryResult
+from longtable.tools.schema.empty_results import why_empty
 
 SHOWN_ROWS = 20
 NAME_CHARS = 120
@@ -20,10 +21,7 @@ def run_sql(database: Database, sql: str, *, cancel: Cancel | None = None) -> tu
     shown = shown_part(result.columns, result.types, result.shown(result.rows[:SHOWN_ROWS]))
     wide = summary(result.columns, result.rows, result.masked, chars=NAME_CHARS)
     preview: dict[str, Json] = {"row_count": result.row_count, **shown, **wide, "note": NOTE, "sql": result.sql, "ms": result.ms}
-    # sqlglot takes a tenth of a second to load: not before there is a query.
-    from longtable.tools.schema.empty_results import found_nothing, why_empty
-
-    if found_nothing(result, database.dialect) and (why := why_empty(database, result, cancel=cancel)):
+    if why := why_empty(database, result, cancel=cancel):
         preview["empty"] = why
     return preview, result
 

@@ -1,14 +1,15 @@
-"""Run a model's SQL over kept results: the handles it names are the only tables there are, behind both walls."""
+"""What is known of kept results, and a model's SQL over them: the handles it names are the only tables there are, behind both walls."""
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
-from longtable.base.errors import DatabaseUnavailableError, QueryFailedError, UnknownTableError
+from longtable.base.errors import DatabaseError, DatabaseUnavailableError, QueryFailedError, UnknownTableError
 from longtable.tools.catalog import Catalog, Column, Table, quoted
 from longtable.tools.cells import without_labels
 from longtable.tools.database import QueryLimits, QueryResult
@@ -16,10 +17,41 @@ from longtable.tools.engines.base import Fetched
 from longtable.tools.engines.duckdb import DuckdbSession
 from longtable.tools.engines.duckdb_instance import close_wall, empty_instance, path_literal
 from longtable.tools.query_runner import Cancel, Runner, Stop
-from longtable.tools.result_meta import ResultMeta
-from longtable.tools.sql.hints import add_hints
 from longtable.tools.sql.masks import without_values
-from longtable.tools.sql.wall import check
+
+
+class UnknownResultError(DatabaseError):
+    """The thread never had a result of this handle."""
+
+    def __init__(self, handle: str, *, known: Sequence[str]) -> None:
+        there = f"there are {', '.join(known[-10:])}" if known else "no query has run yet"
+        super().__init__(f"this conversation has no result {handle[:40]!r}: {there}")
+        self.handle, self.known = handle, tuple(known)
+
+
+class ResultGoneError(DatabaseError):
+    """The rows of a result were dropped to stay within the quota; `sql` makes them again."""
+
+    def __init__(self, handle: str, *, sql: str) -> None:
+        super().__init__(f"the rows of {handle} are no longer kept (quota): run its SQL again: {sql}")
+        self.handle, self.sql = handle, sql
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultMeta:
+    """What is known of a result without its rows. `names` are its columns in SQL over handles: `columns`, each one once."""
+
+    handle: str
+    sql: str
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    row_count: int
+    bytes: int
+    created: str
+    """Time in ISO 8601."""
+    masked: tuple[int, ...] = ()
+    """Indexes of the columns whose values no model sees."""
 
 
 def run_over_handles(
@@ -32,6 +64,10 @@ def run_over_handles(
     cancel: Cancel | None,
 ) -> QueryResult:
     """Check one SELECT against these handles, and run it over their files; `path_of` raises for a result that is gone."""
+    # sqlglot takes a tenth of a second to load: not before there is a query.
+    from longtable.tools.sql.hints import add_hints
+    from longtable.tools.sql.wall import check
+
     started = time.monotonic()
     catalog = Catalog(tuple(map(_table, metas.values())), frozenset({"memory"}))
     verdict = check(sql, dialect="duckdb", catalog=catalog)

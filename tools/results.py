@@ -27,7 +27,7 @@ from longtable.tools.database import QueryLimits, QueryResult
 from longtable.tools.engines.duckdb_instance import path_literal
 from longtable.tools.parquet import column_names, read_parquet, write_parquet
 from longtable.tools.query_runner import Cancel, Runner
-from longtable.tools.result_meta import ResultGoneError, ResultMeta, UnknownResultError
+from longtable.tools.result_sql import ResultGoneError, ResultMeta, UnknownResultError, run_over_handles
 
 if TYPE_CHECKING:
     import pandas
@@ -98,8 +98,17 @@ class ResultStore:
             if size > most:
                 raise ResultTooLargeError(limit=most, what=f"the result as kept ({size:,} bytes)")
             os.utime(draft / DATA, (now.timestamp(), now.timestamp()))
-            meta = _meta(sql, list(columns), names, list(types), count, size, now)
-            handle = self._settle(draft, home, {**meta, "masked": sorted(masked)})
+            meta = {
+                "sql": sql,
+                "columns": list(columns),
+                "names": names,
+                "types": list(types),
+                "row_count": count,
+                "bytes": size,
+                "created": now.isoformat(),
+                "masked": sorted(masked),
+            }
+            handle = self._settle(draft, home, meta)
         except (OSError, duckdb.Error) as error:
             raise PersistenceError(f"the result cannot be kept in {str(self.folder)!r}: {str(error).splitlines()[0]}") from error
         finally:
@@ -183,8 +192,6 @@ class ResultStore:
 
     def sql(self, thread_id: str, sql: str, *, limits: QueryLimits | None = None, cancel: Cancel | None = None) -> QueryResult:
         """Run one SELECT over the handles of a thread, behind both walls; raises as `Database.run` does."""
-        from longtable.tools.result_sql import run_over_handles
-
         metas = {meta.handle: meta for meta in self.handles(thread_id)}
         return run_over_handles(
             sql, metas, lambda handle: self.path(thread_id, handle), limits=limits or QueryLimits(), runner=self._runner, cancel=cancel
@@ -258,13 +265,6 @@ class ResultStore:
                 shutil.rmtree(draft, ignore_errors=True)
         for doomed in self.folder.glob("deleted-*"):
             shutil.rmtree(doomed, ignore_errors=True)
-
-
-def _meta(
-    sql: str, columns: Sequence[str], names: Sequence[str], types: Sequence[str], count: int, size: int, now: datetime
-) -> dict[str, object]:
-    created = now.isoformat()
-    return {"sql": sql, "columns": columns, "names": names, "types": types, "row_count": count, "bytes": size, "created": created}
 
 
 def _read_meta(handle: str, path: Path) -> ResultMeta:
