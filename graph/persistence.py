@@ -26,8 +26,8 @@ from langgraph.store.sqlite import SqliteStore
 from longtable.base.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
 from longtable.base.twins import a_from, in_thread
 from longtable.graph.damage import item_row, item_value, text_factory
-from longtable.graph.decoding import MessageSerializer
 from longtable.graph.guard import GuardedSaver
+from longtable.graph.loading import LoadingSaver, MessageSerializer
 from longtable.graph.locks import LEASE_SECONDS, SqliteLease, ThreadLocks, setting_up
 from longtable.graph.sealing import SealedStore, checked_key, sqlite_serializer
 from longtable.tools.url import parse_url
@@ -207,7 +207,7 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
             for pragma in file.pragmas:
                 connection.execute(pragma)
         items.row_factory = item_row
-        saver = GuardedSaver(SqliteSaver(checkpoints, serde=file.serde or MessageSerializer()), locks=ThreadLocks(file.lease))
+        saver = GuardedSaver(LoadingSaver(checkpoints, serde=file.serde or MessageSerializer()), locks=ThreadLocks(file.lease))
         store = _Store(items, deserializer=item_value)
         yield Persistence(saver, _sealed(store, file.serde))
     finally:

@@ -20,8 +20,8 @@ from psycopg_pool import ConnectionPool
 
 from longtable.base.errors import ConfigError
 from longtable.base.twins import a_from
-from longtable.graph.decoding import MessageSerializer
 from longtable.graph.heads import TABLE, Execute, Saver, SqlHeads, retry_once
+from longtable.graph.loading import MessageSerializer
 from longtable.graph.locks import Lease, setting_up
 from longtable.graph.sealing import META_TABLE, checked_serializer
 

@@ -20,7 +20,7 @@ from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
 from longtable.base.errors import ConfigError, MissingExtraError, NewerStoreError, PersistenceError, StoreKeyError
 from longtable.base.twins import a_from
 from longtable.graph.damage import UNREADABLE
-from longtable.graph.decoding import MessageSerializer
+from longtable.graph.loading import MessageSerializer
 from longtable.memory.archive import DAMAGED
 
 LEAST_CHARS = 16

@@ -1,0 +1,126 @@
+"""Load a thread quickly: each turn does, and decodes all its live messages."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ormsgpack
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import DeltaChannelHistory, get_checkpoint_id, writes_sort_key
+from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_PYDANTIC_V2, JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+_FIELDS = {
+    (kind.__module__, kind.__name__): (kind, frozenset(kind.model_fields)) for kind in (AIMessage, HumanMessage, SystemMessage, ToolMessage)
+}
+_EMPTY_LIST = ormsgpack.packb([])
+_METADATA = "CAST(c.metadata AS TEXT)"
+_ANCESTORS = f"""WITH RECURSIVE ancestors(checkpoint_id, parent, counters) AS (
+    SELECT checkpoint_id, parent_checkpoint_id, NULL FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
+    UNION ALL
+    SELECT c.checkpoint_id, c.parent_checkpoint_id,
+        iif(json_valid({_METADATA}), json_extract({_METADATA}, '$.counters_since_delta_snapshot'), NULL)
+    FROM ancestors a CROSS JOIN checkpoints c ON c.checkpoint_id = a.parent WHERE c.thread_id = ? AND c.checkpoint_ns = ?
+) SELECT checkpoint_id, coalesce(counters, '') FROM ancestors"""
+"""A checkpoint, then those before it, newest first, each with how long ago the delta channels were stored whole, as JSON."""
+_WRITES = """SELECT chain.key, w.task_path, w.task_id, w.idx, w.channel, w.type, w.value FROM json_each(?) chain
+    CROSS JOIN writes w ON w.checkpoint_id = chain.value
+    WHERE w.thread_id = ? AND w.checkpoint_ns = ? AND w.channel IN (SELECT value FROM json_each(?))"""
+_CHECKPOINT = "SELECT type, checkpoint FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
+
+
+class MessageSerializer(JsonPlusSerializer):
+    """LangGraph's serializer, except that messages which hold exactly their class's fields are rebuilt from these fields.
+
+    They were valid when they were written, and to validate them again took more than half of the time: 8.2 us for a message
+    of 300 bytes, 3.6 without. All else (subclasses, fields of another version, damaged bytes) is decoded by LangGraph.
+    """
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Return the value."""
+        kind, stored = data
+        return self._unpacked(stored) if kind == "msgpack" else super().loads_typed(data)
+
+    def _unpacked(self, stored: bytes) -> Any:
+        return ormsgpack.unpackb(stored, ext_hook=self._extension, option=ormsgpack.OPT_NON_STR_KEYS)
+
+    def _extension(self, code: int, stored: bytes) -> Any:
+        if code == EXT_PYDANTIC_V2:
+            try:
+                module, name, fields, _ = self._unpacked(stored)
+                kind, names = _FIELDS[module, name]
+                if fields.keys() == names:
+                    return _message(kind, fields)
+            except (KeyError, TypeError, ValueError, AttributeError):  # another class, or damaged
+                pass
+        elif code == EXT_DELTA_SNAPSHOT:
+            return self._langgraphs(code, _EMPTY_LIST)._replace(value=self._unpacked(stored))
+        return self._langgraphs(code, stored)
+
+    def _langgraphs(self, code: int, stored: bytes) -> Any:
+        """Return the value of an extension as LangGraph decodes it."""
+        return super().loads_typed(("msgpack", ormsgpack.packb(ormsgpack.Ext(code, stored))))
+
+
+def _message(kind: type[BaseMessage], fields: dict[str, Any]) -> BaseMessage:
+    """Return a message as pydantic's `model_construct` makes it, in a quarter of its time."""
+    message = kind.__new__(kind)
+    set_ = object.__setattr__
+    set_(message, "__dict__", fields)
+    set_(message, "__pydantic_fields_set__", set(fields))
+    set_(message, "__pydantic_extra__", {})
+    set_(message, "__pydantic_private__", None)
+    return message
+
+
+class LoadingSaver(SqliteSaver):
+    """LangGraph's saver for SQLite, except that it decodes only those earlier checkpoints that may hold a channel whole.
+
+    A checkpoint's metadata says which delta channels it does not hold whole. LangGraph decodes each checkpoint on the way,
+    some 100 at a turn, and looks for the writes of each channel on their own.
+    """
+
+    def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+        """See `BaseCheckpointSaver`."""
+        try:
+            return self._history(config, channels)
+        except sqlite3.OperationalError:  # a table of an early version, opened for reading
+            return super().get_delta_channel_history(config=config, channels=channels)
+
+    def _history(self, config: RunnableConfig, channels: Sequence[str]) -> dict[str, DeltaChannelHistory]:
+        key = str(config["configurable"]["thread_id"]), config["configurable"].get("checkpoint_ns", "")
+        found: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
+        chain: dict[str, None] = {}
+        unseeded = {channel: f'"{channel}":' for channel in channels}
+        last = dict.fromkeys(channels, 0)
+        with self.cursor(transaction=False) as cursor:
+            cursor.execute(_ANCESTORS, (*key, get_checkpoint_id(config), *key))
+            next(cursor, None)  # what was written on top of the checkpoint itself is not part of it
+            for checkpoint_id, counters in cursor:
+                if checkpoint_id in chain:
+                    break
+                chain[checkpoint_id] = None
+                if not all(name in counters for name in unseeded.values()):
+                    whole = self._values(key, checkpoint_id)
+                    for channel in whole.keys() & unseeded.keys():
+                        found[channel]["seed"] = whole[channel]
+                        last[channel] = len(chain)
+                        del unseeded[channel]
+                    if not unseeded:
+                        break
+            writes = cursor.execute(_WRITES, (json.dumps([*chain]), *key, json.dumps(channels))).fetchall()
+        for place, _, task_id, _, channel, kind, value in sorted(writes, key=_oldest_first):
+            if channel in unseeded or place < last[channel]:
+                found[channel]["writes"].append((task_id, channel, self.serde.loads_typed((kind, value))))
+        return found
+
+    def _values(self, key: tuple[str, str], checkpoint_id: str) -> Mapping[str, Any]:
+        stored = self.conn.execute(_CHECKPOINT, (*key, checkpoint_id)).fetchone()
+        return self.serde.loads_typed(stored).get("channel_values") or {}
+
+
+def _oldest_first(write: Sequence[Any]) -> Any:
+    place, path, task_id, idx, *_ = write
+    return -place, writes_sort_key(path, task_id, idx)
