@@ -6,43 +6,40 @@ Names are loaded on first use, so that `longtable --help` is quick. Every error 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from longtable.base.context import Context as Context
-    from longtable.base.context import RequestLimits as RequestLimits
+# isort: off
+if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has them
+    from longtable.base.context import Context as Context, RequestLimits as RequestLimits
     from longtable.base.errors import *  # noqa: F403
-    from longtable.base.errors import ConfigError as ConfigError
-    from longtable.base.errors import LongtableError as LongtableError
+    from longtable.base.errors import ConfigError as ConfigError, LongtableError as LongtableError
+    from longtable.graph.answers import Answer as Answer
     from longtable.graph.archive_files import ArchiveFiles as ArchiveFiles
     from longtable.graph.build import build_graph as build_graph
-    from longtable.graph.conversation import Answer as Answer
     from longtable.graph.conversation import Conversation as Conversation
-    from longtable.graph.embedding import as_node as as_node
-    from longtable.graph.embedding import as_tool as as_tool
-    from longtable.graph.embedding import node_thread_id as node_thread_id
-    from longtable.graph.persistence import Persistence as Persistence
-    from longtable.graph.persistence import open_persistence as open_persistence
-    from longtable.graph.reports import read_prices as read_prices
-    from longtable.graph.reports import usage_of_threads as usage_of_threads
-    from longtable.graph.threads import delete_thread as delete_thread
-    from longtable.graph.threads import import_thread as import_thread
-    from longtable.graph.threads import list_threads as list_threads
-    from longtable.graph.threads import prune_threads as prune_threads
-    from longtable.graph.threads import search_threads as search_threads
-    from longtable.memory.metadata import MessageMetadata as MessageMetadata
-    from longtable.memory.metadata import metadata_of as metadata_of
+    from longtable.graph.embedding import as_node as as_node, as_tool as as_tool, node_thread_id as node_thread_id
+    from longtable.graph.persistence import Persistence as Persistence, open_persistence as open_persistence
+    from longtable.graph.reports import read_prices as read_prices, usage_of_threads as usage_of_threads
+    from longtable.graph.threads import (
+        delete_thread as delete_thread,
+        import_thread as import_thread,
+        list_threads as list_threads,
+        prune_threads as prune_threads,
+        search_threads as search_threads,
+    )
+    from longtable.memory.metadata import MessageMetadata as MessageMetadata, metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
     from longtable.memory.spent import Price as Price
     from longtable.nodes.model.context_providers import ContextProvider as ContextProvider
-    from longtable.nodes.state import State as State
-    from longtable.nodes.state import next_view as next_view
+    from longtable.nodes.state import State as State, next_view as next_view
     from longtable.nodes.turns.rate_limit import RateLimit as RateLimit
     from longtable.tools.database import Database as Database
     from longtable.tools.results import ResultStore as ResultStore
     from longtable.tools.sql.cost import CostThresholds as CostThresholds
     from longtable.tools.sql.table_policy import TablePolicy as TablePolicy
 
+# isort: on
+
 _HOMES = {
-    "Answer": "longtable.graph.conversation",
+    "Answer": "longtable.graph.answers",
     "ArchiveFiles": "longtable.graph.archive_files",
     "CompactionPolicy": "longtable.memory.policy",
     "ConfigError": "longtable.base.errors",

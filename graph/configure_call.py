@@ -12,6 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from typing_extensions import TypedDict
 
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DatabaseError
@@ -20,7 +21,7 @@ from longtable.memory.policy import CompactionPolicy
 from longtable.memory.stale import described_in
 from longtable.memory.tokens import counter
 from longtable.nodes.prompts import system_prompt
-from longtable.nodes.state import thread_of, turn_of
+from longtable.nodes.state import Schema, StoredConfig, thread_of, turn_of
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import clean, clip
 from longtable.tools.database import Database
@@ -39,11 +40,20 @@ NOTE_SHARE, NOTE_TOKENS = 0.5, 100
 """Most of the budget that the note may take, and tokens that it may take of however small a one: the card stands below it."""
 EARLIER = "The schema changed earlier in this conversation. What was said of its tables before may no longer hold."
 
-Schema = dict[str, Any]
-"""Plain JSON: "hash" of the whole schema, "budget" in tokens, "card", "shown" (tables on it and their hashes), "tables" (how many there
-are), and, where the schema has changed in this thread, "note", what the model is told of it."""
-Config = dict[str, Any]
-"""Plain JSON, as the thread keeps it."""
+Configure = Callable[[Context, Mapping[str, Any]], "tuple[StoredConfig, SchemaChange | None]"]
+"""Returns the call config of a thread, by the run's settings and the thread's values, and what changed of the schema."""
+
+
+class SchemaChange(TypedDict):
+    """The mark of the message that opens a turn before which the schema changed."""
+
+    changed: list[str]
+    new: list[str]
+    gone: list[str]
+    listing: bool
+    """Lists of tables are stale."""
+    all: bool
+    """More tables changed than are named."""
 
 
 def call_configs(
@@ -54,24 +64,21 @@ def call_configs(
     policy: CompactionPolicy,
     *,
     marker: bool,
-) -> Callable[[Context, Mapping[str, Any]], tuple[Config, dict[str, Any] | None]]:
-    """Return a function that says what surrounds each call of a thread, and the mark of what changed of the database's schema.
-
-    It is given the run's settings and the thread's values; tool definitions are counted once a process.
-    """
+) -> Configure:
+    """Return the function that makes a thread's call config; it counts tool definitions once a process."""
     name = model_name(model)
-    asked, dialect = (database.name, database.dialect) if database else ("", "")
+    database_name, dialect = (database.name, database.dialect) if database else ("", "")
 
     @cache
     def counted() -> tuple[str, int]:
         encoding = encoding_name(name) if not model_encoding(model) else model_encoding(model)
         return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in tools])
 
-    def config(context: Context, values: Mapping[str, Any]) -> tuple[Config, dict[str, Any] | None]:
+    def config(context: Context, values: Mapping[str, Any]) -> tuple[StoredConfig, SchemaChange | None]:
         encoding, tool_tokens = counted()
         limit = model_limit(name, setting=context.model_limit, profile=model.profile)
-        about: Config = {
-            "system": system_prompt(name=asked, dialect=dialect, marker=marker, private=context.privacy == "types"),
+        about: StoredConfig = {
+            "system": system_prompt(name=database_name, dialect=dialect, marker=marker, private=context.privacy == "types"),
             "tool_tokens": tool_tokens,
             "model": name,
             "dialect": dialect,
@@ -131,12 +138,15 @@ class Change:
     before: int
     now: int
 
-    def as_mark(self) -> dict[str, Any]:
-        """Return the mark of the message that opens the turn: what decides which answers are stale, and what a person is told."""
-        lists = {"changed": self.changed, "new": self.new, "gone": self.gone}
-        mark: dict[str, Any] = {word: names[:MOST_CHANGES] for word, names in lists.items()}
-        many = any(len(names) > MOST_CHANGES for names in lists.values())
-        return {**mark, "listing": bool(self.new or self.gone) or self.now != self.before, "all": many}
+    def as_mark(self) -> SchemaChange:
+        """Return the mark: it decides which answers are stale, and what a person is told."""
+        return SchemaChange(
+            changed=self.changed[:MOST_CHANGES],
+            new=self.new[:MOST_CHANGES],
+            gone=self.gone[:MOST_CHANGES],
+            listing=bool(self.new or self.gone) or self.now != self.before,
+            all=max(map(len, (self.changed, self.new, self.gone))) > MOST_CHANGES,
+        )
 
     def note(self, turn: int, fits: Callable[[str], bool]) -> str:
         """Return the note for the model, with as many names as fit."""
@@ -160,7 +170,7 @@ def schema_config(
     count: Callable[[str], int],
     messages: Sequence[BaseMessage],
     turn: int,
-) -> tuple[Schema | None, dict[str, Any] | None]:
+) -> tuple[Schema | None, SchemaChange | None]:
     """Return the schema's part of a thread's call config, and the mark of what changed since; `before` itself where all is as it was.
 
     Row counts and tables asked about are as of the card's making: it stands in the part of a call that providers cache.
@@ -182,7 +192,7 @@ def schema_config(
     except DatabaseError:
         return before, None
     shown = {name: catalog.hashes[name] for name in card.shown}
-    schema = {"hash": catalog.hash, "budget": budget, "tables": len(catalog.tables), "shown": shown, "card": card.text}
+    schema: Schema = {"hash": catalog.hash, "budget": budget, "tables": len(catalog.tables), "shown": shown, "card": card.text}
     return ({**schema, "note": note} if note else schema), change.as_mark() if change else None
 
 
@@ -208,5 +218,5 @@ def _earlier_note(note: str, fits: Callable[[str], bool]) -> str:
 def _names(names: Sequence[str], most: int) -> str:
     if not most:
         return f"{len(names):,} table{'' if len(names) == 1 else 's'}"
-    told = ", ".join(clip(" ".join(clean(name).replace("<", "").replace(">", "").split()), NAME_CHARS) for name in names[:most])
-    return told + (f" and {len(names) - most} more" if len(names) > most else "")
+    safe = (" ".join(clean(name).replace("<", "").replace(">", "").split()) for name in names[:most])
+    return ", ".join(clip(name, NAME_CHARS) for name in safe) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -4,37 +4,33 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from copy import copy
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, Self, TypeVar, overload
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command
 
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError, ThreadBusyError
-from longtable.base.events import ActionRequest, ChartShown, ContextCompressed, ContextUsage, Event, QueryFinished
+from longtable.base.errors import ConfigError
+from longtable.base.events import ActionRequest, ContextCompressed, Event
 from longtable.base.store_keys import NODE
 from longtable.base.twins import a_from, in_thread
 from longtable.graph import changes, threads, turn_plans
+from longtable.graph.answers import Answer, answer_of, compaction_of
 from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, checked_archive
 from longtable.graph.changes import CompactionPreview, TopicHistory
 from longtable.graph.damage import readable
 from longtable.graph.export import Form, drawn_from, written
 from longtable.graph.persistence import storage_errors
 from longtable.graph.reports import audit_of, spent_in
-from longtable.graph.thread_runner import Lock, Plan, ThreadRunner, WhenBusy, Work
+from longtable.graph.thread_runner import ThreadRunner, WhenBusy
 from longtable.graph.thread_state import (
     OWNER,
     Graph,
     StoredThreads,
     Waiting,
-    answered,
-    is_failed,
     is_pending,
-    leftover_update,
     waiting_in,
 )
 from longtable.graph.transcripts import find_thread, fork_thread, load_thread
@@ -46,11 +42,10 @@ from longtable.memory.spent import Price, Spent
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import SectionHit, find_section
-from longtable.nodes.ingest import check_input
 from longtable.nodes.records import old_compactions
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import AuditEntry
-from longtable.nodes.state import Input, next_view, thread_of, turn_of
+from longtable.nodes.state import next_view, thread_of
 from longtable.nodes.turns.failures import aends_with_failed, ends_with_failed
 from longtable.tools.charts.chart_tool import Chart, chart_of
 from longtable.tools.database import QueryResult
@@ -77,26 +72,6 @@ RENAMED = {
     "versions": "topics(), each with its versions",
 }
 """Methods up to 0.1.0, and what takes their place; so for their awaited twins."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One turn's result. `status`: "answered", the code of the notice that stands for an answer, or what it waits for:
-    "approval_requested" or "input_requested", for `Conversation.resume`. Or "steered": the message joined `turn`, which
-    another caller runs and whose answer goes to them. Empty where `resume` found nothing to go on with.
-    """
-
-    text: str
-    status: str
-    turn: int
-    queries: list[QueryFinished] = field(default_factory=list)
-    usage: ContextUsage | None = None
-    recalls: int = 0
-    """How often originals were brought back for this turn."""
-    unsupported_numbers: list[str] = field(default_factory=list)
-    """Figures of the text that no result of the turn gives, as written."""
-    charts: list[ChartShown] = field(default_factory=list)
-    """Charts of the turn: `Conversation.chart(handle, spec)` draws each."""
 
 
 def _a_alone(
@@ -164,11 +139,11 @@ class Conversation:
 
     def ask(self, text: str) -> Answer:
         """Run one turn and return its answer."""
-        return _collect(list(self.stream(text)))
+        return answer_of(list(self.stream(text)))
 
     async def aask(self, text: str) -> Answer:
         """Run one turn and return its answer."""
-        return _collect([event async for event in self.astream(text)])
+        return answer_of([event async for event in self.astream(text)])
 
     def resume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
         """Go on with whatever waits: an interrupted turn, one that asked a person, or one that failed, which runs again.
@@ -178,11 +153,11 @@ class Conversation:
         `{"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": "..."}}}`. Without an answer what waits is
         asked again. Raises `WrongDecisionError` and `NothingAskedError`, and then has changed nothing.
         """
-        return _collect(list(self.stream(answer=answer, waiting_id=waiting_id)))
+        return answer_of(list(self.stream(answer=answer, waiting_id=waiting_id)))
 
     async def aresume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
         """Go on with whatever waits: see `resume`."""
-        return _collect([event async for event in self.astream(answer=answer, waiting_id=waiting_id)])
+        return answer_of([event async for event in self.astream(answer=answer, waiting_id=waiting_id)])
 
     @ends_with_failed
     def stream(self, text: str | None = None, *, answer: Any = None, waiting_id: str | None = None) -> Iterator[Event]:
@@ -192,27 +167,17 @@ class Conversation:
         """
         runner = self._runner
         with storage_errors():
-            yield from runner.play(self._turn(runner, text, answer, waiting_id, blocks=True))
+            yield from runner.play(turn_plans.ask(runner, text, answer, waiting_id, blocks=True))
 
     @aends_with_failed
     async def astream(self, text: str | None = None, *, answer: Any = None, waiting_id: str | None = None) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events: see `stream`. Cancelling the task cancels queries, not the thread."""
         runner = self._runner
         with storage_errors():
-            async with aclosing(runner.aplay(self._turn(runner, text, answer, waiting_id, blocks=False))) as events:
+            plan = turn_plans.ask(runner, text, answer, waiting_id, blocks=False)
+            async with aclosing(runner.aplay(plan)) as events:
                 async for event in events:
                     yield event
-
-    def _turn(self, runner: ThreadRunner, text: str | None, answer: Any, waiting_id: str | None, *, blocks: bool) -> Plan:
-        message = self._message(text, answer)
-        if message is not None and self.when_busy == "steer":
-            yield from turn_plans.steered(runner, message, wait=True, blocks=blocks)
-            return
-        yield Lock(wait=runner.waits)
-        if message is not None:
-            yield from turn_plans.turn(runner, message)
-        elif (rest := (yield Work(lambda: self._continuation(answer, waiting_id)))) is not None:
-            yield from turn_plans.resumed(runner, *rest)
 
     def steer(self, text: str, *, wait: bool = True) -> Answer:
         """Say something to the turn under way, whoever runs it: see `when_busy`. Needs a store; nobody there, it is a turn of its own.
@@ -221,15 +186,15 @@ class Conversation:
         """
         runner = self._runner
         with storage_errors():
-            plan = turn_plans.steered(runner, self._new_message(text), wait=wait, blocks=True)
-            return _collect(list(runner.play(plan)))
+            plan = turn_plans.steer(runner, text, wait=wait, blocks=True)
+            return answer_of(list(runner.play(plan)))
 
     async def asteer(self, text: str, *, wait: bool = True) -> Answer:
         """Say something to the turn under way: see `steer`."""
         runner = self._runner
         with storage_errors():
-            plan = turn_plans.steered(runner, self._new_message(text), wait=wait, blocks=False)
-            return _collect([event async for event in runner.aplay(plan)])
+            plan = turn_plans.steer(runner, text, wait=wait, blocks=False)
+            return answer_of([event async for event in runner.aplay(plan)])
 
     # -- what a turn waits for --------------------------------------------------------------------------------------
 
@@ -277,7 +242,7 @@ class Conversation:
             return self._preview()
         runner = self._runner
         with storage_errors():
-            return _compressed(list(runner.play(turn_plans.compaction(runner, self._compaction))))
+            return compaction_of(list(runner.play(turn_plans.compaction(runner))))
 
     @overload
     def acompact(self, *, preview: Literal[False] = False) -> Coroutine[Any, Any, ContextCompressed | None]: ...
@@ -289,8 +254,8 @@ class Conversation:
             return await in_thread(self._preview)
         runner = self._runner
         with storage_errors():
-            plan = turn_plans.compaction(runner, self._compaction)
-            return _compressed([event async for event in runner.aplay(plan)])
+            plan = turn_plans.compaction(runner)
+            return compaction_of([event async for event in runner.aplay(plan)])
 
     def undo(self) -> str | None:
         """Drop the newest compaction, so that the view before it holds again; return its id, None where there is none.
@@ -489,39 +454,9 @@ class Conversation:
     def _thread(self) -> Thread:
         return thread_of(self._runner.values())
 
-    def _message(self, text: str | None, answer: Any) -> HumanMessage | None:
-        if text is not None and answer is not None:
-            raise ConfigError("a turn begins with a message or goes on with an answer: give one of the two")
-        return self._new_message(text) if text is not None else None
-
-    def _new_message(self, text: str) -> HumanMessage:
-        """Return the new message; refuse what needs no count here, so that nothing at all is written (`ingest` counts)."""
-        message = HumanMessage(text, id=str(uuid.uuid4()))
-        check_input([message], self.context, None)
-        return message
-
-    def _continuation(self, answer: Any, waiting_id: str | None) -> tuple[Any, list[BaseMessage]] | None:
-        """Return what the graph is run with to go on, and the user messages of that turn; None where nothing waits."""
-        state = self._runner.state()
-        messages = turn_plans.messages_of_turn(state)
-        if answer is not None:
-            return answered(state, answer, waiting_id, self.thread_id), messages
-        if is_pending(state):
-            return None, messages
-        return (Input(messages=[]), messages) if is_failed(state) else None
-
     def _preview(self) -> CompactionPreview | None:
         with storage_errors():
             return changes.preview_of(self._runner.resting(self._runner.state()), self.context)
-
-    def _compaction(self) -> Command[str]:
-        """Bring the thread to rest and return the command that compacts it."""
-        runner = self._runner
-        runner.keep_interrupted()
-        if update := leftover_update(runner.state()):
-            self.graph.update_state(self.config, update, as_node="prepare")
-        values = runner.resting(runner.state())
-        return Command(goto="compact", update={"turn": {**turn_of(values), "status": "compacting"}})
 
     def _archived(self, thread: Thread, first: int, last: int) -> list[Original]:
         """Return the retired messages of a range of numbers."""
@@ -540,32 +475,3 @@ class Conversation:
         def __getattr__(self, name: str) -> NoReturn:
             new = RENAMED.get(name) or (f"a{twin}" if (twin := RENAMED.get(name.removeprefix("a"))) else None)
             raise AttributeError(f"'Conversation' has no {name!r}" + (f": use {new}" if new else ""))
-
-
-def _collect(events: list[Event]) -> Answer:
-    text, status, turn, usage, recalls = "", "", 0, None, 0
-    queries: list[QueryFinished] = []
-    charts: list[ChartShown] = []
-    doubts: list[str] = []
-    for event in events:
-        if event["type"] == "answer":
-            text, status, turn = event["text"], event["status"], event["turn"]
-            break  # what follows is of a turn that was left here by others
-        again = event["type"] == "model_retry" and event["code"] == ThreadBusyError.code
-        if again and not event.get("in_place"):  # the turn runs again from its beginning
-            usage, recalls, queries, charts, doubts = None, 0, [], [], []
-        if event["type"] == "query_finished":
-            queries.append(event)
-        elif event["type"] == "chart":
-            charts.append(event)
-        elif event["type"] == "context_usage":
-            usage = event
-        elif event["type"] == "recall":
-            recalls += 1
-        elif event["type"] == "unsupported_numbers":
-            doubts = event["figures"]
-    return Answer(text, status, turn, queries, usage, recalls, doubts, charts)
-
-
-def _compressed(events: list[Event]) -> ContextCompressed | None:
-    return next((event for event in events if event["type"] == "context_compressed"), None)

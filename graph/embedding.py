@@ -27,7 +27,8 @@ Update = dict[str, Any]
 WHEN_MESSAGES = "add `messages: Annotated[list, add_messages]` to the parent's state, or name its keys: as_node(..., messages='chat')"
 NO_TEXT_KEYS = "read and write such keys in a node of your own, before and after this one"
 RESUMING = "__pregel_resuming"
-"""LangGraph's key of a run's config; it has no public name."""
+"""LangGraph's key of a nested run's config, which has no public name: the only way to give a child new input while its parent
+is being resumed. A test compares it with LangGraph's own."""
 
 
 def as_node(

@@ -222,7 +222,7 @@ class ThreadRunner:
             open_turn = mid_turn and waits_for_the_model(state)
             result, update = decide(self.values(state) if open_turn else self.resting(state))
             if update:
-                self._write(update, writing_node(state, update))
+                self.write(update, writing_node(state, update))
             return result
 
     def keep_interrupted(self) -> None:
@@ -239,7 +239,8 @@ class ThreadRunner:
     def _go_on(self, **until: Any) -> None:
         self.graph.invoke(cast("Any", None), self.config, context=self.context, durability="sync", **until)
 
-    def _write(self, update: Update, node: str) -> None:
+    def write(self, update: Update, node: str) -> None:
+        """Write an update as if the node had returned it."""
         self.graph.update_state(self.config, update, as_node=node)
 
     def _at_rest(self) -> bool:
@@ -257,7 +258,7 @@ class ThreadRunner:
             turn = newest.checkpoint["channel_values"].get("turn")
             if not may_see(owner_in(turn, newest.metadata), self.context.owner):
                 raise ThreadNotFoundError(self.thread_id)
-            return is_at_rest(newest)
+            return is_at_rest(self.graph, newest)
 
     def make_ready(self) -> None:
         """Bring the thread to rest; a new message rejects the queries that wait for approval."""
@@ -265,7 +266,7 @@ class ThreadRunner:
             return
         self.keep_interrupted()
         if update := rejection(self.state()):
-            self._write(update, "approve")
+            self.write(update, "approve")
             self._go_on(interrupt_after=["run_tools"])
 
     # -- plans --------------------------------------------------------------------------------

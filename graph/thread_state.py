@@ -166,12 +166,16 @@ def leftover_update(state: StateSnapshot) -> Update | None:
     return {"turn": {**turn, "status": FAILED if "failure" in turn else "answered"}}
 
 
-def is_at_rest(found: CheckpointTuple) -> bool:
-    """Return whether no turn was interrupted, judged by a checkpoint alone: without loading the thread's messages."""
-    # Of a step that is due the edges to its node were written last; what a step wrote without an end is pending.
-    updated = found.checkpoint.get("updated_channels")
-    due = updated is None or any(name.startswith("branch:to:") for name in updated)
-    return not (due or found.pending_writes or found.metadata.get("source") == "input")
+def is_at_rest(graph: Graph, newest: CheckpointTuple) -> bool:
+    """Return whether no turn was interrupted, judged by the newest checkpoint alone.
+
+    The thread's messages are not loaded.
+    """
+    # The step before wrote to a channel that triggers the node which is due; what a step wrote without an end is pending.
+    updated = newest.checkpoint.get("updated_channels")
+    triggers = {name for node in graph.nodes.values() for name in node.triggers}
+    due = updated is None or not triggers.isdisjoint(updated)
+    return not (due or newest.pending_writes or newest.metadata.get("source") == "input")
 
 
 def state_owner(state: StateSnapshot) -> str | None:

@@ -32,7 +32,7 @@ from longtable.graph.thread_runner import (
     ThreadRunner,
     Work,
 )
-from longtable.graph.thread_state import Values, is_pending
+from longtable.graph.thread_state import Values, answered, is_failed, is_pending, leftover_update
 from longtable.memory.stamps import turn_number, unmarked
 from longtable.nodes.inbox import (
     InboxMessage,
@@ -62,6 +62,44 @@ class Rest:
     """The answer that the turn has by now; nothing is left to run."""
 
 
+def ask(runner: ThreadRunner, text: str | None, answer: Any, waiting_id: str | None, *, blocks: bool) -> Plan:
+    """Run a turn that begins with a text, or go on with what waits; see `Conversation.stream`."""
+    if text is not None and answer is not None:
+        raise ConfigError("a turn begins with a message or goes on with an answer: give one of the two")
+    message = _message(runner, text) if text is not None else None
+    if message is not None and runner.when_busy == "steer":
+        yield from _steered_in(runner, message, wait=True, blocks=blocks)
+        return
+    yield Lock(wait=runner.waits)
+    if message is not None:
+        yield from turn(runner, message)
+    elif (rest := (yield Work(partial(_continuation, runner, answer, waiting_id)))) is not None:
+        yield from resumed(runner, *rest)
+
+
+def steer(runner: ThreadRunner, text: str, *, wait: bool, blocks: bool) -> Plan:
+    """Hand a text to the running turn; see `Conversation.steer`."""
+    return _steered_in(runner, _message(runner, text), wait=wait, blocks=blocks)
+
+
+def _message(runner: ThreadRunner, text: str) -> HumanMessage:
+    """Return a new message. What needs no count is refused here, so that nothing at all is written."""
+    message = HumanMessage(text, id=str(uuid.uuid4()))
+    check_input([message], runner.context, None)
+    return message
+
+
+def _continuation(runner: ThreadRunner, answer: Any, waiting_id: str | None) -> tuple[GraphInput, list[BaseMessage]] | None:
+    """Return the graph's input and the user messages of the turn that waits, None where none does."""
+    state = runner.state()
+    messages = messages_of_turn(state)
+    if answer is not None:
+        return answered(state, answer, waiting_id, runner.thread_id), messages
+    if is_pending(state):
+        return None, messages
+    return (Input(messages=[]), messages) if is_failed(state) else None
+
+
 def turn(runner: ThreadRunner, message: HumanMessage) -> Plan:
     """Run a turn on a locked thread, then the messages that others left for it meanwhile."""
     return resumed(runner, Input(messages=[message]), [message])
@@ -79,10 +117,19 @@ def resumed(runner: ThreadRunner, graph_input: GraphInput, messages: Sequence[Ba
         graph_input = Input(messages=[*messages])
 
 
-def compaction(runner: ThreadRunner, command: Callable[[], Command[Any]]) -> Plan:
-    """Run a compaction once the thread is free. `command` returns the graph's input."""
+def compaction(runner: ThreadRunner) -> Plan:
+    """Compact once the thread is free."""
     yield Lock(wait=runner.waits)
-    yield from _until_done(runner, lambda _: Rest(command()))
+    yield from _until_done(runner, lambda _: Rest(_compaction(runner)))
+
+
+def _compaction(runner: ThreadRunner) -> Command[str]:
+    """Bring the thread to rest and return the command that compacts it."""
+    runner.keep_interrupted()
+    if update := leftover_update(runner.state()):
+        runner.write(update, "prepare")
+    values = runner.resting(runner.state())
+    return Command(goto="compact", update={"turn": {**turn_of(values), "status": "compacting"}})
 
 
 def _until_done(runner: ThreadRunner, rest_after: Callable[[ThreadBusyError | None], Rest]) -> Generator[Event | Step, Any, Run | None]:
@@ -184,7 +231,7 @@ def messages_of_turn(state: StateSnapshot) -> list[BaseMessage]:
 # -- messages to a running turn -------------------------------------------------------------------
 
 
-def steered(runner: ThreadRunner, message: HumanMessage, *, wait: bool, blocks: bool) -> Plan:
+def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool, blocks: bool) -> Plan:
     """Hand a message to the running turn, or run it as a turn where there is none.
 
     `wait`: until it was taken in. `blocks`: the caller waits without letting its event loop run.

@@ -38,7 +38,7 @@ from longtable.memory.tokens import PRIMING
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.thread_index import may_see, open_turn, owner_of, retitle, title_of
-from longtable.nodes.state import InputRefusal, State, Turn, call_config_of, thread_of, turn_of, with_last
+from longtable.nodes.state import InputRefusal, State, StoredConfig, Turn, call_config_of, thread_of, turn_of, with_last
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.refusals import retry_update
 
@@ -58,7 +58,7 @@ Accepted = TypeVar("Accepted", bound=BaseMessage)
 class Ingest:
     """The node. A refused input is taken out of the thread again here; `settle` then raises its error."""
 
-    brief: Callable[[Context, Mapping[str, Any]], tuple[dict[str, Any], dict[str, Any] | None]]
+    brief: Callable[[Context, Mapping[str, Any]], tuple[StoredConfig, Mapping[str, Any] | None]]
     """Gives what surrounds each call, and the mark of a change of the database's schema."""
     clock: Callable[[], datetime]
     rate_limit: RateLimit | None = None

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from langgraph.checkpoint.base import id as ids
-
 from benchmarks.faults.talk import LEASE_SECONDS, ask_until_it_fails, whole_turns
 from longtable.base.errors import LongtableError
 from longtable.graph import open_persistence
@@ -153,8 +151,7 @@ def few_files(folder: Path) -> Told:
 
 
 def clock_back(folder: Path) -> Told:
-    """Ask an hour before the last turn was asked."""
-    ids._last_v6_timestamp = None  # as in a process that has made no checkpoint yet
+    """Ask an hour before the last turn was asked, in a process that has made no checkpoint yet."""
     now_ns, now = time.time_ns, time.time
     time.time_ns = lambda: now_ns() - BACK_S * 10**9
     time.time = lambda: now() - BACK_S

@@ -4,7 +4,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -24,15 +24,16 @@ KEYS = (REASONING, "reasoning")
 def with_reasoning_kept(model: BaseChatModel) -> BaseChatModel:
     """Return the model as one that keeps reasoning; unchanged where it is not langchain-openai's.
 
-    The copy is of a class made from the model's own, with the same name: what tells models apart by it still does.
+    The new model is of a subclass of the model's own class, with the same name and the same fields; the given one stays as it is.
     """
     module = sys.modules.get("langchain_openai.chat_models.base")  # not imported: no such model either
     if module is None or not isinstance(model, module.BaseChatOpenAI) or isinstance(model, _Keeping):
         return model
-    copy: BaseChatModel = model.model_copy()
     cls: type[BaseChatModel] = type(model)
-    object.__setattr__(copy, "__class__", _keeping(cls))
-    return copy
+    kept = _keeping(cls).model_construct(model.model_fields_set, **dict(model))
+    for name in filter(partial(hasattr, model), cls.__private_attributes__):
+        setattr(kept, name, getattr(model, name))
+    return kept
 
 
 class _Keeping:
