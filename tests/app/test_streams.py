@@ -1,4 +1,7 @@
-"""The command line where a shell closed its streams, where they take few characters, and where they cannot be written."""
+"""The command line where a shell closed its streams, where they take few characters, and where they cannot be written.
+
+Each case starts a fresh interpreter, which takes two seconds: one case for each way the program writes.
+"""
 
 import json
 import shlex
@@ -22,7 +25,8 @@ def home(tmp_path: Path) -> Home:
 def shell(home: Home, line: str, **env: str) -> subprocess.CompletedProcess[bytes]:
     """Run a line of shell in which `longtable` is the program."""
     text = line.replace("longtable", shlex.quote(str(PROGRAM)))
-    done = subprocess.run(["/bin/sh", "-c", text], env=home.environment(**env), capture_output=True, timeout=SECONDS, check=False)
+    command = ["/bin/sh", "-c", text]
+    done = subprocess.run(command, env=home.environment(**env), capture_output=True, timeout=SECONDS, check=False)
     assert b"Traceback" not in done.stdout + done.stderr, done.stderr.decode()
     assert b"went wrong" not in done.stdout + done.stderr, done.stderr.decode()
     assert b"Exception ignored" not in done.stderr, done.stderr.decode()
@@ -32,10 +36,7 @@ def shell(home: Home, line: str, **env: str) -> subprocess.CompletedProcess[byte
 @pytest.mark.parametrize(
     "line",
     [
-        "longtable chat <&-",
         "longtable chat <&- >&-",
-        "longtable chat --json <&-",
-        f"longtable ask '{QUESTION}' >&-",
         f"longtable ask '{QUESTION}' 2>&-",
         f"longtable ask '{QUESTION}' --json <&- >&- 2>&-",
     ],
@@ -46,18 +47,18 @@ def test_a_closed_stream_is_an_empty_one(home: Home, line: str) -> None:
     assert done.returncode == 0
     assert done.stderr == b""
     assert (home.folder / "shop.db").read_bytes() == before
-    assert (home.folder / "threads.db").read_bytes().startswith(b"SQLite format 3\0")  # not what was meant for the screen
+    store = (home.folder / "threads.db").read_bytes()
+    assert store.startswith(b"SQLite format 3\0")  # not what was meant for the screen
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "gbk"])
-def test_a_character_that_the_encoding_lacks_is_replaced(home: Home, encoding: str) -> None:
-    done = shell(home, "longtable ask '有多少 orders？ 🙂'", PYTHONIOENCODING=encoding)
+def test_a_character_that_the_encoding_lacks_is_replaced(home: Home) -> None:
+    done = shell(home, "longtable ask '有多少 orders？ 🙂'", PYTHONIOENCODING="gbk")
     assert done.returncode == 0
-    assert "30" in done.stdout.decode(encoding)
-    assert "orders" in done.stdout.decode(encoding)
+    assert "30" in done.stdout.decode("gbk")
+    assert "有多少 orders" in done.stdout.decode("gbk")
 
 
-def test_an_error_in_few_characters_is_still_told(home: Home) -> None:
+def test_an_error_is_shown_in_an_encoding_of_few_characters(home: Home) -> None:
     done = shell(home, "longtable ask '有多少？' --model-limit 0", PYTHONIOENCODING="ascii")
     assert done.returncode == 1
     assert b"model_limit" in done.stderr
@@ -74,8 +75,6 @@ def test_json_loses_no_character_in_any_encoding(home: Home) -> None:
     "line",
     [
         f"longtable ask '{QUESTION}'",
-        f"longtable ask '{QUESTION}' --json",
-        f"echo '{QUESTION}' | longtable chat",
         f"echo '{QUESTION}' | longtable chat --json",
         "longtable threads",
         "longtable --help",
@@ -91,7 +90,6 @@ def test_output_that_cannot_be_written_is_one_line_and_a_failure(home: Home, lin
 @pytest.mark.parametrize(
     "line",
     [
-        f"longtable ask '{QUESTION}' | head -1",
         f"longtable ask '{QUESTION}' --json | head -1",
         f"yes '{QUESTION}' | head -20 | longtable chat | head -1",
         "longtable ask --help | head -1",
