@@ -169,17 +169,8 @@ def _classes(names: str) -> tuple[type[exp.Expr], ...]:
     return tuple(getattr(exp, name) for name in names.split() if hasattr(exp, name))
 
 
-# Their value does not come from their child nodes.
-_NAMES_NOT_FROM_CHILDREN = "Columns Pivot PivotAny Pseudocolumn Star TableColumn Unpivot UnpivotColumns"
-
 NODES = frozenset(_classes(_NODES))
 SYNTAX_FUNCTIONS = _classes(_SYNTAX_FUNCTIONS)
-NOT_FROM_CHILDREN = frozenset(_classes(_NAMES_NOT_FROM_CHILDREN))
-
-
-def depends_on_children(node: exp.Expr) -> bool:
-    """Return whether a node's value depends on its child nodes alone; False for unknown kinds."""
-    return (type(node) in NODES or isinstance(node, exp.Func)) and type(node) not in NOT_FROM_CHILDREN
 
 
 def allowed_node(node: exp.Expr) -> bool:

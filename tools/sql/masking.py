@@ -1,181 +1,602 @@
-"""Find which columns of a result derive from a masked column, from the text of the query.
+"""Hold masked columns to the places where they tell nothing, and find where they stand in a result.
 
-By names, and too often rather than too seldom: a name that a masked value may go by, at any depth of the query, is followed
-until nothing new is found. Where what goes where cannot be told, all columns are masked.
+The rule (design.md section 7): a masked column stands by itself: selected, counted, grouped, sorted, made distinct, joined to a
+masked column, or compared with a few values that are written out. In the outermost SELECT list some functions of it may stand,
+masked as a whole and used by nothing else. The list is positive: an expression that the rule does not know may hold open columns
+only, and a name that no scope explains is masked if any masked column has it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sqlglot import exp
 
 from longtable.tools.catalog import Table, fold
-from longtable.tools.sql.masked_uses import check_uses, is_star, touches
-from longtable.tools.sql.masks import Masks, goes_by
+from longtable.tools.sql.masks import Masks, without_number
+from longtable.tools.sql.parsing import RefusedError
+from longtable.tools.sql.scope import cte_of, name_key
 
-_SPREADING = tuple(
-    getattr(exp, name)
-    for name in ("Columns", "Pivot", "Unpivot", "Explode", "Unnest", "Lateral", "Inline", "PosExplode")
-    if hasattr(exp, name)
+MAX_VALUES = 20
+"""Values written out that one query may compare masked columns with: more would be a dictionary."""
+NUMBER_CHARS = 15
+"""DuckDB casts a DECIMAL(38, 0) column to the scale of a longer number, and fails where a value is too large for that."""
+ROW_IDS = ("rowid", "oid", "_rowid_")
+"""Names that SQLite has for a whole number that is the key."""
+
+_ALONE = (
+    "by itself it can be selected, counted, grouped, sorted by, made distinct, joined to a masked column (name both with their tables),"
+    " and compared by =, <>, IN or IS NULL with values written out in WHERE, ON, HAVING or FILTER"
 )
+_OUTERMOST = "; ||, concat, upper, lower, trim, coalesce, CAST to text, min, max and string_agg of it only in the outermost SELECT list"
+
+_TEXT = re.compile("CHAR|TEXT|STRING|CLOB|ENUM", re.IGNORECASE)
+_TIME = re.compile("DATE|TIME", re.IGNORECASE)
+_SHOWN_WHOLE = (
+    *(exp.DPipe, exp.Concat, exp.ConcatWs, exp.Upper, exp.Lower, exp.Trim, exp.Coalesce, exp.Cast, exp.TryCast),
+    *(exp.Min, exp.Max, exp.GroupConcat, exp.Paren, exp.Distinct),
+)
+_NUMBERS = (exp.Count, exp.Sum, exp.Avg, exp.Round)
+"""Of open columns; what these return is short, so that no limit of size tells the length of a masked value beside it."""
+_RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
+_NAMELESS = tuple(
+    getattr(exp, name) for name in ("Star", "Columns", "PositionalColumn", "Pseudocolumn", "TableColumn", "PivotAny") if hasattr(exp, name)
+)
+"""These may read columns that the text does not name."""
 
 
-def masks_of(tree: exp.Expr, masked: Callable[[exp.Table], frozenset[str]], dialect: str) -> Masks:
-    """Follow the masked columns through a query. `masked` gives the masked columns of what a table node means, none for a CTE."""
-    tables = {id(node): found for node in tree.find_all(exp.Table) if (found := masked(node))}
-    if not tables:
+class Value(NamedTuple):
+    """What is known of a column or of an item of a SELECT list."""
+
+    masked: bool = False
+    kind: str = ""
+    """The type in the catalogue of the column that it is by itself; empty for what is computed, and for a name of several meanings."""
+
+
+Columns = list[tuple[str | None, Value]]
+"""Names and values in order; an empty name is the engine's choice, None stands for more open columns of any names."""
+_UNKNOWN: Columns = [(None, Value())]
+
+
+class Source(NamedTuple):
+    """A table, subquery or CTE in FROM."""
+
+    name: str
+    columns: Columns
+
+    def values(self, name: str) -> list[Value]:
+        """Return what a column name may mean here; of two columns of one name the engine numbers one."""
+        names = [column for column, _ in self.columns if column is not None]
+        plain = without_number(name) if len(set(names)) < len(names) else name
+        return [value for column, value in self.columns if column in (name, plain)]
+
+
+@dataclass
+class _Scope:
+    """What a name means in one query; an inner query sees the names of the outer ones, too."""
+
+    outer: "_Scope | None" = None
+    sources: list[Source] = field(default_factory=list)
+    star: Columns = field(default_factory=list)
+    items: Columns = field(default_factory=list)
+    computed: list[exp.Expr] = field(default_factory=list)
+    """Items that are computed from masked columns."""
+    partial: bool = True
+    """Whether FROM is still read: what stands in it may see fewer sources than there are, and the outer ones instead."""
+
+    def chain(self) -> "Iterator[_Scope]":
+        scope: _Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+
+def masks_of(tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], dialect: str, *, view: bool = False) -> Masks:
+    """Return which columns of a query's result are masked; raise `RefusedError` for what the rule does not allow.
+
+    `resolve` finds the table that a node names, None for a CTE. In a view, whose author is trusted, an item that the rule does not
+    know is masked, too, instead of refused.
+    """
+    tables = {id(node): table for node in tree.find_all(exp.Table) if (table := resolve(node)) is not None}
+    if not any(column.masked for table in tables.values() for column in table.columns):
         return Masks()
-    names = {fold(name) for found in tables.values() for name in found}
-    sources: set[str] = set()
-    while True:
-        size = len(names) + len(sources)
-        _spread(tree, tables, names, sources)
-        if len(names) + len(sources) == size:
-            break
-    check_uses(tree, tables, names, sources, dialect)
-    if any(_unruly(node) or _nameless(node, tables, names, sources) for node in tree.walk()):
+    columns = _Rule(tables, dialect, view=view).statement(tree)
+    if not any(value.masked for _, value in columns):
+        return Masks()
+    if any(name is None for name, _ in columns):
         return Masks(whole=True)
-    layout = _layout(tree, names, sources)
-    return Masks(whole=True) if layout is None else Masks(frozenset(names), layout)
+    return Masks(tuple((fold(name or ""), value.masked) for name, value in columns))
 
 
-def _unruly(node: exp.Expr) -> bool:
-    """Return whether a node makes columns whose names or places the text does not tell."""
-    if type(node) in _SPREADING:
-        return True
-    if isinstance(node, exp.Join) and node.method.upper() == "POSITIONAL":
-        return True
-    if isinstance(node, exp.SetOperation) and node.args.get("by_name"):
-        return True
-    if isinstance(node, exp.Star):
-        if any(node.args.get(key) for key in ("replace", "rename")):
-            return True
-        # A star counts, or stands in a SELECT list by itself or behind one name; elsewhere it is a row.
-        holder = node.parent.parent if isinstance(node.parent, exp.Column) else node.parent
-        return not isinstance(holder, exp.Count | exp.Select)
-    return False
+class _Rule:
+    """Walks the queries of one statement."""
 
+    def __init__(self, tables: Mapping[int, Table], dialect: str, *, view: bool) -> None:
+        self._tables, self._dialect, self._view = tables, dialect, view
+        self._ctes: dict[int, Columns] = {}
+        self._values = 0
+        self._unread = {node for node, table in tables.items() if any(column.masked for column in table.columns)}
+        self._masked_names: set[str | None] = set()
+        for table in tables.values():
+            self._remember(self._columns(table))
+            if dialect == "sqlite" and any(column.masked and column.name in table.primary_key for column in table.columns):
+                self._masked_names.update(ROW_IDS)
 
-def _spread(tree: exp.Expr, tables: Mapping[int, frozenset[str]], names: set[str], sources: set[str]) -> None:
-    """Add the names that one more step gives to masked values (`names`) and to rows that hold some (`sources`)."""
-    for node in tree.walk():
-        if isinstance(node, exp.Alias) and touches(node.this, names, sources):
-            names.add(fold(node.alias))
-        elif isinstance(node, exp.Aliases) and touches(node.this, names, sources):
-            names.update(fold(item.name) for item in node.expressions)
-        elif isinstance(node, exp.PropertyEQ | exp.Kwarg) and touches(node.expression, names, sources):
-            names.add(fold(node.this.name))
-        elif isinstance(node, exp.Table | exp.Subquery | exp.CTE) and _holds(node, tables, sources):
-            alias = node.args.get("alias")
-            if isinstance(node, exp.Table):
-                sources.add(fold(node.name))
-            if isinstance(alias, exp.TableAlias):
-                sources.add(fold(alias.name))
-                names.update(_renamed(node, alias.args.get("columns") or (), names, sources))
-        elif isinstance(node, exp.SetOperation):
-            _spread_union(node, names, sources)
-        elif isinstance(node, exp.Select):
-            _spread_items(node, names, sources)
+    def statement(self, tree: exp.Expr) -> Columns:
+        columns = self.query(tree, None, top=True)
+        if self._unread:  # in a place that the rule does not know
+            raise _refused("read in this way", tree)
+        return columns
 
+    def _key(self, identifier: exp.Expr | None) -> str:
+        return name_key(identifier, self._dialect)
 
-def _renamed(node: exp.Expr, columns: Sequence[exp.Expr], names: set[str], sources: set[str]) -> Iterator[str]:
-    """Yield the new names of masked columns: by their places where these are written out, else all of them."""
-    parts = [part for part in _parts(node.this) if isinstance(part, exp.Select)] if isinstance(node, exp.Subquery | exp.CTE) else []
-    told = bool(parts) and not any(is_star(item) for part in parts for item in part.expressions)
-    for place, column in enumerate(columns):
-        items = [part.expressions[place] for part in parts if place < len(part.expressions)]
-        if not told or len(items) < len(parts) or any(touches(item, names, sources) for item in items):
-            yield fold(column.name)
+    def _remember(self, columns: Columns) -> None:
+        self._masked_names.update(name for name, value in columns if name and value.masked)
 
+    def _columns(self, table: Table) -> Columns:
+        exact = self._dialect == "postgres"
+        return [(column.name if exact else fold(column.name), Value(column.masked, column.type or "?")) for column in table.columns]
 
-def _spread_items(node: exp.Select, names: set[str], sources: set[str]) -> None:
-    """A column that is taken as it is keeps its name, also that of a field within it."""
-    for item in node.expressions:
-        if isinstance(item, exp.Column | exp.Dot) and not isinstance(item.this, exp.Star) and touches(item, names, sources):
-            names.add(fold(item.name if isinstance(item, exp.Column) else item.expression.name))
+    # Queries
 
-
-def _spread_union(node: exp.SetOperation, names: set[str], sources: set[str]) -> None:
-    """The columns of a union go by the names of its first part, whatever the others call them."""
-    parts = [part for part in _parts(node) if isinstance(part, exp.Select)]
-    for other in parts[1:]:
-        for first, item in zip(parts[0].expressions, other.expressions, strict=False):
-            if first.alias_or_name and touches(item, names, sources):
-                names.add(fold(first.alias_or_name))
-
-
-def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    if isinstance(node, exp.SetOperation):
-        yield from _parts(node.this)
-        yield from _parts(node.expression)
-    elif isinstance(node, exp.Subquery):
-        yield from _parts(node.this)
-    else:
-        yield node
-
-
-def _holds(node: exp.Expr, tables: Mapping[int, frozenset[str]], sources: set[str]) -> bool:
-    return any(id(table) in tables or fold(table.name) in sources for table in node.find_all(exp.Table))
-
-
-def _nameless(node: exp.Expr, tables: Mapping[int, frozenset[str]], names: set[str], sources: set[str]) -> bool:
-    """Return whether a masked value goes on from here by a name that the engine makes, or by its place."""
-    if isinstance(node, exp.Values):
-        return touches(node, names, sources)
-    if isinstance(node, exp.Table | exp.From | exp.Join) and isinstance(node.this, exp.Func):
-        return touches(node.this, names, sources)
-    if isinstance(node, exp.SetOperation) and _is_source(node):
-        items = [item for part in _parts(node) for item in (part.expressions if isinstance(part, exp.Select) else [])]
-        unnamed = any(is_star(item) or not item.alias_or_name for item in items)
-        return unnamed and _holds(node, tables, sources)
-    if isinstance(node, exp.Select) and _is_source(node):
-        return any(
-            not isinstance(item, exp.Alias | exp.Aliases | exp.Column | exp.Dot | exp.Star) and touches(item, names, sources)
-            for item in node.expressions
-        )
-    return False
-
-
-def _is_source(query: exp.Expr) -> bool:
-    """Return whether other parts of the text read the query's columns by name."""
-    above = query.parent
-    while isinstance(above, exp.SetOperation | exp.Subquery | exp.Paren):
-        above = above.parent
-    return isinstance(above, exp.From | exp.Join | exp.CTE | exp.Lateral)
-
-
-def _layout(tree: exp.Expr, names: set[str], sources: set[str]) -> tuple[bool | None, ...] | None:
-    """Return what stands in the SELECT list, None where that cannot be told."""
-    parts = list(_parts(tree))
-    lists = [_items(part, names, sources) for part in parts]
-    known = [one for one in lists if one is not None]
-    if len(known) != len(lists):
-        return None
-    if len(known) == 1:
-        return known[0]
-    if any(None in one for one in known) or len({len(one) for one in known}) != 1:
-        return None
-    return tuple(any(one[index] for one in known) for index in range(len(known[0])))
-
-
-def _items(part: exp.Expr, names: set[str], sources: set[str]) -> tuple[bool | None, ...] | None:
-    if isinstance(part, exp.Values):
-        rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in part.expressions]
-        return tuple(any(touches(item, names, sources) for item in column) for column in zip(*rows, strict=True)) if rows else None
-    if not isinstance(part, exp.Select):
-        return None
-    found: list[bool | None] = []
-    for item in part.expressions:
-        if isinstance(item, exp.Star):
-            found.append(None)
-        elif isinstance(item, exp.Column) and is_star(item):
-            if goes_by(item.table, names):  # the fields of a value, by names of their own
-                return None
-            found.append(None)
+    def query(self, query: exp.Expr, outer: _Scope | None, *, top: bool = False) -> Columns:
+        """Check a query and return its columns. `top`: its SELECT list is the outermost."""
+        scope, done = _Scope(outer), ("this", "expression", "with_", "order")
+        if isinstance(query, exp.Select):
+            return self._select(query, scope, top=top)
+        if isinstance(query, exp.SetOperation):
+            scope.items = self._set_operation(query, scope, top=top)
+        elif _holds_query(query):
+            self._with(query, outer)
+            scope.items = self.query(query.this, outer, top=top and not any(value for key, value in query.args.items() if key != "this"))
         else:
-            found.append(touches(item, names, sources))
-    return tuple(found)
+            scope.items, done = _UNKNOWN, ("", "", "", "order")
+        self._sorted(query, scope)
+        self._open(_children(query, *done), scope)
+        return scope.items
+
+    def _select(self, select: exp.Select, scope: _Scope, *, top: bool) -> Columns:
+        self._with(select, scope.outer)
+        joins = [select.args.get("from_"), *(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]
+        joins = [join for join in joins if join is not None]
+        for join in joins:
+            self._join(join, scope)
+        scope.partial = False
+        for item in select.expressions:
+            columns = self._item(item, scope, top=top)
+            if any(value.masked and not value.kind for _, value in columns):
+                scope.computed.append(item)
+            scope.items += columns
+        scope.partial = True
+        for join in joins:
+            self._condition(join.args.get("on"), scope)
+        scope.partial = False
+        for clause in ("where", "having", "qualify"):
+            if (node := select.args.get(clause)) is not None:
+                self._condition(node.this, scope)
+        if (distinct := select.args.get("distinct")) is not None:
+            self._by_itself([distinct.args.get("on")], scope)
+            self._unused(scope.computed if distinct.args.get("on") is None else [], "made distinct")
+        if (group := select.args.get("group")) is not None:
+            self._by_itself(group.expressions, scope)
+            self._unused([item for item in scope.computed if group.args.get("all") and not item.find(exp.AggFunc)], "grouped")
+            self._open(_children(group, "expressions"), scope)
+        self._sorted(select, scope)
+        done = ("expressions", "from_", "joins", "laterals", "with_", "where", "having", "qualify", "distinct", "group", "order")
+        self._open(_children(select, *done), scope)
+        return scope.items
+
+    def _set_operation(self, query: exp.SetOperation, scope: _Scope, *, top: bool) -> Columns:
+        parts: list[exp.Expr] = []
+        part: exp.Expr = query
+        plain = True
+        while isinstance(part, exp.SetOperation):  # a union of 1,000 parts is 1,000 deep on this side
+            self._with(part, scope.outer)
+            odd = part.args.get("by_name") or part.args.get("order") or part.args.get("distinct") is not False
+            plain = plain and isinstance(part, exp.Union) and not odd
+            parts.insert(0, part.expression)
+            part = part.this
+        lists = [self.query(one, scope.outer, top=top and plain) for one in [part, *parts]]
+        if not any(value.masked for columns in lists for _, value in columns):
+            return [(name, Value()) for name, _ in lists[0]]
+        complete = len({len(columns) for columns in lists}) == 1 and all(name is not None for columns in lists for name, _ in columns)
+        places = list(zip(*lists, strict=True)) if complete else []
+        values = [[value for _, value in place] for place in places]
+        if not complete or query.args.get("by_name") or not (self._view or (top and plain and all(map(self._side_by_side, values)))):
+            hint = (
+                "use UNION ALL as the outermost query, without ORDER BY, or send two queries; masked beside masked, NULL or a plain column"
+            )
+            raise RefusedError("masked", "a masked column cannot stand in this set operation", hint, node=query)
+        return [(place[0][0], Value(masked=any(value.masked for _, value in place))) for place in places]
+
+    def _side_by_side(self, values: list[Value]) -> bool:
+        """Return whether a UNION ALL may have these in one column: a cast to what they have in common must not fail by a value."""
+        kinds = [value.kind for value in values if value.kind]
+        return not any(value.masked for value in values) or (
+            all(value.kind or value.masked for value in values) and all(self._alike(kinds[0], kind) for kind in kinds)
+        )
+
+    def _alike(self, one: str, other: str) -> bool:
+        """Return whether comparing two types casts no text: DuckDB fails on the first text that is no number."""
+        return self._dialect != "duckdb" or "NULL" in (one, other) or bool(_TEXT.search(one)) == bool(_TEXT.search(other))
+
+    def _with(self, query: exp.Expr, outer: _Scope | None) -> None:
+        for cte in query.args["with_"].expressions if query.args.get("with_") else ():
+            self._cte(cte, outer)
+
+    def _cte(self, cte: exp.Expr, outer: _Scope | None) -> Columns:
+        if id(cte) not in self._ctes:
+            self._ctes[id(cte)] = _UNKNOWN  # for a use within itself: no union in it holds masked columns
+            self._ctes[id(cte)] = self._renamed(self.query(cte.this, outer), cte)
+        return self._ctes[id(cte)]
+
+    # FROM
+
+    def _join(self, join: exp.Expr, scope: _Scope) -> None:
+        found, star = self._source(join if isinstance(join, exp.Lateral) else join.this, scope)
+        using = [self._key(name) for name in join.args.get("using") or ()]
+        method = str(join.args.get("method") or "").upper()
+        if method == "NATURAL":
+            names = {name for name, _ in star}
+            using = [name for name, _ in scope.star if name is not None and name in names]
+            if None in names | {name for name, _ in scope.star} and any(value.masked for _, value in scope.star + star):
+                raise _refused("joined in this way", join)
+        for name in using:
+            left, right = (_merged([value for column, value in side if column == name]) for side in (scope.star, star))
+            self._check_joined(left, right, join)
+        common = [(name, value) for name, value in scope.star if name in using]
+        rest = [(name, value) for name, value in star if name not in using]
+        if self._dialect == "postgres" and common:
+            scope.star = [*common, *[column for column in scope.star if column[0] not in using]]
+        scope.star = scope.star + ([] if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI") else rest)
+        scope.sources += found
+        if not isinstance(join, exp.Lateral):
+            self._open(_children(join, "this", "on", "using"), scope)
+
+    def _check_joined(self, one: Value, other: Value, node: exp.Expr) -> None:
+        both = one.masked and other.masked and one.kind and other.kind
+        if (one.masked or other.masked) and not (both and self._alike(one.kind, other.kind)):
+            raise _refused("compared with an open column or one of another type", node)
+
+    def _source(self, node: exp.Expr, scope: _Scope) -> tuple[list[Source], Columns]:
+        """Return the sources that a table, subquery or join in brackets is, and what `*` makes of it."""
+        done: tuple[str, ...] = ("this", "alias", "joins", "with_", "db", "catalog")
+        self._with(node, scope)
+        self._unread.discard(id(node))
+        pivoted = isinstance(node, exp.Pivot) or node.args.get("pivots")
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            table = self._tables.get(id(node))
+            cte = cte_of(node, self._dialect) if table is None else None
+            columns = self._columns(table) if table is not None else _UNKNOWN if cte is None else self._cte(cte, scope)
+        elif _holds_query(node) or (isinstance(node, exp.Lateral) and _holds_query(node.this)):
+            columns = self.query(node.this, scope)
+        elif isinstance(node, exp.Subquery | exp.Paren | exp.Pivot) and isinstance(node.this, exp.Table | exp.Subquery | exp.Paren):
+            found, columns = self._source(node.this, scope)
+            if not node.alias and not pivoted:
+                return self._more_joins(node, found, columns, scope)
+        else:
+            columns, done = _UNKNOWN, ("alias", "joins")
+        if pivoted:
+            if any(value.masked for _, value in columns):
+                raise _refused("pivoted", node, "write count(*) FILTER (WHERE column = 'value') for each column wanted")
+            columns = _UNKNOWN
+        self._open(_children(node, *done), scope)
+        columns = self._renamed(columns, node)
+        return self._more_joins(node, [Source(self._key(_alias_of(node)), columns)], columns, scope)
+
+    def _more_joins(self, node: exp.Expr, found: list[Source], star: Columns, scope: _Scope) -> tuple[list[Source], Columns]:
+        """Add the joins that stand within a pair of brackets."""
+        if not (joins := node.args.get("joins")):
+            return found, star
+        within = _Scope(scope, sources=found, star=star)
+        for join in joins:
+            self._join(join, within)
+        for join in joins:
+            self._condition(join.args.get("on"), within)
+        return within.sources, within.star
+
+    def _renamed(self, columns: Columns, node: exp.Expr) -> Columns:
+        """Return the columns under the names of an alias, as in `AS t(a, b)`."""
+        alias = node.args.get("alias")
+        names = [self._key(name) for name in (alias.args.get("columns") or ())] if isinstance(alias, exp.TableAlias) else []
+        if names and any(name is None for name, _ in columns):
+            masked = any(value.masked for _, value in columns)
+            columns = [*[(name, Value(masked)) for name in names], *columns]
+        elif names:
+            columns = [*zip(names, [value for _, value in columns], strict=False), *columns[len(names) :]]
+        self._remember(columns)
+        return columns
+
+    # The SELECT list
+
+    def _item(self, item: exp.Expr, scope: _Scope, *, top: bool) -> Columns:
+        star = item.this if isinstance(item, exp.Column) else item
+        if isinstance(star, exp.Star):
+            return self._star(item, star, scope)
+        alias = item.args.get("alias") if isinstance(item, exp.Alias) else None
+        node = _bare(item.this if isinstance(item, exp.Alias) else item)
+        name = self._key(alias if alias is not None else item.this if isinstance(item, exp.Column) else None)
+        value = self._value(node, scope, top=top)
+        if value.masked and not name and not top:
+            raise RefusedError("masked", "a masked column needs a name here", "give it an alias: AS name", node=item)
+        columns: Columns = [(name, value)]
+        self._remember(columns)
+        return columns
+
+    def _value(self, node: exp.Expr, scope: _Scope, *, top: bool) -> Value:
+        if isinstance(node, exp.Column) and (value := self._meaning(node, scope)).kind:
+            return value
+        if isinstance(node, exp.Literal | exp.Null):
+            short = node.is_string or len(node.name) <= NUMBER_CHARS
+            return Value(kind="NULL" if isinstance(node, exp.Null) else "TEXT" if node.is_string else "NUMBER" if short else "")
+        try:
+            if isinstance(node, exp.Subquery) and len(columns := self.query(node, scope)) == 1:
+                return columns[0][1]
+            self._open([node], scope)
+        except RefusedError:
+            if not (self._view or (top and self._shown_whole(node, scope))):
+                raise
+            return Value(masked=True)
+        return Value()
+
+    def _shown_whole(self, node: exp.Expr, scope: _Scope) -> bool:
+        """Return whether an expression is one that may hold masked columns in the outermost SELECT list."""
+        if isinstance(node, exp.Column):
+            return bool(self._meaning(node, scope).kind)
+        if isinstance(node, exp.Literal | exp.Null):
+            return True
+        if isinstance(node, _NUMBERS):
+            self._open([node], scope)
+            return True
+        if isinstance(node, exp.Filter):
+            self._condition(node.expression.this, scope)
+            return self._shown_whole(node.this, scope)
+        if isinstance(node, exp.Window):
+            self._window(node, scope)
+            return self._shown_whole(node.this, scope)
+        if isinstance(node, exp.Order):
+            self._by_itself(node.expressions, scope)
+            return self._shown_whole(node.this, scope)
+        if isinstance(node, exp.Coalesce) and not self._side_by_side(
+            [self._value(_bare(part), scope, top=True) for part in _children(node)]
+        ):
+            return False
+        text = not isinstance(node, exp.Cast) or node.to.this in exp.DataType.TEXT_TYPES
+        return isinstance(node, _SHOWN_WHOLE) and text and all(self._shown_whole(part, scope) for part in _children(node, "to"))
+
+    def _star(self, item: exp.Expr, star: exp.Star, scope: _Scope) -> Columns:
+        if isinstance(item, exp.Column):
+            name = self._key(item.args.get("table"))
+            found = [source.columns for one in scope.chain() for source in one.sources if source.name == name]
+            columns = found[0] if found else _UNKNOWN
+            unclear = len(found) != 1 or item.args.get("db") is not None
+        else:
+            columns, unclear = scope.star, not scope.sources
+        changed = any(value for key, value in star.args.items() if key != "except_")
+        if (changed or unclear) and self._any_masked(scope):
+            raise _refused("part of this *", item, "write out the columns that you want")
+        without = {self._key(_bare(node).this if isinstance(node, exp.Column) else node) for node in star.args.get("except_") or ()}
+        self._open(_children(star, "except_"), scope)
+        return [(name, value) for name, value in columns if name not in without]
+
+    # Clauses
+
+    def _sorted(self, query: exp.Expr, scope: _Scope) -> None:
+        if (order := query.args.get("order")) is not None:
+            self._by_itself(order.expressions, scope)
+            everything = any(isinstance(part.this, exp.Var) for part in order.expressions)
+            self._unused(scope.computed if everything else [], "sorted by")
+
+    def _unused(self, items: list[exp.Expr], what: str) -> None:
+        if items:
+            raise _refused(f"{what} when something is computed from it", items[0], "use the columns by themselves")
+
+    def _by_itself(self, nodes: Iterable[exp.Expr | None], scope: _Scope) -> None:
+        """Check what is grouped or sorted by: columns by themselves, or places in the SELECT list."""
+        for node in nodes:
+            core = _bare(node.this if isinstance(node, exp.Ordered) else node) if node is not None else None
+            if isinstance(core, exp.Tuple | exp.Rollup | exp.Cube | exp.GroupingSets):
+                self._by_itself(core.expressions, scope)
+            elif isinstance(core, exp.Column) and (value := self._meaning(core, scope)).masked:
+                if not value.kind:
+                    raise _refused("sorted or grouped by when something is computed from it", core, "use the columns by themselves")
+            elif core is not None:
+                self._place(core, scope)
+                self._open([core], scope)
+
+    def _place(self, node: exp.Expr, scope: _Scope) -> None:
+        """Check a place in the SELECT list; SQLite takes `2 COLLATE NOCASE` for one, too."""
+        number = node
+        while isinstance(number, exp.Paren | exp.Collate | exp.Neg):
+            number = number.this
+        if isinstance(number, exp.Literal) and not number.is_string:
+            place = int(number.name) if number.name.isdecimal() else 0
+            known = number is node and not any(name is None for name, _ in scope.items[:place])
+            items = scope.items[place - 1 : place] if known else scope.items
+            if any(value.masked and not (value.kind and known) for _, value in items):
+                raise _refused("sorted or grouped by when something is computed from it", node, "use the columns by themselves")
+
+    def _condition(self, root: exp.Expr | None, scope: _Scope) -> None:
+        """Check a condition: what it asks of a masked column must be a comparison that the rule knows."""
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, exp.And | exp.Or | exp.Not | exp.Paren):
+                stack += node.iter_expressions()
+            elif node is not None and not self._compares(node, scope):
+                self._open([node], scope)
+
+    def _compares(self, node: exp.Expr, scope: _Scope) -> bool:
+        """Return whether a node compares a masked column with NULL, with values that are written out, or with a masked column."""
+        column = _bare(node.this) if isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ | exp.Is | exp.In) else None
+        other = _bare(node.expression) if isinstance(node, exp.Binary) else None
+        if not isinstance(column, exp.Column):
+            column, other = other, column
+        if not isinstance(column, exp.Column):
+            return False
+        value = self._meaning(column, scope)
+        if isinstance(other, exp.Column) and not isinstance(node, exp.Is):
+            self._check_joined(value, self._meaning(other, scope), node)
+            return value.masked
+        if not (value.masked and value.kind):
+            return False
+        if isinstance(node, exp.In) and (query := node.args.get("query")) is not None:
+            columns = self.query(query, scope)
+            self._check_joined(value, columns[0][1] if len(columns) == 1 else Value(), node)
+            return True
+        others = node.expressions if isinstance(node, exp.In) else [other]
+        if (isinstance(node, exp.In) and node.args.get("unnest")) or (isinstance(node, exp.Is) and not isinstance(other, exp.Null)):
+            return False
+        self._values += sum(not isinstance(one, exp.Null) for one in others)
+        if self._values > MAX_VALUES:
+            reason = f"masked columns are compared with more than {MAX_VALUES} values"
+            raise RefusedError("masked", reason, f"compare with at most {MAX_VALUES} values in one query", node=node)
+        return all(one is not None and self._written_out(one, value.kind) for one in others)
+
+    def _written_out(self, node: exp.Expr, kind: str) -> bool:
+        """Return whether a node is a value that an engine compares with a column of this type without casting the column."""
+        node = _bare(node)
+        if isinstance(node, exp.Cast):
+            literal = isinstance(node.this, exp.Literal) and node.this.is_string
+            return literal and node.to.this in exp.DataType.TEMPORAL_TYPES and bool(_TIME.search(kind))
+        if isinstance(node, exp.Boolean):
+            return kind.upper().startswith("BOOL")
+        number = _bare(node.this) if isinstance(node, exp.Neg) else node
+        if isinstance(number, exp.Literal) and not number.is_string:
+            return len(number.name) <= NUMBER_CHARS and self._alike("NUMBER", kind)
+        return isinstance(node, exp.Literal | exp.Null)
+
+    # Expressions
+
+    def _open(self, roots: Iterable[exp.Expr], scope: _Scope) -> None:
+        """Check expressions whose value goes anywhere: they hold open columns only, but may count masked ones."""
+        stack = list(roots)
+        while stack:
+            node = stack.pop()
+            if isinstance(node, exp.Select | exp.SetOperation) or _holds_query(node):
+                columns = self.query(node, scope)
+                if any(value.masked for _, value in columns) and not isinstance(node.parent, exp.Exists):
+                    raise _refused("used in this way", node)
+            elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+                if self._meaning(node, scope).masked:
+                    raise _refused("used in this way", node)
+            elif isinstance(node, exp.Identifier):
+                if self._named(self._key(node), scope).masked:
+                    raise _refused("used in this way", node)
+            elif isinstance(node, (*_NAMELESS, exp.Column)):
+                counted = isinstance(node, exp.Star) and isinstance(node.parent, exp.Count)
+                if not counted and self._any_masked(scope):
+                    raise _refused("read without its name", node, "write out the columns that you want")
+            elif isinstance(node, exp.Count):
+                stack += self._uncounted(node, scope)
+            elif isinstance(node, exp.Filter):
+                self._condition(node.expression.this, scope)
+                stack.append(node.this)
+            elif isinstance(node, exp.Window):
+                self._window(node, scope)
+                stack.append(node.this)
+            elif isinstance(node, exp.Exists):
+                stack.append(node.this)
+            else:
+                stack += reversed(list(_children(node, "alias")))
+
+    def _uncounted(self, count: exp.Count, scope: _Scope) -> Iterable[exp.Expr]:
+        """Return what of a count is not a column by itself."""
+        parts = list(_children(count))
+        distinct = parts[0] if len(parts) == 1 and isinstance(parts[0], exp.Distinct) else count
+        inner = list(_children(distinct))
+        if len(inner) == 1 and isinstance(inner[0], exp.Column) and self._meaning(inner[0], scope).kind:
+            return []
+        return inner
+
+    def _window(self, window: exp.Window, scope: _Scope) -> None:
+        """Check all of a window but its function. Some functions and frames compute with what they are ordered by."""
+        self._by_itself(window.args.get("partition_by") or (), scope)
+        function = window.this.this if isinstance(window.this, exp.Filter) else window.this
+        ranked = isinstance(function, _RANKS) and window.args.get("spec") is None
+        order = window.args.get("order")
+        if ranked and order is not None:
+            self._by_itself(order.expressions, scope)
+        done = ("this", "partition_by", "alias", *(["order"] if ranked else []))
+        self._open(_children(window, *done), scope)
+
+    # Names
+
+    def _meaning(self, column: exp.Column, scope: _Scope) -> Value:
+        """Return what a column name means, all that it may mean taken together."""
+        *parts, name = [self._key(part) for part in column.parts]
+        if not parts:
+            return self._named(name, scope)
+        values = self._find(name, scope, parts[-1])
+        sources = [source for one in scope.chain() for source in one.sources if source.name == parts[-1]]
+        if not values and any(value.masked for part in parts for value in self._find(part, scope)):
+            return Value(masked=True)  # a field of a masked value
+        if not values and self._dialect == "postgres" and any(value.masked for source in sources for _, value in source.columns):
+            # `t.text` is `CAST(t AS text)` there, and `t.to_json` is `to_json(t)`.
+            raise RefusedError("column", f"{parts[-1]!r} has no column {name!r}", "see describe_tables for its columns", node=column)
+        unknown = not values and name in self._masked_names and (not sources or name in ROW_IDS)
+        return Value(masked=True) if unknown else _merged(values)
+
+    def _named(self, name: str, scope: _Scope) -> Value:
+        values = self._find(name, scope)
+        for one in scope.chain():  # the name of a source is its whole row
+            rows = [source for source in one.sources if source.name == name and not source.values(name)]
+            values += [Value(masked=True) for source in rows if any(value.masked for _, value in source.columns)]
+        return _merged(values or [Value(masked=name in self._masked_names)])
+
+    def _find(self, name: str, scope: _Scope, table: str | None = None) -> list[Value]:
+        """Return what a column may mean, from the nearest query outwards."""
+        found: list[Value] = []
+        other: list[Value] = []
+        for one in scope.chain():
+            sources = [source for source in one.sources if table in (None, source.name)]
+            listed = [value for source in sources for value in source.values(name)]
+            found += listed
+            if table is None:
+                found += [value for item, value in one.items if item == name]
+            if listed and not one.partial:
+                break
+            if any(column is None for source in sources for column, _ in source.columns):
+                other = [Value()]  # a function's column may have the name
+        return found and found + other
+
+    def _any_masked(self, scope: _Scope) -> bool:
+        return any(value.masked for one in scope.chain() for source in one.sources for _, value in source.columns)
 
 
-def masked_of(table: Table | None) -> frozenset[str]:
-    """Return the masked columns of a table of the catalogue."""
-    return frozenset(column.name for column in table.columns if column.masked) if table else frozenset()
+def _merged(values: list[Value]) -> Value:
+    """Return what one name means that may mean all of these."""
+    same = all(value.kind and value.masked == values[0].masked for value in values)
+    return Value(any(value.masked for value in values), values[0].kind if values and same else "")
+
+
+def _holds_query(node: exp.Expr) -> bool:
+    """Return whether a node is a query in brackets, not a table or a join."""
+    inner = node.this if isinstance(node, exp.Subquery | exp.Paren) else None
+    return isinstance(inner, exp.Select | exp.SetOperation) or (inner is not None and _holds_query(inner))
+
+
+def _children(node: exp.Expr, *handled: str) -> Iterator[exp.Expr]:
+    """Yield the child nodes in all other arguments."""
+    for key, value in node.args.items():
+        if key not in handled:
+            yield from (child for child in (value if isinstance(value, list) else [value]) if isinstance(child, exp.Expr))
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _alias_of(node: exp.Expr) -> exp.Expr | None:
+    """Return the name that a source goes by."""
+    alias = node.args.get("alias")
+    name = alias.this if isinstance(alias, exp.TableAlias) else alias
+    return name if name is not None else node.this if isinstance(node.this, exp.Identifier) else None
+
+
+def _refused(what: str, node: exp.Expr, hint: str = _ALONE + _OUTERMOST) -> RefusedError:
+    return RefusedError("masked", f"a masked column cannot be {what}", hint, node=node)

@@ -14,48 +14,32 @@ MASK = "•••"
 
 @dataclass(frozen=True)
 class Masks:
-    """What is known of a query's columns before it has run.
+    """Which columns of a query's result are masked, as its text says; `whole`: all of them."""
 
-    `layout` has an entry for each item of the SELECT list: whether it is masked, None for a `*`. `names` are the folded names
-    that masked values go by: they tell the columns of a `*`. `whole`: everything is masked.
-    """
-
-    names: frozenset[str] = frozenset()
-    layout: tuple[bool | None, ...] = ()
+    columns: tuple[tuple[str, bool], ...] = ()
+    """Name and whether it is masked, in order; an empty name is the engine's choice."""
     whole: bool = False
 
     def __bool__(self) -> bool:
-        return self.whole or bool(self.names)
+        return self.whole or bool(self.columns)
 
     def of(self, columns: Sequence[str]) -> frozenset[int]:
-        """Return the places of the masked columns of a result."""
-        every = frozenset(range(len(columns)))
+        """Return the places of the masked columns of a result; all of them where the result has other columns than expected."""
         if not self:
             return frozenset()
-        if self.whole:
-            return every
-        by_name = frozenset(index for index, name in enumerate(columns) if goes_by(name, self.names))
-        stars = [index for index, item in enumerate(self.layout) if item is None]
-        if not stars:
-            told = frozenset(index for index, item in enumerate(self.layout) if item)
-            return told if len(self.layout) == len(columns) else every
-        first, last = stars[0], stars[-1]
-        if any(self.layout[first:last]):  # between two stars a column's place cannot be told
-            return every
-        ahead = {index for index in range(first) if self.layout[index]}
-        behind = {len(columns) - len(self.layout) + index for index in range(last + 1, len(self.layout)) if self.layout[index]}
-        clear = {index for index in range(first) if not self.layout[index]}
-        clear |= {len(columns) - len(self.layout) + index for index in range(last + 1, len(self.layout)) if not self.layout[index]}
-        return frozenset(ahead | behind | (by_name - clear))
+        same = not self.whole and len(columns) == len(self.columns)
+        if same and all(name in ("", fold(found), without_number(found)) for found, (name, _) in zip(columns, self.columns, strict=True)):
+            return frozenset(place for place, (_, masked) in enumerate(self.columns) if masked)
+        return frozenset(range(len(columns)))
 
 
 NO_MASKS = Masks()
 _NUMBERED = re.compile(r"(?:[:_]\d+)+$")
 
 
-def goes_by(name: str, names: Collection[str]) -> bool:
-    """Return whether a name is one of these, be it numbered: of two columns of one name SQLite calls one `name:1`, DuckDB `name_1`."""
-    return fold(name) in names or _NUMBERED.sub("", fold(name)) in names
+def without_number(name: str) -> str:
+    """Return a folded name without its number: of two columns of one name SQLite calls one `name:1`, DuckDB `name_1`."""
+    return _NUMBERED.sub("", fold(name))
 
 
 def masked_rows(rows: Sequence[Sequence[object]], masked: Collection[int]) -> list[tuple[object, ...]]:

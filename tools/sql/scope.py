@@ -27,7 +27,7 @@ def resolved_table(node: exp.Table, catalog: Catalog, dialect: str) -> Table | N
     return catalog.resolve(written_name(node.this, dialect), schema=schema, database=database)
 
 
-def _key(identifier: exp.Expr | None, dialect: str) -> str:
+def name_key(identifier: exp.Expr | None, dialect: str) -> str:
     """Return what two names must share to be the same."""
     name = written_name(identifier, dialect)
     return name if dialect == "postgres" else fold(name)
@@ -35,7 +35,7 @@ def _key(identifier: exp.Expr | None, dialect: str) -> str:
 
 def _alias(cte: exp.Expr, dialect: str) -> str:
     alias = cte.args.get("alias")
-    return _key(alias.this if isinstance(alias, exp.TableAlias) else alias, dialect)
+    return name_key(alias.this if isinstance(alias, exp.TableAlias) else alias, dialect)
 
 
 def is_cte(table: exp.Table, dialect: str) -> bool:
@@ -47,7 +47,7 @@ def cte_of(table: exp.Table, dialect: str) -> exp.Expr | None:
     """Return the common table expression that this table node means, None for a table."""
     if table.args.get("db") is not None or table.args.get("catalog") is not None:
         return None
-    name = _key(table.this, dialect)
+    name = name_key(table.this, dialect)
     node: exp.Expr = table
     while (parent := node.parent) is not None:
         if isinstance(parent, exp.With):

@@ -13,6 +13,7 @@ from longtable.tools.catalog import Catalog, Column, Reflected, Table, fold, men
 from longtable.tools.cells import without_labels
 from longtable.tools.sql.masking import masks_of
 from longtable.tools.sql.parsing import RefusedError, statements
+from longtable.tools.sql.scope import cte_of
 from longtable.tools.sql.table_policy import TablePolicy
 
 
@@ -237,21 +238,27 @@ def _own(node: exp.Expr, found: Reflected) -> bool:
 
 def _come_through(text: str, view: Table, tables: tuple[Table, ...], masked: Mapping[str, frozenset[str]], dialect: str) -> frozenset[str]:
     every = frozenset(column.name for column in view.columns)
-    by_name: dict[str, frozenset[str]] = {}
+    by_name: dict[str, Table] = {}
     for table in tables:
-        if masked[table.name] and table.name != view.name and mentions(text, table.bare_name):
-            by_name[fold(table.bare_name)] = by_name.get(fold(table.bare_name), frozenset()) | masked[table.name]
-    if not by_name:
+        if table.name != view.name and mentions(text, table.bare_name):
+            columns = tuple(replace(column, masked=column.name in masked[table.name]) for column in table.columns)
+            same = by_name.get(fold(table.bare_name), replace(table, columns=()))  # in another schema
+            by_name[fold(table.bare_name)] = replace(table, columns=same.columns + columns)
+    if not any(column.masked for table in by_name.values() for column in table.columns):
         return frozenset()
     query = _query(text, dialect)
     if query is None:
         return every
     try:
-        masks = masks_of(query, lambda node: by_name.get(fold(node.name), frozenset()), dialect)
+        masks = masks_of(query, lambda node: _read(node, by_name, dialect), dialect, view=True)
     except RefusedError:
         return every
     places = masks.of([column.name for column in view.columns])
     return frozenset(view.columns[index].name for index in places)
+
+
+def _read(node: exp.Table, tables: Mapping[str, Table], dialect: str) -> Table | None:
+    return tables.get(fold(node.name)) if isinstance(node.this, exp.Identifier) and cte_of(node, dialect) is None else None
 
 
 def _query(text: str, dialect: str) -> exp.Expr | None:

@@ -14,7 +14,7 @@ from longtable.tools.sql.allow_lists import QUERIES, SCALAR_FUNCTIONS, SYNTAX_FU
 from longtable.tools.sql.expansion import check_expansion
 from longtable.tools.sql.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
 from longtable.tools.sql.hints import place_of_fault, place_of_start
-from longtable.tools.sql.masking import masked_of, masks_of
+from longtable.tools.sql.masking import masks_of
 from longtable.tools.sql.masks import NO_MASKS
 from longtable.tools.sql.narrow import narrowed, reads_of
 from longtable.tools.sql.parsing import RefusedError, first_line, line_and_column, statements, tokens_of, written
@@ -116,7 +116,7 @@ def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
             _check_growth(second, dialect)
         tables = sorted({table.name for node in second.find_all(exp.Table) if (table := resolve(node))})
         columns = reads_of(first, resolve)
-        masks = masks_of(second, lambda node: masked_of(resolve(node)), dialect) if catalog.has_masks else NO_MASKS
+        masks = masks_of(second, resolve, dialect) if catalog.has_masks else NO_MASKS
         shown = rendered if narrow is counted and dialect != "sqlite" else _render(counted, dialect, shown=True)
         headings = _headings(narrow) if dialect == "sqlite" and "`" in rendered else {}
         return Verdict(True, sql=rendered, shown_sql=shown, tables=tuple(tables), columns=columns, masks=masks, headings=headings)
