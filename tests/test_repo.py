@@ -32,7 +32,7 @@ BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "node
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
     "memory": 4_184,
-    "tools": 5_968,
+    "tools": 6_187,  # masked columns by a positive list over scopes: by names every value could be spelled out
     "nodes": 3_249,
     "graph": 3_213,
 }

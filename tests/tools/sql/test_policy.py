@@ -150,11 +150,13 @@ def test_the_person_has_the_values_that_the_model_is_not_shown(staff: Database) 
 
 
 def test_a_denied_column_is_as_unknown_as_one_that_never_was(staff: Database) -> None:
-    said = []
+    said: list[tuple[str, bool]] = []
     for name in ("salary", "celery"):
-        with pytest.raises((QueryFailedError, QueryRefusedError)) as caught:
+        try:
             staff.run(f"SELECT staff.{name} FROM staff")
-        said.append((caught.value.reason.replace(name, "NAME"), "salary" in caught.value.hint))
+        except (QueryFailedError, QueryRefusedError) as error:
+            said.append((error.reason.replace(name, "NAME"), "salary" in error.hint))
+    assert len(said) == 2
     assert said == [said[1], said[1]]
     assert not said[0][1]
 
