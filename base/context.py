@@ -82,8 +82,9 @@ class Settings(metaclass=_Kind):
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
             name = str(first["loc"][0])
-            allowed = _allowed(hints[name], first["msg"])
-            raise ConfigError(f"{kind.__name__}.{name} must be {allowed}, found {_shown(values[name])}") from None
+            raise ConfigError(
+                f"{kind.__name__}.{name} must be {_allowed(hints[name], first['msg'])}, found {_shown(values[name])}"
+            ) from None
 
 
 @cache

@@ -93,8 +93,7 @@ class MissingExtraError(ConfigError):
     """An optional part is not installed; the message names its extra and the command that installs it."""
 
     def __init__(self, what: str, extra: str, *, instead: str = "") -> None:
-        otherwise = f", or {instead}" if instead else ""
-        super().__init__(f"{what} without the extra `{extra}`: {install_extra(extra)}{otherwise}")
+        super().__init__(f"{what} without the extra `{extra}`: {install_extra(extra)}{instead and f', or {instead}'}")
         self.extra = extra
 
 

@@ -19,10 +19,9 @@ class UsageParts(TypedDict):
     """What context providers added to this call alone; there where they added anything."""
 
 
-class ContextUsage(TypedDict):
-    """Counted before each model call. `total` and `parts` in counted tokens; `calibrated` in the provider's: total x ratio."""
+class UsageFigures(TypedDict):
+    """Tokens of the next call. `total` and `parts` in counted tokens; `calibrated` in the provider's: total x ratio."""
 
-    type: Literal["context_usage"]
     total: int
     calibrated: int
     ratio: float
@@ -38,6 +37,12 @@ class ContextUsage(TypedDict):
     """Messages not shown, for the call to fit."""
     estimated: bool
     """The tokenizer's data could not be read: counts are estimates."""
+
+
+class ContextUsage(UsageFigures):
+    """Counted before each model call."""
+
+    type: Literal["context_usage"]
 
 
 class ContextCompressed(TypedDict):

@@ -1,17 +1,21 @@
-"""Make the awaited twin of a method that blocks, in a bounded pool of threads of our own.
+"""Write work once for callers that block and callers that await.
 
-LangGraph runs sync nodes in the event loop's default executor. Nothing here runs in that one: six calls that waited in it
-starved a turn of its nodes (8.2 s instead of 0.3).
+`a_from` makes the awaited twin of a method that blocks, in a bounded pool of threads of our own. What streams, waits or is
+cancelled is a coroutine that waits by its `Execution` only: `await` runs it on the event loop, `complete` without one.
+
+LangGraph runs sync nodes in the event loop's default executor. No twin runs in that one: six calls that waited in it starved
+a turn of its nodes (8.2 s instead of 0.3).
 """
 
 import asyncio
 import contextvars
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, partial, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 WORKERS = 32
 Params = ParamSpec("Params")
@@ -44,6 +48,29 @@ def a_from(blocking: Callable[Params, Result]) -> Callable[Params, Coroutine[Any
         return await in_thread(blocking, *args, **kwargs)
 
     return twin
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a coroutine that is written once waits: on the event loop, or blocking where there is none."""
+
+    on_loop: bool
+
+    async def call(self, blocking: Callable[[], Result], awaited: Callable[[], Awaitable[Result]] | None = None) -> Result:
+        """Make a call. On the loop use its awaited twin, or the thread of a node where it has none."""
+        return await (awaited() if awaited else asyncio.to_thread(blocking)) if self.on_loop else blocking()
+
+
+SYNC, ASYNC = Execution(on_loop=False), Execution(on_loop=True)
+
+
+def complete(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine whose execution is `SYNC`, so that it never suspends."""
+    try:
+        work.send(None)
+    except StopIteration as stop:
+        return cast("Result", stop.value)
+    raise RuntimeError("work without an event loop must wait by Execution.call")
 
 
 @cache

@@ -1,8 +1,8 @@
 """Wire the conversation: nodes and edges, nothing else."""
 
+import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +15,7 @@ from langgraph.runtime import Runtime, get_runtime
 
 from longtable.base.context import Context, RequestLimits, requester
 from longtable.base.errors import ConfigError
+from longtable.base.twins import ASYNC, SYNC, Execution, complete
 from longtable.graph.archive_files import checked_archive
 from longtable.graph.configure_call import call_configs, model_name
 from longtable.memory.compaction import Strategy
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
 
 Update = dict[str, Any]
-Node = tuple[Callable[..., Update], Callable[..., Awaitable[Update]] | None]
+Node = Callable[..., Any]
 ConversationGraph = StateGraph[State, Context, Input, State]
 
 
@@ -138,22 +139,19 @@ def build_graph(
         model_name(summarizer) if summarizer else "",
         memory_prompt,
     )
-    compact, prepare = Compact(compactor), Prepare(compactor)
     gate = Gate(database, cost or CostThresholds()) if database else None
-    run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate)
-    respond = Respond(answerers, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit)
 
     return _wired(
         output_schema,
         operator or Context(),
-        ingest=(Ingest(config, clock, rate_limit, request_limits or RequestLimits()), None),
-        estimate=(Estimate(clock, plans), None),
-        compact=(compact, compact.acall),
-        respond=(respond, respond.acall),
-        run_tools=(run_tools, run_tools.acall),
-        approve=(Approve(), None),
-        settle=(Settle(clock, plans, results), None),
-        prepare=(prepare, prepare.acall),
+        ingest=Ingest(config, clock, rate_limit, request_limits or RequestLimits()),
+        estimate=Estimate(clock, plans),
+        compact=Compact(compactor),
+        respond=Respond(answerers, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit),
+        run_tools=RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate),
+        approve=Approve(),
+        settle=Settle(clock, plans, results),
+        prepare=Prepare(compactor),
     )
 
 
@@ -180,27 +178,23 @@ class _Step(Runnable[State, Update]):
     """
 
     def __init__(self, name: str, node: Node, operator: Context) -> None:
-        self.name, self.operator = name, operator
-        self.call, self.acall = node
+        self.name, self.node, self.operator = name, node, operator
+        self.waits = inspect.iscoroutinefunction(type(node).__call__)
 
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: ARG002  # in its context
         """Run the node."""
-        runtime = _runtime(self.operator)
-        with self._reported(input, runtime):
-            return self.call(input, runtime=runtime)
+        return complete(self._run(input, SYNC))
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:
-        """Run the node, in a worker thread where it has no async form."""
-        if self.acall is None:
-            return await super().ainvoke(input, config)
-        runtime = _runtime(self.operator)
-        with self._reported(input, runtime):
-            return await self.acall(input, runtime=runtime)
+        """Run the node, in a worker thread where it never waits."""
+        return await (self._run(input, ASYNC) if self.waits else super().ainvoke(input, config))
 
-    @contextmanager
-    def _reported(self, state: State, runtime: Runtime[Context]) -> Iterator[None]:
+    async def _run(self, state: State, how: Execution) -> Update:
+        runtime = _runtime(self.operator)
         with reporting(state, runtime), span("node", str(self.name), run_fields(turn_of(state), thread_id_of(runtime))):
-            yield
+            if self.waits:
+                return cast("Update", await self.node(state, runtime=runtime, how=how))
+            return cast("Update", self.node(state, runtime=runtime))
 
 
 def _runtime(operator: Context) -> Runtime[Context]:

@@ -4,7 +4,7 @@ import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -39,6 +39,23 @@ class Spent:
     project: str = ""
 
 
+class ReportedTokens(TypedDict):
+    """Tokens of a call as its provider reported them; cached ones are part of the input, reasoning ones of the output."""
+
+    input: int
+    output: int
+    cached: int
+    reasoning: int
+
+
+class SummaryCall(ReportedTokens):
+    """One call of a summariser, as its compaction keeps it."""
+
+    model: str
+    calls: int
+    estimated: int
+
+
 def spent_of(messages: Sequence[BaseMessage], *, thread: str, model: str, encoding: str) -> list[Spent]:
     """Return what each day and model took in one thread, the oldest first.
 
@@ -60,7 +77,7 @@ def spent_of(messages: Sequence[BaseMessage], *, thread: str, model: str, encodi
     return added(calls, ("day", "thread", "model"))
 
 
-def reported(message: AIMessage) -> dict[str, int] | None:
+def reported(message: AIMessage) -> ReportedTokens | None:
     """Return the tokens a provider reported, None where they are missing or cannot be."""
     usage = message.usage_metadata
     if not isinstance(usage, Mapping):
@@ -73,11 +90,12 @@ def reported(message: AIMessage) -> dict[str, int] | None:
     return {"input": given, "output": made, "cached": min(cached, given), "reasoning": min(reasoning, made)}
 
 
-def call_usage(answer: BaseMessage, request: Sequence[BaseMessage], model: str, count: TokenCounter) -> dict[str, Any]:
-    """Return what one call of a summariser took, as its compaction's record keeps it."""
-    told = reported(answer) if isinstance(answer, AIMessage) else None
-    counted: dict[str, Any] = {"input": count.messages(request), "output": count.message(answer), "estimated": 1}
-    return {"model": (reported_model(answer) if isinstance(answer, AIMessage) else "") or model or UNKNOWN, "calls": 1, **(told or counted)}
+def call_usage(answer: BaseMessage, request: Sequence[BaseMessage], model: str, count: TokenCounter) -> SummaryCall:
+    """Return what one call of a summariser took."""
+    known = reported(answer) if isinstance(answer, AIMessage) else None
+    tokens = known or ReportedTokens(input=count.messages(request), output=count.message(answer), cached=0, reasoning=0)
+    by = (reported_model(answer) if isinstance(answer, AIMessage) else "") or model or UNKNOWN
+    return SummaryCall(model=by, calls=1, estimated=int(known is None), **tokens)
 
 
 def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent]:

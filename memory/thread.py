@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from typing_extensions import TypedDict
 
 from longtable.memory.pins import Pin
+from longtable.memory.spent import SummaryCall
 from longtable.memory.summary import language_of
 
 NAME_CHARS = 64
@@ -102,7 +103,7 @@ class Compaction(TypedDict):
     policy_version: int
     turn: int
     time: str
-    spent: NotRequired[list[dict[str, Any]]]
+    spent: NotRequired[list[SummaryCall]]
     """What the summariser's calls took."""
     kept: NotRequired[dict[str, Any]]
     """What its strategy keeps in it."""

@@ -42,7 +42,7 @@ class Gate:
     database: Database
     thresholds: CostThresholds
 
-    def asked(self, queries: Sequence[ToolCall], *, mode: str, language: str, cancel: Cancel | None = None) -> list[PendingCall]:
+    def pending(self, queries: Sequence[ToolCall], *, mode: str, language: str, cancel: Cancel | None = None) -> list[PendingCall]:
         """Return those of these calls that need approval, in order. Blocking: each is planned by the engine."""
         found = [(call, self._why(call, mode, language, cancel)) for call in queries] if mode != "never" else []
         return [PendingCall(id=call["id"] or "", description=why) for call, why in found if why]

@@ -3,34 +3,33 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
+from langgraph.store.base import PutOp
 
 from longtable.base.context import Context
 from longtable.base.errors import ArchiveFormatError, ArchiveGapError, ConfigError, Reason
 from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.base.redaction import redacted
-from longtable.base.store_keys import thread_namespace
-from longtable.base.twins import in_thread
+from longtable.base.store_keys import Namespace, thread_namespace
+from longtable.base.twins import Execution, in_thread
 from longtable.memory.archive import DAMAGED, page
-from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction import Job, Outcome, Request, Strategy, compaction_steps, must_be_remade, needs_originals
 from longtable.memory.compaction_plan import CompactionPlan, When, plan_compaction
 from longtable.memory.reasoning import split_reasoning
-from longtable.memory.spent import call_usage
+from longtable.memory.spent import SummaryCall, call_usage
 from longtable.memory.summary import Numbered
 from longtable.memory.thread import Compaction
-from longtable.memory.tokens import TokenCounter
 from longtable.memory.view import CallPlan
 from longtable.nodes.estimate import breaker_holds
 from longtable.nodes.model.call_plans import CallPlans
@@ -45,42 +44,10 @@ NO_STORE = "messages of this thread have retired to a store that is not there"
 PRIVATE: RunnableConfig = {"tags": ["nostream", "langsmith:nostream"], "run_name": "summarise", "callbacks": []}
 """Keeps the summariser's tokens out of every stream of the user's run: no callbacks of the run reach it, and two tags say
 so to LangGraph and to agent-chat-ui."""
-REMEMBERED = 256
+RECENT = 256
 """Records a process keeps, so that a compaction is made once also where there is no store."""
 
 Update = dict[str, Any]
-
-
-@dataclass
-class SummaryCalls:
-    """The summariser's calls of one compaction: each a trace span, their tokens kept in its record."""
-
-    model: str
-    about: dict[str, Any]
-    counter: TokenCounter
-    calls: list[dict[str, Any]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, model: str, thread_id: str, turn: int, call_config: CallConfig) -> "SummaryCalls":
-        """Return no calls yet, of a compaction in this turn of a thread."""
-        about = {"thread_id": thread_id, "turn": turn, "purpose": "summarise", "gen_ai.request.model": model or None}
-        return cls(model, about, call_config.counter)
-
-    @contextmanager
-    def call(self, request: Request) -> Iterator[Callable[[BaseMessage], str]]:
-        """Run one call; the block passes the answer to the function it is given, which returns the text."""
-        with span("model", self.model or "summariser", self.about) as attributes:
-
-            def text_of(answer: BaseMessage) -> str:
-                attributes.update(usage_fields(answer))
-                self.calls.append(call_usage(answer, request, self.model, self.counter))
-                return str(split_reasoning(answer, self.model).text)  # a memory is made of the answer, not of the reasoning
-
-            yield text_of
-
-    def with_usage(self, outcome: Outcome) -> Outcome:
-        """Return the outcome with the calls in its record: no other place of a thread holds their usage."""
-        return replace(outcome, record={**outcome.record, "spent": self.calls}) if outcome.record and self.calls else outcome
 
 
 @dataclass(frozen=True)
@@ -92,6 +59,11 @@ class Task:
     turn: int
     thread_id: str
     from_originals: bool
+
+    @property
+    def namespace(self) -> Namespace:
+        """Return where the store keeps the thread's compactions."""
+        return thread_namespace("compactions", self.thread_id)
 
 
 @dataclass(frozen=True)
@@ -110,61 +82,35 @@ class Compactor:
     """The summariser's model, for spans and usage."""
     instructions: str | None = None
     """Replaces the built-in instructions of the summariser."""
-    made: BoundedCache[tuple[str, str], Compaction] = field(default_factory=lambda: BoundedCache(REMEMBERED), repr=False)
+    recent: BoundedCache[tuple[str, str], Compaction] = field(default_factory=lambda: BoundedCache(RECENT), repr=False)
 
-    def compact(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
+    async def compact(self, state: State, runtime: Runtime[Context], when: When, how: Execution) -> Outcome | None:
         """Return the compaction's outcome, None when there was nothing to do."""
-        task = self._task(state, runtime, when)
+        task = await how.call(partial(self._task, state, runtime, when))
         if task is None:
             return None
-        try:
-            job = self._job(task, _originals(task, runtime))
-        except Exception as error:  # without its originals a memory is not made
-            return _given_up(task, error)
-        return archived(self.files, self._made(task, job, runtime.store), job, thread_id_of(runtime), runtime.store)
-
-    async def acompact(self, state: State, runtime: Runtime[Context], when: When) -> Outcome | None:
-        """Do the same without blocking the event loop."""
-        task = await asyncio.to_thread(self._task, state, runtime, when)
-        if task is None:
-            return None
-        try:
-            job = self._job(task, await in_thread(_originals, task, runtime))
-        except Exception as error:  # as above
-            return _given_up(task, error)
-        await asyncio.to_thread(lambda: job.id)  # the identity hashes all that is compacted: off the event loop
-        outcome = await self._amade(task, job, runtime.store)
-        if self.files is not None:
-            outcome = await asyncio.to_thread(archived, self.files, outcome, job, thread_id_of(runtime), runtime.store)
-        return outcome
+        store, key = runtime.store, ""
+        try:  # without originals or store no memory is made: it might be made twice
+            originals = await how.call(partial(_originals, task, runtime), partial(in_thread, _originals, task, runtime))
+            job = self._job(task, originals)
+            key = await how.call(lambda: job.id)  # the identity hashes all that is compacted
+            known = self.recent.get((task.thread_id, key))
+            if known is None and store:
+                get = partial(store.get, task.namespace, key)
+                known = _stored(await how.call(get, partial(store.aget, task.namespace, key)))
+        except Exception as error:
+            reason = Reason(code="store_failed", message=f"what was compacted before cannot be read: {type(error).__name__}")
+            return Outcome(None, [reason], task.plan.tokens_before)
+        outcome = Outcome(known, []) if known else await self._write(job, task, how)
+        if outcome.record and not known:
+            if store:
+                put = PutOp(task.namespace, key, cast("dict[str, Any]", outcome.record), False)
+                with suppress(Exception):  # then it is kept in the thread alone
+                    await how.call(partial(store.batch, [put]), partial(store.abatch, [put]))
+            self.recent.put((task.thread_id, key), outcome.record)
+        return await how.call(partial(archived, self.files, outcome, job, thread_id_of(runtime), store)) if self.files else outcome
 
     # -- inside -----------------------------------------------------------------------------------------------------
-
-    def _made(self, task: Task, job: Job, store: BaseStore | None) -> Outcome:
-        try:
-            known = self.made.get((task.thread_id, job.id)) or _stored(store.get(_place(task), job.id) if store else None)
-        except Exception as error:  # without its store a memory is not made twice
-            return _given_up(task, error)
-        if known:
-            return Outcome(known, [])
-        outcome = self._drive(job, task)
-        if outcome.record and store:
-            with suppress(Exception):  # then it is kept in the thread alone
-                store.put(_place(task), job.id, outcome.record, index=False)
-        return self._remember(job, task, outcome)
-
-    async def _amade(self, task: Task, job: Job, store: BaseStore | None) -> Outcome:
-        try:
-            known = self.made.get((task.thread_id, job.id)) or _stored(await store.aget(_place(task), job.id) if store else None)
-        except Exception as error:  # as above
-            return _given_up(task, error)
-        if known:
-            return Outcome(known, [])
-        outcome = await self._adrive(job, task)
-        if outcome.record and store:
-            with suppress(Exception):
-                await store.aput(_place(task), job.id, outcome.record, index=False)
-        return self._remember(job, task, outcome)
 
     def _task(self, state: State, runtime: Runtime[Context], when: When) -> Task | None:
         call_plan = self.plans.of(state, runtime)
@@ -192,48 +138,33 @@ class Compactor:
             originals=originals,
         )
 
-    def _remember(self, job: Job, task: Task, outcome: Outcome) -> Outcome:
-        if outcome.record:
-            self.made.put((task.thread_id, job.id), outcome.record)
-        return outcome
-
-    def _drive(self, job: Job, task: Task) -> Outcome:
-        steps, answer, calls = (
-            compaction_steps(job, self.strategies[job.strategy]),
-            None,
-            SummaryCalls.of(self.name, task.thread_id, task.turn, task.call_plan.call_config),
-        )
-        while not isinstance(request := _advance(steps, answer, job), Outcome):
-            answer = self._ask(request, calls)
-        return calls.with_usage(request)
-
-    async def _adrive(self, job: Job, task: Task) -> Outcome:
-        steps, answer, calls = (
-            compaction_steps(job, self.strategies[job.strategy]),
-            None,
-            SummaryCalls.of(self.name, task.thread_id, task.turn, task.call_plan.call_config),
-        )
+    async def _write(self, job: Job, task: Task, how: Execution) -> Outcome:
+        """Let the strategy write, and put the usage of its calls into the record: no other place of a thread has it."""
+        steps, answer, calls = compaction_steps(job, self.strategies[job.strategy]), None, list[SummaryCall]()
         # Counting and the fallback take time on a long thread: off the event loop.
-        while not isinstance(request := await asyncio.to_thread(_advance, steps, answer, job), Outcome):
-            answer = await self._aask(request, calls)
-        return calls.with_usage(request)
+        while not isinstance(request := await how.call(partial(_advance, steps, answer, job)), Outcome):
+            answer = await self._ask(request, task, calls, how)
+        record = request.record
+        return replace(request, record={**record, "spent": calls}) if record and calls else request
 
-    def _ask(self, request: Request, calls: SummaryCalls) -> str | Exception:
+    async def _ask(self, request: Request, task: Task, calls: list[SummaryCall], how: Execution) -> str | Exception:
         model = self.summarizer
         assert model is not None, "a compaction without a summariser asks nothing"
+        fields = {"thread_id": task.thread_id, "turn": task.turn, "purpose": "summarise", "gen_ai.request.model": self.name or None}
         try:
-            with calls.call(request) as text_of:
-                return text_of(_within(self.seconds, lambda: model.invoke(request, PRIVATE)))
+            with span("model", self.name or "summariser", fields) as attributes:
+                answer = await how.call(
+                    lambda: _within(self.seconds, lambda: model.invoke(request, PRIVATE)),
+                    lambda: asyncio.wait_for(model.ainvoke(request, PRIVATE), self.seconds),
+                )
+                attributes.update(usage_fields(answer))
+                calls.append(call_usage(answer, request, self.name, task.call_plan.call_config.counter))
+                # A memory is made of the answer, not of the reasoning.
+                return str(split_reasoning(answer, self.name).text)
         except Exception as error:  # a summariser that fails in any way must not fail the turn: the outcome says so
-            return _failure_of(error)
-
-    async def _aask(self, request: Request, calls: SummaryCalls) -> str | Exception:
-        assert self.summarizer is not None, "a compaction without a summariser asks nothing"
-        try:
-            with calls.call(request) as text_of:
-                return text_of(await asyncio.wait_for(self.summarizer.ainvoke(request, PRIVATE), self.seconds))
-        except Exception as error:  # as above
-            return _failure_of(error)
+            known = provider_error(error)
+            log_cause(known.code if known else "summariser_failed", error)
+            return known or error
 
 
 def plan_ahead(call_plan: CallPlan, breaker: int | None) -> CompactionPlan | None:
@@ -270,17 +201,8 @@ def compaction_update(state: State, outcome: Outcome | None, runtime: Runtime[Co
     return {"compactions": [record], "turn": {**turn, "breaker": None}}
 
 
-def _place(task: Task) -> tuple[str, ...]:
-    return thread_namespace("compactions", task.thread_id)
-
-
 def _stored(item: Any) -> Compaction | None:
     return cast("Compaction", dict(item.value)) if item and DAMAGED not in item.value else None
-
-
-def _given_up(task: Task, error: Exception) -> Outcome:
-    reason = Reason(code="store_failed", message=f"what was compacted before cannot be read: {type(error).__name__}")
-    return Outcome(None, [reason], task.plan.tokens_before)
 
 
 def _advance(steps: Any, answer: str | Exception | None, job: Job) -> Request | Outcome:
@@ -296,34 +218,21 @@ def _advance(steps: Any, answer: str | Exception | None, job: Job) -> Request | 
 
 
 def _originals(task: Task, runtime: Runtime[Context]) -> list[Numbered] | None:
+    """Return the retired messages where the memory is made from them, None where it continues. Raises `ConfigError` without a store."""
     if not task.from_originals:
         return None
-    archive, last = _retired(task, runtime)
+    thread = task.call_plan.thread
+    if not thread.archived:
+        return []
+    if runtime.store is None:
+        raise ConfigError(NO_STORE)
     try:
-        return _not_excluded(page(archive, task.thread_id, 1, last), task) if archive else []
+        originals = page(StoreArchive(runtime.store), task.thread_id, 1, thread.archived)
     except (ArchiveFormatError, ArchiveGapError):  # continue from the previous memory: otherwise the thread could never be compacted again
-        if must_be_remade(task.call_plan.thread, task.call_plan.call_config):
+        if must_be_remade(thread, task.call_plan.call_config):
             raise
         return None
-
-
-def _retired(task: Task, runtime: Runtime[Context]) -> tuple[StoreArchive | None, int]:
-    """Return where a thread's retired messages are, None where it has none, and how many. Raises `ConfigError` without a store."""
-    archived = task.call_plan.thread.archived
-    if archived and runtime.store is None:
-        raise ConfigError(NO_STORE)
-    return StoreArchive(runtime.store) if archived and runtime.store else None, archived
-
-
-def _not_excluded(originals: Sequence[Any], task: Task) -> list[Numbered]:
-    return [(original.number, original.message) for original in originals if original.message.id not in task.call_plan.thread.excluded]
-
-
-def _failure_of(error: Exception) -> Exception:
-    """Return the typed error of a failed call, and log its cause."""
-    known = provider_error(error)
-    log_cause(known.code if known else "summariser_failed", error)
-    return known or error
+    return [(original.number, original.message) for original in originals if original.message.id not in thread.excluded]
 
 
 def _within(seconds: float, call: Callable[[], BaseMessage]) -> BaseMessage:
@@ -346,15 +255,7 @@ class Compact:
 
     compactor: Compactor
 
-    def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
+    async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> dict[str, Any]:
         started = time.perf_counter()
-        return compaction_update(state, self.compactor.compact(state, runtime, _when(state)), runtime, started)
-
-    async def acall(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
-        """Do the same without blocking the event loop on the summariser."""
-        started = time.perf_counter()
-        return compaction_update(state, await self.compactor.acompact(state, runtime, _when(state)), runtime, started)
-
-
-def _when(state: State) -> When:
-    return "asked" if turn_of(state).get("status") == "compacting" else "due"
+        when: When = "asked" if turn_of(state).get("status") == "compacting" else "due"
+        return compaction_update(state, await self.compactor.compact(state, runtime, when, how), runtime, started)

@@ -1,23 +1,22 @@
 """Count exactly what the next call would send, and say whether a compaction is due."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 
 from longtable.base.context import Context
-from longtable.base.events import ContextUsage, UsageParts
-from longtable.memory.call_config import CallConfig, Parts
+from longtable.base.events import ContextUsage, UsageFigures, UsageParts
+from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction_plan import plan_compaction
 from longtable.memory.stamps import STEERED
 from longtable.memory.view import View
-from longtable.nodes.inbox import InboxMessage, receive, steered_event
+from longtable.nodes.inbox import receive, steered_event
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
-from longtable.nodes.state import UNDER_WAY, State, Turn, thread_of, turn_of, with_last
+from longtable.nodes.state import UNDER_WAY, State, Usage, thread_of, turn_of, with_last
 
 BREAKER_SHARE = 0.05
 """After a compaction that failed, no other is tried until this share of the limit came: some three turns."""
@@ -34,29 +33,23 @@ class Estimate:
         context = runtime.context or Context()
         turn = turn_of(state)
         asks = turn.get("status") in UNDER_WAY and turn.get("calls", 0) < context.max_model_calls
-        came, turn = receive(turn, runtime, look=asks)
-        joined = self._joined(came, state, turn, runtime)
+        received, turn = receive(turn, runtime, look=asks)
+        known = {message.id for message in thread_of(state).messages} if received else set()
+        now = self.clock().isoformat(timespec="seconds")
+        joined = [stamp(each.message, turn=turn, time=now, kind=STEERED) for each in received if each.message.id not in known]
+        for message in joined:
+            runtime.stream_writer(steered_event(message, turn.get("number", 0)))
         messages = {"messages": [*thread_of(state).messages, *joined]} if joined else {}
         call_plan = self.plans.of({**state, "turn": turn, **messages}, runtime)
         call_config = call_plan.call_config
         plan = plan_compaction(call_plan)
         due = plan is not None and not breaker_holds(turn.get("breaker"), plan.tokens_before, call_config)
-        usage = usage_event(View(call_plan.messages, call_plan.parts) if due else call_plan.view, call_config)
-        runtime.stream_writer(usage)
-        update: dict[str, Any] = {"usage": {**{key: value for key, value in usage.items() if key != "type"}, "due": due}}
+        figures = usage_figures(View(call_plan.messages, call_plan.parts) if due else call_plan.view, call_config)
+        runtime.stream_writer(ContextUsage(type="context_usage", **figures))
+        update: dict[str, Any] = {"usage": Usage(due=due, **figures)}
         if turn.get("status") in UNDER_WAY:
             update["turn"] = {**turn, "status": "running" if asks else "call_budget"}
         return {**update, "turn": with_last(update["turn"], joined), "messages": joined} if joined else update
-
-    def _joined(self, came: Sequence[InboxMessage], state: State, turn: Turn, runtime: Runtime[Context]) -> list[HumanMessage]:
-        if not came:
-            return []
-        known = {message.id for message in thread_of(state).messages}
-        now = self.clock().isoformat(timespec="seconds")
-        joined = [stamp(each.message, turn=turn, time=now, kind=STEERED) for each in came if each.message.id not in known]
-        for message in joined:
-            runtime.stream_writer(steered_event(message, turn.get("number", 0)))
-        return joined
 
 
 def breaker_holds(breaker: int | None, tokens: int, call_config: CallConfig) -> bool:
@@ -65,26 +58,26 @@ def breaker_holds(breaker: int | None, tokens: int, call_config: CallConfig) -> 
 
 
 def usage_event(view: View, call_config: CallConfig) -> ContextUsage:
-    """Return the event that tells a call's size by part, and how much had to give way for it."""
-    parts = view.parts
-    calibrated = round(parts.total * call_config.factor)
-    return ContextUsage(
-        type="context_usage",
-        total=parts.total,
+    """Return the event of a call's size."""
+    return ContextUsage(type="context_usage", **usage_figures(view, call_config))
+
+
+def usage_figures(view: View, call_config: CallConfig) -> UsageFigures:
+    """Return a call's size by part, and how much had to give way for it."""
+    tokens = view.parts
+    calibrated = round(tokens.total * call_config.factor)
+    parts = UsageParts(system=tokens.system, tools=tokens.tools, memory=tokens.memory, messages=tokens.messages)
+    if tokens.passed:
+        parts["passed"] = tokens.passed
+    return UsageFigures(
+        total=tokens.total,
         calibrated=calibrated,
         ratio=round(call_config.factor, 4),
         limit=call_config.limit,
         fraction=round(calibrated / call_config.limit, 4),
         threshold=call_config.policy.threshold,
-        parts=_told(parts),
+        parts=parts,
         shrunk=view.shrunk,
         left_out=view.left_out,
         estimated=call_config.counter.estimated,
     )
-
-
-def _told(parts: Parts) -> UsageParts:
-    told = UsageParts(system=parts.system, tools=parts.tools, memory=parts.memory, messages=parts.messages)
-    if parts.passed:
-        told["passed"] = parts.passed
-    return told

@@ -6,6 +6,7 @@ Safe to lose: a run that ends before or within it leaves the thread as the answe
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import RemoveMessage
@@ -15,7 +16,7 @@ from longtable.base.context import Context
 from longtable.base.errors import Reason
 from longtable.base.events import ContextCompactionSkipped, MessagesRetired
 from longtable.base.store_keys import Namespace, thread_namespace
-from longtable.base.twins import in_thread
+from longtable.base.twins import Execution, in_thread
 from longtable.memory.archive import key_of, to_item
 from longtable.memory.compaction import Outcome
 from longtable.memory.merging import Merge, merge_of
@@ -38,26 +39,14 @@ class Prepare:
 
     compactor: Compactor
 
-    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
+    async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
+        started = time.perf_counter()
         try:
-            return self._update(state, runtime)
+            outcome = await self.compactor.compact(state, runtime, "ahead", how)
+            retire = partial(self._retired_after, state, runtime, outcome, started)
+            return await how.call(retire, partial(in_thread, retire))
         finally:
             self.compactor.plans.drop(runtime)
-
-    async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        """Do the same without blocking the event loop."""
-        try:
-            return await self._aupdate(state, runtime)
-        finally:
-            self.compactor.plans.drop(runtime)
-
-    def _update(self, state: State, runtime: Runtime[Context]) -> Update:
-        started = time.perf_counter()
-        return self._retired_after(state, runtime, self.compactor.compact(state, runtime, "ahead"), started)
-
-    async def _aupdate(self, state: State, runtime: Runtime[Context]) -> Update:
-        started = time.perf_counter()
-        return await in_thread(self._retired_after, state, runtime, await self.compactor.acompact(state, runtime, "ahead"), started)
 
     def _retired_after(self, state: State, runtime: Runtime[Context], outcome: Outcome | None, started: float) -> Update:
         """Return the update of a compaction made ahead, and of the messages and compactions that retire now."""

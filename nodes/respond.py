@@ -1,10 +1,10 @@
 """Ask the model, with the view that was counted."""
 
-import asyncio
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -13,6 +13,8 @@ from langgraph.types import StreamWriter
 
 from longtable.base.context import Context
 from longtable.base.errors import ModelContextOverflowError, ProviderRefusedError, ProviderUnavailableError
+from longtable.base.events import ContextUsage
+from longtable.base.twins import Execution
 from longtable.memory.calibration import Calibration
 from longtable.memory.materials import Material, MaterialPart, with_materials
 from longtable.memory.reasoning import MARK, separate_reasoning, without_reasoning
@@ -20,7 +22,7 @@ from longtable.memory.rounds import all_calls
 from longtable.memory.spent import reported_model
 from longtable.memory.stamps import unmarked
 from longtable.memory.view import CallPlan, View
-from longtable.nodes.estimate import usage_event
+from longtable.nodes.estimate import usage_figures
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.model.caller import Answerer, Caller
@@ -35,8 +37,8 @@ from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tracing import log_cause, run_fields
 from longtable.tools.recall_tool import answered, recall
 
-THE_OWNERS_OWN = (ProviderRefusedError, ModelContextOverflowError)
-"""Failures that what was sent may have brought about."""
+CAUSED_BY_INPUT = (ProviderRefusedError, ModelContextOverflowError)
+"""Failures that the messages themselves may cause: such a turn counts towards the rate limit."""
 
 MAX_OVERFLOW_RETRIES = 3
 """How often a turn compacts harder after the provider says the context is too long: each halves the call."""
@@ -70,7 +72,7 @@ class Asking:
         view, self.passed = with_materials(view, self.materials, self.call_plan.call_config)
         return view
 
-    def take(self, answer: BaseMessage, held: Sequence[WholeAnswer]) -> BaseMessage | None:
+    def take(self, answer: BaseMessage, wholes: Sequence[WholeAnswer]) -> BaseMessage | None:
         """Return the answer to keep, None to ask again. Searches the store: call it off the event loop.
 
         Raises `ProviderUnavailableError` for one that broke off.
@@ -83,34 +85,29 @@ class Asking:
             return None if is_empty(answer) and self.tries < EMPTY_TRIES else answer
         if self.recalls < MOST_RECALLS:
             self.recalls += 1
-            found = self._recalled(keyword)
-            if found or not held[-1].rest.strip():
-                self.blocks.append(found or f"Nothing was found for “{keyword}”.")
+            block = self._recalled(keyword)
+            if block or not wholes[-1].rest.strip():
+                self.blocks.append(block or f"Nothing was found for “{keyword}”.")
                 return None
-        return _without_marker(answer, held[-1])
+        extra = {key: value for key, value in answer.additional_kwargs.items() if key != NEED_CONTEXT}
+        return answer.model_copy(update={"content": f"{answer.text}{wholes[-1].rest}", "additional_kwargs": extra})
 
     def _recalled(self, keyword: str) -> str:
         """Return the block of originals for a keyword, "" when there are none."""
         try:
-            found = answered(recall(self.originals, keyword))
-        except Exception:  # no words in the keyword, or a store that fails: then nothing is found, and the answer is kept
+            hits = answered(recall(self.originals, keyword))
+        except Exception:  # no words in the keyword, or a store that fails: the answer stays as it is
             return ""
-        if not found["messages"]:
+        if not hits["messages"]:
             return ""
-        self.emit(recall_event(keyword, found, via="marker"))
-        lines = [f"[m{message['number']}] {message['role']} (turn {message['turn']}): {message['text']}" for message in found["messages"]]
-        return "\n".join([f"Recalled for “{keyword}”: {found['note']}", *lines])
+        self.emit(recall_event(keyword, hits, via="marker"))
+        lines = [f"[m{hit['number']}] {hit['role']} (turn {hit['turn']}): {hit['text']}" for hit in hits["messages"]]
+        return "\n".join([f"Recalled for “{keyword}”: {hits['note']}", *lines])
 
 
 def is_empty(answer: BaseMessage) -> bool:
     """Return whether an answer holds neither text nor tool calls."""
     return not answer.text.strip() and not (isinstance(answer, AIMessage) and all_calls(answer))
-
-
-def _without_marker(answer: BaseMessage, held: WholeAnswer) -> BaseMessage:
-    extra: dict[str, Any] = {key: value for key, value in answer.additional_kwargs.items() if key != NEED_CONTEXT}
-    content = f"{answer.text}{held.rest}"
-    return answer.model_copy(update={"content": content, "additional_kwargs": extra})
 
 
 @dataclass(frozen=True)
@@ -125,58 +122,24 @@ class Respond:
     providers: ContextProviders = field(default_factory=ContextProviders)
     rate_limit: RateLimit | None = None
 
-    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        asking, caller = self._asking(state, runtime), self._caller(state, runtime)
-        view, usage = self._begun(asking, self.providers.collect(state, runtime), state, runtime)
+    async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
+        turn, thread_id = turn_of(state), thread_id_of(runtime)
+        call_plan = await how.call(partial(self.plans.of, state, runtime))
+        asking = Asking(call_plan, originals_of(call_plan, runtime, self.indexes), runtime.stream_writer)
+        caller = Caller(self.line, runtime.context or Context(), runtime.stream_writer, run_fields(turn, thread_id))
+        provided = await self.providers.collect(state, runtime, how)
+        view, usage = await how.call(partial(_first_view, asking, provided, state, runtime))
         try:
-            with whole_answers() as held:
-                while (answer := asking.take(caller.call(view.messages), held)) is None:
-                    view = asking.view()
+            with whole_answers() as wholes:
+                while (answer := await how.call(partial(asking.take, await caller.call(view.messages, how), wholes))) is None:
+                    view = await how.call(asking.view)
         except Exception as error:
-            self._give_back(error, state, runtime)
+            if self.rate_limit and not turn.get("calls") and not isinstance(provider_error(error), CAUSED_BY_INPUT):
+                info = runtime.execution_info
+                counted = f"{(info.thread_id if info else None) or ''} {turn.get('run')}"
+                await how.call(partial(self.rate_limit.give_back, counted))
             return {**usage, **_failed(error, state, caller, view)}
         return {**usage, **self._answered(answer, state, asking, caller, view)}
-
-    async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        """Do the same without blocking the event loop."""
-        asking, caller = await asyncio.to_thread(self._asking, state, runtime), self._caller(state, runtime)
-        provided = await self.providers.acollect(state, runtime)
-        view, usage = await asyncio.to_thread(self._begun, asking, provided, state, runtime)
-        try:
-            with whole_answers() as held:
-                while (answer := await asyncio.to_thread(asking.take, await caller.acall(view.messages), held)) is None:
-                    view = await asyncio.to_thread(asking.view)
-        except Exception as error:
-            await asyncio.to_thread(self._give_back, error, state, runtime)
-            return {**usage, **_failed(error, state, caller, view)}
-        return {**usage, **self._answered(answer, state, asking, caller, view)}
-
-    def _give_back(self, error: Exception, state: State, runtime: Runtime[Context]) -> None:
-        """Count the turn no more where its first call failed, and not for what the person sent."""
-        turn = turn_of(state)
-        if self.rate_limit and not turn.get("calls") and not isinstance(provider_error(error), THE_OWNERS_OWN):
-            thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
-            self.rate_limit.give_back(f"{thread_id or ''} {turn.get('run')}")
-
-    def _asking(self, state: State, runtime: Runtime[Context]) -> Asking:
-        call_plan = self.plans.of(state, runtime)
-        return Asking(call_plan, originals_of(call_plan, runtime, self.indexes), runtime.stream_writer)
-
-    def _caller(self, state: State, runtime: Runtime[Context]) -> Caller:
-        about = run_fields(turn_of(state), thread_id_of(runtime))
-        return Caller(self.line, runtime.context or Context(), runtime.stream_writer, about)
-
-    def _begun(self, asking: Asking, provided: ProvidedContext, state: State, runtime: Runtime[Context]) -> tuple[View, Update]:
-        """Return the first request, and the usage it has where material came with it; tell of both."""
-        asking.materials = provided.materials
-        view = asking.view()
-        if provided.materials or provided.failures:
-            runtime.stream_writer(context_passed_event(turn_of(state).get("calls", 0) + 1, asking.passed, provided.failures))
-        if not view.parts.passed:
-            return view, {}
-        usage = usage_event(view, asking.call_plan.call_config)
-        runtime.stream_writer(usage)
-        return view, {"usage": {**(state.get("usage") or {}), **{key: value for key, value in usage.items() if key != "type"}}}
 
     def _answered(self, answer: BaseMessage, state: State, asking: Asking, caller: Caller, view: View) -> Update:
         turn = without_key(turn_of(state), "without")
@@ -202,6 +165,20 @@ class Respond:
         return update
 
 
+def _first_view(asking: Asking, provided: ProvidedContext, state: State, runtime: Runtime[Context]) -> tuple[View, Update]:
+    """Return the first request, and the update of its usage where material came with it; send the events of both."""
+    asking.materials = provided.materials
+    view = asking.view()
+    if provided.materials or provided.failures:
+        call = turn_of(state).get("calls", 0) + 1
+        runtime.stream_writer(context_passed_event(call, asking.passed, provided.failures))
+    if not view.parts.passed:
+        return view, {}
+    figures = usage_figures(view, asking.call_plan.call_config)
+    runtime.stream_writer(ContextUsage(type="context_usage", **figures))
+    return view, {"usage": {**(state.get("usage") or {}), **figures}}
+
+
 def _status(answer: BaseMessage) -> str:
     """Return "running", or why an answer is none or not a whole one, as its provider says."""
     ended = str(answer.response_metadata.get("finish_reason") or answer.response_metadata.get("stop_reason") or "")
@@ -222,7 +199,9 @@ def _failed(error: Exception, state: State, caller: Caller, view: View) -> Updat
         raise known from error
     turn = turn_of(state)
     if turn.get("overflows", 0) >= MAX_OVERFLOW_RETRIES:
-        raise ModelContextOverflowError(f"{known} ({_too_big(view)})") from error
+        parts = sorted(((tokens, name) for name, tokens in asdict(view.parts).items()), reverse=True)
+        sizes = ", ".join(f"{name} {tokens:,}" for tokens, name in parts)
+        raise ModelContextOverflowError(f"{known} (tokens sent: {sizes})") from error
     changes = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "breaker": None}
     calibration = calibration_of(state)
     if (limit := learned_limit(error)) is not None and not caller.answered:
@@ -235,28 +214,21 @@ def _learned(calibration: Calibration, state: State) -> Update:
     return {} if calibration == calibration_of(state) else {"learned": calibration.as_json()}
 
 
-def _too_big(view: View) -> str:
-    """Say what of a call takes the room, the largest part first."""
-    parts = sorted(((tokens, name) for name, tokens in asdict(view.parts).items()), reverse=True)
-    return "tokens sent: " + ", ".join(f"{name} {tokens:,}" for tokens, name in parts)
-
-
 def _with_call_ids(answer: BaseMessage) -> BaseMessage:
-    """Give an id of its own to each call that came without one: nothing could answer it, nor decide on it alone."""
+    """Return the answer with an id of its own for each call: without one nothing could answer or approve a call alone."""
     if not isinstance(answer, AIMessage):
         return answer
-    ids = [call["id"] for call in all_calls(answer)]
+    calls = [(name, call) for name in ("tool_calls", "invalid_tool_calls") for call in getattr(answer, name)]
+    ids = [call["id"] for _, call in calls]
     if all(ids) and len(set(ids)) == len(ids):
         return answer
-    seen: set[str] = set()
-
-    def own(call_id: str | None) -> str:
-        own_id = call_id if call_id and call_id not in seen else f"call_{uuid.uuid4().hex[:12]}"
-        seen.add(own_id)
-        return own_id
-
-    calls = {name: [{**call, "id": own(call["id"])} for call in getattr(answer, name)] for name in ("tool_calls", "invalid_tool_calls")}
-    return answer.model_copy(update=calls)
+    for place, (_, call) in enumerate(calls):
+        if not call["id"] or call["id"] in ids[:place]:
+            ids[place] = f"call_{uuid.uuid4().hex[:12]}"
+    numbered = [(name, {**call, "id": id_}) for (name, call), id_ in zip(calls, ids, strict=True)]
+    return answer.model_copy(
+        update={field: [call for name, call in numbered if name == field] for field in ("tool_calls", "invalid_tool_calls")}
+    )
 
 
 def _with_fresh_id(answer: BaseMessage, messages: Sequence[BaseMessage]) -> BaseMessage:

@@ -19,7 +19,7 @@ def after_estimate(state: State) -> Literal["compact", "respond", "settle"]:
     """Compact when due; close the turn when its model calls are used up or when a compaction was all that was asked for."""
     if _status(state) in {"compacting", "call_budget"}:
         return "settle"
-    return "compact" if (state.get("usage") or {}).get("due") else "respond"
+    return "compact" if (usage := state.get("usage")) and usage.get("due") else "respond"
 
 
 def after_respond(state: State) -> Literal["estimate", "run_tools", "settle"]:

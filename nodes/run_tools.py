@@ -3,13 +3,13 @@
 import asyncio
 import contextvars
 import difflib
-import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
@@ -22,6 +22,7 @@ from longtable.base.context import Context
 from longtable.base.errors import DatabaseError, LongtableError
 from longtable.base.events import ApprovalRequested, ChartShown, QueryFinished, QueryStarted, ToolStarted
 from longtable.base.redaction import redacted
+from longtable.base.twins import Execution, complete, in_thread
 from longtable.memory.rounds import MALFORMED
 from longtable.memory.stale import DESCRIBED, LISTING
 from longtable.memory.stamps import RECALLED, TABLES, marked
@@ -33,9 +34,9 @@ from longtable.nodes.records.audit import Audit, Log
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import PendingCall, State, newest_language, thread_of, turn_of, with_last, without_key
+from longtable.nodes.state import State, newest_language, thread_of, turn_of, with_last, without_key
 from longtable.nodes.turns.privacy import is_private, without_cells
-from longtable.nodes.turns.tool_jobs import EDITED, Job, StoredAnswer, Work, keep, work_of
+from longtable.nodes.turns.tool_jobs import EDITED, Job, StoredAnswer, Work, store_result, work_of
 from longtable.nodes.turns.tracing import span
 from longtable.tools.cells import clean, clip, json_value
 from longtable.tools.charts import chart_tool
@@ -49,10 +50,11 @@ if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
 
 MAX_PARALLEL = 8
-MOST_TOLD = 4_000
+MOST_ERROR_CHARS = 4_000
 """Characters of an error."""
 
 Update = dict[str, Any]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -67,109 +69,52 @@ class RunTools:
     results: "ResultStore | None" = None
     gate: Gate | None = None
 
-    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        if (gated := self._gated(state, runtime)) is not None and (asked := gated()):
-            self._log(_of(asked, state), state, runtime).wait()
-            return _ask(asked, state, runtime)
-        work = self._work(state, runtime)
-        log = self._log_of(work, state, runtime)
-        inputs = self._inputs(state, runtime, log)
-        with log:
-            while jobs := work.next():
-                if work.alone:  # here, in the node's own thread: what it interrupts with is answered to it and no other
-                    work.done([self._run(jobs[0], runtime.stream_writer, inputs)])
-                    break
-                with ThreadPoolExecutor(max_workers=min(MAX_PARALLEL, len(jobs))) as pool:
-                    # Each worker gets the run's context variables, so that a tool's own model calls work.
-                    begun = [pool.submit(contextvars.copy_context().run, self._try, job, runtime.stream_writer, inputs) for job in jobs]
-                    work.done([job.result() for job in begun])
-        return self._update(work, state, runtime)
-
-    async def acall(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        """Do the same without blocking the event loop; cancelling the run cancels the tools."""
-        if (gated := self._gated(state, runtime)) is not None and (asked := await cancellable(gated)):
-            await self._log(_of(asked, state), state, runtime).await_()
-            return _ask(asked, state, runtime)
-        work = self._work(state, runtime)
-        log = self._log_of(work, state, runtime)
-        inputs = self._inputs(state, runtime, log)
-        async with log:
-            while jobs := work.next():
-                if work.alone:
-                    work.done([await self._arun(jobs[0], runtime.stream_writer, inputs)])
-                    break
-                work.done(await asyncio.gather(*(self._atry(job, runtime.stream_writer, inputs) for job in jobs)))
-        return self._update(work, state, runtime)
-
-    def _log(self, calls: list[ToolCall], state: State, runtime: Runtime[Context]) -> Log:
-        return self.audit.log(calls, self.tools, state, runtime)
-
-    def _log_of(self, work: Work, state: State, runtime: Runtime[Context]) -> Log:
-        edits = {place: job.edited for place, job in enumerate(work.jobs) if job.edited is not None}
-        return self.audit.log([job.call for job in work.jobs], self.tools, state, runtime, edits=edits)
-
-    def _gated(self, state: State, runtime: Runtime[Context]) -> "Callable[..., list[PendingCall]] | None":
-        """Return what finds the calls that a person must approve first, None where there are none to look at."""
-        context = runtime.context or Context()
-        if self.gate is None or context.approve_sql == "never" or "approval" in turn_of(state):
-            return None
-        messages = thread_of(state).messages
-        queries = [call for call in unanswered(messages) if self._is_query(call["name"])]
-        if not queries:
-            return None
-        language = context.language or newest_language(messages)
-        return functools.partial(self.gate.asked, queries, mode=context.approve_sql, language=language)
-
-    def _work(self, state: State, runtime: Runtime[Context]) -> Work:
-        queries = frozenset(name for name in self.tools if self._is_query(name))
-        return work_of(state, queries, repairs=(runtime.context or Context()).max_repairs)
-
-    def _is_query(self, name: str) -> bool:
-        return name in self.tools and _kind(self.tools[name]) == "query"
-
-    def _try(self, job: Job, emit: StreamWriter, inputs: "ToolInputs") -> ToolMessage | None:
-        """Return the answer, None for a tool that waits for one itself: it is run again, alone, and then asks."""
-        try:
-            return self._run(job, emit, inputs)
-        except GraphInterrupt:
-            return None
-
-    async def _atry(self, job: Job, emit: StreamWriter, inputs: "ToolInputs") -> ToolMessage | None:
-        try:
-            return await self._arun(job, emit, inputs)
-        except GraphInterrupt:
-            return None
-
-    def _inputs(self, state: State, runtime: Runtime[Context], log: Log) -> "ToolInputs":
-        thread_id = thread_id_of(runtime)
+    async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
+        context, messages, turn = runtime.context or Context(), thread_of(state).messages, turn_of(state)
+        queries = frozenset(name for name, tool in self.tools.items() if _kind(tool) == "query")
+        asking = [call for call in unanswered(messages) if call["name"] in queries] if "approval" not in turn else []
+        if self.gate and asking and context.approve_sql != "never":
+            language = context.language or newest_language(messages)
+            check = partial(self.gate.pending, asking, mode=context.approve_sql, language=language)
+            if pending := await how.call(check, partial(cancellable, check)):
+                calls = [call for call in asking if call["id"] in {each["id"] for each in pending}]
+                log = self.audit.log([Job(call) for call in calls], self.tools, state, runtime)
+                await how.call(log.wait, partial(in_thread, log.wait))
+                runtime.stream_writer(ApprovalRequested(type="approval_requested", **request_of(pending, calls)))
+                return {"turn": {**turn, "approval": {"asked": pending}}}
+        work = work_of(state, queries, repairs=context.max_repairs)
+        log, thread_id = self.audit.log(work.jobs, self.tools, state, runtime), thread_id_of(runtime)
         results = ThreadResults(self.results, thread_id) if self.results is not None and thread_id else None
-        call_plan = self.plans.of(state, runtime)
-        return ToolInputs(originals_of(call_plan, runtime, self.indexes), results, log)
+        inputs = ToolInputs(originals_of(self.plans.of(state, runtime), runtime, self.indexes), results, log)
+        async with log.around(how):
+            while jobs := work.next():
+                runs = [self._run(job, runtime.stream_writer, inputs, how, alone=work.alone) for job in jobs]
+                # One that runs alone does so in the node's own thread: the answer to its interrupt is for it and no other.
+                work.done([await runs[0]] if work.alone else await _together(runs, how))
+                if work.alone:
+                    break
+        return self._update(work, state, runtime)
 
-    def _run(self, job: Job, emit: StreamWriter, inputs: "ToolInputs") -> ToolMessage:
+    async def _run(self, job: Job, emit: StreamWriter, inputs: "ToolInputs", how: Execution, *, alone: bool) -> ToolMessage | None:
+        """Return the answer, None for a tool that waits for one itself: it is run again, alone, and then asks."""
         report = _Report(job, self.tools, emit)
         try:
-            with span(*report.span) as told:
-                answer = report.checked().invoke(report.tool_call(inputs))
-                told |= _rows(answer)
-            return inputs.log.ended(job.call, report.done(keep(answer, inputs.results)))
+            with span(*report.span) as fields:
+                tool, call = report.checked(), report.tool_call(inputs)
+                answer = await how.call(partial(tool.invoke, call), partial(tool.ainvoke, call))
+                if isinstance(artifact := getattr(answer, "artifact", None), QueryResult):
+                    fields["rows"] = artifact.row_count
+            stored = await how.call(partial(store_result, answer, inputs.results)) if inputs.results else StoredAnswer(answer)
+            message = report.done(stored)
+        except GraphInterrupt:
+            if alone:
+                raise
+            return None
         except GraphBubbleUp:
             raise
         except Exception as error:  # whatever a tool raises is an answer to the model
-            return inputs.log.ended(job.call, report.failed(error))
-
-    async def _arun(self, job: Job, emit: StreamWriter, inputs: "ToolInputs") -> ToolMessage:
-        report = _Report(job, self.tools, emit)
-        try:
-            with span(*report.span) as told:
-                answer = await report.checked().ainvoke(report.tool_call(inputs))
-                told |= _rows(answer)
-            kept = await asyncio.to_thread(keep, answer, inputs.results) if inputs.results else StoredAnswer(answer)
-            return inputs.log.ended(job.call, report.done(kept))
-        except GraphBubbleUp:
-            raise
-        except Exception as error:  # as above
-            return inputs.log.ended(job.call, report.failed(error))
+            message = report.failed(error)
+        return inputs.log.answer(job.call, message)
 
     def _update(self, work: Work, state: State, runtime: Runtime[Context]) -> Update:
         before, now = turn_of(state), self.clock().isoformat(timespec="seconds")
@@ -185,25 +130,22 @@ class RunTools:
         return {"messages": answers, "turn": with_last(after, answers)}
 
 
-def _ask(asked: list[PendingCall], state: State, runtime: Runtime[Context]) -> Update:
-    """Return the update that sends the turn to `approve`, and tell of it."""
-    runtime.stream_writer(ApprovalRequested(type="approval_requested", **request_of(asked, _of(asked, state))))
-    return {"turn": {**turn_of(state), "approval": {"asked": asked}}}
-
-
-def _of(asked: list[PendingCall], state: State) -> list[ToolCall]:
-    wanted = {one["id"] for one in asked}
-    return [call for call in unanswered(thread_of(state).messages) if call["id"] in wanted]
+async def _together(work: Sequence[Coroutine[Any, Any, Result]], how: Execution) -> Sequence[Result]:
+    if how.on_loop:
+        return await asyncio.gather(*work)
+    with ThreadPoolExecutor(max_workers=min(MAX_PARALLEL, len(work))) as pool:
+        # Each worker gets the run's context variables, so that a tool's own model calls work.
+        jobs = [pool.submit(contextvars.copy_context().run, complete, one) for one in work]
+        return [job.result() for job in jobs]
 
 
 @dataclass(frozen=True)
 class ToolInputs:
-    """What a run hands to its tools, unseen by the model: the thread's originals, and its results where a store keeps them."""
+    """What calls get besides their arguments: the thread's originals, its results where a store keeps them, the audit log."""
 
     originals: Originals
     results: ThreadResults | None
     log: Log
-    """Is told how each call ended."""
 
 
 class UnknownToolError(LongtableError):
@@ -215,24 +157,23 @@ class BadArgumentsError(LongtableError):
 
 
 class _Report:
-    """One call: tells its start and end, and makes its answer."""
+    """One call: sends its events, and makes its answer."""
 
     def __init__(self, job: Job, tools: Mapping[str, BaseTool], emit: StreamWriter) -> None:
         call = job.to_run
         self.job, self.call, self.tools, self.emit = job, call, tools, emit
-        self.id, self.name = call["id"] or "", call["name"]
-        kind = _kind(tools.get(self.name))
-        self.is_query, self.recalls, self.fetches = kind == "query", kind == "recall", kind in (KIND, chart_tool.KIND)
+        self.id, self.name, self.sql = call["id"] or "", call["name"], str(call["args"].get("sql", ""))
+        self.kind = _kind(tools.get(self.name))
         self.started = time.perf_counter()
-        if self.is_query:
-            emit(QueryStarted(type="query_started", call_id=self.id, name=self.name, sql=self._sql()))
+        if self.kind == "query":
+            emit(QueryStarted(type="query_started", call_id=self.id, name=self.name, sql=self.sql))
         else:
             emit(ToolStarted(type="tool_started", call_id=self.id, name=self.name, args=call["args"]))
 
     @property
     def span(self) -> tuple[str, str, dict[str, Any]]:
-        """Return what its span tells; a name that no tool has is the model's own words, and not repeated."""
-        return "query" if self.is_query else "tool", self.name if self.name in self.tools else "unknown", {}
+        """Return the kind, name and fields of its span; a name that no tool has is the model's own words, and not repeated."""
+        return "query" if self.kind == "query" else "tool", self.name if self.name in self.tools else "unknown", {}
 
     def checked(self) -> BaseTool:
         """Return the tool, or raise what is wrong with the call, or why it may not run."""
@@ -247,43 +188,43 @@ class _Report:
         return self.tools[self.name]
 
     def tool_call(self, inputs: ToolInputs) -> ToolCall:
-        """Return the call as the tool gets it: one that recalls is handed the thread's originals, one that fetches its results."""
-        more = {"originals": inputs.originals} if self.recalls else {"results": inputs.results} if self.fetches else {}
-        return {**self.call, "args": {**self.call["args"], **more}, "type": "tool_call"}
+        """Return the call with what the model does not see: originals for recall, results for what fetches or draws them."""
+        unseen: dict[str, Any] = {"results": inputs.results} if self.kind in (KIND, chart_tool.KIND) else {}
+        if self.kind == "recall":
+            unseen["originals"] = inputs.originals
+        return {**self.call, "args": {**self.call["args"], **unseen}, "type": "tool_call"}
 
-    def done(self, kept: StoredAnswer) -> ToolMessage:
-        answer = kept.answer
+    def done(self, stored: StoredAnswer) -> ToolMessage:
+        answer, artifact = stored.answer, stored.answer.artifact
         if self.job.edited is not None:
             answer = answer.model_copy(update={"content": with_note(answer.text, edited=EDITED)})
-        if self.recalls:
+        if self.kind == "recall":
             answer = marked(answer, kind=RECALLED)
             self.emit(recall_event(str(self.call["args"].get("query", "")), answered(answer.text), via="tool"))
-        if isinstance(answer.artifact, QueryResult):
-            self.emit(_query_finished(self.id, self.name, self._ms(), answer.artifact, kept))
-            answer = marked(answer, **{TABLES: list(answer.artifact.tables)})
+        if isinstance(artifact, QueryResult):
+            answer = marked(answer, **{TABLES: list(artifact.tables)})
+            self.emit(_query_finished(self.id, self.name, self._ms(), artifact, stored))
         else:
             self._finished(answer.status)
-        if isinstance(answer.artifact, Described):
-            answer = marked(answer, **{DESCRIBED: dict(answer.artifact.tables)}, **({LISTING: True} if answer.artifact.listing else {}))
-        if isinstance(answer.artifact, chart_tool.Chart):
-            self.emit(_chart_shown(self.id, answer.artifact))
+        if isinstance(artifact, Described):
+            answer = marked(answer, **{DESCRIBED: dict(artifact.tables)}, **({LISTING: True} if artifact.listing else {}))
+        if isinstance(artifact, chart_tool.Chart):
+            notes = list(artifact.notes)
+            self.emit(ChartShown(type="chart", call_id=self.id, handle=artifact.handle, spec=artifact.spec, notes=notes))
         return answer.model_copy(update={"id": f"tool-{self.id}-{time.time_ns():x}"})
 
     def failed(self, error: Exception) -> ToolMessage:
-        code, told = _told(error, self.name)
+        code, text = _error_text(error, self.name)
         details = _details(error)
-        self._finished("error", error=told, **details)
+        self._finished("error", error=text, **details)
         edited = {} if self.job.edited is None else {"edited": EDITED}
-        content = compact_json({"error": {"class": code, **details, **edited, "message": told}})
+        content = compact_json({"error": {"class": code, **details, **edited, "message": text}})
         message_id = f"tool-{self.id}-{time.time_ns():x}"
         return ToolMessage(content, tool_call_id=self.id, name=self.name, status="error", id=message_id, artifact=error)
 
     def _finished(self, status: str, **more: Any) -> None:
-        kind = {"type": "query_finished", "sql": self._sql()} if self.is_query else {"type": "tool_finished"}
+        kind = {"type": "query_finished", "sql": self.sql} if self.kind == "query" else {"type": "tool_finished"}
         self.emit({**kind, "call_id": self.id, "name": self.name, "status": status, "ms": self._ms(), **more})
-
-    def _sql(self) -> str:
-        return str(self.call["args"].get("sql", ""))
 
     def _ms(self) -> int:
         return round((time.perf_counter() - self.started) * 1000)
@@ -293,15 +234,10 @@ def _kind(tool: BaseTool | None) -> object:
     return (tool.metadata or {}).get("kind") if tool else None
 
 
-def _rows(answer: object) -> dict[str, Any]:
-    artifact = getattr(answer, "artifact", None)
-    return {"rows": artifact.row_count} if isinstance(artifact, QueryResult) else {}
-
-
-def _told(error: Exception, name: str) -> tuple[str, str]:
-    """Return a failure's class and what the model is told."""
+def _error_text(error: Exception, name: str) -> tuple[str, str]:
+    """Return a failure's class, and its text for the model."""
     if isinstance(error, LongtableError):
-        return error.code, clip(clean(str(error)), MOST_TOLD)  # an engine's words may quote a cell
+        return error.code, clip(clean(str(error)), MOST_ERROR_CHARS)  # an engine's words may quote a cell
     if isinstance(error, ValidationError):
         faults = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors())
         return BadArgumentsError.code, f"the arguments of {name} do not fit: {faults}"
@@ -312,18 +248,13 @@ def _details(error: Exception) -> dict[str, Any]:
     """Return what is wrong with a query, where, and what was probably meant, as far as each is known."""
     if not isinstance(error, DatabaseError):
         return {}
-    details = {
-        "problem": error.problem,
-        "rule": getattr(error, "rule", ""),
-        "line": error.line,
-        "column": error.column,
-        "nearest": [clip(clean(name)) for name in error.nearest],
-    }
+    nearest = [clip(clean(name)) for name in error.nearest]
+    details = {"problem": error.problem, "rule": getattr(error, "rule", ""), "line": error.line, "column": error.column, "nearest": nearest}
     return {name: value for name, value in details.items() if value}
 
 
-def _query_finished(call_id: str, name: str, ms: int, result: QueryResult, kept: StoredAnswer) -> QueryFinished:
-    told = QueryFinished(
+def _query_finished(call_id: str, name: str, ms: int, result: QueryResult, stored: StoredAnswer) -> QueryFinished:
+    event = QueryFinished(
         type="query_finished",
         call_id=call_id,
         name=name,
@@ -335,12 +266,8 @@ def _query_finished(call_id: str, name: str, ms: int, result: QueryResult, kept:
         rows=[[json_value(cell) for cell in row] for row in result.rows],
         row_count=result.row_count,
     )
-    if kept.handle:
-        told["handle"] = kept.handle
-    if kept.failure:
-        told["not_kept"] = kept.failure
-    return told
-
-
-def _chart_shown(call_id: str, chart: chart_tool.Chart) -> ChartShown:
-    return ChartShown(type="chart", call_id=call_id, handle=chart.handle, spec=chart.spec, notes=list(chart.notes))
+    if stored.handle:
+        event["handle"] = stored.handle
+    if stored.failure:
+        event["not_kept"] = stored.failure
+    return event

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from longtable.base.context import Context
-from longtable.base.events import UsageParts
+from longtable.base.events import UsageFigures
 from longtable.memory.calibration import Calibration
 from longtable.memory.call_config import CallConfig
 from longtable.memory.policy import CompactionPolicy
@@ -273,19 +273,9 @@ class Learned(TypedDict, total=False):
     recent: list[float]
 
 
-class Usage(TypedDict, total=False):
-    """The newest `context_usage` event without its type, and whether a compaction is due."""
+class Usage(UsageFigures, total=False):
+    """The newest `context_usage` event, and whether a compaction is due."""
 
-    total: int
-    calibrated: int
-    ratio: float
-    limit: int
-    fraction: float
-    threshold: float
-    parts: UsageParts
-    shrunk: int
-    left_out: int
-    estimated: bool
     due: bool
 
 

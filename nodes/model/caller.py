@@ -3,8 +3,10 @@
 import asyncio
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +20,7 @@ from langgraph.types import StreamWriter
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, ModelContextOverflowError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
 from longtable.base.events import ModelFallback, ModelRetry
+from longtable.base.twins import Execution
 from longtable.memory.reasoning import reasoning_sent, split_reasoning, without_reasoning
 from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.turns.tracing import span, usage_fields
@@ -35,8 +38,8 @@ class Answerer:
     base: BaseChatModel
 
 
-class _Shown(BaseCallbackHandler):
-    """Notes whether a part of an answer has come: clients wrap a stream that broke in the errors of one that never began."""
+class _TokenWatcher(BaseCallbackHandler):
+    """Notes whether a part of an answer has come: clients raise the same errors before a stream begins and within it."""
 
     run_inline = True
 
@@ -55,74 +58,51 @@ class Caller:
     context: Context
     emit: StreamWriter
     about: dict[str, Any] = field(default_factory=dict)
-    """What its spans tell of the run."""
+    """Fields of the run for its spans."""
     answered: int = 0
     _tries: int = field(default=0, init=False)
-    _shown: _Shown = field(default_factory=_Shown, init=False)
+    _tokens: _TokenWatcher = field(default_factory=_TokenWatcher, init=False)
 
     @property
     def name(self) -> str:
         """Return the name of the model that answered, or failed last."""
         return self.line[self.answered].name
 
-    def call(self, messages: Sequence[BaseMessage]) -> BaseMessage:
+    async def call(self, messages: Sequence[BaseMessage], how: Execution) -> BaseMessage:
         """Return an answer. Raises what the last model in line raised."""
-        for answerer, settings in self._turns():
-            while True:
-                try:
-                    with span("model", answerer.name or "model", {**self.about, "gen_ai.request.model": answerer.name}) as told:
-                        answer = answerer.model.invoke(self._for(answerer, messages), self._config(), **settings)
-                        told |= usage_fields(answer)
-                    return split_reasoning(answer, answerer.name)
-                except Exception as error:
-                    wait = self._wait(error)
-                    if wait is None:
-                        break
-                    time.sleep(wait)
-        raise AssertionError("a line of models ends in an answer or an error")
-
-    async def acall(self, messages: Sequence[BaseMessage]) -> BaseMessage:
-        """Return an answer without blocking the event loop: see `call`."""
-        for answerer, settings in self._turns():
-            while True:
-                try:
-                    with span("model", answerer.name or "model", {**self.about, "gen_ai.request.model": answerer.name}) as told:
-                        answer = await answerer.model.ainvoke(self._for(answerer, messages), self._config(), **settings)
-                        told |= usage_fields(answer)
-                    return split_reasoning(answer, answerer.name)
-                except Exception as error:
-                    wait = self._wait(error)
-                    if wait is None:
-                        break
-                    await asyncio.sleep(wait)
-        raise AssertionError("a line of models ends in an answer or an error")
-
-    def _turns(self) -> Iterator[tuple[Answerer, dict[str, Any]]]:
-        # Who answered once in this answer goes on: a first model that is down is not asked again for each part.
-        for place in range(self.answered, len(self.line)):
-            self.answered, self._tries = place, 0
-            yield self.line[place], call_settings(self.context, self.line[place].base)
+        self._tries = 0
+        while True:
+            # Who answered once in this answer goes on: a first model that is down is not asked again for each part.
+            answerer = self.line[self.answered]
+            settings = call_settings(self.context, answerer.base)
+            sent, config = _messages_for(answerer, messages), self._config()
+            try:
+                with span("model", answerer.name or "model", {**self.about, "gen_ai.request.model": answerer.name}) as fields:
+                    answer = await how.call(
+                        partial(answerer.model.invoke, sent, config, **settings),
+                        partial(answerer.model.ainvoke, sent, config, **settings),
+                    )
+                    fields |= usage_fields(answer)
+                return split_reasoning(answer, answerer.name)
+            except Exception as error:
+                seconds = self._wait(error)
+            await how.call(partial(time.sleep, seconds), partial(asyncio.sleep, seconds))
 
     def _config(self) -> RunnableConfig:
-        """Return the run's own config, with one that notes what has been shown."""
-        self._shown.any = False
-        return merge_configs(ensure_config(), RunnableConfig(callbacks=[self._shown]))
+        """Return the run's own config with the token watcher."""
+        self._tokens.any = False
+        return merge_configs(ensure_config(), RunnableConfig(callbacks=[self._tokens]))
 
-    def _for(self, answerer: Answerer, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """Return the messages without reasoning that was put in for the first model, where this one does not want it."""
-        wants = reasoning_sent(answerer.name) != "never"
-        return list(messages) if wants else [without_reasoning(message) for message in messages]
-
-    def _wait(self, error: Exception) -> float | None:
-        """Return the seconds until the same model is asked again, None for the next in line; raise where there is none.
+    def _wait(self, error: Exception) -> float:
+        """Return the seconds until the next try, by the same model or the next in line; raise where there is none.
 
         Only where no part of an answer has come: the person has seen it, and a second one would follow it.
         """
         known = provider_error(error)
-        if known is None or isinstance(known, ModelContextOverflowError) or self._shown.any:
+        if known is None or isinstance(known, ModelContextOverflowError) or self._tokens.any:
             raise error
-        wait = self._pause(known)
-        if wait is not None and self._tries < self.context.max_retries:
+        wait = _pause(known, self._tries) if self._tries < self.context.max_retries else None
+        if wait is not None:
             self._tries += 1
             self.emit(ModelRetry(type="model_retry", model=self.name, attempt=self._tries, wait_s=wait, code=known.code))
             return wait
@@ -130,20 +110,28 @@ class Caller:
             raise error
         following = self.line[self.answered + 1].name
         self.emit(ModelFallback(type="model_fallback", model=self.name, fallback=following, code=known.code))
-        return None
+        self.answered, self._tries = self.answered + 1, 0
+        return 0.0
 
-    def _pause(self, error: ProviderError) -> float | None:
-        """Return how long to wait before asking again, None where that cannot help, or takes too long."""
-        if not isinstance(error, ProviderRateLimitedError | ProviderUnavailableError):
-            return None
-        if error.retry_after is not None:
-            return error.retry_after if error.retry_after <= MOST_WAIT else None
-        return min(MOST_WAIT, float(FIRST_WAIT * 2**self._tries))
+
+def _messages_for(answerer: Answerer, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return the messages without reasoning that was put in for the first model, where this one does not want it."""
+    wants = reasoning_sent(answerer.name) != "never"
+    return list(messages) if wants else [without_reasoning(message) for message in messages]
+
+
+def _pause(error: ProviderError, tries: int) -> float | None:
+    """Return the seconds to wait before asking again, None where that cannot help, or takes too long."""
+    if not isinstance(error, ProviderRateLimitedError | ProviderUnavailableError):
+        return None
+    if error.retry_after is not None:
+        return error.retry_after if error.retry_after <= MOST_WAIT else None
+    return min(MOST_WAIT, float(FIRST_WAIT * 2**tries))
 
 
 Settings = dict[str, Any]
 DEFAULT_BUDGET = 4_096
-"""Tokens of thinking where Anthropic's models are told to think and no budget is named; they insist on one."""
+"""Tokens of thinking where Anthropic's models are to think and no budget is named; they insist on one."""
 
 _THINKING_TYPE = re.compile(r"deepseek|glm-|kimi-k2\.[5-9]|kimi-k[3-9]", re.IGNORECASE)
 """Models whose own servers take `thinking: {"type": ...}`."""
@@ -155,13 +143,16 @@ _OPENAI_NAMES = re.compile(r"^(?:gpt-|o\d)", re.IGNORECASE)
 def call_settings(context: Context, model: BaseChatModel) -> Settings:
     """Return what goes with each call of a model. Raises `ConfigError` for a setting the model has no way to take."""
     settings: Settings = {} if context.temperature is None else {"temperature": context.temperature}
-    family = _family(model)
     asked = [name for name in ("reasoning_effort", "thinking", "request_timeout") if getattr(context, name) is not None]
     if not asked:
         return settings
-    if family == "openai":
+    # Whose client it is, by the modules of its classes: no provider's package is imported.
+    modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    if context.request_timeout is not None:
+        settings["timeout"] = context.request_timeout
+    if "langchain_openai" in modules:
         return {**settings, **_for_openai(context, model)}
-    if family == "anthropic":
+    if "langchain_anthropic" in modules:
         return {**settings, **_for_anthropic(context)}
     raise ConfigError(
         f"Context.{asked[0]} cannot be set for a run of {type(model).__name__}: set it where the model is made, or leave it at None"
@@ -170,26 +161,22 @@ def call_settings(context: Context, model: BaseChatModel) -> Settings:
 
 def _for_openai(context: Context, model: BaseChatModel) -> Settings:
     """Return the settings of OpenAI's protocol; what is not part of it goes as the servers of each model take it."""
-    settings: Settings = {}
-    if context.request_timeout is not None:
-        settings["timeout"] = context.request_timeout
-    if context.reasoning_effort is not None:
-        settings["reasoning_effort"] = context.reasoning_effort
-    body = _thinking_body(context, model)
-    if body:
-        settings["extra_body"] = {**(getattr(model, "extra_body", None) or {}), **body}
-    elif context.thinking is False and context.reasoning_effort is None:
-        settings["reasoning_effort"] = "none"
-    return settings
+    effort = context.reasoning_effort
+    body = {} if context.thinking is None else _thinking_body(context.thinking, model)
+    if context.thinking is False and not body and effort is None:
+        effort = "none"
+    extra = {"extra_body": {**(getattr(model, "extra_body", None) or {}), **body}} if body else {}
+    return extra if effort is None else {**extra, "reasoning_effort": effort}
 
 
-def _thinking_body(context: Context, model: BaseChatModel) -> Settings:
-    if context.thinking is None:
-        return {}
-    name, host = str(getattr(model, "model_name", "")), _host(model)
-    on = context.thinking is not False
+def _thinking_body(thinking: bool | int, model: BaseChatModel) -> Settings:
+    name, url = str(getattr(model, "model_name", "")), getattr(model, "openai_api_base", None)
+    host = ""
+    with suppress(ValueError):  # no URL: the client says so
+        host = (urlsplit(url).hostname or "") if isinstance(url, str) else ""
+    on = thinking is not False
     by_type = bool(_OWN_HOSTS.search(host) and _THINKING_TYPE.search(name))
-    budget = {} if isinstance(context.thinking, bool) else {"thinking_budget": context.thinking}
+    budget = {} if isinstance(thinking, bool) else {"thinking_budget": thinking}
     if budget and (by_type or _OPENAI_NAMES.match(name)):
         raise ConfigError(f"Context.thinking: {name} takes no number of tokens, set True, False or Context.reasoning_effort")
     if _OPENAI_NAMES.match(name):
@@ -203,24 +190,9 @@ def _thinking_body(context: Context, model: BaseChatModel) -> Settings:
 
 
 def _for_anthropic(context: Context) -> Settings:
-    settings: Settings = {} if context.request_timeout is None else {"timeout": context.request_timeout}
     if context.reasoning_effort is not None:
         raise ConfigError("Context.reasoning_effort: Anthropic's models take a number of tokens, set Context.thinking")
-    if context.thinking is not None:
-        on = {"type": "enabled", "budget_tokens": DEFAULT_BUDGET if context.thinking is True else context.thinking}
-        settings["thinking"] = on if context.thinking else {"type": "disabled"}
-    return settings
-
-
-def _family(model: BaseChatModel) -> str:
-    """Return whose client a model is, by the modules of its classes; its package is not imported."""
-    modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
-    return next((family for family in ("openai", "anthropic") if f"langchain_{family}" in modules), "")
-
-
-def _host(model: BaseChatModel) -> str:
-    url = getattr(model, "openai_api_base", None)
-    try:
-        return urlsplit(url).hostname or "" if isinstance(url, str) else ""
-    except ValueError:  # no URL: the client says so
-        return ""
+    if context.thinking is None:
+        return {}
+    tokens = DEFAULT_BUDGET if context.thinking is True else context.thinking
+    return {"thinking": {"type": "enabled", "budget_tokens": tokens} if tokens else {"type": "disabled"}}

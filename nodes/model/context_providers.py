@@ -1,4 +1,4 @@
-"""Ask the context providers of a graph for what goes with the next call; one that fails or is slow is left out and said so."""
+"""Ask a graph's context providers for material; an event names those that failed or were too slow."""
 
 import asyncio
 import contextvars
@@ -6,7 +6,9 @@ import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -15,18 +17,19 @@ from langgraph.runtime import Runtime
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, Reason
 from longtable.base.events import ContextPassed, PassedMaterial
+from longtable.base.twins import Execution
 from longtable.memory.materials import Material, MaterialPart
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
 
-KEPT_TURNS = 64
+CACHED_TURNS = 64
 """Turns whose material a process keeps, so that a turn of several calls asks each provider once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRequest:
-    """What a provider is told: the question, and whose it is. `messages`: the thread's live transcript, not to be changed."""
+    """What a provider is asked. `messages`: the thread's live transcript, not to be changed."""
 
     question: str
     thread_id: str | None
@@ -40,9 +43,9 @@ Provide = Callable[[ContextRequest], str | Awaitable[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class ContextProvider:
-    """A function that gives material for the calls of one turn, "" for none; sync or async.
+    """A function that returns material for the calls of one turn, "" for none; sync or async.
 
-    `name`: how events and metadata call it; `seconds`: how long a call waits for it; `max_tokens`: what it may take.
+    `name` stands in events and metadata; a call waits `seconds` for it and gives it `max_tokens`.
     """
 
     name: str
@@ -62,7 +65,7 @@ class ContextProvider:
 
 @dataclass(frozen=True)
 class ProvidedContext:
-    """What the providers gave for one turn."""
+    """The material of one turn, and why some is missing."""
 
     materials: Sequence[Material] = ()
     failures: Sequence[Reason] = ()
@@ -73,44 +76,39 @@ class ContextProviders:
     """Asks the providers of a graph, all at once, once a turn in one process."""
 
     providers: Sequence[ContextProvider] = ()
-    kept: BoundedCache[tuple[str, str], ProvidedContext] = field(default_factory=lambda: BoundedCache(KEPT_TURNS), compare=False)
+    turns: BoundedCache[str, ProvidedContext] = field(default_factory=lambda: BoundedCache(CACHED_TURNS), compare=False)
 
-    def collect(self, state: State, runtime: Runtime[Context]) -> ProvidedContext:
-        """Return the material of this turn. Blocking: at most as long as the slowest provider may take."""
-        if not self.providers or (known := self._known(state, runtime)):
-            return known if self.providers and known else ProvidedContext()
-        asked, started = _asked(state, runtime), time.monotonic()
-        waiting = [(provider, _in_thread(provider, asked)) for provider in self.providers]
-        outcomes = [(provider, answer.wait(started + provider.seconds)) for provider, answer in waiting]
-        return self._keep(state, runtime, outcomes)
-
-    async def acollect(self, state: State, runtime: Runtime[Context]) -> ProvidedContext:
-        """Do the same without blocking the event loop; async providers run in it."""
-        if not self.providers or (known := self._known(state, runtime)):
-            return known if self.providers and known else ProvidedContext()
-        asked = _asked(state, runtime)
-        outcomes = await asyncio.gather(*(_aoutcome(provider, asked) for provider in self.providers))
-        return self._keep(state, runtime, list(zip(self.providers, outcomes, strict=True)))
-
-    def _known(self, state: State, runtime: Runtime[Context]) -> ProvidedContext | None:
-        key = _key(state, runtime)
-        return self.kept.get(key) if key else None
-
-    def _keep(self, state: State, runtime: Runtime[Context], outcomes: "Sequence[tuple[ContextProvider, Outcome]]") -> ProvidedContext:
-        materials: list[Material] = []
-        failures: list[Reason] = []
-        for provider, outcome in outcomes:
-            if outcome.failure:
-                failures.append(Reason(code=outcome.failure, message=f"{provider.name}: {outcome.told}"))
-            elif outcome.text.strip():
-                materials.append(Material(provider.name, outcome.text, outcome.ms, provider.max_tokens))
-        provided = ProvidedContext(materials, failures)
-        key = _key(state, runtime)
-        return self.kept.put(key, provided) if key else provided
+    async def collect(self, state: State, runtime: Runtime[Context], how: Execution) -> ProvidedContext:
+        """Return the material of this turn; waits at most as long as the slowest provider may take."""
+        if not self.providers:
+            return ProvidedContext()
+        thread_id, turn = thread_id_of(runtime), turn_of(state)
+        number = turn.get("number", 0)
+        # A turn is known by the run that opened it.
+        key = f"{thread_id}/{turn['run']}/{number}" if thread_id and turn.get("run") else ""
+        if key and (cached := self.turns.get(key)):
+            return cached
+        messages, owner = tuple(thread_of(state).messages), (runtime.context or Context()).owner
+        question = next((str(message.text) for message in reversed(messages) if message.type == "human"), "")
+        request = ContextRequest(question=question, thread_id=thread_id, turn=number, owner=owner, messages=messages)
+        answers = await how.call(partial(_ask_in_threads, self.providers, request), partial(_ask_all, self.providers, request))
+        provided = ProvidedContext(
+            [
+                Material(provider.name, answer.text, answer.ms, provider.max_tokens)
+                for provider, answer in zip(self.providers, answers, strict=True)
+                if answer.text.strip()
+            ],
+            [
+                Reason(code=answer.failure, message=f"{provider.name}: {answer.detail}")
+                for provider, answer in zip(self.providers, answers, strict=True)
+                if answer.failure
+            ],
+        )
+        return self.turns.put(key, provided) if key else provided
 
 
 def context_passed_event(call: int, parts: Sequence[MaterialPart], failures: Sequence[Reason]) -> ContextPassed:
-    """Return the event that tells what goes with a call, and what was left out."""
+    """Return the event that lists what goes with a call, and what was left out."""
     passed = [PassedMaterial(source=part.source, tokens=part.tokens, ms=part.ms, shortened=part.shortened) for part in parts if part.tokens]
     no_room = [Reason(code="no_room", message=f"{part.source}: the call has no room for it") for part in parts if not part.tokens]
     return ContextPassed(type="context_passed", call=call, passed=passed, left_out=[*failures, *no_room])
@@ -120,91 +118,79 @@ def context_passed_event(call: int, parts: Sequence[MaterialPart], failures: Seq
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What asking one provider came to; `failure` is a code, "" where it gave its text."""
+class ProviderAnswer:
+    """The answer of one provider; `failure` is a code, "" where it gave its text."""
 
     text: str = ""
     ms: int = 0
     failure: str = ""
-    told: str = ""
+    detail: str = ""
 
 
-class _Answer:
-    """One provider at work in a thread of its own, which nobody waits for longer than it may take."""
-
-    def __init__(self) -> None:
-        self.done = threading.Event()
-        self.outcome = Outcome(failure="provider_slow", told="it did not answer in time")
-
-    def wait(self, until: float) -> Outcome:
-        self.done.wait(max(0.0, until - time.monotonic()))
-        return self.outcome
+SLOW = ProviderAnswer(failure="provider_slow", detail="it did not answer in time")
 
 
-def _in_thread(provider: ContextProvider, asked: ContextRequest) -> _Answer:
-    answer, context = _Answer(), contextvars.copy_context()
+def _ask_in_threads(providers: Sequence[ContextProvider], request: ContextRequest) -> list[ProviderAnswer]:
+    started = time.monotonic()
+    waiting = [(_in_thread(provider, request), started + provider.seconds) for provider in providers]
+    answers: list[ProviderAnswer] = []
+    for answer, until in waiting:
+        try:
+            answers.append(answer.result(timeout=max(0.0, until - time.monotonic())))
+        except TimeoutError:
+            answers.append(SLOW)
+    return answers
+
+
+async def _ask_all(providers: Sequence[ContextProvider], request: ContextRequest) -> list[ProviderAnswer]:
+    return await asyncio.gather(*(_ask(provider, request) for provider in providers))
+
+
+async def _ask(provider: ContextProvider, request: ContextRequest) -> ProviderAnswer:
+    if inspect.iscoroutinefunction(provider.provide):
+        work: asyncio.Future[ProviderAnswer] = asyncio.ensure_future(_awaited(provider.provide(request)))
+    else:
+        work = asyncio.wrap_future(_in_thread(provider, request))
+    # Not `wait_for`: it waits for the end of what it cancels, and a provider may go on for ever.
+    try:
+        done, _ = await asyncio.wait([work], timeout=provider.seconds)
+    finally:
+        work.cancel()
+    return work.result() if done else SLOW
+
+
+def _in_thread(provider: ContextProvider, request: ContextRequest) -> "Future[ProviderAnswer]":
+    answer: Future[ProviderAnswer] = Future()
+    answer.set_running_or_notify_cancel()  # whoever waits may give up; the thread cannot be stopped
 
     def work() -> None:
         started = time.monotonic()
         try:
-            made = provider.provide(asked)
-            answer.outcome = _outcome(asyncio.run(_awaited(made)) if inspect.isawaitable(made) else made, started)
+            text: Any = provider.provide(request)
+            answer.set_result(asyncio.run(_awaited(text)) if inspect.isawaitable(text) else _checked(text, started))
         except Exception as error:  # whatever a provider raises leaves it out
-            answer.outcome = _failed(error)
-        answer.done.set()
+            answer.set_result(_failure(error))
 
     # A daemon: one that hangs for ever holds up neither the turn nor the end of the process.
-    threading.Thread(target=context.run, args=(work,), daemon=True, name=f"context-{provider.name}").start()
+    threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True, name=f"context-{provider.name}").start()
     return answer
 
 
-async def _aoutcome(provider: ContextProvider, asked: ContextRequest) -> Outcome:
+async def _awaited(text: Awaitable[str]) -> ProviderAnswer:
     started = time.monotonic()
-    if not inspect.iscoroutinefunction(provider.provide):
-        answer = _in_thread(provider, asked)
-        while not answer.done.is_set() and time.monotonic() - started < provider.seconds:
-            await asyncio.sleep(0.005)
-        return answer.outcome
-    work = asyncio.ensure_future(provider.provide(asked))
-    # Not `wait_for`, which waits for the end of what it cancels: one that goes on all the same would hold up the turn for ever.
-    work.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:
-        await asyncio.wait([work], timeout=provider.seconds)
-    finally:
-        if not work.done():
-            work.cancel()
-    if not work.done():
-        return _Answer().outcome
-    try:
-        return _outcome(work.result(), started)
+        return _checked(await text, started)
     except (Exception, asyncio.CancelledError) as error:  # as above; it may cancel itself
-        return _failed(error)
+        return _failure(error)
 
 
-async def _awaited(made: Awaitable[str]) -> str:
-    return await made
-
-
-def _outcome(text: Any, started: float) -> Outcome:
+def _checked(text: Any, started: float) -> ProviderAnswer:
     if text is not None and not isinstance(text, str):
-        return Outcome(failure="provider_failed", told=f"it gave {type(text).__name__}, no text")
-    clean = (text or "").encode("utf-8", "replace").decode()
-    return Outcome(clean, round((time.monotonic() - started) * 1000))
+        return ProviderAnswer(failure="provider_failed", detail=f"it gave {type(text).__name__}, no text")
+    storable = (text or "").encode("utf-8", "replace").decode()
+    return ProviderAnswer(storable, round((time.monotonic() - started) * 1000))
 
 
-def _failed(error: BaseException) -> Outcome:
+def _failure(error: BaseException) -> ProviderAnswer:
     # Its class only: the words of somebody else's client may hold a key or a URL.
-    return Outcome(failure="provider_failed", told=f"it failed ({type(error).__name__})")
-
-
-def _asked(state: State, runtime: Runtime[Context]) -> ContextRequest:
-    messages = thread_of(state).messages
-    question = next((str(message.text) for message in reversed(messages) if message.type == "human"), "")
-    context, turn = runtime.context or Context(), int(turn_of(state).get("number", 0))
-    return ContextRequest(question=question, thread_id=thread_id_of(runtime), turn=turn, owner=context.owner, messages=tuple(messages))
-
-
-def _key(state: State, runtime: Runtime[Context]) -> tuple[str, str] | None:
-    """Return what tells turns apart: the thread, and the run that opened the turn."""
-    thread_id, run = thread_id_of(runtime), turn_of(state).get("run")
-    return (thread_id, f"{run}/{turn_of(state).get('number')}") if thread_id and run else None
+    return ProviderAnswer(failure="provider_failed", detail=f"it failed ({type(error).__name__})")

@@ -6,10 +6,11 @@ and counts the runs. It is opened before the query runs, so that one whose proce
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from types import TracebackType
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
@@ -22,13 +23,13 @@ from longtable.base.context import Context
 from longtable.base.errors import LongtableError, QueryCancelledError, QueryRefusedError
 from longtable.base.events import AuditFailed
 from longtable.base.store_keys import thread_namespace
-from longtable.base.twins import a_from
+from longtable.base.twins import Execution, in_thread
 from longtable.memory.archive import DAMAGED
 from longtable.memory.rounds import all_calls
 from longtable.nodes.ingest import storable
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
-from longtable.nodes.turns.tool_jobs import QueryRejectedError, RepairsUsedUpError, answer_json
+from longtable.nodes.turns.tool_jobs import Job, QueryRejectedError, RepairsUsedUpError, answer_json
 from longtable.tools.database import QueryResult
 from longtable.tools.result_tool import KIND
 
@@ -92,122 +93,98 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class Audit:
-    """What a graph's queries are written down with."""
+    """Opens the audit log of a graph's queries."""
 
     clock: Callable[[], datetime]
     check: Checking | None = None
 
-    def log(
-        self,
-        calls: Sequence[ToolCall],
-        tools: Mapping[str, BaseTool],
-        state: State,
-        runtime: Runtime[Context],
-        *,
-        edits: Mapping[int, str] | None = None,
-    ) -> "Log":
-        """Return the log of one step's calls, to be entered around them. `edits`: the SQL of a person, by the place of its call."""
+    def log(self, jobs: Sequence[Job], tools: Mapping[str, BaseTool], state: State, runtime: Runtime[Context]) -> "Log":
+        """Return the log of one step's calls: use it as `async with log.around(how)`."""
         message = next((each for each in reversed(thread_of(state).messages) if isinstance(each, AIMessage)), None)
         thread_id = thread_id_of(runtime)
         entries: dict[int, AuditEntry] = {}
         if runtime.store is not None and thread_id and message is not None:
             now, turn = self.clock().isoformat(timespec="milliseconds"), turn_of(state).get("number", 0)
-            entries = {
-                place: AuditEntry(f"{message.id}:{_number(call, message)}", now, turn, call["name"], "running", sql[:MOST_SQL])
-                for place, call in enumerate(calls)
-                if (sql := _sql(call, tools)) is not None
-            }
-            for place, sql in (edits or {}).items():
-                if place in entries:
-                    entries[place] = replace(entries[place], edited=sql[:MOST_SQL])
-        return Log(calls, entries, thread_namespace("audit", thread_id or ""), self.check, runtime)
+            # Its place in the message: a later step of the same answer may see fewer of its calls.
+            places = {call["id"]: place for place, call in reversed([*enumerate(all_calls(message))])}
+            for job in jobs:
+                if (sql := _sql(job.call, tools)) is not None:
+                    key, edited = f"{message.id}:{places.get(job.call['id'], 0)}", (job.edited or "")[:MOST_SQL]
+                    entries[id(job.call)] = AuditEntry(key, now, turn, job.call["name"], "running", sql[:MOST_SQL], edited=edited)
+        return Log(entries, thread_namespace("audit", thread_id or ""), self.check, runtime)
 
 
+@dataclass
 class Log:
-    """Around the calls of one step: opens their entries, is told how each ended, closes them, whatever happens between.
+    """The entries of one step's calls. A store that fails costs the entry and no answer: an event and the log say so."""
 
-    A store that fails costs the entry and no answer: it is told by the event `audit_failed`, and logged.
-    """
+    entries: dict[int, AuditEntry]
+    """By the `id()` of their calls."""
+    namespace: tuple[str, ...]
+    check: Checking | None
+    runtime: Runtime[Context]
+    answers: dict[int, tuple[ToolMessage, int]] = field(default_factory=dict)
+    """With the ms each took."""
+    started: float = field(default_factory=time.perf_counter)
+    failed: bool = False
 
-    def __init__(
-        self,
-        calls: Sequence[ToolCall],
-        entries: dict[int, AuditEntry],
-        namespace: tuple[str, ...],
-        check: Checking | None,
-        runtime: Runtime[Context],
-    ) -> None:
-        self._calls, self._entries, self._namespace, self._check, self._runtime = calls, entries, namespace, check, runtime
-        self._ended: dict[int, tuple[ToolMessage, int]] = {}
-        self._started = time.perf_counter()
-        self._told = False
+    @asynccontextmanager
+    async def around(self, how: Execution) -> AsyncIterator[None]:
+        """Open the entries and close them, however the block ends; one that is cancelled waits for the store, too."""
+        await how.call(self._begin, partial(in_thread, self._begin))
+        end = self._end
+        try:
+            yield
+        except BaseException as error:
+            end = partial(self._end, error)
+            raise
+        finally:
+            await how.call(end, partial(in_thread, end))
 
-    def ended(self, call: ToolCall, answer: ToolMessage) -> ToolMessage:
-        """Note how a call ended, and return its answer: its artifact is the result, or the error that it tells."""
-        place = next(i for i, each in enumerate(self._calls) if each is call)
-        self._ended[place] = answer, round((time.perf_counter() - self._started) * 1000)
-        return answer
+    def answer(self, call: ToolCall, message: ToolMessage) -> ToolMessage:
+        """Note how a call ended, and return its answer: its artifact is the result, or the error of the tool."""
+        self.answers[id(call)] = message, self._ms()
+        return message
 
     def wait(self) -> None:
-        """Write down that the calls wait for a person's decision."""
-        self._entries = {place: replace(entry, verdict="waiting") for place, entry in self._entries.items()}
-        self._batch(self._puts())
+        """Write that the calls wait for a person's decision."""
+        self.entries = {call: replace(entry, verdict="waiting") for call, entry in self.entries.items()}
+        self._write()
 
-    await_ = a_from(wait)
-
-    def __enter__(self) -> "Log":
-        self._begin(self._batch(self._gets()))
-        self._batch(self._puts())
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._end(kind)
-        self._batch(self._puts())
-
-    __aenter__ = a_from(__enter__)
-    __aexit__ = a_from(__exit__)
-    """Cancelled, it still ends: what ran is written all the same."""
-
-    def _begin(self, found: Sequence[Any]) -> None:
-        for place, item in zip(self._entries, found, strict=False):
+    def _begin(self) -> None:
+        items = self._batch([GetOp(self.namespace, entry.key) for entry in self.entries.values()])
+        for call, item in zip(self.entries, items, strict=False):
             if isinstance(item, Item) and DAMAGED not in item.value:
                 before = AuditEntry.from_json(item.value)
                 runs = before.runs + (before.verdict not in ("waiting", "refused"))
-                self._entries[place] = replace(self._entries[place], time=before.time, runs=runs)
+                self.entries[call] = replace(self.entries[call], time=before.time, runs=runs)
+        self._write()
 
-    def _end(self, kind: type[BaseException] | None) -> None:
-        for place, entry in self._entries.items():
-            if place in self._ended:
-                self._entries[place] = _closed(entry, *self._ended[place], self._check)
+    def _end(self, error: BaseException | None = None) -> None:
+        for call, entry in self.entries.items():
+            if call in self.answers:
+                self.entries[call] = _closed(entry, *self.answers[call], self.check)
+            elif error is None or isinstance(error, GraphBubbleUp):  # it runs in a later step, or after an answer
+                self.entries[call] = replace(entry, verdict="waiting")
             else:
-                waits = kind is None or issubclass(kind, GraphBubbleUp)  # one that is to run in a later step, or after an answer
-                ms = round((time.perf_counter() - self._started) * 1000)
-                open_ended = replace(entry, verdict="waiting") if waits else replace(entry, verdict="cancelled", ms=ms)
-                self._entries[place] = open_ended if waits else _with_reads(open_ended, entry.sent, self._check)
+                self.entries[call] = _with_reads(replace(entry, verdict="cancelled", ms=self._ms()), entry.sent, self.check)
+        self._write()
 
-    def _gets(self) -> list[Op]:
-        return [GetOp(self._namespace, entry.key) for entry in self._entries.values()]
+    def _ms(self) -> int:
+        return round((time.perf_counter() - self.started) * 1000)
 
-    def _puts(self) -> list[Op]:
-        return [PutOp(self._namespace, entry.key, entry.as_json(), False) for entry in self._entries.values()]
+    def _write(self) -> None:
+        self._batch([PutOp(self.namespace, entry.key, entry.as_json(), False) for entry in self.entries.values()])
 
     def _batch(self, ops: list[Op]) -> Sequence[Any]:
         try:
-            return self._runtime.store.batch(ops) if ops and self._runtime.store is not None else ()
+            return self.runtime.store.batch(ops) if ops and self.runtime.store is not None else ()
         except Exception as error:  # whatever a store raises: the person's turn goes on
-            return self._failed(error)
-
-    def _failed(self, error: Exception) -> Sequence[Any]:
-        _log.error("the audit of thread %s was not written: %s", self._namespace[-1], error)
-        if not self._told:
-            self._told = True
-            self._runtime.stream_writer(AuditFailed(type="audit_failed", calls=len(self._entries), failure=type(error).__name__))
-        return ()
-
-
-def _number(call: ToolCall, message: AIMessage) -> int:
-    """Return a call's place in its message: a later step of the same answer may see fewer of its calls."""
-    return next((place for place, each in enumerate(all_calls(message)) if each["id"] == call["id"]), 0)
+            _log.error("the audit of thread %s was not written: %s", self.namespace[-1], error)
+            if not self.failed:
+                self.failed = True
+                self.runtime.stream_writer(AuditFailed(type="audit_failed", calls=len(self.entries), failure=type(error).__name__))
+            return ()
 
 
 def _sql(call: ToolCall, tools: Mapping[str, BaseTool]) -> str | None:
@@ -229,13 +206,13 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | N
         verdict: Verdict = "cancelled" if isinstance(error, QueryCancelledError) else "failed"
         rule = error.code if isinstance(error, LongtableError) else type(error).__name__
         return _with_reads(replace(entry, verdict=verdict, rule=rule, ms=ms), entry.sent, check)
-    told = answer_json(answer)
-    ran, total = str(told.get("sql") or "")[:MOST_SQL], told.get("total", told.get("row_count"))
+    shown = answer_json(answer)
+    ran, total = str(shown.get("sql") or "")[:MOST_SQL], shown.get("total", shown.get("row_count"))
     rows = total if isinstance(total, int) else None
-    entry = replace(entry, verdict="run", ms=ms, handle=str(told.get("handle") or ""), ran=ran, rows=rows)
+    entry = replace(entry, verdict="run", ms=ms, handle=str(shown.get("handle") or ""), ran=ran, rows=rows)
     if isinstance(result, QueryResult):
         return _reading(entry, result.tables, result.reads[len(result.tables) :])
-    return replace(entry, tables=tuple(map(str, told.get("handles") or ())))
+    return replace(entry, tables=tuple(map(str, shown.get("handles") or ())))
 
 
 def _with_reads(entry: AuditEntry, sql: str, check: Checking | None) -> AuditEntry:
@@ -243,11 +220,11 @@ def _with_reads(entry: AuditEntry, sql: str, check: Checking | None) -> AuditEnt
     if check is None or entry.tool != "run_sql":
         return entry
     try:
-        found = check(sql)
+        verdict = check(sql)
     except Exception as error:  # a database that is gone has no catalogue: the entry stands without it
         _log.warning("what a query read is unknown: %s", error)
         return entry
-    return _reading(replace(entry, ran=found.shown_sql[:MOST_SQL]), found.tables, found.columns) if found.allowed else entry
+    return _reading(replace(entry, ran=verdict.shown_sql[:MOST_SQL]), verdict.tables, verdict.columns) if verdict.allowed else entry
 
 
 def _reading(entry: AuditEntry, tables: tuple[str, ...], columns: tuple[str, ...]) -> AuditEntry:

@@ -117,7 +117,7 @@ class StoredAnswer:
     failure: str = ""
 
 
-def keep(answer: ToolMessage, results: ThreadResults | None) -> StoredAnswer:
+def store_result(answer: ToolMessage, results: ThreadResults | None) -> StoredAnswer:
     """Put the result of a query away and tell the model its handle. Blocking: call it from a worker thread."""
     if results is None or not isinstance(answer.artifact, QueryResult):
         return StoredAnswer(answer)

@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from longtable.base.twins import WORKERS, a_from, in_thread
+from longtable.base.twins import ASYNC, SYNC, WORKERS, Execution, a_from, complete, in_thread
 
 
 class Counter:
@@ -86,3 +86,21 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     finally:
         child.join(5)
         child.kill()
+
+
+def test_work_that_is_written_once_runs_without_an_event_loop_and_on_one() -> None:
+    async def work(how: Execution) -> list[str]:
+        async def awaited() -> str:
+            return "awaited"
+
+        return [await how.call(lambda: "blocking", awaited), await how.call(lambda: threading.current_thread().name)]
+
+    assert complete(work(SYNC)) == ["blocking", threading.current_thread().name]
+    first, thread = asyncio.run(work(ASYNC))
+    assert first == "awaited"
+    assert thread != threading.current_thread().name
+
+
+def test_work_that_waits_past_its_execution_says_so() -> None:
+    with pytest.raises(RuntimeError, match=r"Execution\.call"):
+        complete(asyncio.sleep(0))

@@ -21,9 +21,7 @@ from longtable.memory.compaction import Attempts, Draft, Job
 from longtable.memory.stamps import EXCLUDED, kind_of
 from longtable.memory.summary import HEADINGS
 from longtable.memory.tokens import counter
-from longtable.nodes.compact import SummaryCalls
 from tests.memory.test_rounds import assert_paired
-from tests.support.folds import call_config
 from tests.support.models import ScriptedModel
 from tests.support.threads import CONTEXT, GOOD, LIMIT, SECRET, of_type, summariser, talk, talker, thread, values_of
 
@@ -388,7 +386,11 @@ def test_what_a_resting_thread_has_left_to_do_stands_in_no_folds_way(left: str, 
 
 
 def test_what_a_summariser_thinks_in_its_text_is_no_part_of_what_it_says() -> None:
-    calls = SummaryCalls.of("qwen3", "t", 1, call_config(4_000))
-    with calls.call([HumanMessage("fold this")]) as note:
-        assert note(AIMessage(f"<think>{HEADINGS}</think>\n\n{GOOD}")) == GOOD
-    assert [call["calls"] for call in calls.calls] == [1]
+    thought = f"<think>{HEADINGS}</think>\n\n{GOOD}"
+    conversation = thread(summarizer=summariser(lambda _: AIMessage(thought)), policy=CompactionPolicy(ahead=False))
+    talk(conversation, 9)
+    assert conversation.compact() is not None
+    record = values_of(conversation)["compactions"][-1]
+    assert "think" not in record["summary"]
+    assert SECRET in record["summary"]
+    assert {call["calls"] for call in record["spent"]} == {1}
