@@ -79,8 +79,7 @@ def client_error(error: Exception, text: str, code: str) -> RunFailedError:
     kind = type(error)
     typed = isinstance(error, LongtableError)
     bases = (RunFailedError, kind) if typed else (RunFailedError,)
-    named = type(kind.__name__, bases, {"__module__": kind.__module__, "code": code})
-    made: RunFailedError = RunFailedError.__new__(named, text)
+    made: RunFailedError = RunFailedError.__new__(type(kind.__name__, bases, {"__module__": kind.__module__, "code": code}), text)
     made.__dict__.update(vars(error) if typed else {})
     return made
 

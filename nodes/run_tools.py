@@ -89,10 +89,10 @@ class RunTools:
         async with log.around(how):
             while jobs := work.next():
                 runs = [self._run(job, runtime.stream_writer, inputs, how, alone=work.alone) for job in jobs]
-                # One that runs alone does so in the node's own thread: the answer to its interrupt is for it and no other.
-                work.done([await runs[0]] if work.alone else await _together(runs, how))
-                if work.alone:
+                if work.alone:  # in the node's own thread: the answer to its interrupt is for it and no other
+                    work.done([await runs[0]])
                     break
+                work.done(await how.call(partial(_in_pool, runs), partial(asyncio.gather, *runs)))
         return self._update(work, state, runtime)
 
     async def _run(self, job: Job, emit: StreamWriter, inputs: "ToolInputs", how: Execution, *, alone: bool) -> ToolMessage | None:
@@ -130,9 +130,7 @@ class RunTools:
         return {"messages": answers, "turn": with_last(after, answers)}
 
 
-async def _together(work: Sequence[Coroutine[Any, Any, Result]], how: Execution) -> Sequence[Result]:
-    if how.on_loop:
-        return await asyncio.gather(*work)
+def _in_pool(work: Sequence[Coroutine[Any, Any, Result]]) -> list[Result]:
     with ThreadPoolExecutor(max_workers=min(MAX_PARALLEL, len(work))) as pool:
         # Each worker gets the run's context variables, so that a tool's own model calls work.
         jobs = [pool.submit(contextvars.copy_context().run, complete, one) for one in work]

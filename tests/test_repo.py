@@ -33,7 +33,7 @@ BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "node
 OVER_BUDGET: dict[str, int] = {
     "memory": 4_195,
     "tools": 6_187,  # masked columns by a positive list over scopes: by names every value could be spelled out
-    "nodes": 3_063,
+    "nodes": 3_060,
     "graph": 3_208,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""

@@ -91,7 +91,10 @@ class ContextProviders:
         messages, owner = tuple(thread_of(state).messages), (runtime.context or Context()).owner
         question = next((str(message.text) for message in reversed(messages) if message.type == "human"), "")
         request = ContextRequest(question=question, thread_id=thread_id, turn=number, owner=owner, messages=messages)
-        answers = await how.call(partial(_ask_in_threads, self.providers, request), partial(_ask_all, self.providers, request))
+        answers = await how.call(
+            partial(_ask_in_threads, self.providers, request),
+            lambda: asyncio.gather(*(_ask(provider, request) for provider in self.providers)),
+        )
         provided = ProvidedContext(
             [
                 Material(provider.name, answer.text, answer.ms, provider.max_tokens)
@@ -140,10 +143,6 @@ def _ask_in_threads(providers: Sequence[ContextProvider], request: ContextReques
         except TimeoutError:
             answers.append(SLOW)
     return answers
-
-
-async def _ask_all(providers: Sequence[ContextProvider], request: ContextRequest) -> list[ProviderAnswer]:
-    return await asyncio.gather(*(_ask(provider, request) for provider in providers))
 
 
 async def _ask(provider: ContextProvider, request: ContextRequest) -> ProviderAnswer:
