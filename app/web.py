@@ -45,7 +45,7 @@ from longtable.base.errors import (
 )
 from longtable.base.twins import in_thread
 from longtable.graph.reports import ALL, spent_in
-from longtable.graph.transcripts import Whole, find_thread, load_thread
+from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread
 from longtable.memory.spent import added
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import current, versions
@@ -185,7 +185,7 @@ async def failed(request: Request, error: Exception) -> Response:
     return _json({"error": body}, status=status_of(error), headers=headers)
 
 
-async def _load(request: Request) -> Whole:
+async def _load(request: Request) -> ThreadRecord:
     threads = web_threads.ServerThreads(_client(request))
     whole, _ = await in_thread(load_thread, threads, request.path_params["thread_id"], owner_of(request))
     return whole

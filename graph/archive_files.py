@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from longtable.base.errors import ConfigError, PersistenceError, StoreKeyError, UnknownArchiveError
 from longtable.base.store_keys import NODE
-from longtable.graph.sealing import checked_key, new_seal, opened, seal_of, sealed
+from longtable.graph.encryption import check_key, decrypted, encrypted, encryption_of, new_encryption
 from longtable.memory.archive import encode_message
 from longtable.memory.search import Original
 
@@ -55,7 +54,7 @@ class ArchiveFiles:
 
     def __init__(self, folder: Path | str, *, key: str | None = None) -> None:
         self.folder = Path(folder).expanduser().absolute()
-        self._passphrase = checked_key(key)
+        self._passphrase = check_key(key)
 
     @property
     def encrypts(self) -> bool:
@@ -89,10 +88,10 @@ class ArchiveFiles:
             entries = [] if home.is_symlink() else list(os.scandir(home))
         except (FileNotFoundError, NotADirectoryError):
             return []
-        found = [(match, entry) for entry in entries if (match := _KEY.fullmatch(entry.name)) and entry.is_file(follow_symlinks=False)]
         files = [
             ArchiveFile(entry.name, _iso(match[1]), int(match[2]), int(match[3]), entry.stat(follow_symlinks=False).st_size)
-            for match, entry in found
+            for entry in entries
+            if (match := _KEY.fullmatch(entry.name)) and entry.is_file(follow_symlinks=False)
         ]
         return sorted(files, key=lambda file: (file.time, file.first, file.last, file.key))
 
@@ -157,8 +156,8 @@ class ArchiveFiles:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            taken = {entry.name for entry in os.scandir(home)}
-            key = next(key for n in range(1, 10_000) if (key := f"{name}.json" if n == 1 else f"{name}-{n}.json") not in taken)
+            others = {entry.name for entry in os.scandir(home)}
+            key = next(key for n in range(1, 10_000) if (key := f"{name}.json" if n == 1 else f"{name}-{n}.json") not in others)
             draft.rename(home / key)
         finally:
             draft.unlink(missing_ok=True)
@@ -170,13 +169,13 @@ class ArchiveFiles:
     @cached_property
     def _seal(self) -> tuple[EncryptedSerializer, str]:
         assert self._passphrase is not None, "only what has a passphrase encrypts"
-        return new_seal(self._passphrase)
+        return new_encryption(self._passphrase)
 
     def _written(self, text: str) -> str:
         if not self.encrypts:
             return text
         serializer, proof = self._seal
-        return json.dumps({"type": FORMAT, "schema": SCHEMA, "seal": proof, "sealed": sealed(serializer, text)})
+        return json.dumps({"type": FORMAT, "schema": SCHEMA, "seal": proof, "sealed": encrypted(serializer, text)})
 
     def _opened(self, text: str) -> str:
         fields = json.loads(text) if '"seal"' in text[:200] else {}
@@ -185,25 +184,24 @@ class ArchiveFiles:
         if self._passphrase is None:
             raise StoreKeyError("this archive file is encrypted: give the key of its store, ArchiveFiles(folder, key=...)")
         own = self.__dict__.get("_seal")
-        serializer = own[0] if own and own[1] == fields["seal"] else seal_of(self._passphrase, fields["seal"])
-        return str(opened(serializer, fields["sealed"]))
+        serializer = own[0] if own and own[1] == fields["seal"] else encryption_of(self._passphrase, fields["seal"])
+        return str(decrypted(serializer, fields["sealed"]))
 
     def _compaction(self, thread_id: str, key: str) -> str | None:
         """Return which compaction a file was written for, None where it cannot be read."""
         try:
-            found: Any = json.loads(self.read(thread_id, key))
-            return str(found["compaction"])
+            return str(json.loads(self.read(thread_id, key))["compaction"])
         except (ValueError, KeyError, TypeError, UnknownArchiveError, StoreKeyError):
             return None
 
 
-def checked_archive(given: "ArchiveFiles | Path | str | None") -> ArchiveFiles | None:
-    """Return what was given as files in a folder. Raises `ConfigError`."""
-    if given is None or isinstance(given, ArchiveFiles):
-        return given
-    if isinstance(given, Path | str) and str(given):
-        return ArchiveFiles(given)
-    raise ConfigError(f"archive_on_compact is a folder or ArchiveFiles(folder, key=...), found {given!r}")
+def archive_from(setting: "ArchiveFiles | Path | str | None") -> ArchiveFiles | None:
+    """Return the archive files that a setting names. Raises `ConfigError`."""
+    if setting is None or isinstance(setting, ArchiveFiles):
+        return setting
+    if isinstance(setting, Path | str) and str(setting):
+        return ArchiveFiles(setting)
+    raise ConfigError(f"archive_on_compact is a folder or ArchiveFiles(folder, key=...), found {setting!r}")
 
 
 def _folder(part: str) -> str:

@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime, get_runtime
 from longtable.base.context import Context, RequestLimits, requester
 from longtable.base.errors import ConfigError
 from longtable.base.twins import ASYNC, SYNC, Execution, complete
-from longtable.graph.archive_files import checked_archive
+from longtable.graph.archive_files import archive_from
 from longtable.graph.configure_call import call_configs, model_name
 from longtable.memory.compaction import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
@@ -135,7 +135,7 @@ def build_graph(
         clock,
         plans,
         summary_seconds,
-        checked_archive(archive_on_compact),
+        archive_from(archive_on_compact),
         model_name(summarizer) if summarizer else "",
         memory_prompt,
     )

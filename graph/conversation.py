@@ -18,10 +18,10 @@ from longtable.base.store_keys import NODE
 from longtable.base.twins import a_from, in_thread
 from longtable.graph import changes, threads, turn_plans
 from longtable.graph.answers import Answer, answer_of, compaction_of
-from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, checked_archive
+from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, archive_from
 from longtable.graph.changes import CompactionPreview, TopicHistory
 from longtable.graph.damage import readable
-from longtable.graph.export import Form, drawn_from, written
+from longtable.graph.export import Form, chart_drawer, export_as
 from longtable.graph.persistence import storage_errors
 from longtable.graph.reports import audit_of, spent_in
 from longtable.graph.thread_runner import ThreadRunner, WhenBusy
@@ -129,7 +129,7 @@ class Conversation:
         self.thread_id = thread_id or uuid.uuid4().hex[:12]
         self.context = context or Context()
         self.results = results
-        self.archive = checked_archive(archive)
+        self.archive = archive_from(archive)
         self.config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
         if self.context.owner:  # in each checkpoint: of a first message that no node has seen yet, nothing else says whose it is
             self.config["metadata"] = {OWNER: self.context.owner}
@@ -377,7 +377,7 @@ class Conversation:
         drawn where the conversation was given its results.
         """
         whole, _ = load_thread(self._threads, self.thread_id, self.context.owner)
-        return written(whole, form, language=self.context.language, draw=drawn_from(self.results, self.thread_id))
+        return export_as(whole, form, language=self.context.language, draw=chart_drawer(self.results, self.thread_id))
 
     def usage(self, prices: Mapping[str, Price] | None = None) -> list[Spent]:
         """Return the tokens the thread's model calls took, by day and model: as reported, or estimated and marked.
@@ -395,7 +395,7 @@ class Conversation:
         return audit_of(self._threads, self.thread_id, self.context.owner)
 
     def archive_files(self) -> list[ArchiveFile]:
-        """Return the files that were written before the thread's compactions, the oldest first.
+        """Return the files that were export_as before the thread's compactions, the oldest first.
 
         Raises `ThreadNotFoundError`, `ConfigError` where the conversation was not given their folder.
         """

@@ -63,7 +63,7 @@ def _is_of_serializer(error: Exception) -> bool:
 
 
 @contextmanager
-def skipping(on_damaged: Report) -> Iterator[None]:
+def skip_unreadable(on_damaged: Report) -> Iterator[None]:
     """Leave the block where its thread is gone, busy or damaged; report a damaged one. For operations over many threads."""
     try:
         yield

@@ -26,6 +26,7 @@ Values = Mapping[str, Any]
 Update = dict[str, Any]
 WHEN_MESSAGES = "add `messages: Annotated[list, add_messages]` to the parent's state, or name its keys: as_node(..., messages='chat')"
 NO_TEXT_KEYS = "read and write such keys in a node of your own, before and after this one"
+NAMES = [field.name for field in fields(Context)]
 RESUMING = "__pregel_resuming"
 """LangGraph's key of a nested run's config, which has no public name: the only way to give a child new input while its parent
 is being resumed. A test compares it with LangGraph's own."""
@@ -81,11 +82,11 @@ def as_tool(
 
     def ask(question: str) -> str:
         """Run one turn."""
-        return _text(compiled.invoke(_asked(question), context=_context_of(context)))
+        return _text(compiled.invoke(_question_input(question), context=_context_of(context)))
 
     async def aask(question: str) -> str:
         """Run one turn."""
-        return _text(await compiled.ainvoke(_asked(question), context=_context_of(context)))
+        return _text(await compiled.ainvoke(_question_input(question), context=_context_of(context)))
 
     return StructuredTool.from_function(ask, aask, name=name, description=description)
 
@@ -103,11 +104,11 @@ class _Node:
         context = _context_of(self.context)
         new = self._new_messages(state, context)
         if not _has_thread():
-            return self._update(_newest_answer(self.once.invoke(Input(messages=new), context=context)))
+            values = self.once.invoke(Input(messages=new), context=context)
+            return self._update(_newest_answer(values))
         child = self.memory.get_state(get_config())
         if not _has_answered(child, new[-1]):
-            given = _input_of(child, new)
-            self.memory.invoke(cast("Any", given), _config_for(given), context=context)
+            self.memory.invoke(*_run_of(child, new), context=context)
             child = self.memory.get_state(get_config())
         return self._update(_answer_to(child, new[-1]))
 
@@ -116,11 +117,11 @@ class _Node:
         context = _context_of(self.context)
         new = self._new_messages(state, context)
         if not _has_thread():
-            return self._update(_newest_answer(await self.once.ainvoke(Input(messages=new), context=context)))
+            values = await self.once.ainvoke(Input(messages=new), context=context)
+            return self._update(_newest_answer(values))
         child = await self.memory.aget_state(get_config())
         if not _has_answered(child, new[-1]):
-            given = _input_of(child, new)
-            await self.memory.ainvoke(cast("Any", given), _config_for(given), context=context)
+            await self.memory.ainvoke(*_run_of(child, new), context=context)
             child = await self.memory.aget_state(get_config())
         return self._update(_answer_to(child, new[-1]))
 
@@ -132,7 +133,7 @@ class _Node:
         talk = [message for message in convert_to_messages(values[self.messages]) if message.type in {"human", "ai"}]
         mine = [i for i, message in enumerate(talk) if marks_of(message).get("node") == self.name]
         since = mine[-1] + 1 if mine and _has_thread() else 0  # without a thread there is no memory but the parent's
-        return _said(talk[since:], context)
+        return _child_messages(talk[since:], context)
 
     def _update(self, answer: AIMessage | None) -> Update:
         answer = answer or AIMessage("")
@@ -164,26 +165,24 @@ def _messages_of(child: StateSnapshot) -> list[BaseMessage]:
     return child.values.get("messages") or []
 
 
-def _input_of(child: StateSnapshot, new: Sequence[BaseMessage]) -> Input | None:
-    """Return the input of the child's next run, None to resume it. One that failed is handed its question again."""
-    return None if _is_newest(child, new[-1]) and not is_failed(child) else Input(messages=new)
+def _run_of(child: StateSnapshot, new: Sequence[BaseMessage]) -> tuple[Any, RunnableConfig]:
+    """Return input and config of the child's next run; the input is None to resume it.
 
-
-def _config_for(given: Input | None) -> RunnableConfig:
-    """Return the parent's config for a run of the child.
-
-    While a parent is being resumed LangGraph takes a child at rest for one that has answered already, unless told otherwise.
+    A child that failed is handed its question again. While a parent is being resumed LangGraph takes a child at rest for one that
+    has answered already, unless `RESUMING` says otherwise.
     """
+    resumes = _is_newest(child, new[-1]) and not is_failed(child)
     config = get_config()
-    return {**config, "configurable": {**config["configurable"], RESUMING: given is None}}
+    configurable = {**config["configurable"], RESUMING: resumes}
+    return None if resumes else Input(messages=new), {**config, "configurable": configurable}
 
 
-def _said(talk: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
+def _child_messages(talk: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
     """Return messages as the child takes them: what was said, without marks and calls of others, the question last.
 
     An older question that cannot be accepted was refused when it was asked, and is still in the parent's state: left out.
     """
-    said = [_plain(message) for message in talk if message.type == "human" or message.text]
+    said = [_as_said(message) for message in talk if message.type == "human" or message.text]
     asked = [i for i, message in enumerate(said) if message.type == "human"]
     if not asked:
         raise WrongRoleError(role=said[-1].type if said else "none")
@@ -199,14 +198,14 @@ def _acceptable(message: BaseMessage, context: Context) -> bool:
     return True
 
 
-def _plain(message: BaseMessage) -> BaseMessage:
+def _as_said(message: BaseMessage) -> BaseMessage:
     kwargs = {key: value for key, value in message.additional_kwargs.items() if key != STAMP}
     if isinstance(message, AIMessage):
         return AIMessage(storable(str(message.text)), id=message.id, name=message.name)
     return message.model_copy(update={"additional_kwargs": kwargs})
 
 
-def _asked(question: str) -> Input:
+def _question_input(question: str) -> Input:
     return Input(messages=[HumanMessage(question)])
 
 
@@ -214,20 +213,18 @@ def _text(values: Values) -> str:
     return str(values["messages"][-1].text)
 
 
-def _context_of(given: Context | Callable[[Any], Context] | None) -> Context:
-    """Return the child's settings, from the parent's where none are given."""
-    if isinstance(given, Context):
-        return given
+def _context_of(setting: Context | Callable[[Any], Context] | None) -> Context:
+    """Return the child's settings, from the parent's where it has none of its own."""
+    if isinstance(setting, Context):
+        return setting
     runtime = cast("object", get_runtime()) if _in_graph() else None  # a tool that is called by itself has a config, and no runtime
     parents: object = getattr(runtime, "context", None)
-    if given is not None:
-        return given(parents)
+    if setting is not None:
+        return setting(parents)
     if isinstance(parents, Context):
         return parents
-    names = [field.name for field in fields(Context)]
-    if isinstance(parents, Mapping):
-        return Context(**{name: parents[name] for name in names if name in parents})
-    return Context(**{name: getattr(parents, name) for name in names if hasattr(parents, name)})
+    values = parents if isinstance(parents, Mapping) else {name: getattr(parents, name) for name in NAMES if hasattr(parents, name)}
+    return Context(**{name: values[name] for name in NAMES if name in values})
 
 
 def _in_graph() -> bool:

@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage
 from longtable.base.context import OWNER_RULE, Context, is_owner
 from longtable.base.errors import ConfigError, LongtableError, ThreadFormatError
 from longtable.graph.damage import is_sound
-from longtable.graph.transcripts import KEPT, REDUCING, Whole
+from longtable.graph.transcripts import CHANNELS, REDUCING, ThreadRecord
 from longtable.memory.archive import decode_message, encode_message
 from longtable.memory.merging import merged_count
 from longtable.memory.summary import language_of
@@ -39,7 +39,7 @@ Json = dict[str, Any]
 Form = Literal["jsonl", "markdown", "html"]
 
 
-def written(whole: Whole, form: Form, *, language: str | None = None, draw: Draw | None = None) -> str:
+def export_as(whole: ThreadRecord, form: Form, *, language: str | None = None, draw: Draw | None = None) -> str:
     """Return a thread in one of the forms; labels in `language`, else in that of the conversation; charts as `draw` draws them."""
     if form == "jsonl":
         return "".join(export_lines(whole))
@@ -49,7 +49,7 @@ def written(whole: Whole, form: Form, *, language: str | None = None, draw: Draw
     return write(whole.shown, title=str(whole.entry.get("title") or ""), language=language or language_of(whole.messages), draw=draw)
 
 
-def export_lines(whole: Whole) -> Iterator[str]:
+def export_lines(whole: ThreadRecord) -> Iterator[str]:
     """Yield a thread line by line, each with its line feed."""
     digest, count = hashlib.sha256(), 0
     for line in _lines(whole):
@@ -59,7 +59,7 @@ def export_lines(whole: Whole) -> Iterator[str]:
     yield _line({"type": "end", "lines": count, "sha256": digest.hexdigest()})
 
 
-def import_lines(lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None) -> Whole:
+def import_lines(lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None) -> ThreadRecord:
     """Return the thread of an export. `thread_id`, `owner`: other ones than the file's. Raises `ThreadFormatError`."""
     whole = _read(lines)
     whole = replace(whole, thread_id=thread_id or whole.thread_id)
@@ -75,7 +75,7 @@ def import_lines(lines: Iterable[str], *, thread_id: str | None = None, owner: s
 # -- writing --------------------------------------------------------------------------------------------------------
 
 
-def _lines(whole: Whole) -> Iterator[str]:
+def _lines(whole: ThreadRecord) -> Iterator[str]:
     entry = {name: whole.entry[name] for name in (*ENTRY, PRIVATE) if whole.entry.get(name) is not None}
     yield _line({"type": FORMAT, "schema": SCHEMA, "thread_id": whole.thread_id, "archived": whole.archived, "entry": entry})
     for number, message in enumerate(whole.messages, 1):
@@ -86,7 +86,7 @@ def _lines(whole: Whole) -> Iterator[str]:
         yield _line({"type": "compaction", "record": record})
     for edit in whole.edits:
         yield _line({"type": "edit", "edit": edit})
-    yield _line({"type": "state", "turn": whole.turn, **{name: whole.kept[name] for name in KEPT if name in whole.kept}})
+    yield _line({"type": "state", "turn": whole.turn, **{name: whole.channels[name] for name in CHANNELS if name in whole.channels}})
 
 
 def _line(fields: Json) -> str:
@@ -96,10 +96,10 @@ def _line(fields: Json) -> str:
 # -- reading --------------------------------------------------------------------------------------------------------
 
 
-def _read(lines: Iterable[str]) -> Whole:
+def _read(lines: Iterable[str]) -> ThreadRecord:
     header: Json = {}
     messages: list[BaseMessage] = []
-    found: dict[str, list[Any]] = {"retired_compaction": [], "compaction": [], "edit": [], "state": []}
+    lines_of: dict[str, list[Any]] = {"retired_compaction": [], "compaction": [], "edit": [], "state": []}
     digest, count = hashlib.sha256(), 0
     end: Json | None = None
     for text in lines:
@@ -117,24 +117,24 @@ def _read(lines: Iterable[str]) -> Whole:
             end = fields
             continue
         else:
-            _keep(fields, found, count + 1)
+            _keep(fields, lines_of, count + 1)
         digest.update(f"{line}\n".encode("utf-8", "surrogatepass"))
         count += 1
     if end is None:
         raise ThreadFormatError(f"the file ends after line {count} without the end of the thread: it was cut off, export it again")
     if end.get("lines") != count or end.get("sha256") != digest.hexdigest():
         raise ThreadFormatError("the file is not as it was exported, lines of it were changed or are missing: export the thread again")
-    state = found["state"][-1] if found["state"] else {}
-    return Whole(
+    state = lines_of["state"][-1] if lines_of["state"] else {}
+    return ThreadRecord(
         thread_id=header["thread_id"],
         entry=header["entry"],
         messages=messages,
         archived=header["archived"],
-        compactions=found["compaction"],
-        retired=found["retired_compaction"],
-        edits=found["edit"],
+        compactions=lines_of["compaction"],
+        retired=lines_of["retired_compaction"],
+        edits=lines_of["edit"],
         turn=_dict(state.get("turn", {}), "turn"),
-        kept={name: _dict(state[name], name) for name in KEPT if name in state},
+        channels={name: _dict(state[name], name) for name in CHANNELS if name in state},
     )
 
 
@@ -177,12 +177,12 @@ def _message(fields: Json, number: int) -> BaseMessage:
     return message
 
 
-def _keep(fields: Json, found: dict[str, list[Json]], number: int) -> None:
+def _keep(fields: Json, lines_of: dict[str, list[Json]], number: int) -> None:
     kind = fields["type"]
-    if kind not in found:
+    if kind not in lines_of:
         raise ThreadFormatError(f"line {number} is a {kind[:40]!r}, which this version does not know: update longtable")
     inner = {"retired_compaction": "record", "compaction": "record", "edit": "edit"}.get(kind)
-    found[kind].append(_dict(fields.get(inner), kind) if inner else fields)
+    lines_of[kind].append(_dict(fields.get(inner), kind) if inner else fields)
 
 
 def _dict(value: object, name: str) -> Json:
@@ -191,7 +191,7 @@ def _dict(value: object, name: str) -> Json:
     return value
 
 
-def _check(whole: Whole) -> None:
+def _check(whole: ThreadRecord) -> None:
     """Raise `ThreadFormatError` for a thread that could be stored, but not be read again."""
     if whole.archived > len(whole.messages):
         raise ThreadFormatError(f"{whole.archived:,} of {len(whole.messages):,} messages are said to be archived: export it again")
@@ -216,7 +216,7 @@ def _check(whole: Whole) -> None:
 # -- charts ---------------------------------------------------------------------------------------------------------
 
 
-def drawn_from(results: "ResultStore | None", thread_id: str) -> Draw | None:
+def chart_drawer(results: "ResultStore | None", thread_id: str) -> Draw | None:
     """Return what draws a thread's charts as SVG, each with names of its own; None where no results are at hand."""
     if results is None:
         return None

@@ -166,7 +166,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         # Read before the checkpoint: this run has not seen a writer that comes between the two.
         seen = retry_once(lambda: self.heads.writer(_key_of(config)))
         with _decoding(config):
-            return _marked(_checked(retry_once(lambda: self.inner.get_tuple(_plain(config)))), config, seen)
+            return _with_mark(_check_id(retry_once(lambda: self.inner.get_tuple(_without_mark(config)))), config, seen)
 
     def list(
         self,
@@ -192,13 +192,13 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             checkpoint = {**checkpoint, "id": writer.stored_id(checkpoint["id"])}
 
         def write(saver: Saver) -> RunnableConfig:
-            return saver.put(_plain(config), checkpoint, metadata, new_versions)
+            return saver.put(_without_mark(config), checkpoint, metadata, new_versions)
 
         return self._write(config, write, checkpoint, metadata)
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store what a task wrote. Raises `ThreadBusyError`."""
-        self._write(config, lambda saver: saver.put_writes(_plain(config), writes, task_id, task_path))
+        self._write(config, lambda saver: saver.put_writes(_without_mark(config), writes, task_id, task_path))
 
     def _write(
         self,
@@ -242,7 +242,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
     def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         """Return the writes that delta channels are rebuilt from."""
         with _decoding(config):
-            return retry_once(lambda: self.inner.get_delta_channel_history(config=_plain(config), channels=channels))
+            return retry_once(lambda: self.inner.get_delta_channel_history(config=_without_mark(config), channels=channels))
 
     # -- awaited ------------------------------------------------------------------------------------------------------
 
@@ -266,15 +266,16 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, newest first."""
-        for found in await in_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
-            yield found
+        listed = await in_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)])
+        for checkpoint in listed:
+            yield checkpoint
 
 
-def _checked(found: CheckpointTuple | None) -> CheckpointTuple | None:
+def _check_id(loaded: CheckpointTuple | None) -> CheckpointTuple | None:
     """Raise `ValueError` for a checkpoint that bears another id than its row: every write after it would seem another run's."""
-    if found is not None and found.checkpoint["id"] != found.config["configurable"]["checkpoint_id"]:
+    if loaded is not None and loaded.checkpoint["id"] != loaded.config["configurable"]["checkpoint_id"]:
         raise ValueError("a checkpoint bears another id than its row")
-    return found
+    return loaded
 
 
 def _decoding(config: RunnableConfig | None) -> AbstractContextManager[None]:
@@ -309,7 +310,7 @@ def _writer_of(config: RunnableConfig) -> Writer | None:
     return writer if isinstance(writer, Writer) and writer.key == _key_of(config) else None
 
 
-def _plain(config: RunnableConfig) -> RunnableConfig:
+def _without_mark(config: RunnableConfig) -> RunnableConfig:
     """Return the config as the saver within takes it: without the mark, with the id under which a checkpoint is stored."""
     if MARK not in _configurable(config):
         return config
@@ -319,16 +320,16 @@ def _plain(config: RunnableConfig) -> RunnableConfig:
     return {**config, "configurable": configurable}
 
 
-def _marked(found: CheckpointTuple | None, config: RunnableConfig, seen: str | None) -> CheckpointTuple | None:
+def _with_mark(loaded: CheckpointTuple | None, config: RunnableConfig, seen: str | None) -> CheckpointTuple | None:
     """Return what was loaded, its config marked with the run that loads it."""
-    key, asked = _key_of(config), get_checkpoint_id(config)
-    if found is None:
-        if FILLED in config and not asked:
+    key, checkpoint_id = _key_of(config), get_checkpoint_id(config)
+    if loaded is None:
+        if FILLED in config and not checkpoint_id:
             # There is no checkpoint whose config could carry the mark: LangGraph goes on with this one, the run's own.
             _configurable(config)[MARK] = Writer.made(key, None, seen)
         return None
-    writer = Writer.made(key, found.checkpoint["id"], seen, free=bool(asked))
-    return found._replace(config={**found.config, "configurable": {**_configurable(found.config), MARK: writer}})
+    writer = Writer.made(key, loaded.checkpoint["id"], seen, free=bool(checkpoint_id))
+    return loaded._replace(config={**loaded.config, "configurable": {**_configurable(loaded.config), MARK: writer}})
 
 
 def _time_of(checkpoint_id: str | None) -> int | None:

@@ -103,8 +103,8 @@ class ProcessHeads(Heads):
         thread_id, namespace = key
         if isinstance(self.saver, InMemorySaver):  # its ids are at hand: nothing to load
             return max(self.saver.storage.get(thread_id, {}).get(namespace, {}), default=None)
-        found = self.saver.get_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}})
-        return found.checkpoint["id"] if found else None
+        newest = self.saver.get_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}})
+        return newest.checkpoint["id"] if newest else None
 
 
 Execute = Callable[[str, Sequence[str]], Any]

@@ -128,8 +128,7 @@ class SqliteLease(Lease):
         # Most of those who wait only read: writing waits for the file's one writer.
         if connection.execute(HELD_BY_ANOTHER, (thread_id, self.holder, now, latest)).fetchone():
             return False
-        taken = connection.execute(TAKE, (thread_id, self.holder, now + self.seconds, now, latest))
-        return taken.rowcount == 1
+        return connection.execute(TAKE, (thread_id, self.holder, now + self.seconds, now, latest)).rowcount == 1
 
     def _release(self, thread_id: str) -> None:
         if self.connection is not None:
@@ -318,7 +317,7 @@ def pauses() -> Iterator[float]:
 
 
 @contextmanager
-def setting_up(lease: Lease) -> Iterator[None]:
+def setup_lease(lease: Lease) -> Iterator[None]:
     """Let one process at a time create the tables. It asks again and again: waiting within a server would block the indexes."""
     while not lease.take(SETUP):
         time.sleep(SETUP_PAUSE_S)

@@ -26,10 +26,10 @@ from langgraph.store.sqlite import SqliteStore
 from longtable.base.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
 from longtable.base.twins import a_from, in_thread
 from longtable.graph.damage import item_row, item_value, text_factory
+from longtable.graph.encryption import EncryptedStore, check_key, sqlite_serializer
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.loading import LoadingSaver, MessageSerializer
-from longtable.graph.locks import LEASE_SECONDS, SqliteLease, ThreadLocks, setting_up
-from longtable.graph.sealing import SealedStore, checked_key, sqlite_serializer
+from longtable.graph.locks import LEASE_SECONDS, SqliteLease, ThreadLocks, setup_lease
 from longtable.tools.url import parse_url
 
 BUSY_TIMEOUT_MS = 10_000
@@ -72,7 +72,7 @@ class open_persistence:  # used like the function it reads as: `with open_persis
         if not lease_seconds > 0:
             raise ConfigError(f"lease_seconds must be above 0, found {lease_seconds!r}")
         self.lease_seconds = lease_seconds
-        self.key = checked_key(key)
+        self.key = check_key(key)
         self._opened: AbstractContextManager[Persistence] | None = None
 
     def __enter__(self) -> Persistence:
@@ -103,15 +103,15 @@ class open_persistence:  # used like the function it reads as: `with open_persis
         return SqliteLease(path, seconds=self.lease_seconds, busy_ms=BUSY_TIMEOUT_MS)
 
 
-class _Writing(sqlite3.Connection):
-    """A connection whose transactions write from their beginning, one at a time among those that share its `line`.
+class _WriteConnection(sqlite3.Connection):
+    """A connection whose transactions write from their beginning, one at a time among those that share its `write_lock`.
 
     The store's read first and write then: SQLite refuses that at once, "database is locked", where another connection
     has written in between, whatever the timeout; 40 threads at once were enough. And SQLite lets those who wait for its
     one writer in by chance: with 200 threads one waited longer than the timeout.
     """
 
-    line: threading.Lock
+    write_lock: threading.Lock
     begun = False
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
@@ -121,7 +121,7 @@ class _Writing(sqlite3.Connection):
                 return super().execute(sql)
         if self.begun or not sql.startswith("BEGIN"):
             return super().execute(sql, parameters)
-        self.line.acquire()
+        self.write_lock.acquire()
         self.begun = True
         try:
             return super().execute("BEGIN IMMEDIATE")
@@ -158,7 +158,7 @@ class _Writing(sqlite3.Connection):
     def _end(self) -> None:
         if self.begun:
             self.begun = False
-            self.line.release()
+            self.write_lock.release()
 
 
 class _Store(SqliteStore):
@@ -167,13 +167,13 @@ class _Store(SqliteStore):
     abatch: Any = a_from(SqliteStore.batch)
 
 
-def _one_line() -> Any:
+def _write_connections() -> Any:
     """Return what makes connections that write one at a time; typed as `sqlite3.connect` asks for it, a class."""
-    line = threading.Lock()
+    write_lock = threading.Lock()
 
-    def made(*args: Any, **kwargs: Any) -> _Writing:
-        connection = _Writing(*args, **kwargs)
-        connection.line = line
+    def made(*args: Any, **kwargs: Any) -> _WriteConnection:
+        connection = _WriteConnection(*args, **kwargs)
+        connection.write_lock = write_lock
         return connection
 
     return made
@@ -209,7 +209,7 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
         items.row_factory = item_row
         saver = GuardedSaver(LoadingSaver(checkpoints, serde=file.serde or MessageSerializer()), locks=ThreadLocks(file.lease))
         store = _Store(items, deserializer=item_value)
-        yield Persistence(saver, _sealed(store, file.serde))
+        yield Persistence(saver, _encrypted(store, file.serde))
     finally:
         lease.close()
         items.close()
@@ -219,12 +219,12 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
 @contextmanager
 def _postgres(url: str, key: str | None) -> Iterator[Persistence]:
     module = _postgres_module()
-    lease = module.AdvisoryLease(module.checked(url))
+    lease = module.AdvisoryLease(module.check_url(url))
     try:
         with ExitStack() as stack:
             with storage_errors():
-                saver, store = stack.enter_context(module.opened(url, lease, key))
-            yield Persistence(GuardedSaver(saver, locks=ThreadLocks(lease)), _sealed(store, saver.serde))
+                saver, store = stack.enter_context(module.open_threads(url, lease, key))
+            yield Persistence(GuardedSaver(saver, locks=ThreadLocks(lease)), _encrypted(store, saver.serde))
     finally:
         lease.close()
 
@@ -236,8 +236,8 @@ def _postgres_module() -> ModuleType:
         raise MissingExtraError("threads in PostgreSQL cannot be opened", "postgres") from error
 
 
-def _sealed(store: BaseStore, serde: SerializerProtocol | None) -> BaseStore:
-    return SealedStore(store, serde) if isinstance(serde, EncryptedSerializer) else store
+def _encrypted(store: BaseStore, serde: SerializerProtocol | None) -> BaseStore:
+    return EncryptedStore(store, serde) if isinstance(serde, EncryptedSerializer) else store
 
 
 @dataclass(frozen=True)
@@ -270,12 +270,12 @@ def _set_up(path: Path, lease: SqliteLease, key: str | None) -> _File:
         connection.execute("PRAGMA journal_mode=WAL")
         serde = sqlite_serializer(connection, key)
     _create_tables(path, lease)
-    return _File(f"{path.absolute().as_uri()}?mode=rw", serde, lease=lease, factory=_one_line())
+    return _File(f"{path.absolute().as_uri()}?mode=rw", serde, lease=lease, factory=_write_connections())
 
 
 def _create_tables(path: Path, lease: SqliteLease) -> None:
     """Create the tables, one process at a time: the store's migrations hold no lock of their own."""
-    with storage_errors(), setting_up(lease), closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with storage_errors(), setup_lease(lease), closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         GuardedSaver(SqliteSaver(connection)).setup()
         SqliteStore(connection).setup()

@@ -20,10 +20,10 @@ from psycopg_pool import ConnectionPool
 
 from longtable.base.errors import ConfigError
 from longtable.base.twins import a_from
+from longtable.graph.encryption import META_TABLE, checked_serializer
 from longtable.graph.heads import TABLE, Execute, Saver, SqlHeads, retry_once
 from longtable.graph.loading import MessageSerializer
-from longtable.graph.locks import Lease, setting_up
-from longtable.graph.sealing import META_TABLE, checked_serializer
+from longtable.graph.locks import Lease, setup_lease
 
 CONNECT_SECONDS = 10
 CONNECTIONS = 8
@@ -136,7 +136,7 @@ class AdvisoryLease(Lease):
         return self.connection
 
 
-class LastingStore(PostgresStore):
+class RetryingStore(PostgresStore):
     """A store whose operations outlast a restart of the server: each is a look, or leaves the same behind when it is done twice."""
 
     def batch(self, ops: Iterable[Op]) -> list[StoreResult]:
@@ -147,7 +147,7 @@ class LastingStore(PostgresStore):
     abatch: Any = a_from(batch)
 
 
-def checked(url: str) -> str:
+def check_url(url: str) -> str:
     """Return the URL. Raises `ConfigError` where libpq cannot read it, without its words, which may quote the password."""
     try:
         psycopg.conninfo.conninfo_to_dict(url)
@@ -157,7 +157,7 @@ def checked(url: str) -> str:
 
 
 @contextmanager
-def opened(url: str, lease: AdvisoryLease, key: str | None) -> Iterator[tuple[PostgresSaver, PostgresStore]]:
+def open_threads(url: str, lease: AdvisoryLease, key: str | None) -> Iterator[tuple[PostgresSaver, PostgresStore]]:
     """Open saver and store on one pool, their tables there, the saver's serializer the one that `key` asks for."""
     serde = _set_up(url, lease, key)
     kwargs = {**OPTIONS, "row_factory": dict_row}
@@ -174,7 +174,7 @@ def opened(url: str, lease: AdvisoryLease, key: str | None) -> Iterator[tuple[Po
     with ConnectionPool(
         url, connection_class=Rows, min_size=1, max_size=CONNECTIONS, timeout=WAIT_SECONDS, kwargs=kwargs, check=alive, open=True
     ) as pool:
-        yield PostgresSaver(pool, serde=serde or MessageSerializer()), LastingStore(pool)
+        yield PostgresSaver(pool, serde=serde or MessageSerializer()), RetryingStore(pool)
 
 
 def _has_news(socket: int) -> bool:
@@ -185,7 +185,7 @@ def _has_news(socket: int) -> bool:
 
 
 def _set_up(url: str, lease: AdvisoryLease, key: str | None) -> EncryptedSerializer | None:
-    with setting_up(lease), Rows.connect(url, row_factory=dict_row, **OPTIONS) as connection:
+    with setup_lease(lease), Rows.connect(url, row_factory=dict_row, **OPTIONS) as connection:
         with connection.transaction():  # before anything else is made: a store of a later version is left as it is
             connection.execute(META_TABLE)
             serde = checked_serializer(PostgresMeta(connection), key)
@@ -197,7 +197,7 @@ def _set_up(url: str, lease: AdvisoryLease, key: str | None) -> EncryptedSeriali
 
 @dataclass(frozen=True)
 class PostgresMeta:
-    """The table of `longtable.graph.sealing` in a database."""
+    """The table of `longtable.graph.encryption` in a database."""
 
     connection: Rows
 

@@ -12,11 +12,11 @@ from langgraph.store.base import Item, SearchOp
 from longtable.base.errors import ConfigError
 from longtable.base.store_keys import thread_namespace
 from longtable.base.twins import a_from
-from longtable.graph.damage import Report, log_damaged, readable, skipping
+from longtable.graph.damage import Report, log_damaged, readable, skip_unreadable
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.thread_state import StoredThreads, reader
 from longtable.graph.threads import MOST_THREADS, list_threads
-from longtable.graph.transcripts import Whole, find_thread, load_thread
+from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread
 from longtable.memory.merging import unmerged
 from longtable.memory.spent import By, Price, Spent, added, price_rows, spent_of, spent_on
 from longtable.nodes.records.audit import AuditEntry
@@ -51,7 +51,7 @@ def audit_of_threads(
     threads = StoredThreads(reader(persistence))
     found: list[tuple[str, AuditEntry]] = []
     for info in list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
-        with skipping(on_damaged):
+        with skip_unreadable(on_damaged):
             found += [(info.thread_id, entry) for entry in audit_of(threads, info.thread_id, owner, all_owners=all_owners)]
     return sorted(found, key=lambda pair: (pair[1].time, pair[0], pair[1].key))
 
@@ -85,7 +85,7 @@ def usage_of_threads(
     threads = StoredThreads(reader(persistence))
     spent: list[Spent] = []
     for info in list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
-        with skipping(on_damaged):
+        with skip_unreadable(on_damaged):
             whole, _ = load_thread(threads, info.thread_id, info.owner, all_owners=all_owners)
             spent += spent_in(whole)
     return added(_with_costs(spent, prices), by)
@@ -94,9 +94,9 @@ def usage_of_threads(
 ausage_of_threads = a_from(usage_of_threads)
 
 
-def spent_in(whole: Whole, prices: Mapping[str, Price] | None = None) -> list[Spent]:
+def spent_in(whole: ThreadRecord, prices: Mapping[str, Price] | None = None) -> list[Spent]:
     """Return what one thread took, by day and model. Pure."""
-    brief = whole.kept.get("brief") or {}
+    brief = whole.channels.get("brief") or {}
     model = str(brief.get("model") or whole.entry.get("model") or "")
     rows = spent_of(whole.messages, thread=whole.thread_id, model=model, encoding=str(brief.get("encoding") or "o200k_base"))
     rows = added([*rows, *spent_on(unmerged(whole.retired, whole.compactions), thread=whole.thread_id)], ALL)

@@ -231,7 +231,7 @@ def waiting_in(state: StateSnapshot) -> list[Waiting]:
     return [one for task in state.tasks for one in waiting_of(task.interrupts)]
 
 
-def answered(state: StateSnapshot, answer: Any, waiting_id: str | None, thread_id: str) -> Command[str]:
+def answer_command(state: StateSnapshot, answer: Any, waiting_id: str | None, thread_id: str) -> Command[str]:
     """Return the command that goes on with a person's answer.
 
     A list of decisions goes to the calls that wait for one, anything else to the first question, unless `waiting_id` names it.

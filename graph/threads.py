@@ -11,7 +11,7 @@ from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, 
 from longtable.base.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
 from longtable.base.store_keys import BELLS, KINDS, NODE, THREADS, label, thread_namespace
 from longtable.base.twins import a_from
-from longtable.graph.damage import Report, log_damaged, skipping
+from longtable.graph.damage import Report, log_damaged, skip_unreadable
 from longtable.graph.export import import_lines
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, reader
@@ -290,7 +290,7 @@ def prune_threads(
     threads = StoredThreads(reader(persistence))
     pruned = []
     for info in old:
-        with skipping(on_damaged), threads.alone(info.thread_id):
+        with skip_unreadable(on_damaged), threads.alone(info.thread_id):
             if _prune(threads, info, keep_archive=keep_archive, results=results, archive=archive):
                 pruned.append(info)
     return pruned
@@ -366,7 +366,7 @@ def _search(
     originals: list[Original] = []
     places: list[tuple[ThreadInfo, int]] = []
     for info in reversed(infos):  # the oldest first: of equals the index prefers the newest
-        with skipping(on_damaged):
+        with skip_unreadable(on_damaged):
             whole, _ = load_thread(threads, info.thread_id, info.owner, all_owners=all_owners)
             for number, message in enumerate(whole.shown, 1):
                 originals.append(Original(len(places) + 1, message))

@@ -27,14 +27,14 @@ PAGE = 1_000
 """Archived messages read at once."""
 REDUCING = "reducing"
 """Key in the index: how many messages the archive holds while a thread's checkpoints are dropped."""
-KEPT = ("learned", "brief", "usage")
+CHANNELS = ("learned", "brief", "usage")
 """What else of a thread's state is more than its transcript and memory, and outlives a turn."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Whole:
+class ThreadRecord:
     """One thread with all that is stored of it."""
 
     thread_id: str
@@ -49,7 +49,7 @@ class Whole:
     """Those that retired, merged into the first of `compactions`."""
     edits: Sequence[Edit] = ()
     turn: Json = field(default_factory=dict)
-    kept: Mapping[str, Json] = field(default_factory=dict)
+    channels: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def thread(self) -> Thread:
@@ -62,7 +62,7 @@ class Whole:
         archive = {"archive": {"count": self.archived}} if self.archived else {}
         turn = {"turn": self.turn} if self.turn else {}
         lists = {"messages": list(self.messages[self.archived :]), "compactions": list(self.compactions), "edits": list(self.edits)}
-        return {**{name: value for name, value in lists.items() if value}, **archive, **turn, **self.kept}
+        return {**{name: value for name, value in lists.items() if value}, **archive, **turn, **self.channels}
 
     @property
     def shown(self) -> list[BaseMessage]:
@@ -95,7 +95,7 @@ def index_entry(threads: StoredThreads, thread_id: str) -> Json:
 
 def load_thread(
     threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool = False, checkpoint_id: str | None = None
-) -> tuple[Whole, StateSnapshot]:
+) -> tuple[ThreadRecord, StateSnapshot]:
     """Read a thread whole, as it is or as it was at a checkpoint. Raises what `find_thread` does."""
     with storage_errors():
         state, entry = find_thread(threads, thread_id, owner, all_owners=all_owners, checkpoint_id=checkpoint_id)
@@ -103,7 +103,7 @@ def load_thread(
             return _whole(threads, thread_id, state, entry), state
 
 
-def _whole(threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: Json) -> Whole:
+def _whole(threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: Json) -> ThreadRecord:
     thread = thread_of(state.values)
     # A thread that was being reduced when the process died has no state: its archive holds all, the index says how much.
     archived = thread.archived if is_stored(state) else int(entry.get(REDUCING) or 0)
@@ -112,7 +112,7 @@ def _whole(threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: 
         originals = page(StoreArchive(threads.store), thread_id, first, min(archived, first + PAGE - 1))
         messages += [original.message for original in originals]
     batches = old_compactions.gets(thread_id, 1, merged_count(thread.compactions))
-    return Whole(
+    return ThreadRecord(
         thread_id=thread_id,
         entry=entry,
         messages=[*messages, *thread.messages],
@@ -121,11 +121,11 @@ def _whole(threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: 
         compactions=thread.compactions,
         edits=thread.edits,
         turn=dict(turn_of(state.values)),
-        kept={name: dict(state.values[name]) for name in KEPT if state.values.get(name)},
+        channels={name: dict(state.values[name]) for name in CHANNELS if state.values.get(name)},
     )
 
 
-def save_thread(threads: StoredThreads, whole: Whole) -> None:
+def save_thread(threads: StoredThreads, whole: ThreadRecord) -> None:
     """Write a thread that is not there yet: archive first, then state, then index. Raises `ThreadExistsError`."""
     (item,) = threads.batch([GetOp(THREADS, whole.thread_id)])
     if is_stored(threads.load(whole.thread_id)) or item is not None:
@@ -139,7 +139,7 @@ def save_thread(threads: StoredThreads, whole: Whole) -> None:
         threads.batch([PutOp(THREADS, whole.thread_id, whole.entry, False)])
 
 
-def archive_messages(threads: StoredThreads, whole: Whole, start: int, end: int) -> None:
+def archive_messages(threads: StoredThreads, whole: ThreadRecord, start: int, end: int) -> None:
     """Write the messages from place `start` up to `end` of the transcript to the archive, a page at a time."""
     for first in range(start, end, PAGE):
         originals = [Original(i + 1, whole.messages[i]) for i in range(first, min(end, first + PAGE))]
@@ -155,12 +155,14 @@ def fork_thread(threads: StoredThreads, thread_id: str, new_id: str, turn: int |
             whole, state = _last_readable(threads, thread_id, owner, error)
             if turn is None and last_turn(whole) - is_pending(state) < 1:
                 raise
-        fork = forked(whole, new_id, turn, pending=is_pending(state), owner=owner, now=now)
+        fork = fork_of(whole, new_id, turn, pending=is_pending(state), owner=owner, now=now)
         save_thread(threads, fork)
     return {str(record["id"]) for record in fork.compactions}
 
 
-def _last_readable(threads: StoredThreads, thread_id: str, owner: str | None, error: DamagedThreadError) -> tuple[Whole, StateSnapshot]:
+def _last_readable(
+    threads: StoredThreads, thread_id: str, owner: str | None, error: DamagedThreadError
+) -> tuple[ThreadRecord, StateSnapshot]:
     """Return a thread as it was at the newest checkpoint that can be read. Raises `error` where none can.
 
     A damaged row makes all checkpoints unreadable from there to the channel's next full snapshot: search for a readable one
@@ -168,7 +170,7 @@ def _last_readable(threads: StoredThreads, thread_id: str, owner: str | None, er
     """
     ids = threads.checkpoint_ids(thread_id)
     damaged, place = 0, 1
-    found: tuple[Whole, StateSnapshot] | None = None
+    found: tuple[ThreadRecord, StateSnapshot] | None = None
     while found is None or place - damaged > 1:
         middle = (damaged + place) // 2 if found else min(place, len(ids) - 1)
         if middle <= damaged:
@@ -181,12 +183,12 @@ def _last_readable(threads: StoredThreads, thread_id: str, owner: str | None, er
     return found
 
 
-def last_turn(whole: Whole) -> int:
+def last_turn(whole: ThreadRecord) -> int:
     """Return the number of a thread's newest turn, finished or not; 0 where it has none."""
     return int(whole.turn.get("number") or max((turn_number(message) for message in whole.messages), default=0))
 
 
-def forked(whole: Whole, new_id: str, turn: int | None, *, pending: bool, owner: str | None, now: str) -> Whole:
+def fork_of(whole: ThreadRecord, new_id: str, turn: int | None, *, pending: bool, owner: str | None, now: str) -> ThreadRecord:
     """Return a thread as it was after a turn, with what the person changed about those messages since.
 
     Memory is the one of that time: later compactions are left out, so that the rounds it kept word for word are again.
@@ -211,7 +213,7 @@ def forked(whole: Whole, new_id: str, turn: int | None, *, pending: bool, owner:
         new_turn |= {"status": whole.turn["status"], "failure": whole.turn["failure"]}
     if messages:
         new_turn["last"] = messages[-1].id
-    return Whole(
+    return ThreadRecord(
         thread_id=new_id,
         entry={
             "created": now,
@@ -229,7 +231,7 @@ def forked(whole: Whole, new_id: str, turn: int | None, *, pending: bool, owner:
         compactions=records,
         edits=edits,
         turn={**new_turn, **({"owner": owner} if owner else {}), **({"private": True} if whole.turn.get("private") else {})},
-        kept={name: value for name, value in whole.kept.items() if name != "usage" or turn == last},
+        channels={name: value for name, value in whole.channels.items() if name != "usage" or turn == last},
     )
 
 

@@ -32,7 +32,7 @@ from longtable.graph.thread_runner import (
     ThreadRunner,
     Work,
 )
-from longtable.graph.thread_state import Values, answered, is_failed, is_pending, leftover_update
+from longtable.graph.thread_state import Values, answer_command, is_failed, is_pending, leftover_update
 from longtable.memory.stamps import turn_number, unmarked
 from longtable.nodes.inbox import (
     InboxMessage,
@@ -94,7 +94,7 @@ def _continuation(runner: ThreadRunner, answer: Any, waiting_id: str | None) -> 
     state = runner.state()
     messages = messages_of_turn(state)
     if answer is not None:
-        return answered(state, answer, waiting_id, runner.thread_id), messages
+        return answer_command(state, answer, waiting_id, runner.thread_id), messages
     if is_pending(state):
         return None, messages
     return (Input(messages=[]), messages) if is_failed(state) else None
@@ -135,7 +135,7 @@ def _compaction(runner: ThreadRunner) -> Command[str]:
 def _until_done(runner: ThreadRunner, rest_after: Callable[[ThreadBusyError | None], Rest]) -> Generator[Event | Step, Any, Run | None]:
     """Run the graph; if another run overtakes it, wait for the thread and run what is left.
 
-    Return the last run, None where another process has answered meanwhile.
+    Return the last run, None where another process has answer_command meanwhile.
 
     That happens where this process stood still for longer than its lease, where its lease connection was cut, or where a
     bare run of the graph did not wait.
@@ -201,7 +201,7 @@ def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: Thread
     written = [message for message in thread.messages if turn_number(message) == number]
     last = written[-1]
     if isinstance(last, AIMessage) and not last.tool_calls:
-        status = str(newest.get("status", "")) if is_newest else "answered"
+        status = str(newest.get("status", "")) if is_newest else "answer_command"
         answer = AnswerEvent(type="answer", text=str(last.text), status=status, turn=number)
         return Rest(answer=answer)
     compacted = thread.chain[-1]["count"] if thread.chain else 0

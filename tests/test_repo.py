@@ -34,7 +34,7 @@ OVER_BUDGET: dict[str, int] = {
     "memory": 4_195,
     "tools": 6_187,  # masked columns by a positive list over scopes: by names every value could be spelled out
     "nodes": 3_060,
-    "graph": 3_208,
+    "graph": 3_201,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
 MOST_FILES, FILES_TODAY = 170, 187

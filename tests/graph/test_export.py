@@ -17,7 +17,7 @@ from longtable.graph import CompactionPolicy, ConfigError, Conversation, Persist
 from longtable.graph.export import export_lines, import_lines
 from longtable.graph.thread_state import StoredThreads, reader
 from longtable.graph.threads import aimport_thread, import_thread
-from longtable.graph.transcripts import Whole, load_thread, save_thread
+from longtable.graph.transcripts import ThreadRecord, load_thread, save_thread
 from longtable.memory.stamps import marked
 from tests.support.histories import histories
 from tests.support.threads import CONTEXT, summariser, talk, talker
@@ -74,7 +74,7 @@ PLAIN = st.recursive(
 METADATA = st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), PLAIN, max_size=2)
 
 
-def put(kept: Persistence, whole: Whole) -> str:
+def put(kept: Persistence, whole: ThreadRecord) -> str:
     threads = StoredThreads(reader(kept))
     save_thread(threads, whole)
     return "".join(export_lines(load_thread(threads, whole.thread_id, None)[0]))
@@ -102,14 +102,14 @@ def test_any_thread_comes_back_byte_for_byte(
         for i, message in enumerate(history)
     ]
     clean = title.encode("utf-8", "replace").decode()
-    whole = Whole(
+    whole = ThreadRecord(
         thread_id="t.1",
         entry={"title": clean, "created": "", "updated": "", "turns": 1, "messages": len(messages)},
         messages=messages,
         archived=min(archived, len(messages)),
         edits=[{"id": "e1", "op": "exclude", "message": messages[0].id, "number": 1}],
         turn={"number": 1, "status": "answered"},
-        kept={"usage": usage} if usage else {},
+        channels={"usage": usage} if usage else {},
     )
     with open_persistence(f"sqlite:///{folder / 'a.db'}") as here, open_persistence(f"sqlite:///{folder / 'b.db'}") as there:
         text = put(here, whole)
@@ -194,7 +194,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def test_two_messages_of_one_id_are_refused() -> None:
-    whole = Whole("t", {}, [HumanMessage("a", id="x"), AIMessage("b", id="x")], 0)
+    whole = ThreadRecord("t", {}, [HumanMessage("a", id="x"), AIMessage("b", id="x")], 0)
     with pytest.raises(ThreadFormatError, match="share an id"):
         import_lines(export_lines(whole))
 

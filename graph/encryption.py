@@ -9,13 +9,13 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
+from langgraph.store.base import BaseStore, Item, Op, PutOp, Result
 
 from longtable.base.errors import ConfigError, MissingExtraError, NewerStoreError, PersistenceError, StoreKeyError
 from longtable.base.twins import a_from
@@ -32,26 +32,26 @@ UNDECODABLE = (*UNREADABLE, NotImplementedError)
 _SCRYPT = {"n": 2**14, "r": 8, "p": 1}
 
 
-def checked_key(key: str | None) -> str | None:
+def check_key(key: str | None) -> str | None:
     """Return a passphrase that will do. Raises `ConfigError`, without telling it."""
     if key is not None and len(key) < LEAST_CHARS:
         raise ConfigError(f"the key of a store has at least {LEAST_CHARS} characters, found {len(key)}")
     return key
 
 
-def new_seal(key: str) -> tuple[EncryptedSerializer, str]:
+def new_encryption(key: str) -> tuple[EncryptedSerializer, str]:
     """Return a new store's serializer, and the proof of its key, to be kept beside what it encrypts."""
     salt = os.urandom(16)
     serializer = _serializer(key, salt)
-    return serializer, json.dumps({"salt": salt.hex(), "word": sealed(serializer, _WORD)})
+    return serializer, json.dumps({"salt": salt.hex(), "word": encrypted(serializer, _WORD)})
 
 
-def seal_of(key: str, proof: str) -> EncryptedSerializer:
+def encryption_of(key: str, proof: str) -> EncryptedSerializer:
     """Return the serializer of a store whose proof was made with this key. Raises `StoreKeyError` for another key."""
     try:
-        told = json.loads(proof)
-        serializer = _serializer(key, bytes.fromhex(told["salt"]))
-        word = opened(serializer, told["word"])
+        stored = json.loads(proof)
+        serializer = _serializer(key, bytes.fromhex(stored["salt"]))
+        word = decrypted(serializer, stored["word"])
     except UNDECODABLE:
         word = None
     if word != _WORD:
@@ -59,7 +59,7 @@ def seal_of(key: str, proof: str) -> EncryptedSerializer:
     return serializer
 
 
-class SealedStore(BaseStore):
+class EncryptedStore(BaseStore):
     """A store whose values are encrypted; a search by meaning is not possible in it."""
 
     encrypts = True
@@ -69,30 +69,25 @@ class SealedStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations: see `BaseStore`."""
-        return [self._open(found) for found in self.inner.batch([self._seal(op) for op in ops])]
+        return [self._decrypt(result) for result in self.inner.batch([self._encrypt(op) for op in ops])]
 
     abatch: Any = a_from(batch)
 
-    def _seal(self, op: Op) -> Op:
+    def _encrypt(self, op: Op) -> Op:
         if not isinstance(op, PutOp) or op.value is None:
             return op
-        return op._replace(value={SEALED: sealed(self.serializer, op.value)}, index=False)
+        return op._replace(value={SEALED: encrypted(self.serializer, op.value)}, index=False)
 
-    def _open(self, found: Any) -> Any:
-        if isinstance(found, list):
-            return [self._open(item) for item in found]
-        if not isinstance(found, Item) or SEALED not in found.value:
-            return found
-        try:
-            value = opened(self.serializer, found.value[SEALED])
-        except UNDECODABLE:
-            value = {DAMAGED: True}
-        place = (found.namespace, found.key, value, found.created_at, found.updated_at)
-        return SearchItem(*place, found.score) if isinstance(found, SearchItem) else _item(*place)
-
-
-def _item(namespace: tuple[str, ...], key: str, value: dict[str, Any], created: datetime, updated: datetime) -> Item:
-    return Item(value=value, key=key, namespace=namespace, created_at=created, updated_at=updated)
+    def _decrypt(self, result: Any) -> Any:
+        if isinstance(result, list):
+            return [self._decrypt(item) for item in result]
+        if isinstance(result, Item) and SEALED in result.value:
+            result = copy(result)
+            try:
+                result.value = decrypted(self.serializer, result.value[SEALED])
+            except UNDECODABLE:
+                result.value = {DAMAGED: True}
+        return result
 
 
 def _serializer(key: str, salt: bytes) -> EncryptedSerializer:
@@ -103,13 +98,13 @@ def _serializer(key: str, salt: bytes) -> EncryptedSerializer:
         raise MissingExtraError("an encrypted store cannot be opened", "encryption") from error
 
 
-def sealed(serializer: SerializerProtocol, value: Any) -> str:
+def encrypted(serializer: SerializerProtocol, value: Any) -> str:
     """Return a value encrypted, as text."""
     kind, data = serializer.dumps_typed(value)
     return f"{kind}:{base64.b64encode(data).decode()}"
 
 
-def opened(serializer: SerializerProtocol, text: str) -> Any:
+def decrypted(serializer: SerializerProtocol, text: str) -> Any:
     """Return the value of what `sealed` wrote. Raises `ValueError` for another key."""
     kind, _, data = text.partition(":")
     return serializer.loads_typed((kind, base64.b64decode(data)))
@@ -155,12 +150,12 @@ def checked_serializer(meta: Meta, key: str | None) -> EncryptedSerializer | Non
     if proof is not None:
         if key is None:
             raise StoreKeyError("the store is encrypted: open it with its key")
-        return seal_of(key, proof)
+        return encryption_of(key, proof)
     if key is None:
         return None
     if meta.has_threads():
         raise StoreKeyError("the store is not encrypted: open it without a key, or export its threads and import them into a new store")
-    serializer, proof = new_seal(key)
+    serializer, proof = new_encryption(key)
     meta.put("key", proof)
     return serializer
 
@@ -205,9 +200,9 @@ def sqlite_serializer(connection: sqlite3.Connection, key: str | None, *, read_o
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(META_TABLE)
-        found = checked_serializer(SqliteMeta(connection), key)
+        serializer = checked_serializer(SqliteMeta(connection), key)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
-    return found
+    return serializer
