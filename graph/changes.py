@@ -22,9 +22,9 @@ from longtable.memory.thread import Edit, Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import Topic, current, versions
 from longtable.memory.view import CallPlan
-from longtable.nodes.records import old_compactions
+from longtable.nodes.records.archive_store import read_compactions
 from longtable.nodes.state import UNDER_WAY, call_plan_of, thread_of, turn_of, without_key
-from longtable.nodes.turns.refusals import FAILED, exclusions, request_in
+from longtable.nodes.turns.failures import FAILED, exclusions, request_in
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class TopicHistory(Topic):
 
 def topic_histories(thread: Thread, retired: Sequence[Any]) -> list[TopicHistory]:
     """Return a thread's topics; `retired`: items of the store with compactions that retired."""
-    made = topics_of(replace(thread, compactions=unmerged(old_compactions.read(retired), thread.compactions)))
+    made = topics_of(replace(thread, compactions=unmerged(read_compactions(retired), thread.compactions)))
     return [
         TopicHistory(**{each.name: getattr(topic, each.name) for each in fields(topic)}, versions=tuple(versions(made, topic.id)))
         for topic in current(made)

@@ -42,8 +42,7 @@ from longtable.memory.spent import Price, Spent
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import SectionHit, find_section
-from longtable.nodes.records import old_compactions
-from longtable.nodes.records.archive_store import StoreArchive
+from longtable.nodes.records.archive_store import StoreArchive, compaction_gets
 from longtable.nodes.records.audit import AuditEntry
 from longtable.nodes.state import next_view, thread_of
 from longtable.nodes.turns.failures import aends_with_failed, ends_with_failed
@@ -297,7 +296,7 @@ class Conversation:
     def topics(self) -> list[TopicHistory]:
         """Return the topics, each as its newest version is and with all its versions; none where another strategy keeps the memory."""
         thread = self._thread()
-        batches = old_compactions.gets(self.thread_id, 1, merged_count(thread.compactions))
+        batches = compaction_gets(self.thread_id, 1, merged_count(thread.compactions))
         with readable(self.thread_id, "its archive"):
             return changes.topic_histories(thread, [item for batch in batches for item in self._threads.store.batch(batch)])
 

@@ -22,7 +22,7 @@ from longtable.graph.persistence import Persistence, storage_errors
 from longtable.nodes.approve import decisions_of
 from longtable.nodes.records.thread_index import owner_of
 from longtable.nodes.state import Input, State, turn_of, without_key
-from longtable.nodes.turns.refusals import FAILED
+from longtable.nodes.turns.failures import FAILED
 
 Graph = CompiledStateGraph[State, Context, Input, State]
 Values = Mapping[str, Any]

@@ -39,8 +39,8 @@ from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.thread_index import may_see, open_turn, owner_of, retitle, title_of
 from longtable.nodes.state import InputRefusal, State, StoredConfig, Turn, call_config_of, thread_of, turn_of, with_last
+from longtable.nodes.turns.failures import retry_update
 from longtable.nodes.turns.rate_limit import RateLimit
-from longtable.nodes.turns.refusals import retry_update
 
 ACCEPTED = (HumanMessage, AIMessage, ToolMessage)
 """What a caller may hand in: not what would stand beside the system prompt (a `ChatMessage` may be of its role, too)."""

@@ -25,8 +25,7 @@ from longtable.memory.search import Original
 from longtable.memory.thread import Thread
 from longtable.nodes.compact import Compactor, compaction_update, plan_ahead
 from longtable.nodes.model.call_plans import CallPlans
-from longtable.nodes.records import old_compactions as old_records
-from longtable.nodes.records.archive_store import StoreArchive, keep_originals
+from longtable.nodes.records.archive_store import StoreArchive, keep_originals, retire_compactions
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
 
@@ -56,7 +55,7 @@ class Prepare:
         try:
             if (retired := _retired(state, runtime)) and _retire(StoreArchive(store), thread_id, retired):
                 update |= _removal(state, retired, runtime)
-            if (merge := _merge(state, runtime, self.compactor.plans)) and old_records.retire(store, thread_id, merge):
+            if (merge := _merge(state, runtime, self.compactor.plans)) and retire_compactions(store, thread_id, merge):
                 update |= _merged(merge, update)
         except Exception as error:  # the answer stands, and what did not retire stays in the transcript
             _told(runtime, error)

@@ -32,7 +32,7 @@ from longtable.nodes.model.provider_errors import broke_off, learned_limit, prov
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, calibration_of, thread_of, turn_of, with_last, without_key
-from longtable.nodes.turns import refusals
+from longtable.nodes.turns.failures import close_refused
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tracing import log_cause, run_fields
 from longtable.tools.recall_tool import answered, recall
@@ -194,7 +194,7 @@ def _failed(error: Exception, state: State, caller: Caller, view: View) -> Updat
         raise error
     log_cause(known.code, error)
     if isinstance(known, ProviderRefusedError) and known.content:
-        return refusals.closed(state, known)
+        return close_refused(state, known)
     if not isinstance(known, ModelContextOverflowError):
         raise known from error
     turn = turn_of(state)

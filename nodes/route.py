@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 
 from longtable.memory.rounds import all_calls
 from longtable.nodes.state import State, thread_of, turn_of
-from longtable.nodes.turns.refusals import ASK_AGAIN, FAILED
+from longtable.nodes.turns.failures import ASK_AGAIN, FAILED
 
 
 def after_ingest(state: State) -> Literal["estimate", "settle"]:

@@ -36,7 +36,7 @@ from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import close_turn, thread_id_of
 from longtable.nodes.state import State, newest_language, refresh_update, thread_of, turn_of, with_last
 from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, NumberCache, Whole, unsupported_in
-from longtable.nodes.turns.refusals import FAILED, failure_of
+from longtable.nodes.turns.failures import FAILED, failure_of
 from longtable.tools.database import QueryResult
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
-"""Originals in a LangGraph store: many items a call, each call one transaction where the store has them; and in files."""
+"""Originals and old compactions in a LangGraph store: many items a call, one transaction where the store has them; and in files."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -8,11 +9,13 @@ from typing import Any, Protocol
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 from langgraph.store.memory import InMemoryStore
 
-from longtable.base.errors import LongtableError, Reason
-from longtable.base.store_keys import Namespace
-from longtable.memory.archive import put_all
+from longtable.base.errors import ArchiveGapError, LongtableError, Reason
+from longtable.base.store_keys import Namespace, thread_namespace
+from longtable.memory.archive import BATCH, key_of, put_all
 from longtable.memory.compaction import Job, Outcome
+from longtable.memory.merging import Merge
 from longtable.memory.search import Original
+from longtable.memory.thread import Compaction
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,55 @@ def _batches(store: BaseStore, puts: list[PutOp]) -> Iterator[list[PutOp]]:
 def _scored(found: Sequence[SearchItem], namespace: Namespace) -> list[Mapping[str, Any]]:
     # A store fills up with items that are not embedded, unscored, and searches below a namespace as well.
     return [item.value for item in found if item.score is not None and item.namespace == namespace]
+
+
+# -- compactions that retired from a thread's state: one item each, by its place among all of them ------------------
+
+
+def retire_compactions(store: BaseStore, thread_id: str, merge: Merge) -> bool:
+    """Write what retires; False where another branch of the thread (time travel) has its own records at these places."""
+    for batch in compaction_gets(thread_id, merge.first, merge.first + len(merge.retired) - 1):
+        if _places_taken(store.batch(batch), merge):
+            return False
+    for writes in compaction_puts(thread_id, merge.first, merge.retired):
+        store.batch(writes)
+    return True
+
+
+def compaction_puts(thread_id: str, first: int, records: Sequence[Compaction]) -> Iterator[list[PutOp]]:
+    """Yield what writes them, in batches; writing one again changes nothing."""
+    for start in range(0, len(records), BATCH):
+        batch = enumerate(records[start : start + BATCH], first + start)
+        # As ASCII text: what a model wrote may hold characters that PostgreSQL refuses in JSON.
+        yield [
+            PutOp(_compactions_of(thread_id), key_of(n), {"id": record["id"], "record": json.dumps(record)}, False) for n, record in batch
+        ]
+
+
+def compaction_gets(thread_id: str, first: int, last: int) -> Iterator[list[GetOp]]:
+    """Yield what reads those from place `first` to `last`, in batches."""
+    for start in range(first, last + 1, BATCH):
+        yield [GetOp(_compactions_of(thread_id), key_of(number)) for number in range(start, min(last + 1, start + BATCH))]
+
+
+def read_compactions(found: Iterable[Any]) -> list[Compaction]:
+    """Return the records that `compaction_gets` found, from the first. Raises `ArchiveGapError` where one is missing."""
+    items = [item.value if isinstance(item, Item) else None for item in found]
+    if missing := [(place, place) for place, item in enumerate(items, 1) if item is None]:
+        raise ArchiveGapError(missing, what="compactions")
+    return [json.loads(item["record"]) for item in items if item is not None]
+
+
+def _compactions_of(thread_id: str) -> tuple[str, ...]:
+    return thread_namespace("records", thread_id)
+
+
+def _places_taken(found: Sequence[Any], merge: Merge) -> bool:
+    there = (item.value["id"] if isinstance(item, Item) else None for item in found)
+    return any(id_ not in (None, record["id"]) for id_, record in zip(there, merge.retired, strict=True))
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
 
 
 class Files(Protocol):

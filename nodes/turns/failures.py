@@ -1,20 +1,27 @@
-"""Report a failed run to the person in one sentence; the developer's text goes to the log, never to a server's clients."""
+"""Report a failed run to the person in one sentence, and close a turn whose request the provider refused for its content.
+
+The developer's text goes to the log, never to a server's clients.
+"""
 
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator
+import uuid
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 
 from longtable.base.context import Context
-from longtable.base.errors import LongtableError, RunFailedError, client_error
+from longtable.base.errors import LongtableError, ProviderRefusedError, RunFailedError, client_error
 from longtable.base.events import Event, Failed
+from longtable.memory.rounds import all_calls
+from longtable.memory.stamps import GIVEN, marks_of, turn_number
 from longtable.memory.summary import language_of
-from longtable.nodes.state import State, newest_language, thread_of, turn_of
+from longtable.memory.thread import REFUSED, Thread
+from longtable.nodes.state import Failure, State, Turn, newest_language, thread_of, turn_of, without_key
 from longtable.nodes.turns.tracing import log_failure
 
 P = ParamSpec("P")
@@ -109,3 +116,93 @@ def _is_retried(error: Exception) -> bool:
     """Return whether Agent Server runs the turn again after an error of this class."""
     worker = sys.modules.get("langgraph_api.worker_runtime")
     return isinstance(error, getattr(worker, "ALL_RETRIABLE_EXCEPTIONS", ()))
+
+
+# -- a request that the provider refused for its content ------------------------------------------------------------
+#
+# The turn's messages leave the view, so that no later call meets them again. If earlier refused messages are already out
+# of the view and the call is still refused, nothing more is removed: the cause is elsewhere. Unanswered messages right
+# before the turn may be the cause: the call is repeated without them, and they stay out if that helps. What is left out
+# follows from the transcript and the edits alone; the turn's record holds only what the next step has to know.
+
+ASK_AGAIN: Literal["again"] = "again"
+"""Status of a turn that asks once more without messages before it."""
+FAILED: Literal["failed"] = "failed"
+"""Status of a turn that the provider's refusal closed; `failure` in its record says how, until it is tried again."""
+_NEXT = {
+    True: "its messages stay in the transcript and leave the view: resume() or /retry runs the turn again",
+    False: "a call without those refused before was refused, too: exclude() or /exclude an earlier message, or use another model",
+}
+
+Update = dict[str, Any]
+
+
+def close_refused(state: State, error: ProviderRefusedError) -> Update:
+    """Return the update after a refusal: ask once more without unanswered messages, or close the turn as failed."""
+    thread, turn = thread_of(state), without_key(turn_of(state), "without")
+    number, tried = turn.get("number", 0), turn_of(state).get("without")
+    earlier = _unanswered_before(thread, number)
+    suspects = [message for message in earlier if message.id not in thread.excluded]
+    if suspects and tried is None:
+        ids = [message.id for message in suspects]
+        return {"edits": exclusions(thread, suspects, why=REFUSED), "turn": {**turn, "status": ASK_AGAIN, "without": ids}}
+    tried = tried or []
+    elsewhere = any(message.id in thread.refused and message.id not in tried for message in earlier)
+    taken = [] if elsewhere else request_in(thread, number)
+    failure = {"message": f"{error}; {_NEXT[bool(taken)]}", "left_out": bool(taken)}
+    return {
+        "edits": [*inclusions(tried), *exclusions(thread, taken, why=REFUSED)],
+        "turn": {**turn, "status": FAILED, "failure": failure},
+    }
+
+
+def failure_of(turn: Turn) -> ProviderRefusedError:
+    """Return the error of a turn that was closed as failed."""
+    failure = turn.get("failure") or Failure(message="", left_out=False)
+    return ProviderRefusedError(failure["message"], content=True, left_out=failure["left_out"])
+
+
+def retry_update(state: State) -> Update:
+    """Return the update that runs a failed turn again: its messages come back, and the model is asked where it was refused."""
+    thread, turn = thread_of(state), turn_of(state)
+    kept = without_key(turn, "failure")
+    back = inclusions(message.id for message in request_in(thread, turn.get("number", 0)) if message.id in thread.refused)
+    return {"edits": back, "turn": {**kept, "status": "running", "calls": 0, "overflows": 0}}
+
+
+def request_in(thread: Thread, number: int) -> list[BaseMessage]:
+    """Return what a turn was asked and all after it; not an earlier talk that a caller handed in with it."""
+    own = [message for message in thread.messages if turn_number(message) == number]
+    handed_in = [place for place, message in enumerate(own) if marks_of(message).get(GIVEN) is True]
+    return own[handed_in[-1] + 1 :] if handed_in else own
+
+
+def exclusions(thread: Thread, messages: Sequence[BaseMessage], **more: str) -> list[Update]:
+    """Return the edits that exclude live messages."""
+    ids = {message.id for message in messages}
+    numbered = enumerate(thread.messages, thread.archived + 1)
+    return [
+        {"id": uuid.uuid4().hex, "op": "exclude", "message": message.id, "number": number, **more}
+        for number, message in numbered
+        if message.id in ids
+    ]
+
+
+def inclusions(ids: Iterable[str | None]) -> list[Update]:
+    """Return the edits that take excluded messages in again."""
+    return [{"id": uuid.uuid4().hex, "op": "include", "message": id_} for id_ in ids]
+
+
+def _unanswered_before(thread: Thread, number: int) -> list[BaseMessage]:
+    """Return the messages of the turns right before one that were never answered, oldest first."""
+    before = [message for message in thread.messages if turn_number(message) < number]
+    start = len(before)
+    while start and not _is_answer(before[start - 1]):
+        turn = turn_number(before[start - 1])
+        while start and turn_number(before[start - 1]) == turn:
+            start -= 1
+    return before[start:]
+
+
+def _is_answer(message: BaseMessage) -> bool:
+    return isinstance(message, AIMessage) and not all_calls(message)

@@ -17,7 +17,7 @@ from longtable.graph import Context, Conversation, State, build_graph, import_th
 from longtable.graph.embedding import as_node
 from longtable.memory.stamps import EXCLUDED, kind_of
 from longtable.memory.thread import REFUSED_NOTE
-from longtable.nodes.turns.refusals import _NEXT
+from longtable.nodes.turns.failures import _NEXT
 from tests.graph.test_embedding import Talk
 from tests.memory.test_rounds import assert_paired
 from tests.support import model_server

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.exceptions import ContextOverflowError
 
 from longtable.base.errors import ModelContextOverflowError, ProviderRefusedError
-from longtable.nodes.model.overflow import LEAST_LIMIT, is_overflow, learned_limit
-from longtable.nodes.model.provider_errors import provider_error
+from longtable.nodes.model.provider_errors import LEAST_LIMIT, is_overflow, learned_limit, provider_error
 from tests.support.overflow_bodies import OTHERS, OVERFLOWS, Refusal
 
 
