@@ -125,7 +125,7 @@ class RunTools:
         # No artifact in state: the person has the whole result already, the thread keeps plain text.
         answers = [stamp(answer.model_copy(update={"artifact": None}), turn=before, time=now) for answer in answers]
         after = without_key(before, "approval", "one_by_one")
-        if work.left_over > 1:
+        if work.waiting > 1:
             after["one_by_one"] = True
         return {"messages": answers, "turn": with_last(after, answers)}
 

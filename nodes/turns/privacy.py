@@ -4,6 +4,7 @@
 these same messages. Lists of what may stay, not of what must go: what a tool learns to tell later is withheld until it stands here.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,64 +40,60 @@ def is_private(state: Mapping[str, Any], context: Context) -> bool:
 
 
 def without_cells(answer: ToolMessage, args: Mapping[str, Any]) -> ToolMessage:
-    """Return a tool's answer without cells; `args` are the call's. A tool of the caller's own says what it says, unless it ran a query."""
+    """Return a tool's answer without cells; `args` are the call's. A caller's own tool keeps its answer, unless it ran a query."""
+    data, name = answer_json(answer), str(answer.name)
     if answer.status == "error":
-        return _with(answer, {"error": _error(answer_json(answer).get("error"), answer.artifact)})
-    if isinstance(answer.artifact, QueryResult) or answer.name in ("run_sql", "fetch_result"):
-        return _with(answer, {**_only(answer_json(answer), _RESULT), "shown": 0, "rows": [], "withheld": True, "note": NOTE})
-    made = _MADE.get(str(answer.name))
-    return answer if made is None else _with(answer, {**made(answer_json(answer), args), "withheld": True, "note": NOTE})
-
-
-def _listed(told: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
-    del args
-    tables = [{**_only(table, _SIZE), **_columns(table)} for table in _dicts(told.get("tables"))]
-    columns = {"columns": [_only(each, _COLUMN) for each in _dicts(told["columns"])]} if "columns" in told else {}
-    return {**_only(told, _LISTING), "tables": tables, **columns}
+        safe: dict[str, Any] = {"error": _error(data.get("error"), answer.artifact)}
+    elif isinstance(answer.artifact, QueryResult) or name in ("run_sql", "fetch_result"):
+        safe = {**_only(data, _RESULT), "shown": 0, "rows": [], "withheld": True, "note": NOTE}
+    elif name in ("list_tables", "describe_tables", "find_columns"):
+        tables = [{**_only(table, _SIZE), **_columns(table)} for table in _dicts(data.get("tables"))]
+        columns = {"columns": [_only(each, _COLUMN) for each in _dicts(data["columns"])]} if "columns" in data else {}
+        safe = {**_only(data, _LISTING), "tables": tables, **columns, "withheld": True, "note": NOTE}
+    elif name == "find_values":
+        safe = {**_only(data, _LISTING), "matches": _matches(data, args), "withheld": True, "note": NOTE}
+    elif name == "show_chart":
+        safe = {**_only(data, _CHART), "withheld": True, "note": NOTE}
+    else:
+        return answer
+    return answer.model_copy(update={"content": compact_json(safe)})
 
 
 def _columns(table: Mapping[str, Any]) -> dict[str, Any]:
-    found = table.get("columns")
-    columns = [each if isinstance(each, str) else _only(each, _COLUMN) for each in found or () if isinstance(each, str | dict)]
+    columns = [
+        each if isinstance(each, str) else _only(each, _COLUMN) for each in table.get("columns") or () if isinstance(each, str | dict)
+    ]
     return {"columns": columns, "sample_rows": []} if "sample_rows" in table else {"columns": columns}
 
 
-def _found(told: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+def _matches(data: Mapping[str, Any], args: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return where values stand, and how many; the value itself only where it is, word for word, what was asked for."""
-    counts: dict[tuple[Any, ...], int] = {}
-    for match in _dicts(told.get("matches")):
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for match in _dicts(data.get("matches")):
         asked = match.get("text", args.get("text"))
-        exact = match.get("match") == "exact" and match.get("value") == asked
-        key = (match.get("table"), match.get("column"), match.get("match"), asked if exact else None, match.get("text"))
+        value = asked if match.get("match") == "exact" and match.get("value") == asked else None
         count = match.get("count")
-        counts[key] = counts.get(key, 0) + (count if isinstance(count, int) else 0)
-    matches = [
+        counts[match.get("text"), match.get("table"), match.get("column"), value, match.get("match")] += (
+            count if isinstance(count, int) else 0
+        )
+    return [
         {
-            **({"text": text} if text is not None else {}),
+            **({} if text is None else {"text": text}),
             "table": table,
             "column": column,
-            **({"value": value} if value is not None else {}),
+            **({} if value is None else {"value": value}),
             "count": count,
             "match": kind,
         }
-        for (table, column, kind, value, text), count in counts.items()
+        for (text, table, column, kind, value), count in counts.items()
     ]
-    return {**_only(told, _LISTING), "matches": matches}
 
 
-def _drawn(told: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
-    del args
-    return _only(told, _CHART)
-
-
-_MADE = {"list_tables": _listed, "describe_tables": _listed, "find_columns": _listed, "find_values": _found, "show_chart": _drawn}
-
-
-def _error(told: object, error: object) -> dict[str, Any]:
-    known = _only(told if isinstance(told, dict) else {}, _ERROR)
+def _error(found: object, error: object) -> dict[str, Any]:
+    known = _only(found if isinstance(found, dict) else {}, _ERROR)
     quotes = isinstance(error, DatabaseError) and error.problem not in _NAMED and error.code == "query_failed"
     if quotes or not isinstance(error, LongtableError):
-        known = {name: value for name, value in known.items() if name not in ("nearest", "message")}
+        known.pop("nearest", None)
         known["message"] = f"{known.get('problem', 'it failed')}: {HIDDEN}"
     if isinstance(error, RepairsUsedUpError):  # the error it repeats was not withheld yet
         known["message"] = str(RepairsUsedUpError(repairs=error.repairs, last=HIDDEN))
@@ -107,16 +104,11 @@ def _dicts(value: object) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _only(told: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: _bare(name, told[name]) for name in names if name in told}
-
-
-def _bare(name: str, value: Any) -> Any:
-    """Take the values that an enum lists out of types."""
-    if name == "type" and isinstance(value, str):
-        return without_labels(value)
-    return [without_labels(str(kind)) for kind in value] if name == "types" and isinstance(value, list) else value
-
-
-def _with(answer: ToolMessage, told: Mapping[str, Any]) -> ToolMessage:
-    return answer.model_copy(update={"content": compact_json(told)})
+def _only(data: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return these items; types without the values that an enum lists."""
+    kept = {name: data[name] for name in names if name in data}
+    if isinstance(kept.get("type"), str):
+        kept["type"] = without_labels(kept["type"])
+    if isinstance(kept.get("types"), list):
+        kept["types"] = [without_labels(str(kind)) for kind in kept["types"]]
+    return kept

@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
@@ -16,7 +15,7 @@ NOBODY = "-"
 
 QUICK: dict[str, Any] = {"socket_connect_timeout": 2.0, "socket_timeout": 2.0}
 """Seconds that a Redis which does not answer may hold up a turn; its client would wait for ever. A URL may say otherwise."""
-TAKEN = 4_096
+COUNTED = 4_096
 """Newest turns of which a process knows that it counted them."""
 
 _log = logging.getLogger("longtable.rate_limit")
@@ -56,7 +55,7 @@ class RateLimit:
             raise ConfigError(f"RateLimit.storage must be memory://, redis://... or postgresql://..., found {self.storage!r}")
 
     def check(self, owner: str | None, *, turn: str = "") -> None:
-        """Count a turn that begins. Raises `RateLimitedError` where the owner has none left. `turn`: what `give_back` is to know it by."""
+        """Count a turn that begins, for `give_back` to know by `turn`. Raises `RateLimitedError` where the owner has none left."""
         try:
             wait = self._allowance.take(owner or NOBODY)
         except ConfigError:
@@ -67,12 +66,11 @@ class RateLimit:
         if wait > 0:
             raise RateLimitedError(turns=self.turns, seconds=self.seconds, wait_s=round(wait, 1))
         if turn:
-            self._taken.put(turn, owner or NOBODY)
+            self._counted.put(turn, owner or NOBODY)
 
     def give_back(self, turn: str) -> None:
         """Count a turn less that failed before anything came of it: once, and only by the process that counted it."""
-        owner = self._taken.pop(turn)
-        if owner is None:
+        if (owner := self._counted.pop(turn)) is None:
             return
         try:
             self._allowance.give_back(owner)
@@ -80,56 +78,58 @@ class RateLimit:
             _log.warning("the rate limit's storage failed (%s): a turn that failed stays counted", type(error).__name__)
 
     @cached_property
-    def _taken(self) -> BoundedCache[str, str]:
-        return BoundedCache(TAKEN)
+    def _counted(self) -> BoundedCache[str, str]:
+        return BoundedCache(COUNTED)
 
     @cached_property
     def _allowance(self) -> Allowance:
-        if self.storage.startswith(("postgresql://", "postgres://")):
-            if find_spec("psycopg") is None:
-                raise MissingExtraError("a rate limit cannot be kept in PostgreSQL", "postgres")
-            return PostgresAllowance(self.storage, self.turns, self.seconds)
-        return _limits_allowance(self.storage, self.turns, self.seconds)
+        in_postgres = self.storage.startswith(("postgresql://", "postgres://"))
+        needed = "psycopg" if in_postgres else "limits"
+        if find_spec(needed) is None:
+            raise MissingExtraError("a rate limit cannot be kept", "postgres" if in_postgres else "limits")
+        return (PostgresAllowance if in_postgres else LimitsAllowance)(self.storage, self.turns, self.seconds)
 
 
-def _limits_allowance(storage: str, turns: int, seconds: int, now: Callable[[], float] = time.time) -> Allowance:
-    try:
-        from limits.errors import ConfigurationError
+class LimitsAllowance:
+    """Turns counted by the package `limits`: in this process, in Redis, or in another storage it knows."""
+
+    def __init__(self, storage: str, turns: int, seconds: int) -> None:
+        from limits import errors
+        from limits import storage as storages
         from limits.limits import RateLimitItemPerSecond
-        from limits.storage import MemoryStorage, RedisStorage, storage_from_string
         from limits.strategies import MovingWindowRateLimiter
-    except ImportError as error:
-        raise MissingExtraError("a rate limit cannot be kept", "limits") from error
-    try:
-        kept = storage_from_string(storage, **(QUICK if storage.startswith("redis") else {}))
-        limiter, item = MovingWindowRateLimiter(kept), RateLimitItemPerSecond(turns, seconds, namespace="longtable")
-    except ConfigurationError as error:
-        raise ConfigError(f"RateLimit.storage cannot be used: {error}") from error
 
-    class Moving:
-        def take(self, owner: str) -> float:
-            if limiter.hit(item, owner):
-                return 0.0
-            return max(0.1, limiter.get_window_stats(item, owner).reset_time - now())
+        try:
+            self.storage: Any = storages.storage_from_string(storage, **(QUICK if storage.startswith("redis") else {}))
+            self.limiter = MovingWindowRateLimiter(self.storage)
+        except errors.ConfigurationError as error:
+            raise ConfigError(f"RateLimit.storage cannot be used: {error}") from error
+        self.item = RateLimitItemPerSecond(turns, seconds, namespace="longtable")
 
-        def give_back(self, owner: str) -> None:
-            # `limits` has no method for it: both storages hold a list of times, the newest first; of others it stays counted.
-            key = item.key_for(owner)
-            if isinstance(kept, MemoryStorage):
-                with kept.locks[key]:
-                    del kept.events.get(key, [])[:1]
-            elif isinstance(kept, RedisStorage):
-                connection: Any = kept.get_connection()
-                connection.lpop(kept.prefixed_key(key))
+    def take(self, owner: str) -> float:
+        """Count one turn and return 0, or count none and return the seconds to wait."""
+        if self.limiter.hit(self.item, owner):
+            return 0.0
+        return max(0.1, self.limiter.get_window_stats(self.item, owner).reset_time - time.time())
 
-    return Moving()
+    def give_back(self, owner: str) -> None:
+        """Count one turn less. `limits` has no method for it: these two storages hold a list of times, the newest first."""
+        from limits.storage import MemoryStorage, RedisStorage
+
+        key = self.item.key_for(owner)
+        if isinstance(self.storage, MemoryStorage):
+            with self.storage.locks[key]:
+                del self.storage.events.get(key, [])[:1]
+        elif isinstance(self.storage, RedisStorage):
+            connection: Any = self.storage.get_connection()
+            connection.lpop(self.storage.prefixed_key(key))
 
 
 class PostgresAllowance:
     """Turns counted in a table of PostgreSQL, which `limits` has no storage for; each take is one transaction."""
 
-    TABLE = "CREATE TABLE IF NOT EXISTS longtable_turns_taken (owner TEXT NOT NULL, at DOUBLE PRECISION NOT NULL)"
-    INDEX = "CREATE INDEX IF NOT EXISTS longtable_turns_taken_by_owner ON longtable_turns_taken (owner, at)"
+    SETUP = """CREATE TABLE IF NOT EXISTS longtable_turns_taken (owner TEXT NOT NULL, at DOUBLE PRECISION NOT NULL);
+        CREATE INDEX IF NOT EXISTS longtable_turns_taken_by_owner ON longtable_turns_taken (owner, at)"""
     ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
     CLOCK = "SELECT extract(epoch FROM clock_timestamp())::double precision"  # the server's: workers' clocks differ
     FORGET = "DELETE FROM longtable_turns_taken WHERE owner = %s AND at <= %s"
@@ -140,39 +140,31 @@ class PostgresAllowance:
 
     def __init__(self, url: str, turns: int, seconds: int) -> None:
         self.url, self.turns, self.seconds = url, turns, seconds
-        self._made = False
+        self.ready = False
 
     def take(self, owner: str) -> float:
         """Count one turn and return 0, or count none and return the seconds to wait."""
-        import psycopg
-
-        with psycopg.connect(self.url, connect_timeout=5) as connection:
-            if not self._made:
-                self._make(connection)
+        with self._connection() as connection:
+            if not self.ready:
+                connection.execute(self.ALONE, ("longtable turns setup",))
+                connection.execute(self.SETUP)
+                connection.commit()
+                self.ready = True
             connection.execute(self.ALONE, (f"longtable turns {owner}",))
-            now = float(self._one(connection, self.CLOCK, ()))
+            now = float(connection.execute(self.CLOCK).fetchone()[0])
             connection.execute(self.FORGET, (owner, now - self.seconds))
-            oldest = self._one(connection, self.FIRST, (owner, self.turns - 1))
-            if oldest is not None:
-                return max(0.1, float(oldest) + self.seconds - now)
+            if oldest := connection.execute(self.FIRST, (owner, self.turns - 1)).fetchone():
+                return max(0.1, float(oldest[0]) + self.seconds - now)
             connection.execute(self.COUNT, (owner, now))
         return 0.0
 
     def give_back(self, owner: str) -> None:
         """Count one turn less, the newest."""
-        import psycopg
-
-        with psycopg.connect(self.url, connect_timeout=5) as connection:
+        with self._connection() as connection:
             connection.execute(self.ALONE, (f"longtable turns {owner}",))
             connection.execute(self.GIVE_BACK, (owner,))
 
-    def _make(self, connection: Any) -> None:
-        connection.execute(self.ALONE, ("longtable turns setup",))
-        connection.execute(self.TABLE)
-        connection.execute(self.INDEX)
-        connection.commit()
-        self._made = True
+    def _connection(self) -> Any:
+        import psycopg
 
-    def _one(self, connection: Any, sql: str, given: tuple[Any, ...]) -> Any:
-        row = connection.execute(sql, given).fetchone()
-        return row[0] if row else None
+        return psycopg.connect(self.url, connect_timeout=5)

@@ -1,9 +1,11 @@
 """The calls of one answer as jobs: what a person decided on each, how often a failing query is tried, and keeping results."""
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
@@ -14,7 +16,7 @@ from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import turn_number
 from longtable.memory.tokens import compact_json
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import Approval, Decision, PendingCall, State, thread_of, turn_of
+from longtable.nodes.state import Approval, Decision, State, thread_of, turn_of
 from longtable.tools.database import QueryResult
 from longtable.tools.query_tools import with_handle
 from longtable.tools.result_tool import ThreadResults
@@ -23,10 +25,10 @@ from longtable.tools.result_tool import ThreadResults
 def answer_json(answer: ToolMessage) -> dict[str, Any]:
     """Return the JSON object of a tool's answer, empty where it is something else."""
     try:
-        told = json.loads(answer.text)
+        data = json.loads(answer.text)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
 FINAL = (
@@ -48,8 +50,8 @@ class QueryRejectedError(LongtableError):
     """A person did not approve the query; it was not run."""
 
     def __init__(self, reason: str) -> None:
-        told = f"their reason: {reason}" if reason else "they gave no reason"
-        super().__init__(f"not run: the user did not approve this query; {told}. Do not send it again unless the user asks for it")
+        why = f"their reason: {reason}" if reason else "they gave no reason"
+        super().__init__(f"not run: the user did not approve this query; {why}. Do not send it again unless the user asks for it")
         self.reason = reason
 
 
@@ -57,54 +59,27 @@ NO_TRY = {RepairsUsedUpError.code, QueryRejectedError.code, DatabaseUnavailableE
 """Classes of errors that say nothing against the query."""
 
 
-@dataclass(frozen=True)
-class Tries:
-    """How the queries of a turn went so far."""
+def failed_tries(messages: Sequence[BaseMessage], turn: int, queries: Collection[str]) -> tuple[int, str]:
+    """Return how many tries of these tools failed in a turn, which the newest messages are, and the newest error.
 
-    failed: int
-    """Failed tries: what failed at first counts once, however many calls were made at the same time; then each."""
-    last: str
-    """The newest error."""
-
-    def left(self, repairs: int) -> int | None:
-        """Return how many more may fail; None before the first has failed."""
-        return max(0, repairs + 1 - self.failed) if self.failed else None
-
-
-def tries_of(messages: Sequence[BaseMessage], turn: int, queries: Collection[str]) -> Tries:
-    """Count the failed calls of these tools in a turn, which the newest messages are."""
-    newest: list[BaseMessage] = []
-    for message in reversed(messages):
-        if message.type == "human" or (turn_number(message) or turn) != turn:
-            break
-        newest.append(message)
+    What failed at first counts once, however many calls were made at the same time; then each.
+    """
+    newest = list(takewhile(lambda each: each.type != "human" and (turn_number(each) or turn) == turn, reversed(messages)))
     asked_by: dict[str, int] = {}
-    failed: dict[int, int] = {}
+    failed: Counter[int] = Counter()
     last = ""
     for place, message in enumerate(reversed(newest)):
         if isinstance(message, AIMessage):
             asked_by.update({call["id"] or "": place for call in all_calls(message)})
         elif isinstance(message, ToolMessage) and message.name in queries and (error := _error(message)):
-            asker = asked_by.get(message.tool_call_id, -1)
-            failed[asker] = failed.get(asker, 0) + 1
+            failed[asked_by.get(message.tool_call_id, -1)] += 1
             last = str(error.get("message", ""))
-    first = min(failed, default=0)
-    return Tries(sum(1 if asker == first else count for asker, count in failed.items()), last)
-
-
-def with_repairs_left(answer: ToolMessage, left: int) -> ToolMessage:
-    """Return the answer of a failed query with the repairs that are left, and what to do when none is."""
-    if (error := _error(answer)) is None:
-        return answer
-    more: dict[str, Any] = {"repairs_left": left} if left else {"repairs_left": 0, "final": FINAL}
-    return answer.model_copy(update={"content": compact_json({"error": {**error, **more}})})
+    return (1 + failed.total() - failed[min(failed)] if failed else 0), last
 
 
 def _error(message: ToolMessage) -> Mapping[str, Any] | None:
-    """Return what a failed query's answer tells, None for any other."""
-    if message.status != "error":
-        return None
-    error = answer_json(message).get("error")
+    """Return the error of a failed query's answer, None for any other."""
+    error = answer_json(message).get("error") if message.status == "error" else None
     return error if isinstance(error, dict) and error.get("class") not in NO_TRY else None
 
 
@@ -158,7 +133,7 @@ class Work:
     turn: int
     alone: bool = False
     """One call at a time: several tools wait for a person's answer, and each is to get its own."""
-    _todo: list[Job] = field(default_factory=list)
+    _todo: list[Job] = field(init=False)
     _begun: list[Job] = field(default_factory=list)
     _answers: dict[str, ToolMessage] = field(default_factory=dict)
 
@@ -167,22 +142,15 @@ class Work:
 
     def next(self) -> list[Job]:
         """Return the jobs to run now, at the same time; none when all have been."""
-        tries = self._tries()
-        left = room = tries.left(self.repairs)
-        now: list[Job] = []
-        later: list[Job] = []
-        for job in self._todo:
-            if left is None or room is None or job.stopped or job.call["name"] not in self.queries:
-                now.append(job)
-            elif left == 0:
-                now.append(Job(job.call, RepairsUsedUpError(repairs=self.repairs, last=tries.last)))
-            elif room > 0:
-                now.append(job)
-                room -= 1
-            else:
-                later.append(job)
-        self._todo, self._begun = later, now
-        return now
+        left, last = self._tries_left()
+        free = [job for job in self._todo if left is None or job.stopped or job.call["name"] not in self.queries]
+        tries = [job for job in self._todo if job not in free]
+        now = tries[:left]
+        if left == 0:
+            now = [Job(job.call, RepairsUsedUpError(repairs=self.repairs, last=last)) for job in tries]
+        order = {id(job.call): place for place, job in enumerate(self._todo)}
+        self._todo, self._begun = tries[len(now) :], sorted([*free, *now], key=lambda job: order[id(job.call)])
+        return self._begun
 
     def done(self, answers: Sequence[ToolMessage | None]) -> None:
         """Take the answers of the jobs handed out last; None for a call that waits for an answer itself."""
@@ -190,36 +158,42 @@ class Work:
         self._answers.update({job.call["id"] or "": answer for job, answer in given if answer is not None})
 
     @property
-    def left_over(self) -> int:
+    def waiting(self) -> int:
         """Count the calls that have no answer: they wait for one themselves."""
         return len(self.jobs) - len(self._answers)
 
     def answers(self) -> list[ToolMessage]:
         """Return the answers in the order of the calls; those of failed queries say how many repairs are left."""
-        left = self._tries().left(self.repairs)
+        left, _ = self._tries_left()
         answers = [answer for job in self.jobs if (answer := self._answers.get(job.call["id"] or "")) is not None]
-        return [with_repairs_left(answer, left) if left is not None and answer.name in self.queries else answer for answer in answers]
+        if left is None:
+            return answers
+        more: dict[str, Any] = {"repairs_left": left} if left else {"repairs_left": 0, "final": FINAL}
+        return [
+            answer.model_copy(update={"content": compact_json({"error": {**error, **more}})})
+            if answer.name in self.queries and (error := _error(answer))
+            else answer
+            for answer in answers
+        ]
 
-    def _tries(self) -> Tries:
-        return tries_of([*self.messages, *self._answers.values()], self.turn, self.queries)
+    def _tries_left(self) -> tuple[int | None, str]:
+        """Return how many more queries may fail, None before the first has failed, and the newest error."""
+        failed, last = failed_tries([*self.messages, *self._answers.values()], self.turn, self.queries)
+        return (max(0, self.repairs + 1 - failed) if failed else None), last
 
 
 def work_of(state: State, queries: AbstractSet[str], *, repairs: int) -> Work:
     """Return the work that the newest answer asks for. `queries`: names of the tools that run queries."""
     messages, turn = thread_of(state).messages, turn_of(state)
-    calls = unanswered(messages)
     approval = turn.get("approval") or Approval(asked=[])
-    if reason := approval.get("passed_over"):
-        jobs = [Job(call, QueryRejectedError(reason)) for call in calls]
-    else:
-        jobs = _decided(calls, approval["asked"], approval.get("decided", []))
+    decisions = {one["id"]: decision for one, decision in zip(approval["asked"], approval.get("decided", ()), strict=False)}
+    rejection = approval.get("passed_over")
+    jobs = [
+        Job(call, QueryRejectedError(rejection)) if rejection else _job(call, decisions.get(call["id"] or ""))
+        for call in unanswered(messages)
+    ]
     alone = len(jobs) == 1 or bool(turn.get("one_by_one"))
     return Work(jobs, queries, repairs, messages, turn.get("number", 0), alone)
-
-
-def _decided(calls: Sequence[ToolCall], asked: Sequence[PendingCall], decided: Sequence[Decision]) -> list[Job]:
-    decisions = {one["id"]: decision for one, decision in zip(asked, decided, strict=True)}
-    return [_job(call, decisions.get(call["id"] or "")) for call in calls]
 
 
 def _job(call: ToolCall, decision: Decision | None) -> Job:
