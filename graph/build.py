@@ -2,8 +2,10 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -37,10 +39,18 @@ from longtable.nodes.records.audit import Audit
 from longtable.nodes.records.recall import KEPT_INDEXES, Indexes
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.respond import Respond
-from longtable.nodes.route import after_estimate, after_ingest, after_respond, after_run_tools, after_settle
+from longtable.nodes.route import (
+    after_estimate,
+    after_ingest,
+    after_respond,
+    after_run_tools,
+    after_settle,
+    counts_after_ingest,
+    counts_after_run_tools,
+)
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Settle
-from longtable.nodes.state import Input, Output, State, turn_of
+from longtable.nodes.state import Input, Output, State, applied, turn_of
 from longtable.nodes.turns.failures import reporting
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tracing import run_fields, span
@@ -141,11 +151,17 @@ def build_graph(
     )
     gate = Gate(database, cost or CostThresholds()) if database else None
 
+    estimate = Estimate(clock, plans)
+    counting = {
+        "ingest": _Counting(estimate.count, counts_after_ingest),
+        "run_tools": _Counting(estimate, counts_after_run_tools),
+    }
     return _wired(
         output_schema,
         operator or Context(),
+        counting,
         ingest=Ingest(config, clock, rate_limit, request_limits or RequestLimits()),
-        estimate=Estimate(clock, plans),
+        estimate=estimate,
         compact=Compact(compactor),
         respond=Respond(answerers, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit),
         run_tools=RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate),
@@ -155,10 +171,12 @@ def build_graph(
     )
 
 
-def _wired(output_schema: type[State] | type[Output], operator: Context, **nodes: Node) -> ConversationGraph:
+def _wired(
+    output_schema: type[State] | type[Output], operator: Context, counting: Mapping[str, "_Counting"], **nodes: Node
+) -> ConversationGraph:
     graph: ConversationGraph = StateGraph(State, context_schema=Context, input_schema=Input, output_schema=cast("Any", output_schema))
     for name, node in nodes.items():
-        graph.add_node(name, _Step(name, node, operator))
+        graph.add_node(name, _Step(name, node, operator, counting.get(name)))
     graph.add_edge(START, "ingest")
     graph.add_conditional_edges("ingest", after_ingest)
     graph.add_conditional_edges("estimate", after_estimate)
@@ -171,14 +189,31 @@ def _wired(output_schema: type[State] | type[Output], operator: Context, **nodes
     return graph
 
 
+@dataclass(frozen=True)
+class _Counting:
+    """The count of the next call at the end of a node, where `is_due` of the states before and after it."""
+
+    count: Callable[..., Update]
+    is_due: Callable[[State, State], bool]
+
+    def done(self, state: State, update: Update, runtime: Runtime[Context]) -> Update:
+        """Return the update of the node and of the count."""
+        after = applied(state, update)
+        if not self.is_due(state, after):
+            return update
+        counted = self.count(after, runtime=runtime)
+        messages = [*update.get("messages", ()), *counted.get("messages", ())]
+        return {**update, **counted, **({"messages": messages} if messages else {})}
+
+
 class _Step(Runnable[State, Update]):
     """One node, for `invoke` and `ainvoke`, as a span.
 
     LangGraph starts a traced run for each node. A `RunnableLambda` would start a second one within, 0.3 ms a node.
     """
 
-    def __init__(self, name: str, node: Node, operator: Context) -> None:
-        self.name, self.node, self.operator = name, node, operator
+    def __init__(self, name: str, node: Node, operator: Context, counting: "_Counting | None") -> None:
+        self.name, self.node, self.operator, self.counting = name, node, operator, counting
         self.waits = inspect.iscoroutinefunction(type(node).__call__)
 
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: ARG002  # in its context
@@ -192,9 +227,9 @@ class _Step(Runnable[State, Update]):
     async def _run(self, state: State, how: Execution) -> Update:
         runtime = _runtime(self.operator)
         with reporting(state, runtime), span("node", str(self.name), run_fields(turn_of(state), thread_id_of(runtime))):
-            if self.waits:
-                return cast("Update", await self.node(state, runtime=runtime, how=how))
-            return cast("Update", self.node(state, runtime=runtime))
+            update = cast("Update", await self.node(state, runtime=runtime, how=how) if self.waits else self.node(state, runtime=runtime))
+            counted = partial(self.counting.done, state, update, runtime) if self.counting else None
+            return update if counted is None else await how.call(counted) if self.waits else counted()
 
 
 def _runtime(operator: Context) -> Runtime[Context]:

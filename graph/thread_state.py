@@ -152,7 +152,7 @@ def has_unstored_work(state: StateSnapshot) -> bool:
 def writing_node(state: StateSnapshot, update: Update) -> str:
     """Return the node after which a change counts as written: a turn that goes on is counted next, else nothing is."""
     closes = update.get("turn", {}).get("status") in CLOSED
-    return "ingest" if is_pending(state) and not closes else "prepare"
+    return "compact" if is_pending(state) and not closes else "prepare"
 
 
 def leftover_update(state: StateSnapshot) -> Update | None:

@@ -16,7 +16,7 @@ from longtable.memory.view import View
 from longtable.nodes.inbox import receive, steered_event
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
-from longtable.nodes.state import UNDER_WAY, State, Usage, thread_of, turn_of, with_last
+from longtable.nodes.state import UNDER_WAY, State, Usage, applied, thread_of, turn_of, with_last
 
 BREAKER_SHARE = 0.05
 """After a compaction that failed, no other is tried until this share of the limit came: some three turns."""
@@ -24,23 +24,25 @@ BREAKER_SHARE = 0.05
 
 @dataclass(frozen=True)
 class Estimate:
-    """The node: writes `usage`, emits `context_usage`. What came since the last call joins the turn here, and is counted."""
+    """Writes `usage`, emits `context_usage`. A node of its own only where no other counts at its end (`route.py`)."""
 
     clock: Callable[[], datetime]
     plans: CallPlans
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
-        context = runtime.context or Context()
-        turn = turn_of(state)
-        asks = turn.get("status") in UNDER_WAY and turn.get("calls", 0) < context.max_model_calls
-        received, turn = receive(turn, runtime, look=asks)
+        """Take into the turn what came since the last call, and count."""
+        received, turn = receive(turn_of(state), runtime, look=_asks(state, runtime))
         known = {message.id for message in thread_of(state).messages} if received else set()
         now = self.clock().isoformat(timespec="seconds")
         joined = [stamp(each.message, turn=turn, time=now, kind=STEERED) for each in received if each.message.id not in known]
         for message in joined:
             runtime.stream_writer(steered_event(message, turn.get("number", 0)))
-        messages = {"messages": [*thread_of(state).messages, *joined]} if joined else {}
-        call_plan = self.plans.of({**state, "turn": turn, **messages}, runtime)
+        update = {"messages": joined, "turn": with_last(turn, joined)} if joined else {"turn": turn}
+        return {**update, **self.count(applied(state, update), runtime=runtime)}
+
+    def count(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
+        """Count the next call."""
+        turn, call_plan = turn_of(state), self.plans.of(state, runtime)
         call_config = call_plan.call_config
         plan = plan_compaction(call_plan)
         due = plan is not None and not breaker_holds(turn.get("breaker"), plan.tokens_before, call_config)
@@ -48,8 +50,14 @@ class Estimate:
         runtime.stream_writer(ContextUsage(type="context_usage", **figures))
         update: dict[str, Any] = {"usage": Usage(due=due, **figures)}
         if turn.get("status") in UNDER_WAY:
-            update["turn"] = {**turn, "status": "running" if asks else "call_budget"}
-        return {**update, "turn": with_last(update["turn"], joined), "messages": joined} if joined else update
+            update["turn"] = {**turn, "status": "running" if _asks(state, runtime) else "call_budget"}
+        return update
+
+
+def _asks(state: State, runtime: Runtime[Context]) -> bool:
+    """Return whether the turn may call the model again."""
+    turn, context = turn_of(state), runtime.context or Context()
+    return turn.get("status") in UNDER_WAY and turn.get("calls", 0) < context.max_model_calls
 
 
 def breaker_holds(breaker: int | None, tokens: int, call_config: CallConfig) -> bool:

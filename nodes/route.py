@@ -9,13 +9,20 @@ from longtable.memory.rounds import all_calls
 from longtable.nodes.state import State, thread_of, turn_of
 from longtable.nodes.turns.failures import ASK_AGAIN, FAILED
 
+Counted = Literal["compact", "respond", "settle"]
 
-def after_ingest(state: State) -> Literal["estimate", "settle"]:
+
+def after_ingest(state: State) -> Counted:
     """A refused input goes straight to settle, which raises its error."""
-    return "settle" if _status(state) == "refused" else "estimate"
+    return "settle" if _status(state) == "refused" else after_estimate(state)
 
 
-def after_estimate(state: State) -> Literal["compact", "respond", "settle"]:
+def counts_after_ingest(_: State, after: State) -> bool:
+    """Return whether ingest counts in its own superstep: each one is a checkpoint, 1.2 ms."""
+    return _status(after) != "refused"
+
+
+def after_estimate(state: State) -> Counted:
     """Compact when due; close the turn when its model calls are used up or when a compaction was all that was asked for."""
     if _status(state) in {"compacting", "call_budget"}:
         return "settle"
@@ -31,11 +38,20 @@ def after_respond(state: State) -> Literal["estimate", "run_tools", "settle"]:
     return "run_tools" if open_calls(thread_of(state).messages) else "settle"
 
 
-def after_run_tools(state: State) -> Literal["approve", "run_tools", "estimate"]:
-    """Ask a person where calls wait for approval; go on with calls that have no answer yet; else count again."""
-    if "decided" not in (turn_of(state).get("approval") or {"decided": []}):
+def after_run_tools(state: State) -> Literal["approve", "run_tools"] | Counted:
+    """Ask a person where calls wait for approval; go on with calls that have no answer yet; else ask the model again."""
+    if _waits_for_approval(state):
         return "approve"
-    return "run_tools" if unanswered(thread_of(state).messages) else "estimate"
+    return "run_tools" if unanswered(thread_of(state).messages) else after_estimate(state)
+
+
+def counts_after_run_tools(before: State, after: State) -> bool:
+    """Return whether the tools' answers are counted in their own superstep.
+
+    Not in a turn that a new message takes the place of: what came for it meanwhile belongs to the new one.
+    """
+    passed_over = "passed_over" in (turn_of(before).get("approval") or {})
+    return not (passed_over or _waits_for_approval(after) or unanswered(thread_of(after).messages))
 
 
 def after_settle(state: State) -> Literal["prepare", "__end__"]:
@@ -64,6 +80,10 @@ def unanswered(messages: Sequence[BaseMessage]) -> list[ToolCall]:
         else:
             break
     return []
+
+
+def _waits_for_approval(state: State) -> bool:
+    return "decided" not in (turn_of(state).get("approval") or {"decided": []})
 
 
 def _status(state: State) -> str:

@@ -1,6 +1,6 @@
 """What a thread keeps: messages and plain JSON only, for a checkpoint outlives our class names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import (
@@ -62,29 +62,23 @@ def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[Base
     field. `RemoveMessage` takes a message out, with `REMOVE_ALL_MESSAGES` all before it; an unknown id is no error, for
     the removal may be replayed.
     """
-    merged: list[BaseMessage | None] = [_message(item) for item in state]
-    places = {message.id: i for i, message in enumerate(merged) if message is not None}
+    known_ones = (item if isinstance(item, BaseMessage) else _message(item) for item in state)  # a server restores dicts
+    merged = {message.id: message for message in known_ones}
     for message in (_message(item) for write in writes for item in _items(write)):
         if isinstance(message, BaseMessageChunk):
             message = message_chunk_to_message(message)
         if isinstance(message, RemoveMessage):
-            if message.id == REMOVE_ALL_MESSAGES:
-                merged, places = [], {}
-            elif message.id in places:
-                merged[places.pop(message.id)] = None
+            merged = {} if message.id == REMOVE_ALL_MESSAGES else merged
+            merged.pop(message.id, None)
             continue
         if not message.id:
-            message = message.model_copy(update={"id": _made_id(message, places)})
-        if message.id in places:
-            known = merged[places[message.id]]
-            if known is None or not marks_of(known):
-                merged[places[message.id]] = message
-            elif is_copy(message, known):
-                merged[places[message.id]] = merged_fields(known, message)
-        else:
-            places[message.id] = len(merged)
-            merged.append(message)
-    return [message for message in merged if message is not None]
+            message = message.model_copy(update={"id": _made_id(message, merged)})
+        known = merged.get(message.id)
+        if known is None or not marks_of(known):
+            merged[message.id] = message
+        elif is_copy(message, known):
+            merged[message.id] = merged_fields(known, message)
+    return list(merged.values())
 
 
 def _message(item: Any) -> BaseMessage:
@@ -109,7 +103,7 @@ def _message(item: Any) -> BaseMessage:
         return convert_to_messages([item])[0]
 
 
-def _made_id(message: BaseMessage, taken: Mapping[str | None, int]) -> str:
+def _made_id(message: BaseMessage, taken: Mapping[str | None, BaseMessage]) -> str:
     place = len(taken)
     while (made := f"at-{place}-{fingerprint(message).hex()[:12]}") in taken:
         place += 1  # a removal made the count repeat: never overwrite what is there
@@ -332,6 +326,14 @@ def thread_of(values: Mapping[str, Any]) -> Thread:
 def turn_of(values: Mapping[str, Any]) -> Turn:
     """Return the running turn's record, empty before the first. Do not change it: a new record is written by a node."""
     return cast("Turn", values.get("turn") or {})
+
+
+def applied(state: State, update: Mapping[str, Any]) -> State:
+    """Return the state after a node's update, as LangGraph makes it."""
+    before: dict[str, Any] = {**state}
+    reducers: dict[str, Callable[..., Any]] = {"messages": merge_messages, "compactions": append_records, "edits": append_records}
+    reduced = {name: reducers[name](before.get(name) or [], [update[name]]) for name in reducers.keys() & update.keys()}
+    return cast("State", {**before, **update, **reduced})
 
 
 def without_key(turn: Turn, *names: str) -> Turn:

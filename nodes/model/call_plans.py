@@ -1,5 +1,6 @@
 """Hand the plan of the next call on from node to node, so that a superstep builds it once."""
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +32,7 @@ class _Kept:
 class CallPlans:
     """The newest plan of each thread with a turn under way.
 
-    A plan is used again only for the very objects it was made of. LangGraph hands a channel's value on unchanged until it is
+    A plan is used again only for the very messages and values it was made of. LangGraph hands these on unchanged until they are
     written, so two runs at once, a fork or a resumed run never get each other's plan: at worst one is built anew.
     """
 
@@ -56,4 +57,9 @@ class CallPlans:
 
 
 def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    return all(a is b for a, b in zip(one, other, strict=True))
+    return all(a is b or _same_items(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _same_items(one: Any, other: Any) -> bool:
+    """Return whether two lists hold the very same objects: a node that counts has made its own list of the messages."""
+    return isinstance(one, list) and isinstance(other, list) and len(one) == len(other) and all(map(operator.is_, one, other))

@@ -14,7 +14,7 @@ from tests.memory.test_rounds import assert_paired
 from tests.support import doomed
 from tests.support.doomed import CONTEXT, FOLDING, TIGHT, graph_on, question
 
-WRITES = 34
+WRITES = 26
 """Passes of the checkpointer in one turn with one tool call (before and after each write); the last test checks it."""
 POINTS = sorted(random.Random(7).sample(range(WRITES), 20))
 
@@ -58,7 +58,7 @@ def test_the_points_cover_a_whole_turn(tmp_path: Path) -> None:
     assert f"survived {WRITES} writes" in done.stdout
 
 
-REFUSED_WRITES = 20
+REFUSED_WRITES = 16
 """Passes of the checkpointer in a turn that the provider refuses at its first call."""
 
 

@@ -329,3 +329,27 @@ def test_a_call_without_an_id_keeps_its_result() -> None:
     talk.ask("add")
     assert [m.text for m in talk.history()] == ["add", "", "3", "done"]
     assert_paired(talk.view()[1:])
+
+
+@pytest.mark.parametrize(
+    ("answers", "steps"),
+    [
+        (["Five."], ["ingest", "respond", "settle"]),
+        ([call("recall", query="five"), "Five."], ["ingest", "respond", "run_tools", "respond", "settle"]),
+    ],
+    ids=["plain", "with a tool"],
+)
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_turn_takes_no_step_only_to_count(answers: list[AIMessage | str], steps: list[str], asynchronous: bool) -> None:
+    app = build_graph(model=script(*answers)).compile(checkpointer=InMemorySaver())
+    given: Any = {"messages": [HumanMessage("How many?")]}
+    config: Any = {"configurable": {"thread_id": "t"}}
+    limit = Context(model_limit=16_000)
+
+    async def updates() -> list[Any]:
+        return [update async for update in app.astream(given, config, context=limit, stream_mode="updates")]
+
+    found = asyncio.run(updates()) if asynchronous else [*app.stream(given, config, context=limit, stream_mode="updates")]
+    assert [name for update in found for name in update] == steps
+    usages = [update["usage"] for step in found for update in step.values() if "usage" in update]
+    assert len(usages) == steps.count("respond")

@@ -25,6 +25,7 @@ def test_the_next_node_gets_the_plan_that_was_built() -> None:
     plans, state = CallPlans(), values()
     plan = plans.of(state, run())
     assert plans.of({**state, "turn": {"status": "running", "calls": 1}}, run()) is plan
+    assert plans.of({**state, "messages": [*state["messages"]]}, run()) is plan  # a node that counts made its own list
     assert plan.view is plan.view
 
 
@@ -32,7 +33,7 @@ def test_the_next_node_gets_the_plan_that_was_built() -> None:
 def test_a_channel_that_was_written_makes_a_new_plan(changed: str) -> None:
     plans, state = CallPlans(), values()
     plan = plans.of(state, run())
-    written = list(state["messages"]) if changed == "messages" else {**state["brief"]} if changed == "brief" else None
+    written = [state["messages"][0].model_copy()] if changed == "messages" else {**state["brief"]} if changed == "brief" else None
     again = plans.of({**state, changed: written if written is not None else ([] if changed in ("compactions", "edits") else {})}, run())
     assert again is not plan
     assert again.view.messages == plan.view.messages
