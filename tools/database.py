@@ -14,7 +14,7 @@ from longtable.tools.catalog import Catalog
 from longtable.tools.cells import without_labels
 from longtable.tools.engines.base import Engine, Fetched, FileLimits, LoadNote, QueryLimits, Row, Session
 from longtable.tools.query_runner import Cancel, Runner, Stop
-from longtable.tools.sql.cost import Plan, stops_early
+from longtable.tools.sql.cost import Plan
 from longtable.tools.sql.masks import masked_rows, without_values
 from longtable.tools.sql.table_policy import TablePolicy, load_policy
 from longtable.tools.sql.visible import visible
@@ -147,7 +147,8 @@ class Database:
             fetched = self._in_session(self.engine.walled, fetch, seconds=seconds or self.limits.seconds, cancel=cancel)
         ms = round((time.monotonic() - started) * 1000)
         masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
-        columns = tuple(verdict.headings.get(name, name) for name in fetched.columns)
+        headings = dict(verdict.headings)
+        columns = tuple(headings.get(name, name) for name in fetched.columns)
         types = tuple(map(without_labels, fetched.types))
         return QueryResult(verdict.shown_sql, columns, types, fetched.rows, len(fetched.rows), ms, masked, reads, verdict.tables)
 
@@ -164,7 +165,7 @@ class Database:
         with self._explain_errors(sql, verdict):
             plan = self._in_session(self.engine.walled, plan_of, seconds=PLAN_SECONDS, cancel=cancel)
         tables = {table.name for table in self.catalog().tables if table.kind == "table"}
-        return Plan() if set(verdict.tables) <= tables and stops_early(verdict.shown_sql, self.dialect) else plan
+        return Plan() if set(verdict.tables) <= tables and verdict.stops_early else plan
 
     def _allowed_verdict(self, sql: str) -> "Verdict":
         # sqlglot takes a tenth of a second to load: not before there is a query.

@@ -12,6 +12,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
+from sqlglot import Token
+from sqlglot.parser import Parser
 
 from longtable.base.errors import ConfigError, EmptyMessageError, NothingAskedError, TurnPendingError, WrongDecisionError
 from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
@@ -402,3 +404,25 @@ def test_a_locked_database_uses_no_repair(tmp_path: Path) -> None:
         conversation.ask("x")
     other.close()
     assert [answer["error"]["class"] for answer in answers(conversation)] == ["database_unavailable"] * 6
+
+
+def test_a_query_that_waits_for_approval_is_parsed_once_for_all_its_checks(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Planned, run and audited: its text is parsed once, and so is the text that runs."""
+    parsed: list[str] = []
+    parse = Parser.parse
+
+    def counted(self: Parser, raw_tokens: list[Token], sql: str = "") -> list[Any]:
+        parsed.append(sql)
+        return parse(self, raw_tokens, sql)
+
+    monkeypatch.setattr(Parser, "parse", counted)
+    with Database.open(str(make(tmp_path, "sqlite"))) as database:
+        conversation = talk(database, script(calls(COSTLY), "done"))
+        assert conversation.ask("how many pairs?").status == "approval_requested"
+        assert conversation.resume([APPROVE]).status == "answered"
+    ran = "SELECT COUNT(*) FROM numbers AS a CROSS JOIN numbers AS b"
+    # SQLite's plan names aliases: what they stand for is read from the text once more.
+    assert [sql for sql in parsed if "numbers" in sql] == [COSTLY, ran, ran]

@@ -170,7 +170,7 @@ def _classes(names: str) -> tuple[type[exp.Expr], ...]:
 
 
 NODES = frozenset(_classes(_NODES))
-SYNTAX_FUNCTIONS = _classes(_SYNTAX_FUNCTIONS)
+SYNTAX_FUNCTIONS = frozenset(_classes(_SYNTAX_FUNCTIONS))
 
 
 def allowed_node(node: exp.Expr) -> bool:

@@ -6,9 +6,12 @@ step is thought to make. PostgreSQL: that, and a cost in its own units (1 is a p
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from longtable.base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 
 @dataclass(frozen=True)
@@ -79,14 +82,14 @@ def reasons(plan: Plan, thresholds: CostThresholds, dialect: str) -> list[Reason
     return found
 
 
-def stops_early(sql: str, dialect: str) -> bool:
-    """Return whether a query over tables takes the first rows it meets and stops, whatever its plan says of their sizes."""
+def stops_early(tree: "exp.Expr") -> bool:
+    """Return whether a query over tables takes the first rows it meets and stops.
+
+    Its plan may still say that all rows are read.
+    """
     # sqlglot takes a tenth of a second to load: this module is read by whoever opens a database.
     from sqlglot import exp
 
-    from longtable.tools.sql.parsing import statement
-
-    tree = statement(sql, dialect)
     if not isinstance(tree, exp.Select) or tree.args.get("limit") is None:
         return False
     kept = any(tree.args.get(name) for name in ("where", "group", "having", "order", "distinct", "qualify", "with_"))

@@ -15,6 +15,8 @@ from typing import cast
 
 from sqlglot import exp
 
+from longtable.tools.sql.parsing import nodes_of
+
 MAX_GROWTH = 10_000_000
 """Elements that one value may come to by what the text says."""
 MAX_REPEATS = 10_000
@@ -31,9 +33,12 @@ _COUNTED = {"repeat", "lpad", "rpad", "list_resize", "array_resize", "bitstring"
 
 
 def bounded(tree: exp.Expr, dialect: str) -> exp.Expr:
-    """Return a copy of the tree in which every count that is not a number has its check."""
+    """Return the tree, or a copy in which every count that is not a number has its check."""
+    calls = [node for node in nodes_of(tree) if isinstance(node, exp.Func)]
+    if not any(isinstance(node, exp.GenerateSeries) or _count(node) is not None for node in calls):
+        return tree
     tree = tree.copy()
-    for node in list(tree.find_all(exp.Func)):
+    for node in [node for node in nodes_of(tree) if isinstance(node, exp.Func)]:
         if isinstance(node, exp.GenerateSeries) and (dialect == "postgres" or not _streams(node)):
             _bound_series(node, dialect)
         elif (count := _count(node)) is not None and _number(count) is None and not _is_checked(count):

@@ -1,7 +1,6 @@
 """The AST wall's decision on one query, without the parser: it is read where no text is parsed."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from longtable.base.errors import QueryRefusedError, UnknownTableError
 from longtable.tools.sql.masks import NO_MASKS, Masks
@@ -27,8 +26,10 @@ class Verdict:
     tables: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     masks: Masks = NO_MASKS
-    headings: Mapping[str, str] = field(default_factory=dict)
-    """Names to show for columns that SQLite names after their expression."""
+    headings: tuple[tuple[str, str], ...] = ()
+    """SQLite's names for columns without one, which are their expression, with the name to show."""
+    stops_early: bool = False
+    """Whether the query takes the first rows that it meets, whatever its plan says of their sizes."""
     place: Place | None = None
     """Line and column, from 1, of what was refused in the text as asked; the start of the query where that is no one place."""
     nearest: tuple[str, ...] = ()

@@ -6,18 +6,29 @@ where sqlglot and an engine read one text in two ways, the engine gets the readi
 
 import re
 import unicodedata
+from threading import Lock
+from weakref import ref
 
-from sqlglot import TokenType, exp
+from sqlglot import Token, TokenType, exp
 
 from longtable.tools.catalog import Catalog, Table, fold, nearest
 from longtable.tools.sql.allow_lists import QUERIES, SCALAR_FUNCTIONS, SYNTAX_FUNCTIONS, TABLE_FUNCTIONS, allowed_node
+from longtable.tools.sql.cost import stops_early
 from longtable.tools.sql.expansion import check_expansion
 from longtable.tools.sql.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
 from longtable.tools.sql.hints import place_of_fault, place_of_start
 from longtable.tools.sql.masking import masks_of
 from longtable.tools.sql.masks import NO_MASKS
 from longtable.tools.sql.narrow import narrowed, reads_of
-from longtable.tools.sql.parsing import RefusedError, first_line, line_and_column, statements, tokens_of, written
+from longtable.tools.sql.parsing import (
+    RefusedError,
+    first_line,
+    line_and_column,
+    nodes_of,
+    statements,
+    tokens_of,
+    written,
+)
 from longtable.tools.sql.scope import is_cte, resolved_table, written_name
 from longtable.tools.sql.verdict import Place, Verdict
 
@@ -43,9 +54,11 @@ def check_postgres(node: exp.Expr, catalog: Catalog) -> None:
         _check_attribute(node, catalog)
 
 
-def check_tokens(sql: str) -> None:
-    """Refuse what sqlglot reads in another way than the server: `1_000` as `1 AS _000`, `0x1F` as bits, `<=>` as MySQL does."""
-    tokens = tokens_of(sql, "postgres")
+def check_tokens(sql: str, tokens: list[Token]) -> None:
+    """Refuse what sqlglot reads in another way than the server.
+
+    It reads `1_000` as `1 AS _000`, `0x1F` as bits, `<=>` as MySQL does.
+    """
     for token, after in zip(tokens, [*tokens[1:], None], strict=True):
         written = sql[token.start : token.end + 1].lower()
         glued = after is not None and after.start == token.end + 1 and (after.text[:1].isalpha() or after.text[:1] == "_")
@@ -90,18 +103,75 @@ def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
         raise RefusedError("function", f"the function {name!r} is not allowed", "use another function", node=node)
 
 
-def as_postgres_has_it(node: exp.Expr) -> exp.Expr:
-    """Mend what sqlglot writes under a name that PostgreSQL does not know: HEX for to_hex()."""
-    return exp.Anonymous(this="TO_HEX", expressions=[node.this]) if isinstance(node, exp.Hex) else node
+class VerdictCache:
+    """The newest verdicts of this process, so that a text is parsed once for approval, run and audit.
+
+    The key is the catalogue object itself: it is never changed, and another policy or schema version
+    makes another one. A verdict holds no value that changes.
+    """
+
+    def __init__(self, *, entries: int, characters: int) -> None:
+        self._most_entries, self._most_characters = entries, characters
+        self._characters = 0
+        self._verdicts: dict[tuple[int, str, str], tuple[ref[Catalog], Verdict]] = {}
+        self._lock = Lock()
+
+    def get(self, sql: str, dialect: str, catalog: Catalog) -> Verdict | None:
+        """Return the verdict on this text, None where there is none."""
+        with self._lock:
+            key = (id(catalog), dialect, sql)
+            entry = self._verdicts.pop(key, None)
+            if entry is None:
+                return None
+            self._verdicts[key] = entry
+        # Another catalogue may stand where a dead one stood.
+        return entry[1] if entry[0]() is catalog else None
+
+    def put(self, sql: str, dialect: str, catalog: Catalog, verdict: Verdict) -> None:
+        """Add a verdict, and drop those that were used longest ago."""
+        key = (id(catalog), dialect, sql)
+        with self._lock:
+            self._drop(key)
+            self._verdicts[key] = ref(catalog), verdict
+            self._characters += _characters(sql, verdict)
+            while len(self._verdicts) > self._most_entries or self._characters > self._most_characters:
+                self._drop(next(iter(self._verdicts)))
+
+    def _drop(self, key: tuple[int, str, str]) -> None:
+        if (entry := self._verdicts.pop(key, None)) is not None:
+            self._characters -= _characters(key[2], entry[1])
+
+    def clear(self) -> None:
+        """Drop all verdicts."""
+        with self._lock:
+            self._verdicts.clear()
+            self._characters = 0
+
+
+def _characters(sql: str, verdict: Verdict) -> int:
+    texts = (sql, verdict.sql, verdict.shown_sql, verdict.reason, *verdict.tables, *verdict.columns)
+    return sum(map(len, texts))
+
+
+VERDICTS = VerdictCache(entries=1_000, characters=2_000_000)
 
 
 def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
-    """Decide whether `sql` may run on a database of this dialect and catalogue.
+    """Decide whether `sql` may run on a database of this dialect and catalogue; each text once."""
+    if (verdict := VERDICTS.get(sql, dialect, catalog)) is None:
+        verdict = _decide(sql, dialect, catalog)
+        if verdict.rule != "depth":  # which may come of the caller's own depth in the stack
+            VERDICTS.put(sql, dialect, catalog, verdict)
+    return verdict
+
+
+def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
+    """Decide anew.
 
     In the text that runs, a table with denied columns is a subquery of its other columns, so the engine cannot read them either.
     """
 
-    def resolve(node: exp.Table) -> Table | None:
+    def resolve(node: exp.Expr) -> Table | None:
         return _resolved(node, dialect, catalog)
 
     checked = sql
@@ -109,17 +179,30 @@ def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
         first = _checked(sql, dialect, catalog)
         counted = first if dialect == "sqlite" else bounded(first, dialect)
         narrow = narrowed(counted, resolve, catalog.hidden_columns)
-        rendered = _render(narrow, dialect)
+        columns, early = reads_of(first, resolve), stops_early(counted)
+        # SQLite's quoted names run in backticks and are shown in double quotes.
+        renamed = dialect == "sqlite" and any(node.args.get("quoted") for node in nodes_of(narrow))
+        rendered = _render(narrow, dialect, keep=renamed)
+        headings = _headings(narrow) if renamed else ()
+        shown = rendered
+        if renamed or narrow is not counted:
+            shown = _render(counted, dialect, shown=True, keep=False)
         checked = rendered
         second = _checked(rendered, dialect, catalog)
         if dialect != "sqlite":
             _check_growth(second, dialect)
-        tables = sorted({table.name for node in second.find_all(exp.Table) if (table := resolve(node))})
-        columns = reads_of(first, resolve)
+        tables = {table.name for node in nodes_of(second) if (table := resolve(node))}
         masks = masks_of(second, resolve, dialect) if catalog.has_masks else NO_MASKS
-        shown = rendered if narrow is counted and dialect != "sqlite" else _render(counted, dialect, shown=True)
-        headings = _headings(narrow) if dialect == "sqlite" and "`" in rendered else {}
-        return Verdict(True, sql=rendered, shown_sql=shown, tables=tuple(tables), columns=columns, masks=masks, headings=headings)
+        return Verdict(
+            True,
+            sql=rendered,
+            shown_sql=shown,
+            tables=tuple(sorted(tables)),
+            columns=columns,
+            masks=masks,
+            headings=headings,
+            stops_early=early,
+        )
     except RefusedError as refused:
         place = refused.place or _place(refused.node, checked, sql, dialect)
         return Verdict(False, refused.rule, refused.reason, refused.hint, place=place, nearest=refused.nearest)
@@ -145,21 +228,22 @@ def own_sql(sql: str, *, dialect: str, catalog: Catalog) -> str:
 
 
 def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:
-    tree = _parse(sql, dialect)
+    tokens = tokens_of(sql, dialect)
+    tree = _parse(sql, dialect, tokens)
     if dialect == "postgres":
-        check_tokens(sql)
+        check_tokens(sql, tokens)
     if not isinstance(tree, QUERIES):
         raise RefusedError("statement", f"{_label(tree)} is not a query", "only reading is allowed: send one SELECT")
     check_expansion(tree, dialect, catalog)
-    for node in tree.walk():
+    for node in nodes_of(tree):
         _check_node(node, sql, dialect, catalog)
         if dialect == "postgres":
             check_postgres(node, catalog)
     return tree
 
 
-def _parse(sql: str, dialect: str) -> exp.Expr:
-    trees = statements(sql, dialect)
+def _parse(sql: str, dialect: str, tokens: list[Token] | None = None) -> exp.Expr:
+    trees = statements(sql, dialect, tokens=tokens)
     if not trees:
         raise RefusedError("statement", "there is no statement in the text", "send one SELECT")
     if len(trees) > 1:
@@ -168,29 +252,21 @@ def _parse(sql: str, dialect: str) -> exp.Expr:
     return trees[0]
 
 
-def _render(tree: exp.Expr, dialect: str, *, shown: bool = False) -> str:
+def _render(tree: exp.Expr, dialect: str, *, shown: bool = False, keep: bool = True) -> str:
     try:
-        if dialect in _MENDED:
-            tree = tree.transform(_MENDED[dialect])
-        return written(tree, dialect, exact=True, backticks=dialect == "sqlite" and not shown)
+        backticks = dialect == "sqlite" and not shown
+        return written(tree, dialect, exact=True, backticks=backticks, keep=keep)
     except (RecursionError, RefusedError):
         raise
     except Exception as error:  # sqlglot's writer fails on odd trees in other ways than by its own error
         raise RefusedError("syntax", f"the SQL has no exact form in {dialect}: {first_line(error)}", "write it another way") from error
 
 
-def _as_sqlite_has_it(node: exp.Expr) -> exp.Expr:
-    """Replace CHR, which sqlglot writes for SQLite, by char(): SQLite has no CHR."""
-    return exp.Anonymous(this="CHAR", expressions=node.expressions) if isinstance(node, exp.Chr) else node
-
-
-def _headings(tree: exp.Expr) -> dict[str, str]:
+def _headings(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
     items = [item for select in tree.find_all(exp.Select) for item in select.expressions]
     unnamed = [item for item in items if not isinstance(item, exp.Alias | exp.Column)]
-    return {_render(item, "sqlite"): _render(item, "sqlite", shown=True) for item in unnamed}
-
-
-_MENDED = {"sqlite": _as_sqlite_has_it, "postgres": as_postgres_has_it}
+    texts = [(_render(item, "sqlite"), _render(item, "sqlite", shown=True)) for item in unnamed]
+    return tuple(dict(texts).items())
 
 
 def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
@@ -249,10 +325,10 @@ def _other_case(node: exp.Table, catalog: Catalog) -> Table | None:
     return next((table for table in catalog.tables if fold(table.bare_name) == wanted and table.bare_name != written), None)
 
 
-def _resolved(node: exp.Table, dialect: str, catalog: Catalog) -> Table | None:
-    if not isinstance(node.this, exp.Identifier) or is_cte(node, dialect):
+def _resolved(node: exp.Expr, dialect: str, catalog: Catalog) -> Table | None:
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         return None
-    return resolved_table(node, catalog, dialect)
+    return None if is_cte(node, dialect) else resolved_table(node, catalog, dialect)
 
 
 _NAMING_TYPES = frozenset({"from_json", "from_json_strict", "json_transform", "json_transform_strict"})
@@ -266,7 +342,7 @@ def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) ->
     closed = catalog.hidden_functions | (_NAMING_TYPES if catalog.types_list_hidden_values else frozenset())
     if name in allowed and name not in closed:
         return
-    close = nearest(name, allowed)
+    close = nearest(name, sorted(allowed))
     where = " in FROM" if in_from else ""
     raise RefusedError(
         "function",

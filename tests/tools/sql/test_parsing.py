@@ -139,3 +139,21 @@ def test_hostile_calls_that_are_cancelled_leave_the_threads_to_others(databases:
         return time.perf_counter() - started
 
     assert asyncio.run(talk()) < SECONDS
+
+
+@pytest.mark.parametrize("unit", ["x,", "+", "x.", "(", "12345,"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("characters", [MAX_SQL_CHARS, 2 * MAX_SQL_CHARS])
+def test_a_text_past_the_caps_is_refused_in_a_twentieth_of_a_second(
+    unit: str,
+    dialect: str,
+    characters: int,
+) -> None:
+    seconds = []
+    for number in range(3):  # the fastest of three: the machine of the tests is busy
+        text = f"SELECT {number} {unit * characters}"[: characters + (unit == "12345,")]
+        started = time.process_time()
+        verdict = check(text, dialect=dialect, catalog=CATALOG)
+        seconds.append(time.process_time() - started)
+        assert verdict.rule in ("length", "depth")
+    assert min(seconds) < 0.05

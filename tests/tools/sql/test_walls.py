@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from longtable.base.errors import (
     ResultTooLargeError,
     TooManyRowsError,
 )
+from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Database, QueryLimits, TablePolicy
 from longtable.tools.engines.base import Fetched
 from longtable.tools.query_runner import Runner, Stop
 from longtable.tools.sql.allow_lists import GROWING_FUNCTIONS
-from longtable.tools.sql.wall import check
+from longtable.tools.sql.wall import Verdict, VerdictCache, check
 from tests.support.postgres import postgres_server
 from tests.tools.databases import DIALECTS, Place, make, open_at
 from tests.tools.sql.sql_texts import ALLOWED, BOTH_ALLOWED, BOTH_REFUSED, REFUSED, STOPPED
@@ -206,3 +208,45 @@ def test_each_wall_alone_holds_most_of_what_is_hostile(dialect: str, files: dict
     assert one / len(asked) >= least_ast
     assert other / len(asked) >= least_engine
     assert both == len(asked)
+
+
+# -- the cache of verdicts ---------------------------------------------------------------------------------------------
+
+
+def test_a_verdict_is_kept_for_its_own_catalogue_and_dialect_only() -> None:
+    people = Catalog((Table("people", "table", (Column("id", "INTEGER"), Column("pay", "REAL"))),))
+    masking = (Column("id", "INTEGER"), replace(people.tables[0].columns[1], masked=True))
+    masked = replace(people, tables=(replace(people.tables[0], columns=masking),))
+    denied = replace(people, hidden_columns={("main", "people"): frozenset({"pay"})})
+    sql = 'SELECT "pay" FROM people'
+    for _ in range(2):
+        plain = check(sql, dialect="duckdb", catalog=people)
+        assert plain.sql == 'SELECT "pay" FROM people'
+        assert check(sql, dialect="sqlite", catalog=people).sql == "SELECT `pay` FROM people"
+        assert check(sql, dialect="duckdb", catalog=masked).masks.of(["pay"]) == {0}
+        assert "main" in check(sql, dialect="duckdb", catalog=denied).sql
+    assert check(sql, dialect="duckdb", catalog=people) is plain
+
+
+def test_the_cache_of_verdicts_is_bounded_by_entries_and_by_characters() -> None:
+    catalog, cache = Catalog(()), VerdictCache(entries=3, characters=10_000)
+    for number in range(5):
+        cache.put(f"SELECT {number}", "sqlite", catalog, Verdict(True, sql=f"SELECT {number}"))
+    left = [number for number in range(5) if cache.get(f"SELECT {number}", "sqlite", catalog)]
+    assert left == [2, 3, 4]
+    cache.put("x" * 9_990, "sqlite", catalog, Verdict(False))
+    assert cache.get("SELECT 4", "sqlite", catalog) is None
+    assert cache.get("x" * 9_990, "sqlite", catalog) is not None
+    cache.put("x" * 10_001, "sqlite", catalog, Verdict(False))
+    assert cache.get("x" * 10_001, "sqlite", catalog) is None
+
+
+def test_a_catalogue_at_the_place_of_a_dead_one_finds_no_verdict_of_it() -> None:
+    cache = VerdictCache(entries=3, characters=1_000)
+    catalog = Catalog(())
+    cache.put("SELECT 1", "sqlite", catalog, Verdict(True))
+    place = id(catalog)
+    del catalog
+    others = [Catalog(()) for _ in range(100)]
+    assert place in map(id, others), "this interpreter gave the place to nobody"
+    assert not any(cache.get("SELECT 1", "sqlite", other) for other in others)
