@@ -22,8 +22,7 @@ from longtable.memory.merging import merged_count
 from longtable.memory.summary import language_of
 from longtable.memory.transcript_text import Draw, Drawing, to_html, to_markdown
 from longtable.nodes.state import next_view
-from longtable.tools.charts.chart_render import embedded_svg
-from longtable.tools.charts.chart_tool import chart_of
+from longtable.tools.charts.chart_tool import chart_of, embedded_svg
 
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore

@@ -344,7 +344,7 @@ STUDIO = """
 from longtable.app.demo import package_data
 from longtable.app.studio import graph
 from longtable.app.web import app
-from longtable.tools.charts.chart_spec import draws_pictures
+from longtable.tools.charts.chart_tool import draws_pictures
 assert draws_pictures()
 package_data()  # the demo database is there already: see the fixture
 config = {"configurable": {"thread_id": "s"}}

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 
 from longtable.graph import Context, Conversation, Database, ResultStore, build_graph
 from longtable.tools.charts.chart_fields import ChartSpecError
-from longtable.tools.charts.chart_render import embedded_svg
+from longtable.tools.charts.chart_tool import embedded_svg
 from tests.support.models import ScriptedModel, call, script
 
 CONTEXT = Context(model_limit=16_000)

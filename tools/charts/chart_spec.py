@@ -9,24 +9,20 @@ from dataclasses import dataclass
 
 from longtable.tools.catalog import nearest
 from longtable.tools.cells import Json, clip
-from longtable.tools.charts.chart_fields import ChartSpecError, Field, Spec, chart_value, fields_of, find, moment
-from longtable.tools.charts.chart_render import draws_pictures, render_html, render_png, render_svg
-from longtable.tools.charts.chart_safety import check_value, drop_data, plain_copy, validate, walk
-from longtable.tools.charts.chart_text import render_text
-from longtable.tools.charts.chart_wish import default_spec
-
-__all__ = [
-    "MAX_POINTS",
-    "ChartSpecError",
-    "Checked",
-    "check_spec",
-    "default_spec",
-    "draws_pictures",
-    "render_html",
-    "render_png",
-    "render_svg",
-    "render_text",
-]
+from longtable.tools.charts.chart_fields import (
+    ChartSpecError,
+    Field,
+    Spec,
+    chart_value,
+    check_value,
+    drop_data,
+    fields_of,
+    find,
+    moment,
+    plain_copy,
+    validate,
+    walk,
+)
 
 MAX_VIEWS = 16
 MAX_CATEGORIES = 200
