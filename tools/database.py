@@ -168,10 +168,7 @@ class Database:
         return Plan() if set(verdict.tables) <= tables and verdict.stops_early else plan
 
     def _allowed_verdict(self, sql: str) -> "Verdict":
-        # sqlglot takes a tenth of a second to load: not before there is a query.
-        from longtable.tools.sql.wall import check
-
-        verdict = check(sql, dialect=self.dialect, catalog=self.catalog())
+        verdict = self.check(sql)
         verdict.raise_if_refused()
         return verdict
 
@@ -221,6 +218,7 @@ class Database:
 
     def check(self, sql: str) -> "Verdict":
         """Return the wall's verdict on a query, with the tables and columns it reads. Nothing runs."""
+        # sqlglot takes a tenth of a second to load: not before there is a query.
         from longtable.tools.sql.wall import check
 
         return check(sql, dialect=self.dialect, catalog=self.catalog())

@@ -23,7 +23,8 @@ _UNITS = (
     ("year", r"\byear|年", r"^\d{4}-\d\d"),
     ("yearmonthdate", r"\bday|\bdai|\bdate|日|天", r"[T ]\d\d:"),
 )
-_LABEL = re.compile(r"(?:^|[_\s])(?:id|ids|code|zip|phone)$|[a-z]Id$|编号|序号")
+_LABEL = re.compile(r"(?:^|[_\s])(?:id|ids|code|zip|phone)$|(?i:(?:^|_)id)$|[a-z]Id$|编号|序号")
+"""Names of whole numbers that measure nothing."""
 _PERIOD = re.compile(r"year|month|quarter|week|day|hour|date|年|月|季|周|日|时", re.IGNORECASE)
 MOST_SLICES = 12
 MOST_SERIES = 12
@@ -55,7 +56,7 @@ def default_spec(wish: str, columns: Sequence[str], types: Sequence[str], rows: 
 
 def _parts(text: str, fields: Sequence[Field]) -> tuple[list[Field], list[Field]]:
     """Return what is measured and what by, each with what the wish names first."""
-    numbers = [field for field in fields if field.kind == "number" and not _is_label(field)]
+    numbers = [field for field in fields if field.kind == "number" and not (field.whole and _LABEL.search(field.name))]
     others = [field for field in fields if field.kind != "number" or _PERIOD.search(field.name)]
     by = re.split(r"\bby\b|\bper\b|\bover\b|\bfor each\b|\bagainst\b", text, maxsplit=1)[1:]
     chinese = re.findall(r"[按每各以](.{1,12})", text)
@@ -72,10 +73,6 @@ def _parts(text: str, fields: Sequence[Field]) -> tuple[list[Field], list[Field]
     measures = [field for field in numbers if field not in groups[:1] and not (_PERIOD.search(field.name) and field.whole)]
     named = [field for field in measures if _named(text, field)]
     return named or measures, groups
-
-
-def _is_label(field: Field) -> bool:
-    return (field.whole and bool(_LABEL.search(field.name))) or bool(field.whole and re.search(r"(?:^|_)id$", field.name, re.IGNORECASE))
 
 
 def _named(text: str, field: Field) -> bool:

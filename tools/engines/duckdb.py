@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 from sqlglot import exp
@@ -23,12 +24,11 @@ from longtable.base.errors import (
     QueryMemoryError,
     QueryRefusedError,
 )
-from longtable.tools.catalog import Catalog, Reflected, fold, quoted
+from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Table, fold, quoted
 from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, QueryLimits, check_file, collect
 from longtable.tools.engines.duckdb_instance import close_wall, empty_instance, path_literal
-from longtable.tools.engines.duckdb_introspection import read_plan, reflect
 from longtable.tools.query_runner import Stop, StoppedError
-from longtable.tools.sql.cost import Plan
+from longtable.tools.sql.cost import Plan, Scan, product
 from longtable.tools.sql.parsing import first_line, statement
 from longtable.tools.sql.visible import read_by_views
 
@@ -294,3 +294,101 @@ def _problem(error: Exception, text: str) -> Problem:
     if isinstance(error, duckdb.CatalogException) or re.search(r"not found|does not (have|exist)", text):
         return "unknown_name"
     return "other"
+
+
+TABLES = """
+SELECT schema_name, table_name, 'table', comment, '', table_oid FROM duckdb_tables()
+WHERE database_name = $1 AND NOT internal AND NOT temporary
+UNION ALL
+SELECT schema_name, view_name, 'view', comment, sql, view_oid FROM duckdb_views()
+WHERE database_name = $1 AND NOT internal AND NOT temporary
+ORDER BY 1, 6
+"""
+COLUMNS = """
+SELECT schema_name, table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns()
+WHERE database_name = $1 AND NOT internal ORDER BY schema_name, table_name, column_index
+"""
+KEYS = """
+SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names
+FROM duckdb_constraints()
+WHERE database_name = $1 AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') ORDER BY schema_name, table_name, constraint_index
+"""
+FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal"
+
+
+def reflect(cursor: duckdb.DuckDBPyConnection, *, name: str) -> Reflected:
+    """Read every table and view of the attached database `name`."""
+
+    def rows(sql: str, *params: str) -> list[Any]:
+        return cursor.execute(sql, list(params)).fetchall()
+
+    columns: dict[tuple[str, str], list[Column]] = {}
+    for schema, table, column, kind, nullable, comment in rows(COLUMNS, name):
+        columns.setdefault((schema, table), []).append(Column(column, kind, nullable=bool(nullable), comment=comment or None))
+    primary: dict[tuple[str, str], tuple[str, ...]] = {}
+    foreign: dict[tuple[str, str], list[ForeignKey]] = {}
+    for schema, table, kind, names, target, target_names in rows(KEYS, name):
+        if kind == "PRIMARY KEY":
+            primary[schema, table] = tuple(names)
+        else:
+            foreign.setdefault((schema, table), []).append(ForeignKey(tuple(names), _shown(schema, target), tuple(target_names)))
+    tables, views = [], {}
+    for schema, table, kind, comment, sql, _ in rows(TABLES, name):
+        key = (schema, table)
+        tables.append(
+            Table(
+                name=_shown(schema, table),
+                kind="view" if kind == "view" else "table",
+                columns=tuple(columns.get(key, ())),
+                primary_key=primary.get(key, ()),
+                foreign_keys=tuple(foreign.get(key, ())),
+                comment=comment or None,
+                schema=schema,
+                bare=table,
+                qualified=schema != "main",
+            )
+        )
+        if kind == "view":
+            views[key] = sql or ""
+    functions = frozenset(fold(row[0]) for row in rows(FUNCTIONS))
+    return Reflected(tuple(tables), views, database_names=frozenset({fold(name)}), own_functions=functions)
+
+
+def _shown(schema: str, table: str) -> str:
+    return table if schema == "main" else f"{schema}.{table}"
+
+
+EACH_WITH_EACH = ("CROSS_PRODUCT", "NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "POSITIONAL_JOIN")
+
+Node = Mapping[str, Any]
+
+
+def read_plan(explained: object, sizes: Mapping[str, int]) -> Plan:
+    """Return the plan; `explained` is the JSON of EXPLAIN, `sizes` the rows of tables by `database.schema.name`."""
+    nodes = [node for root in (explained if isinstance(explained, list) else [explained]) for node in _walk(root)]
+    pairs = max((product(map(_rows, node["children"])) for node in nodes if _name(node) in EACH_WITH_EACH), default=0.0)
+    scans = [Scan(table.rpartition(".")[2], float(sizes.get(table, _rows(node)))) for node in nodes if (table := _extra(node, "Table"))]
+    return Plan(scans=tuple(scans), pairs=pairs, step_rows=max(map(_rows, nodes), default=0.0))
+
+
+def _walk(node: object) -> Iterator[Node]:
+    if isinstance(node, dict) and isinstance(node.get("children"), list):
+        yield node
+        for child in node["children"]:
+            yield from _walk(child)
+
+
+def _name(node: Node) -> str:
+    return str(node.get("name", "")).strip()
+
+
+def _extra(node: Node, key: str) -> str:
+    extra = node.get("extra_info")
+    return str(extra.get(key, "")) if isinstance(extra, dict) else ""
+
+
+def _rows(node: Node) -> float:
+    told = _extra(node, "Estimated Cardinality")
+    if told.isdecimal():
+        return float(told)
+    return product(map(_rows, node["children"])) if _name(node) == "CROSS_PRODUCT" else 0.0

@@ -162,7 +162,7 @@ def reflect(connection: RawConnection) -> Reflected:
         database_names=frozenset({str(rows(NAME)[0][0])}),
         own_functions=frozenset(fold(row[0]) for row in rows(FUNCTIONS)),
         exact_case=True,
-        own_types=frozenset(name for row in rows(TYPES) for name in _type_names(*row)),
+        own_types=frozenset(shown for schema, name, visible in rows(TYPES) for shown in (f"{schema}.{name}", name)[: 1 + visible]),
         parts={keys[oid]: tuple(dict.fromkeys(_below(oid, parts))) for oid in parts if oid in keys},
         system_relations=frozenset(row[0] for row in rows(SYSTEM)),
     )
@@ -210,10 +210,6 @@ def _estimate(oid: int, kind: str, own: int, parts: dict[int, list[Any]]) -> int
         counts.append(own if own >= 0 else None)
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
-
-
-def _type_names(schema: str, name: str, visible: bool) -> list[str]:
-    return [f"{schema}.{name}", *([name] if visible else [])]
 
 
 EXPLAIN = "EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) "

@@ -27,67 +27,22 @@ def _text(data: Buffer) -> str:
     return bytes(data).decode("utf-8", "replace")
 
 
-class DateLoader(dates.DateLoader):
-    """A date, or its text where Python has no such date."""
+class _OrText(Loader):
+    """Read a value as the class after this one does, or as text where Python has no such value."""
 
     def load(self, data: Buffer) -> Any:
         try:
-            return super().load(data)
-        except psycopg.DataError:
+            return super().load(data)  # type: ignore[safe-super]  # the next class has a body
+        except (psycopg.DataError, psycopg.NotSupportedError, OverflowError):
             return _text(data)
 
 
-class TimeLoader(dates.TimeLoader):
-    """A time of day, or its text."""
-
-    def load(self, data: Buffer) -> Any:
-        try:
-            return super().load(data)
-        except psycopg.DataError:
-            return _text(data)
-
-
-class TimeTzLoader(dates.TimetzLoader):
-    """A time of day with its zone, or its text."""
-
-    def load(self, data: Buffer) -> Any:
-        try:
-            return super().load(data)
-        except psycopg.DataError:
-            return _text(data)
-
-
-class TimestampLoader(dates.TimestampLoader):
-    """A timestamp, or its text."""
-
-    def load(self, data: Buffer) -> Any:
-        try:
-            return super().load(data)
-        except psycopg.DataError:
-            return _text(data)
-
-
-class TimestampTzLoader(dates.TimestamptzLoader):
-    """A timestamp in the session's time zone, or its text."""
-
-    def load(self, data: Buffer) -> Any:
-        try:
-            return super().load(data)
-        except (psycopg.DataError, psycopg.NotSupportedError):
-            return _text(data)
-
-
-class IntervalLoader(dates.IntervalLoader):
+class IntervalLoader(_OrText, dates.IntervalLoader):
     """A timedelta, or the text of what has months and years: these have no fixed length."""
 
     def load(self, data: Buffer) -> Any:
         raw = bytes(data)
-        if b"mon" in raw or b"year" in raw:
-            return _text(raw)
-        try:
-            return super().load(raw)
-        except (psycopg.DataError, psycopg.NotSupportedError, OverflowError):
-            return _text(raw)
+        return _text(raw) if b"mon" in raw or b"year" in raw else super().load(raw)
 
 
 class JsonLoader(Loader):
@@ -101,12 +56,15 @@ class JsonLoader(Loader):
             return text
 
 
+_DATES: dict[str, type[Loader]] = {
+    "date": dates.DateLoader,
+    "time": dates.TimeLoader,
+    "timetz": dates.TimetzLoader,
+    "timestamp": dates.TimestampLoader,
+    "timestamptz": dates.TimestamptzLoader,
+}
 _LOADERS: dict[str, type[Loader]] = {
-    "date": DateLoader,
-    "time": TimeLoader,
-    "timetz": TimeTzLoader,
-    "timestamp": TimestampLoader,
-    "timestamptz": TimestampTzLoader,
+    **{name: type(f"{name}OrText", (_OrText, loader), {}) for name, loader in _DATES.items()},
     "interval": IntervalLoader,
     "json": JsonLoader,
     "jsonb": JsonLoader,

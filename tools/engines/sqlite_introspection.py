@@ -4,7 +4,6 @@ import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
@@ -23,7 +22,7 @@ def reflect(connection: sqlite3.Connection) -> Reflected:
     kept = [
         (str(table), str(kind), str(sql or ""))
         for table, kind, sql in rows
-        if not _internal(str(table)) and fold(str(table)) not in shadows
+        if not fold(str(table)).startswith("sqlite_") and fold(str(table)) not in shadows
     ]
     info = {table: _columns(connection, table) for table, _, _ in kept}
     keys = {fold(table): (table, _primary_key(info[table])) for table, _, _ in kept}
@@ -54,10 +53,6 @@ def shadow_tables(connection: sqlite3.Connection, virtual: Sequence[str]) -> fro
     rows = connection.execute("SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'")
     starts = tuple(fold(name) + "_" for name in virtual)
     return frozenset(fold(str(row[0])) for row in rows if fold(str(row[0])).startswith(starts))
-
-
-def _internal(name: str) -> bool:
-    return fold(name).startswith("sqlite_")
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[Any]:
@@ -98,19 +93,12 @@ Step = tuple[int, int, str]
 """Number, number of the step above it, and what it does."""
 
 
-@dataclass(frozen=True)
-class _Work:
-    scans: tuple[Scan, ...]
-    pairs: float
-
-
 def read_plan(steps: Sequence[Step], rows_of: Callable[[str], float | None]) -> Plan:
     """Return the plan; `rows_of` gives a table's rows by the name or alias that the plan calls it, None for what is no table."""
-    work = _work(0, 1.0, steps, rows_of)
-    return Plan(scans=work.scans, pairs=work.pairs)
+    return _plan_below(0, 1.0, steps, rows_of)
 
 
-def _work(above: int, times: float, steps: Sequence[Step], rows_of: Callable[[str], float | None]) -> _Work:
+def _plan_below(above: int, times: float, steps: Sequence[Step], rows_of: Callable[[str], float | None]) -> Plan:
     """Add up the steps below one. Scans side by side are loops within each other."""
     loops, scans, pairs, inner = 0, [], 0.0, times
     for number, parent, what in steps:
@@ -122,12 +110,12 @@ def _work(above: int, times: float, steps: Sequence[Step], rows_of: Callable[[st
                 scans.append(Scan(found["name"], rows))
             loops, inner = loops + 1, product((inner, DERIVED_ROWS if rows is None else rows))
         # Once for each row of the loops around it, where it looks at that row.
-        below = _work(number, inner if what.startswith("CORRELATED") else 1.0, steps, rows_of)
+        below = _plan_below(number, inner if what.startswith("CORRELATED") else 1.0, steps, rows_of)
         scans += below.scans
         pairs = max(pairs, below.pairs)
     if loops and (loops > 1 or times > 1.0):
         pairs = max(pairs, inner)
-    return _Work(tuple(scans), pairs)
+    return Plan(scans=tuple(scans), pairs=pairs)
 
 
 def aliases(sql: str, view_sql: Mapping[str, str]) -> dict[str, set[str]]:

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Table, quoted
 from longtable.tools.query_runner import Cancel
-from longtable.tools.schema.sampling import NESTED, NUMBER, TEXT, Budget, Reader, value_samples
+from longtable.tools.schema.sampling import NESTED, NUMBER, TEXT, Budget, Reader, rows_in_time, value_samples
 from longtable.tools.schema.schema_index import Hit, SchemaIndex, singular, terms
 
 VALUES = 200
@@ -132,15 +131,11 @@ def _holds(database: Reader, table: Table, candidate: Candidate, budget: Budget,
     for sql in (agree,) if candidate.declared else (agree, unique):
         if budget.left <= 0:
             return None
-        try:
-            all_of_them, those = database.read(sql, seconds=min(SECONDS, budget.left), cancel=cancel)[0]
-        except QueryCancelledError:
-            raise
-        except QueryTimeoutError:
+        rows = rows_in_time(database, sql, seconds=min(SECONDS, budget.left), cancel=cancel)
+        if rows is None:
             return None
-        except DatabaseError:
-            return False  # types that do not compare, a table that cannot be read
-        if not all_of_them or all_of_them != those:
+        # No row: types that do not compare, a table that cannot be read.
+        if not rows or not rows[0][0] or rows[0][0] != rows[0][1]:
             return False
     return True
 

@@ -67,6 +67,18 @@ class Statistics:
     columns: Mapping[str, Mapping[str, Json]]
 
 
+def rows_in_time(database: Reader, sql: str, *, seconds: float, cancel: Cancel | None) -> list[tuple[object, ...]] | None:
+    """Return the rows of a query, none for what cannot be read; None where the time did not suffice."""
+    try:
+        return database.read(sql, seconds=seconds, cancel=cancel)
+    except QueryCancelledError:
+        raise
+    except QueryTimeoutError:
+        return None
+    except DatabaseError:
+        return []
+
+
 def value_samples(database: Reader, table: Table, seconds: float, cancel: Cancel | None) -> dict[str, list[str]] | None:
     """Return a few values of the table's text columns, none of a table that cannot be read; None where the time did not suffice."""
     columns = [column for column in table.columns if TEXT.search(column.type) and _comparable(column)][:NAME_COLUMNS]
@@ -74,14 +86,10 @@ def value_samples(database: Reader, table: Table, seconds: float, cancel: Cancel
         return {}
     text = "VARCHAR" if database.dialect == "duckdb" else "TEXT"
     picked = ", ".join(f"substr(CAST({quoted(column.name)} AS {text}), 1, {NAME_CHARS + 1})" for column in columns)
-    try:
-        rows = database.read(f"SELECT {picked} FROM {table.sql_name} LIMIT {NAME_ROWS}", seconds=max(0.05, seconds), cancel=cancel)
-    except QueryCancelledError:
-        raise
-    except QueryTimeoutError:
+    sql = f"SELECT {picked} FROM {table.sql_name} LIMIT {NAME_ROWS}"
+    rows = rows_in_time(database, sql, seconds=max(0.05, seconds), cancel=cancel)
+    if rows is None:
         return None
-    except DatabaseError:
-        return {}  # a view that cannot be read
     return {column.name: _short(row[place] for row in rows) for place, column in enumerate(columns)}
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from longtable.base.errors import DatabaseError, QueryCancelledError, QueryFailedError, QueryTimeoutError
+from longtable.base.errors import DatabaseError, QueryCancelledError, QueryFailedError
 from longtable.tools.catalog import Column, ForeignKey, Table, quoted
 from longtable.tools.cells import Json, clean, clip, preview_rows
 from longtable.tools.database import Cancel, Database
-from longtable.tools.schema.sampling import Budget, statistics
+from longtable.tools.schema.sampling import Budget, rows_in_time, statistics
 from longtable.tools.sql.masks import MASK
 
 PAGE = 50
@@ -107,15 +107,10 @@ def count_rows(database: Database, table: Table, budget: Budget, cancel: Cancel 
     ):
         if budget.left <= 0:
             break
-        try:
-            count = database.read(sql, seconds=min(TABLE_SECONDS / 2, budget.left), cancel=cancel)[0][0]
-        except QueryTimeoutError:
-            continue
-        except QueryCancelledError:
-            raise
-        except DatabaseError:
+        rows = rows_in_time(database, sql, seconds=min(TABLE_SECONDS / 2, budget.left), cancel=cancel)
+        if rows is not None and not rows:
             break  # a view that cannot be read has no count
-        if isinstance(count, int):
+        if rows and isinstance(count := rows[0][0], int):
             return {"rows": count} if exact else {"rows": None, "rows_at_least": count}
     return {"rows": None}
 

@@ -129,16 +129,6 @@ jsonb_path_query_tz jsonb_to_record jsonb_to_recordset regexp_matches regexp_spl
 }
 """What may be called in FROM."""
 
-GROWING_FUNCTIONS = frozenset(
-    {"array_resize", "bitstring", "format", "generate_series", "list_resize", "lpad", "printf", "range", "repeat", "rpad"}
-)
-"""DuckDB's functions whose result can be any number of times as large as their arguments.
-
-One such call is one step for the engine: it is not stopped within it, and its memory is not counted (`len(range(200000000))`
-took 13.9 GB under a memory limit of 1 GB).
-"""
-
-
 QUERIES = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 """What a statement may be at its top."""
 

@@ -47,9 +47,15 @@ def check_postgres(node: exp.Expr, catalog: Catalog) -> None:
     if isinstance(node, exp.DataType):
         _check_type(node, catalog)
     elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
-        _check_function_schema(node)
+        # `schema.function(...)` may be a function of anybody's with an innocent name.
+        if fold(node.this.name) != "pg_catalog" or isinstance(node.this, exp.Dot):
+            what = f"the function {node.expression.name or 'named with a schema'!r}"
+            raise RefusedError("function", f"{what} is not allowed", "leave the schema out", node=node)
     elif isinstance(node, exp.Operator):
-        _check_operator(node)
+        operator = str(node.args.get("operator"))
+        if "." in operator and not fold(operator).startswith("pg_catalog."):
+            what = f"the operator {operator!r}"
+            raise RefusedError("function", f"{what} is not allowed", "leave the schema out", node=node)
     elif isinstance(node, exp.Column | exp.Dot):
         _check_attribute(node, catalog)
 
@@ -82,19 +88,6 @@ def _check_type(node: exp.DataType, catalog: Catalog) -> None:
     raise RefusedError("type", f"the type {name!r} is not allowed", "cast to a built-in type, an enum or a domain", node=node)
 
 
-def _check_function_schema(node: exp.Dot) -> None:
-    """`schema.function(...)` may be a function of anybody's with an innocent name."""
-    if fold(node.this.name) != "pg_catalog" or isinstance(node.this, exp.Dot):
-        name = node.expression.name or "named with a schema"
-        raise RefusedError("function", f"the function {name!r} is not allowed", "leave the schema out", node=node)
-
-
-def _check_operator(node: exp.Operator) -> None:
-    written = str(node.args.get("operator"))
-    if "." in written and not fold(written).startswith("pg_catalog."):
-        raise RefusedError("function", f"the operator {written!r} is not allowed", "leave the schema out", node=node)
-
-
 def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
     """`people.pay` calls the function `pay(people)` where there is no such column."""
     name = fold(node.expression.name if isinstance(node, exp.Dot) else node.name)
@@ -113,7 +106,7 @@ class VerdictCache:
     def __init__(self, *, entries: int, characters: int) -> None:
         self._most_entries, self._most_characters = entries, characters
         self._characters = 0
-        self._verdicts: dict[tuple[int, str, str], tuple[ref[Catalog], Verdict]] = {}
+        self._verdicts: dict[tuple[int, str, str], tuple[ref[Catalog], Verdict, int]] = {}
         self._lock = Lock()
 
     def get(self, sql: str, dialect: str, catalog: Catalog) -> Verdict | None:
@@ -130,27 +123,24 @@ class VerdictCache:
     def put(self, sql: str, dialect: str, catalog: Catalog, verdict: Verdict) -> None:
         """Add a verdict, and drop those that were used longest ago."""
         key = (id(catalog), dialect, sql)
+        texts = (sql, verdict.sql, verdict.shown_sql, verdict.reason, *verdict.columns)
+        size = sum(map(len, texts))
         with self._lock:
             self._drop(key)
-            self._verdicts[key] = ref(catalog), verdict
-            self._characters += _characters(sql, verdict)
+            self._verdicts[key] = ref(catalog), verdict, size
+            self._characters += size
             while len(self._verdicts) > self._most_entries or self._characters > self._most_characters:
                 self._drop(next(iter(self._verdicts)))
 
     def _drop(self, key: tuple[int, str, str]) -> None:
         if (entry := self._verdicts.pop(key, None)) is not None:
-            self._characters -= _characters(key[2], entry[1])
+            self._characters -= entry[2]
 
     def clear(self) -> None:
         """Drop all verdicts."""
         with self._lock:
             self._verdicts.clear()
             self._characters = 0
-
-
-def _characters(sql: str, verdict: Verdict) -> int:
-    texts = (sql, verdict.sql, verdict.shown_sql, verdict.reason, *verdict.tables, *verdict.columns)
-    return sum(map(len, texts))
 
 
 VERDICTS = VerdictCache(entries=1_000, characters=2_000_000)
