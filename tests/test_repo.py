@@ -32,12 +32,12 @@ BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "node
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
     "memory": 4_195,
-    "tools": 6_187,  # masked columns by a positive list over scopes: by names every value could be spelled out
+    "tools": 6_185,  # masked columns by a positive list over scopes: by names every value could be spelled out
     "nodes": 3_021,
     "graph": 3_213,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES, FILES_TODAY = 170, 184
+MOST_FILES, FILES_TODAY = 170, 181
 """Most source files without the analyst; today's number holds until the budget is reached."""
 TWICE = {"errors.py", "model.py"}
 """File names that stand in two rooms because the old place still imports, with a warning, until 0.3."""
