@@ -3,7 +3,9 @@
 `Conversation.stream` yields these, and besides them `token`, `reasoning` and `answer`.
 """
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from longtable.base.errors import Problem, Reason
 

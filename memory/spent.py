@@ -4,9 +4,10 @@ import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage
+from typing_extensions import TypedDict
 
 from longtable.base.errors import ConfigError
 from longtable.memory.stamps import GIVEN, marks_of

@@ -33,7 +33,7 @@ from longtable.memory.reasoning import reasoning_sent
 from longtable.memory.stamps import is_copy, marks_of
 from longtable.memory.stamps import merged as merged_fields
 from longtable.memory.summary import language_of
-from longtable.memory.thread import Thread
+from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.memory.tokens import fingerprint
 from longtable.memory.view import CallPlan, build_view
 
@@ -118,9 +118,9 @@ def _items(write: Any) -> Sequence[Any]:
     return [write]
 
 
-def append_records(state: list[dict[str, Any]], writes: Sequence[Any]) -> list[dict[str, Any]]:
+def append_records(state: list[Any], writes: Sequence[Any]) -> list[Any]:
     """Append records by id, each once; the reducer of `compactions` and `edits`. One that `replaces` others takes their place."""
-    merged = {record["id"]: record for record in state}
+    merged: dict[str, Any] = {record["id"]: record for record in state}
     for record in (record for write in writes for record in _items(write)):
         if gone := set(record.get("replaces", ())):
             before = next((i for i, id_ in enumerate(merged) if id_ in gone), len(merged))
@@ -284,9 +284,9 @@ class State(TypedDict, total=False):
 
     messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages)]
     """The transcript. Written by the caller, ingest (stamps), respond, run_tools, settle (notices)."""
-    compactions: Annotated[list[dict[str, Any]], DeltaChannel(append_records, snapshot_frequency=RECORD_WRITES)]
+    compactions: Annotated[list[Compaction], DeltaChannel(append_records, snapshot_frequency=RECORD_WRITES)]
     """Append-only records of compactions. Written by compact."""
-    edits: Annotated[list[dict[str, Any]], DeltaChannel(append_records, snapshot_frequency=1)]
+    edits: Annotated[list[Edit], DeltaChannel(append_records, snapshot_frequency=1)]
     """Append-only changes: pins made and taken away, messages excluded, compactions undone. Written by `Conversation`;
     messages that the provider refused by respond and ingest."""
     archive: Annotated[ArchiveCount, DeltaChannel(keep_latest, snapshot_frequency=1)]

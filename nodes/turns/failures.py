@@ -20,7 +20,7 @@ from longtable.base.events import Event, Failed
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import GIVEN, marks_of, turn_number
 from longtable.memory.summary import language_of
-from longtable.memory.thread import REFUSED, Thread
+from longtable.memory.thread import REFUSED, Edit, Thread
 from longtable.nodes.state import Failure, State, Turn, newest_language, thread_of, turn_of, without_key
 from longtable.nodes.turns.tracing import log_failure
 
@@ -177,18 +177,19 @@ def request_in(thread: Thread, number: int) -> list[BaseMessage]:
     return own[handed_in[-1] + 1 :] if handed_in else own
 
 
-def exclusions(thread: Thread, messages: Sequence[BaseMessage], **more: str) -> list[Update]:
+def exclusions(thread: Thread, messages: Sequence[BaseMessage], *, why: str = "") -> list[Edit]:
     """Return the edits that exclude live messages."""
     ids = {message.id for message in messages}
-    numbered = enumerate(thread.messages, thread.archived + 1)
-    return [
-        {"id": uuid.uuid4().hex, "op": "exclude", "message": message.id, "number": number, **more}
-        for number, message in numbered
-        if message.id in ids
-    ]
+    edits: list[Edit] = []
+    for number, message in enumerate(thread.messages, thread.archived + 1):
+        if message.id in ids:
+            edits.append({"id": uuid.uuid4().hex, "op": "exclude", "message": message.id, "number": number})
+            if why:
+                edits[-1]["why"] = why
+    return edits
 
 
-def inclusions(ids: Iterable[str | None]) -> list[Update]:
+def inclusions(ids: Iterable[str | None]) -> list[Edit]:
     """Return the edits that take excluded messages in again."""
     return [{"id": uuid.uuid4().hex, "op": "include", "message": id_} for id_ in ids]
 
