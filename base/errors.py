@@ -76,8 +76,7 @@ class RunFailedError(RuntimeError):
 
 def client_error(error: Exception, text: str, code: str) -> RunFailedError:
     """Return what leaves a run on a server in place of an error, with `text` for the person."""
-    kind = type(error)
-    typed = isinstance(error, LongtableError)
+    kind, typed = type(error), isinstance(error, LongtableError)
     bases = (RunFailedError, kind) if typed else (RunFailedError,)
     made: RunFailedError = RunFailedError.__new__(type(kind.__name__, bases, {"__module__": kind.__module__, "code": code}), text)
     made.__dict__.update(vars(error) if typed else {})

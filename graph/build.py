@@ -50,7 +50,7 @@ from longtable.nodes.route import (
 )
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Settle
-from longtable.nodes.state import Input, Output, State, applied, turn_of
+from longtable.nodes.state import Input, Output, State, Update, applied, turn_of
 from longtable.nodes.turns.failures import reporting
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tracing import run_fields, span
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from longtable.graph.archive_files import ArchiveFiles
     from longtable.tools.results import ResultStore
 
-Update = dict[str, Any]
 Node = Callable[..., Any]
 ConversationGraph = StateGraph[State, Context, Input, State]
 

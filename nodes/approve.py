@@ -18,7 +18,7 @@ from longtable.base.errors import DatabaseError, QueryTimeoutError, WrongDecisio
 from longtable.base.events import ActionRequest, ReviewConfig
 from longtable.nodes.prompts import APPROVAL
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import Decision, PendingCall, State, thread_of, turn_of
+from longtable.nodes.state import Decision, PendingCall, State, Update, thread_of, turn_of
 from longtable.tools.database import Cancel, Database
 from longtable.tools.sql.cost import CostThresholds, Reason, reasons
 
@@ -74,7 +74,7 @@ def _described(found: Sequence[Reason], language: str) -> str:
 class Approve:
     """The node: one interrupt for all calls of the answer. Raises `WrongDecisionError`; then the question still stands."""
 
-    def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
+    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         del runtime
         turn = turn_of(state)
         asked = turn["approval"]["asked"]

@@ -37,7 +37,7 @@ from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.records.archive_store import Files, StoreArchive, archived
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.state import State, turn_of
+from longtable.nodes.state import State, Update, turn_of
 from longtable.nodes.turns.tracing import log_cause, span, usage_fields
 
 NO_STORE = "messages of this thread have retired to a store that is not there"
@@ -46,8 +46,6 @@ PRIVATE: RunnableConfig = {"tags": ["nostream", "langsmith:nostream"], "run_name
 so to LangGraph and to agent-chat-ui."""
 RECENT = 256
 """Records a process keeps, so that a compaction is made once also where there is no store."""
-
-Update = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -255,7 +253,7 @@ class Compact:
 
     compactor: Compactor
 
-    async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> dict[str, Any]:
+    async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
         started = time.perf_counter()
         when: When = "asked" if turn_of(state).get("status") == "compacting" else "due"
         return compaction_update(state, await self.compactor.compact(state, runtime, when, how), runtime, started)

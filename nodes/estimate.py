@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from langgraph.runtime import Runtime
 
@@ -16,7 +15,7 @@ from longtable.memory.view import View
 from longtable.nodes.inbox import receive, steered_event
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
-from longtable.nodes.state import UNDER_WAY, State, Usage, applied, thread_of, turn_of, with_last
+from longtable.nodes.state import UNDER_WAY, State, Update, Usage, applied, thread_of, turn_of, with_last
 
 BREAKER_SHARE = 0.05
 """After a compaction that failed, no other is tried until this share of the limit came: some three turns."""
@@ -29,18 +28,18 @@ class Estimate:
     clock: Callable[[], datetime]
     plans: CallPlans
 
-    def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
+    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Take into the turn what came since the last call, and count."""
         received, turn = receive(turn_of(state), runtime, look=_asks(state, runtime))
         known = {message.id for message in thread_of(state).messages} if received else set()
         now = self.clock().isoformat(timespec="seconds")
-        joined = [stamp(each.message, turn=turn, time=now, kind=STEERED) for each in received if each.message.id not in known]
+        joined = [stamp(each.message, turn=turn, time=now, marks={"kind": STEERED}) for each in received if each.message.id not in known]
         for message in joined:
             runtime.stream_writer(steered_event(message, turn.get("number", 0)))
-        update = {"messages": joined, "turn": with_last(turn, joined)} if joined else {"turn": turn}
+        update: Update = {"messages": joined, "turn": with_last(turn, joined)} if joined else {"turn": turn}
         return {**update, **self.count(applied(state, update), runtime=runtime)}
 
-    def count(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
+    def count(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Count the next call."""
         turn, call_plan = turn_of(state), self.plans.of(state, runtime)
         call_config = call_plan.call_config
@@ -48,7 +47,7 @@ class Estimate:
         due = plan is not None and not breaker_holds(turn.get("breaker"), plan.tokens_before, call_config)
         figures = usage_figures(View(call_plan.messages, call_plan.parts) if due else call_plan.view, call_config)
         runtime.stream_writer(ContextUsage(type="context_usage", **figures))
-        update: dict[str, Any] = {"usage": Usage(due=due, **figures)}
+        update = Update(usage=Usage(due=due, **figures))
         if turn.get("status") in UNDER_WAY:
             update["turn"] = {**turn, "status": "running" if _asks(state, runtime) else "call_budget"}
         return update

@@ -3,9 +3,10 @@
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.runtime import Runtime
@@ -33,12 +34,12 @@ from longtable.memory.call_config import CallConfig
 from longtable.memory.stale import CHANGED
 from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
 from longtable.memory.summary import language_of
-from longtable.memory.thread import with_sent_name
+from longtable.memory.thread import Thread, with_sent_name
 from longtable.memory.tokens import PRIMING
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.thread_index import may_see, open_turn, owner_of, retitle, title_of
-from longtable.nodes.state import InputRefusal, State, StoredConfig, Turn, call_config_of, thread_of, turn_of, with_last
+from longtable.nodes.state import InputRefusal, State, StoredConfig, Turn, Update, call_config_of, thread_of, turn_of, with_last
 from longtable.nodes.turns.failures import retry_update
 from longtable.nodes.turns.rate_limit import RateLimit
 
@@ -50,7 +51,6 @@ NOTE_TOKENS = 32
 MADE_UP = "do-not-render-"
 """How agent-chat-ui begins the id of a message that it made up."""
 
-Update = dict[str, Any]
 Accepted = TypeVar("Accepted", bound=BaseMessage)
 
 
@@ -65,72 +65,65 @@ class Ingest:
     limits: RequestLimits = field(default_factory=RequestLimits)
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        context = runtime.context or Context()
+        context, info, thread, before = runtime.context or Context(), runtime.execution_info, thread_of(state), turn_of(state)
         brief, change = self.brief(context, state)
-        before_brief = state.get("brief") or {}
-        update: Update = {"brief": brief} if brief != before_brief else {}
-        if before_brief.get("model") != brief.get("model") and state.get("learned"):
+        old_brief = state.get("brief") or {}
+        update: Update = {"brief": brief} if brief != old_brief else {}
+        if old_brief.get("model") != brief.get("model") and state.get("learned"):
             update["learned"] = {}  # what one provider taught says nothing of another
-        messages = thread_of(state).messages
-        before = turn_of(state)
-        embedded = runtime.execution_info is not None and "|" in runtime.execution_info.checkpoint_ns  # the thread is another graph's
-        given = new_messages(messages, before, embedded=embedded)
+        run, thread_id = (info.run_id, info.thread_id or "") if info else (None, "")
+        run = run or uuid.uuid4().hex[:16]
+        embedded = info is not None and "|" in info.checkpoint_ns  # the thread is another graph's
+        sent = new_messages(thread.messages, before, embedded=embedded)
         number = before.get("number", 0)
         owner = owner_of(before) if number else context.owner
-        thread_id = (runtime.execution_info.thread_id if runtime.execution_info else None) or ""
         if not may_see(owner, context.owner):
-            return _refused(given, before, ThreadNotFoundError(thread_id))
+            return _refused(sent, before, ThreadNotFoundError(thread_id))
         if context.privacy == "types" and number and not before.get("private"):
-            return _refused(given, before, NotPrivateError())
-        said = [unmarked(message) for message in given if not is_made_up(message)]
-        new = _not_retired(said, state, runtime.store, thread_id)
-        if not given and messages and (messages[-1].type == "human" or "failure" in before):
+            return _refused(sent, before, NotPrivateError())
+        newest = thread.messages[-1] if thread.messages else None
+        if not sent and newest and (newest.type == "human" or "failure" in before):
             # The newest message was sent again, by its id, before it was answered, or its turn failed: answer it now.
-            if change and messages[-1].type == "human":
-                update["messages"] = [_told_of(change, messages[-1], runtime)]
+            if change and newest.type == "human":
+                update["messages"] = [_with_schema_change(newest, change, runtime)]
             return {**update, **retry_update(state)}
-        run = (runtime.execution_info.run_id if runtime.execution_info else None) or uuid.uuid4().hex[:16]
+        new = _not_retired([unmarked(message) for message in sent if not is_made_up(message)], thread, runtime.store, thread_id)
         try:
             learned = {"brief": brief, "learned": update.get("learned", state.get("learned"))}
             check_input(new, context, call_config_of(learned, context), None if embedded else self.limits)
             if self.rate_limit:
                 self.rate_limit.check(context.owner, turn=f"{thread_id} {run}")
         except InputError as error:
-            return _refused(given, before, error)
+            return _refused(sent, before, error)
         now = self.clock().isoformat(timespec="seconds")
         # The breaker outlives the turn: a compaction that failed is not tried again at every message.
-        opened = Turn(number=number + 1, status="running", calls=0, overflows=0, breaker=before.get("breaker"), run=run)
-        if owner:
-            opened["owner"] = owner
-        if context.channel:
-            opened["channel"] = context.channel
-        if context.privacy == "types":
-            opened["private"] = True
-        if schema := brief.get("schema"):
-            opened["schema"] = schema["hash"]
-        if "bell" in before:
-            opened["bell"] = before["bell"]
-        if "joined" in before:
-            opened["joined"] = before["joined"]
-        received, opened = receive(opened, runtime)
-        new, waited = _with_inbox(new, received, messages)
-        stamped = [_taken_in(message, opened, now, steered=message.id in waited) for message in new]
+        turn = Turn(number=number + 1, status="running", calls=0, overflows=0, breaker=before.get("breaker"), run=run)
+        optional = Turn(
+            owner=owner,
+            channel=context.channel or "",
+            private=context.privacy == "types",
+            schema=(brief.get("schema") or {}).get("hash", ""),
+            bell=before.get("bell", ""),
+            joined=before.get("joined", []),
+        )
+        received, turn = receive({**turn, **cast("Turn", {name: value for name, value in optional.items() if value})}, runtime)
+        ordered, steered = _with_inbox(new, received, thread.messages)
+        stamped = [_accepted(message, turn, now, steered=message.id in steered) for message in ordered]
         if change:
-            stamped[-1] = _told_of(change, stamped[-1], runtime)
+            stamped[-1] = _with_schema_change(stamped[-1], change, runtime)
         for message in stamped:
-            if message.id in waited:
+            if message.id in steered:
                 runtime.stream_writer(steered_event(message, number + 1))
         if runtime.store is not None and thread_id and not embedded:
             first, model = stamped[-1].text, str(brief.get("model") or "")
             open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now, project=context.project)
-            refused = thread_of(state).refused
-            if gone := {title_of(message.text) for message in messages if message.id in refused}:
+            if gone := {title_of(message.text) for message in thread.messages if message.id in thread.refused}:
                 retitle(runtime.store, thread_id, gone=gone, first=first)
-        # A forged stamp is in the transcript already: taken out with its message, and put back in without it. So is what
-        # others said before.
-        again, taken = bool(waited) or any(marks_of(message) for message in given), {message.id for message in new}
-        removals = [RemoveMessage(id=str(message.id)) for message in given if again or message.id not in taken]
-        return {**update, "messages": [*removals, *stamped], "turn": with_last(opened, stamped)}
+        # A forged stamp is in the transcript already: its message is taken out, and put back in without it. So is the
+        # input where a message from the inbox goes before it.
+        again, taken = bool(steered) or any(marks_of(message) for message in sent), {message.id for message in ordered}
+        removals = [RemoveMessage(id=str(message.id)) for message in sent if again or message.id not in taken]
+        return {**update, "messages": [*removals, *stamped], "turn": with_last(turn, stamped)}
 
 
 def _with_inbox(
@@ -145,22 +138,19 @@ def _with_inbox(
     return ordered, {message.id for message in others} | (left & given)
 
 
-def _told_of(change: Mapping[str, Any], message: BaseMessage, runtime: Runtime[Context]) -> BaseMessage:
-    """Mark the message that opens the turn with what changed of the schema before it, and tell the person."""
+def _with_schema_change(message: BaseMessage, change: Mapping[str, Any], runtime: Runtime[Context]) -> BaseMessage:
+    """Return the message that opens the turn with the mark of a changed schema, and send the event."""
     runtime.stream_writer(SchemaChanged(type="schema_changed", changed=change["changed"], new=change["new"], gone=change["gone"]))
     return marked(message, **{CHANGED: dict(change)})
 
 
-def _not_retired(given: Sequence[BaseMessage], state: State, store: BaseStore | None, thread_id: str) -> list[BaseMessage]:
+def _not_retired(new: Sequence[BaseMessage], thread: Thread, store: BaseStore | None, thread_id: str) -> list[BaseMessage]:
     """Return the messages that the archive does not have: a client may send the whole transcript again."""
-    archived = thread_of(state).archived
-    if not archived or store is None or not thread_id:
-        return list(given)
-    try:
-        known = ids_in_archive(StoreArchive(store), thread_id, [str(message.id) for message in given], archived)
-    except Exception:  # a store that fails never fails a turn: at worst a message stands in the transcript twice
-        return list(given)
-    return [message for message in given if message.id not in known]
+    known: Sequence[str] = ()
+    if thread.archived and store is not None and thread_id:
+        with suppress(Exception):  # a store that fails never fails a turn: at worst a message stands in the transcript twice
+            known = ids_in_archive(StoreArchive(store), thread_id, [str(message.id) for message in new], thread.archived)
+    return [message for message in new if message.id not in known]
 
 
 def _refused(new: Sequence[BaseMessage], before: Turn, error: LongtableError) -> Update:
@@ -197,11 +187,11 @@ def is_made_up(message: BaseMessage) -> bool:
     return isinstance(message, ToolMessage) and str(message.id).startswith(MADE_UP)
 
 
-def stamp(message: Accepted, *, turn: Turn, time: str, **marks: Any) -> Accepted:
+def stamp(message: Accepted, *, turn: Turn, time: str, marks: Mapping[str, Any] | None = None) -> Accepted:
     """Return the message marked as accepted in this turn (its record), with whose it is, its texts fit to be stored."""
-    whose = {name: turn.get(name) for name in ("run", "owner", "channel") if turn.get(name)}
-    stamped = {**marks_of(message), "turn": turn.get("number", 0), "time": time, **whose, **marks}
-    changes: Update = {"additional_kwargs": {**message.additional_kwargs, STAMP: stamped}}
+    whose = {name: value for name, value in turn.items() if name in ("run", "owner", "channel") and value}
+    stamped = {**marks_of(message), "turn": turn.get("number", 0), "time": time, **whose, **(marks or {})}
+    changes: dict[str, Any] = {"additional_kwargs": {**message.additional_kwargs, STAMP: stamped}}
     for name in ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "response_metadata", "name"):
         value = changes.get(name, getattr(message, name, None))
         if (clean := storable(value)) != value:
@@ -212,9 +202,9 @@ def stamp(message: Accepted, *, turn: Turn, time: str, **marks: Any) -> Accepted
     return message.model_copy(update=changes)
 
 
-def _taken_in(message: Accepted, turn: Turn, time: str, *, steered: bool) -> Accepted:
-    given: Update = {} if isinstance(message, HumanMessage) else {GIVEN: True}
-    return stamp(message, turn=turn, time=time, **({"kind": STEERED} if steered else {}), **given)
+def _accepted(message: Accepted, turn: Turn, time: str, *, steered: bool) -> Accepted:
+    marks = {**({"kind": STEERED} if steered else {}), **({} if isinstance(message, HumanMessage) else {GIVEN: True})}
+    return stamp(message, turn=turn, time=time, marks=marks)
 
 
 def storable(value: Any) -> Any:
@@ -261,10 +251,14 @@ def request_of(new: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
     return new[next((i + 1 for i in range(len(new) - 1, -1, -1) if isinstance(new[i], AIMessage)), 0) :]
 
 
+_SENT = ("content", "name", "id", "tool_calls", "invalid_tool_calls", "tool_call_id", "artifact", "additional_kwargs", "response_metadata")
+
+
 def _check_sizes(new: Sequence[BaseMessage], context: Context, limits: RequestLimits) -> None:
     longest = context.max_message_chars
     # Content that is no text (images) and calls count as the JSON they are sent as, with all else that would be kept.
-    sent = sum(len(json.dumps(_kept(message), ensure_ascii=False, default=str).encode("utf-8", "replace")) for message in new)
+    fields = [[value for name in _SENT if (value := getattr(message, name, None))] for message in new]
+    sent = sum(len(json.dumps(each, ensure_ascii=False, default=str).encode("utf-8", "replace")) for each in fields)
     for size, limit, error in (
         (len(new), limits.messages, TooManyMessagesError),
         (sum(len(message.text) for message in new), max(limits.chars, longest), RequestTooLongError),
@@ -272,13 +266,6 @@ def _check_sizes(new: Sequence[BaseMessage], context: Context, limits: RequestLi
     ):
         if size > limit:
             raise error(size=size, limit=limit)
-
-
-_BESIDE = ("name", "id", "tool_calls", "invalid_tool_calls", "tool_call_id", "artifact", "additional_kwargs", "response_metadata")
-
-
-def _kept(message: BaseMessage) -> list[Any]:
-    return [message.content, *(value for name in _BESIDE if (value := getattr(message, name, None)))]
 
 
 def _check_human(message: HumanMessage, context: Context) -> None:

@@ -27,9 +27,7 @@ from longtable.nodes.compact import Compactor, compaction_update, plan_ahead
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.records.archive_store import StoreArchive, keep_originals, retire_compactions
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.state import State, thread_of, turn_of
-
-Update = dict[str, Any]
+from longtable.nodes.state import State, Update, thread_of, turn_of
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.runtime import Runtime
@@ -31,7 +31,19 @@ from longtable.nodes.model.marker_filter import NEED_CONTEXT, WholeAnswer, neede
 from longtable.nodes.model.provider_errors import broke_off, learned_limit, provider_error
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.state import State, calibration_of, thread_of, turn_of, with_last, without_key
+from longtable.nodes.state import (
+    Learned,
+    State,
+    Turn,
+    TurnStatus,
+    Update,
+    Usage,
+    calibration_of,
+    thread_of,
+    turn_of,
+    with_last,
+    without_key,
+)
 from longtable.nodes.turns.failures import close_refused
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tracing import log_cause, run_fields
@@ -42,8 +54,6 @@ CAUSED_BY_INPUT = (ProviderRefusedError, ModelContextOverflowError)
 
 MAX_OVERFLOW_RETRIES = 3
 """How often a turn compacts harder after the provider says the context is too long: each halves the call."""
-
-Update = dict[str, Any]
 
 
 EMPTY_TRIES = 2
@@ -145,12 +155,13 @@ class Respond:
         turn = without_key(turn_of(state), "without")
         status = _status(answer)
         calls, recalls = turn.get("calls", 0) + asking.tries, turn.get("recalls", 0) + asking.recalls
-        update: Update = {"turn": {**turn, "calls": calls, "recalls": recalls, "status": status}}
+        turn = {**turn, "calls": calls, "recalls": recalls, "status": status}
+        update: Update = {}
         reported = answer.usage_metadata if isinstance(answer, AIMessage) else None
         if not caller.answered:  # what a fallback reports says nothing of the model that limit and tokens are counted for
             update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
         if not is_empty(answer):
-            marks: Update = {MARK: reasoning} if (reasoning := separate_reasoning(answer)) else {}
+            marks: dict[str, Any] = {MARK: reasoning} if (reasoning := separate_reasoning(answer)) else {}
             if caller.name and not (isinstance(answer, AIMessage) and reported_model(answer)):
                 marks["model"] = caller.name
             if caller.answered:
@@ -159,10 +170,9 @@ class Respond:
                 marks["passed"] = passed
             if not reported:  # nothing else tells later what the call took
                 marks["sent"] = view.parts.total
-            stamped = stamp(without_reasoning(unmarked(answer)), turn=turn, time=self.clock().isoformat(timespec="seconds"), **marks)
+            stamped = stamp(without_reasoning(unmarked(answer)), turn=turn, time=self.clock().isoformat(timespec="seconds"), marks=marks)
             update["messages"] = [_with_call_ids(_with_fresh_id(stamped, thread_of(state).messages))]
-            update["turn"] = with_last(update["turn"], update["messages"])
-        return update
+        return {**update, "turn": with_last(turn, update.get("messages", ()))}
 
 
 def _first_view(asking: Asking, provided: ProvidedContext, state: State, runtime: Runtime[Context]) -> tuple[View, Update]:
@@ -176,10 +186,10 @@ def _first_view(asking: Asking, provided: ProvidedContext, state: State, runtime
         return view, {}
     figures = usage_figures(view, asking.call_plan.call_config)
     runtime.stream_writer(ContextUsage(type="context_usage", **figures))
-    return view, {"usage": {**(state.get("usage") or {}), **figures}}
+    return view, {"usage": Usage(due=state.get("usage", {}).get("due", False), **figures)}
 
 
-def _status(answer: BaseMessage) -> str:
+def _status(answer: BaseMessage) -> TurnStatus:
     """Return "running", or why an answer is none or not a whole one, as its provider says."""
     ended = str(answer.response_metadata.get("finish_reason") or answer.response_metadata.get("stop_reason") or "")
     if is_empty(answer):
@@ -202,16 +212,16 @@ def _failed(error: Exception, state: State, caller: Caller, view: View) -> Updat
         parts = sorted(((tokens, name) for name, tokens in asdict(view.parts).items()), reverse=True)
         sizes = ", ".join(f"{name} {tokens:,}" for tokens, name in parts)
         raise ModelContextOverflowError(f"{known} (tokens sent: {sizes})") from error
-    changes = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "breaker": None}
     calibration = calibration_of(state)
     if (limit := learned_limit(error)) is not None and not caller.answered:
         calibration = replace(calibration, limit=limit)
-    return {"turn": {**turn, **changes, "status": "overflow"}, **_learned(calibration, state)}
+    smaller: Turn = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "breaker": None, "status": "overflow"}
+    return {"turn": {**turn, **smaller}, **_learned(calibration, state)}
 
 
 def _learned(calibration: Calibration, state: State) -> Update:
     """Return the update of what the provider taught, none where it taught nothing new."""
-    return {} if calibration == calibration_of(state) else {"learned": calibration.as_json()}
+    return {} if calibration == calibration_of(state) else {"learned": cast("Learned", calibration.as_json())}
 
 
 def _with_call_ids(answer: BaseMessage) -> BaseMessage:

@@ -34,7 +34,7 @@ from longtable.nodes.records.audit import Audit, Log
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import State, newest_language, thread_of, turn_of, with_last, without_key
+from longtable.nodes.state import State, Update, newest_language, thread_of, turn_of, with_last, without_key
 from longtable.nodes.turns.privacy import is_private, without_cells
 from longtable.nodes.turns.tool_jobs import EDITED, Job, StoredAnswer, Work, store_result, work_of
 from longtable.nodes.turns.tracing import span
@@ -53,7 +53,6 @@ MAX_PARALLEL = 8
 MOST_ERROR_CHARS = 4_000
 """Characters of an error."""
 
-Update = dict[str, Any]
 Result = TypeVar("Result")
 
 

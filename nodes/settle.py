@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
@@ -34,7 +34,7 @@ from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.prompts import NOTICES
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import close_turn, thread_id_of
-from longtable.nodes.state import State, newest_language, refresh_update, thread_of, turn_of, with_last
+from longtable.nodes.state import State, Turn, TurnStatus, Update, newest_language, refresh_update, thread_of, turn_of, with_last
 from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, NumberCache, Whole, unsupported_in
 from longtable.nodes.turns.failures import FAILED, failure_of
 from longtable.tools.database import QueryResult
@@ -66,7 +66,7 @@ class Settle:
     results: "ResultStore | None" = None
     said: NumberCache = field(default_factory=lambda: BoundedCache(KEPT_MESSAGES), repr=False)
 
-    def __call__(self, state: State, *, runtime: Runtime[Context]) -> dict[str, Any]:
+    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         turn = turn_of(state)
         status = turn.get("status", "")
         if status == "refused":
@@ -76,22 +76,22 @@ class Settle:
         if status == FAILED:
             _close(runtime, thread_of(state).length)
             raise failure_of(turn)
-        doubts = self._doubts(state, runtime) if status not in NOTICES else {}
+        doubts = self._doubts(state, runtime) if status not in NOTICES else Turn()
         prepare = status != "compacting" and worth_preparing(state, runtime, self.plans)
         if not prepare:
             self.plans.drop(runtime)
         again = refresh_update(state, turn.get("number", 0))
         _close(runtime, thread_of(state).length + (status in NOTICES))
         if status not in NOTICES:
-            kept = status if status == "cut_off" else "answered"
+            kept: TurnStatus = "cut_off" if status == "cut_off" else "answered"
             return {**again, "turn": {**turn, "status": kept, "prepare": prepare, **doubts}}
         context = runtime.context or Context()
         language = context.language or newest_language(thread_of(state).messages)
         notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0)), id=str(uuid.uuid4()))
-        stamped = stamp(notice, turn=turn, time=self.clock().isoformat(timespec="seconds"), notice=status)
+        stamped = stamp(notice, turn=turn, time=self.clock().isoformat(timespec="seconds"), marks={"notice": status})
         return {**again, "messages": [stamped], "turn": with_last({**turn, "prepare": prepare}, [stamped])}
 
-    def _doubts(self, state: State, runtime: Runtime[Context]) -> dict[str, Any]:
+    def _doubts(self, state: State, runtime: Runtime[Context]) -> Turn:
         """Return the figures of the answer that nothing vouches for, and tell of them; the answer has streamed already."""
         turn = turn_of(state)
         if turn.get("status") == "compacting" or (runtime.context or Context()).check_numbers == "off":

@@ -136,7 +136,7 @@ def keep_latest(state: dict[str, Any], writes: Sequence[Any]) -> dict[str, Any]:
     return writes[-1] if writes else state
 
 
-def refresh_update(values: Mapping[str, Any], turn: int) -> dict[str, Any]:
+def refresh_update(values: Mapping[str, Any], turn: int) -> "Update":
     """Return the update that stores the seldom written channels whole again, empty in most turns; their values stay.
 
     To load a thread LangGraph reads back, checkpoint by checkpoint, to where each channel was last stored whole, by
@@ -147,7 +147,8 @@ def refresh_update(values: Mapping[str, Any], turn: int) -> dict[str, Any]:
         # The records grow with the thread: an empty write counts towards their next whole one, and costs nothing.
         counts = turn % (REFRESH_TURNS // RECORD_WRITES) == 0 and values.get("compactions") is not None
         return {"compactions": []} if counts else {}
-    return {name: [] if isinstance(values[name], list) else values[name] for name in SELDOM if values.get(name) is not None}
+    whole = {name: [] if isinstance(values[name], list) else values[name] for name in SELDOM if values.get(name) is not None}
+    return cast("Update", whole)
 
 
 class PendingCall(TypedDict):
@@ -299,6 +300,19 @@ class State(TypedDict, total=False):
     """Tokens of the next call by part. Written by estimate."""
     turn: Turn
     """Written by every node."""
+
+
+class Update(TypedDict, total=False):
+    """What a node writes of the state."""
+
+    messages: Sequence[BaseMessage]
+    compactions: Sequence[Compaction]
+    edits: Sequence[Edit]
+    archive: ArchiveCount
+    learned: Learned
+    brief: StoredConfig
+    usage: Usage
+    turn: Turn
 
 
 class Input(TypedDict):

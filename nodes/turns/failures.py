@@ -8,7 +8,7 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import wraps
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
@@ -21,7 +21,7 @@ from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import GIVEN, marks_of, turn_number
 from longtable.memory.summary import language_of
 from longtable.memory.thread import REFUSED, Edit, Thread
-from longtable.nodes.state import Failure, State, Turn, newest_language, thread_of, turn_of, without_key
+from longtable.nodes.state import Failure, State, Turn, Update, newest_language, thread_of, turn_of, without_key
 from longtable.nodes.turns.tracing import log_failure
 
 P = ParamSpec("P")
@@ -134,8 +134,6 @@ _NEXT = {
     False: "a call without those refused before was refused, too: exclude() or /exclude an earlier message, or use another model",
 }
 
-Update = dict[str, Any]
-
 
 def close_refused(state: State, error: ProviderRefusedError) -> Update:
     """Return the update after a refusal: ask once more without unanswered messages, or close the turn as failed."""
@@ -149,7 +147,7 @@ def close_refused(state: State, error: ProviderRefusedError) -> Update:
     tried = tried or []
     elsewhere = any(message.id in thread.refused and message.id not in tried for message in earlier)
     taken = [] if elsewhere else request_in(thread, number)
-    failure = {"message": f"{error}; {_NEXT[bool(taken)]}", "left_out": bool(taken)}
+    failure: Failure = {"message": f"{error}; {_NEXT[bool(taken)]}", "left_out": bool(taken)}
     return {
         "edits": [*inclusions(tried), *exclusions(thread, taken, why=REFUSED)],
         "turn": {**turn, "status": FAILED, "failure": failure},
