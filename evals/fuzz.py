@@ -44,7 +44,10 @@ TWIN = {
     "7650419": "55",
     "7650420": "777777",
     "the combination is 7-7-7": "another, longer text: 1-2-3-4-5-6",
+    "canary.one@example.com": "dame.a@xy.org",
+    "canary.two@example.com": "dame.b@xy.org",
 }
+"""The masked values stand in the same order: a query may tell which of them comes first, but nothing else of them."""
 LIMITS = QueryLimits(seconds=0.7, memory_bytes=200_000_000, rows=2_000)
 
 _WORDS = """
@@ -57,7 +60,21 @@ SELECT WITH AS JOIN ON row_to_json to_json json_agg unnest list max count string
 INSERT DROP CREATE ATTACH COPY PRAGMA SET CALL EXECUTE EXPLAIN BEGIN 0 1 -1 1e9 99999999999 '' '%' 'salary' "salary"
 ctid xmin tableoid
 """
-WORDS = tuple(_WORDS.split())
+WORDS = (
+    *_WORDS.split(),
+    *("email < 'd'", "upper(email)", "email || name", "substr(email, 1, 1)", "count(CASE WHEN email < 'd' THEN 1 END)", "email = 'd'"),
+    *(
+        "ORDER BY 1",
+        "ORDER BY 2",
+        "GROUP BY 1",
+        "ORDER BY e",
+        "DISTINCT ON (email)",
+        "COLLATE NOCASE",
+        "UNION ALL",
+        "INTERSECT",
+        "PARTITION BY email",
+    ),
+)
 WRAPPINGS = (
     "SELECT * FROM ({0}) AS w",
     "WITH w AS ({0}) SELECT * FROM w",
@@ -81,6 +98,19 @@ WRAPPINGS = (
     "SELECT count(*) FROM ({0}) AS w GROUP BY ALL",
     "({0})",
     "FROM ({0})",
+    "{0} INTERSECT {0}",
+    "{0} EXCEPT SELECT 'd'",
+    "{0} UNION SELECT 'd'",
+    "{0} UNION ALL SELECT 'd' ORDER BY 1",
+    "{0} ORDER BY 1",
+    "{0} GROUP BY 1",
+    "SELECT count(CASE WHEN w.email <= 'd' THEN 1 END) FROM ({0}) AS w",
+    "SELECT CASE WHEN email < 'd' THEN 1 / 0 END FROM ({0}) AS w",
+    "SELECT lower(email) AS e FROM ({0}) AS w ORDER BY e",
+    "SELECT DISTINCT upper(email) FROM ({0}) AS w",
+    "SELECT count(*) FROM ({0}) AS w GROUP BY substr(email, 1, 1)",
+    "SELECT email, name FROM ({0}) AS w ORDER BY email",
+    "SELECT email || '!' AS e FROM ({0}) AS w",
 )
 COMMENTS = ("/**/", "-- x\n", "/*/**/*/", "/*", "*/", "--", "#\n", "/*!50000 x*/", ";", "\\")
 BLANKS = ("\t", "\v", "\f", "\n", "\r", "\xa0", "\u2003", "\ufeff", "\x00", "", "\u200b")
@@ -91,7 +121,8 @@ ODD = {"s": "ſ", "k": "\u212a", "i": "ı", "a": "\u0430", "S": "ſ"}
 def base_texts(dialect: str) -> list[str]:
     """Return what is mutated: every text of the tests for one engine, but those of 3,000 brackets."""
     own = [*sql_texts.BOTH_REFUSED, *sql_texts.REFUSED[dialect], *sql_texts.BOTH_ALLOWED, *sql_texts.ALLOWED[dialect]]
-    for group in (sql_texts_policy.DENIED, sql_texts_policy.HARMLESS, sql_texts_policy.MASKED):
+    texts = sql_texts_policy
+    for group in (texts.DENIED, texts.HARMLESS, texts.MASKED, texts.MASKED_OPEN, texts.SHOWN_WHOLE, texts.SPELLED_OUT):
         own += [*group["all"], *group[dialect]]
     return [text for text in own if len(text) < 1_000]
 
@@ -166,6 +197,8 @@ class Pair:
             self.findings.append((f"secret {found[0]}", sql))
         elif any(email in said.lower() and email not in sql.lower() for email in EMAILS):
             self.findings.append(("masked value", sql))
+        elif any(email in sql.lower() for email in EMAILS):
+            return  # who guesses a value may be told that it is one
         elif kind not in ("QueryTimeoutError", "DatabaseUnavailableError") and self._differs(sql):
             self.findings.append(("difference", sql))
 

@@ -5,11 +5,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evals.adversary import POLICY, TEXTS, make_secrets, recovered
 from evals.fuzz import Pair, base_texts, mutated, pair
 from longtable.base.errors import (
     DatabaseError,
@@ -85,6 +87,13 @@ def test_the_fuzzer_sees_a_leak(two: Pair) -> None:
         for sql in ("SELECT max(secret) FROM vault", "SELECT sum(salary) % 7 FROM staff", "SELECT email FROM staff", "SELECT 1 FROM staff"):
             open_pair.ask(sql)
     assert [kind for kind, _ in open_pair.findings] == ["secret combination is", "difference", "masked value"]
+
+
+def test_an_adversary_who_knows_the_walls_reads_no_masked_text(dialect: str, tmp_path: Path) -> None:
+    place, texts = make_secrets(tmp_path, dialect)
+    with Database.open(place, policy=POLICY) as masked, Database.open(place) as plain:
+        assert recovered(masked, texts)[0] == 0
+        assert recovered(plain, texts)[0] == TEXTS
 
 
 def test_the_second_corpus_is_answered_as_it_says(two: Pair) -> None:
