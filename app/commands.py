@@ -203,8 +203,10 @@ class Commands:
             from longtable.app.result_files import save_result
 
             path = Path(file.strip()).expanduser()
-            rows = save_result(self.session.results, self.session.thread_id, handle, path)
+            rows, formulas = save_result(self.session.results, self.session.thread_id, handle, path)
             self.screen.note("result_saved" if rows != 1 else "result_saved_1", handle=handle, count=f"{rows:,}", file=path)
+            if formulas:
+                self.screen.note("result_formulas", count=f"{formulas:,}")
         else:
             result = self._wait(self.conversation.aresult(handle))
             self.screen.show("result", render.whole_result(shown_result(result), make_console().width))

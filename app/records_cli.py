@@ -69,6 +69,9 @@ def result(
     handle: Annotated[str, typer.Argument(help="The result's handle, such as r3.")],
     thread: Annotated[str, typer.Option(help="The thread it belongs to.")],
     csv: Annotated[bool, typer.Option("--csv", help="As CSV; to standard output unless --output names a file.")] = False,
+    quote_formulas: Annotated[
+        bool, typer.Option("--quote-formulas", help="In CSV, put a ' before texts that a spreadsheet would run.")
+    ] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="As a Parquet file.")] = False,
     xlsx: Annotated[bool, typer.Option("--xlsx", help="As an Excel file.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file that is not there yet; its ending says the form.")] = None,
@@ -98,17 +101,20 @@ def result(
         if key_for("LONGTABLE_STORE_KEY") and not results.handles(thread):
             raise ConfigError("of an encrypted store no results are kept, for they are files in plain text: run the query again")
         find_thread(StoredThreads(reader(persistence)), thread, owner)  # whose thread it is
+        formulas = 0
         if output is None and forms == [".csv"]:
             meta = results.meta(thread, handle)
             with writing():
-                write_csv(sys.stdout, meta.columns, results.batches(thread, handle))
+                formulas = write_csv(sys.stdout, meta.columns, results.batches(thread, handle), quote_formulas=quote_formulas)
         elif output is None and not forms:
             found = shown_result(results.get(thread, handle))
             screen.show("result", render.whole_result(found, make_console().width))
         else:
             file = (output or Path(f"{results.meta(thread, handle).handle}{forms[0]}")).expanduser()
-            rows = save_result(results, thread, handle, file)
+            rows, formulas = save_result(results, thread, handle, file, quote_formulas=quote_formulas)
             screen.note("result_saved" if rows != 1 else "result_saved_1", handle=handle, count=f"{rows:,}", file=file)
+        if formulas:
+            screen.note("result_formulas", count=f"{formulas:,}")
 
     work(ctx, RunOptions(store=store, json=False, debug=debug), run)
 

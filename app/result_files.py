@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -27,9 +27,10 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the beginning of a formula."""
 
 
-def save_result(results: "ResultStore", thread_id: str, handle: str, file: Path) -> int:
-    """Write the whole result to a new file, in the form its name ends with, and return its number of rows.
+def save_result(results: "ResultStore", thread_id: str, handle: str, file: Path, *, quote_formulas: bool = False) -> tuple[int, int]:
+    """Write the whole result to a new file, in the form its name ends with.
 
+    Returns its number of rows, and of cells that a spreadsheet would run: see `write_csv`.
     CSV is UTF-8 with a heading, NULL is empty, each cell as it is. In an Excel file text stays text, whatever it begins
     with: no cell is a formula. Raises `ConfigError` for another ending, for a file that is there already or cannot be
     written, and for more than a sheet holds, `UnknownResultError`, `ResultGoneError`.
@@ -38,6 +39,7 @@ def save_result(results: "ResultStore", thread_id: str, handle: str, file: Path)
         raise ConfigError(f"the file must end in {', '.join(FORMS[:-1])} or {FORMS[-1]}, found {file.name!r}")
     meta = results.meta(thread_id, handle)
     kept = results.path(thread_id, handle)
+    formulas = 0
     try:
         if file.suffix.lower() == ".parquet":
             with kept.open("rb") as source, file.open("xb") as target:
@@ -46,25 +48,33 @@ def save_result(results: "ResultStore", thread_id: str, handle: str, file: Path)
             _write_sheet(file, meta.columns, results.batches(thread_id, handle), meta.row_count)
         else:
             with file.open("x", encoding="utf-8", newline="", errors="replace") as target:
-                write_csv(target, meta.columns, results.batches(thread_id, handle))
+                formulas = write_csv(target, meta.columns, results.batches(thread_id, handle), quote_formulas=quote_formulas)
     except FileExistsError:
         raise ConfigError(f"{str(file)!r} is there already: name another file") from None
     except OSError as error:
         raise ConfigError(f"{str(file)!r} cannot be written: {error.strerror}") from error
-    return meta.row_count
+    return meta.row_count, formulas
 
 
-def write_csv(target: IO[str], columns: Sequence[str], batches: Iterable[Sequence[Sequence[object]]]) -> None:
-    """Write a heading and all rows."""
+def write_csv(
+    target: IO[str], columns: Sequence[str], batches: Iterable[Sequence[Sequence[object]]], *, quote_formulas: bool = False
+) -> int:
+    """Write a heading and all rows; return how many texts a spreadsheet would run, 0 with `quote_formulas`, which puts a ' before them."""
     writer = csv.writer(target)
-    writer.writerow(columns)
-    for rows in batches:
-        writer.writerows(csv_cells(row) for row in rows)
+    formulas = 0
+    for rows in chain([[columns]], batches):
+        formulas += sum(_is_formula(cell) for row in rows for cell in row)
+        writer.writerows(csv_cells(row, quote_formulas=quote_formulas) for row in rows)
+    return 0 if quote_formulas else formulas
 
 
-def csv_cells(row: Sequence[object]) -> list[Json]:
+def csv_cells(row: Sequence[object], *, quote_formulas: bool = False) -> list[Json]:
     """Return a row as CSV takes it: nested values as JSON."""
-    return [_text(cell) for cell in row]
+    return [f"'{_text(cell)}" if quote_formulas and _is_formula(cell) else _text(cell) for cell in row]
+
+
+def _is_formula(cell: object) -> bool:
+    return isinstance(cell, str) and cell.startswith(FORMULA)
 
 
 def _write_sheet(file: Path, columns: Sequence[str], batches: Iterable[Sequence[Sequence[object]]], rows: int) -> None:

@@ -144,6 +144,10 @@ WORDS: dict[str, dict[str, str]] = {
     "no_such_table_1": {"en": "There is no table {number}: there is {count}.", "zh": "没有第 {number} 个表：共有 {count} 个。"},
     "result_what": {"en": "/result needs a handle: {handles}", "zh": "/result 后面要写句柄：{handles}"},
     "result_saved": {"en": "{handle} ({count} rows) is written to {file}.", "zh": "{handle}（{count} 行）已写入 {file}。"},
+    "result_formulas": {
+        "en": "{count} cells begin with =, +, -, @ or a tab: a spreadsheet may run them. Write .xlsx, or --csv --quote-formulas.",
+        "zh": "{count} 个单元格以 =、+、-、@ 或制表符开头，电子表格可能会执行它们。请写成 .xlsx，或用 --csv --quote-formulas。",
+    },
     "result_saved_1": {"en": "{handle} ({count} row) is written to {file}.", "zh": "{handle}（{count} 行）已写入 {file}。"},
     "cut_off": {
         "en": "The model's answer was cut off: it has reached the most tokens that its provider gives. Ask it to go on, or for less.",

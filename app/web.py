@@ -138,7 +138,8 @@ async def result_csv(request: Request) -> Response:
     store, thread_id = await _results(request)
     handle = request.path_params["handle"]
     store.path(thread_id, handle)  # its errors have a status; those of a stream have none
-    return StreamingResponse(_csv(store, thread_id, handle), media_type="text/csv; charset=utf-8", headers=_file(f"{handle}.csv"))
+    quote = request.query_params.get("quote_formulas") == "1"
+    return StreamingResponse(_csv(store, thread_id, handle, quote), media_type="text/csv; charset=utf-8", headers=_file(f"{handle}.csv"))
 
 
 async def result_arrow(request: Request) -> Response:
@@ -211,12 +212,12 @@ def _client(request: Request) -> LangGraphClient:
     return get_client(url=str(request.base_url), headers=passed)
 
 
-def _csv(store: "ResultStore", thread_id: str, handle: str) -> Iterator[str]:
+def _csv(store: "ResultStore", thread_id: str, handle: str, quote_formulas: bool) -> Iterator[str]:
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    writer.writerow(store.meta(thread_id, handle).columns)
+    writer.writerow(csv_cells(store.meta(thread_id, handle).columns, quote_formulas=quote_formulas))
     for rows in store.batches(thread_id, handle):
-        writer.writerows(csv_cells(row) for row in rows)
+        writer.writerows(csv_cells(row, quote_formulas=quote_formulas) for row in rows)
         yield buffer.getvalue().encode("utf-8", "replace").decode()
         buffer.seek(0)
         buffer.truncate()

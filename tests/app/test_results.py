@@ -77,9 +77,20 @@ def test_a_store_in_memory_leaves_no_results_behind(home: Home, tmp_path: Path) 
 
 
 def test_csv_holds_every_cell_as_text(store: ResultStore, tmp_path: Path) -> None:
-    assert save_result(store, "t", "r1", tmp_path / "a.csv") == 3
+    assert save_result(store, "t", "r1", tmp_path / "a.csv")[0] == 3
     with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as opened:
         assert list(csv.reader(opened))[1:3] == [["1", 'tea, "green"', ""], ["2", "茶\nline", "1.5"]]
+
+
+def test_csv_cells_that_a_spreadsheet_would_run_are_counted_and_quoted_on_request(store: ResultStore, tmp_path: Path) -> None:
+    rows = [("=1+1", -1), ("@SUM(A1)", 2), ("-5 degrees", None), ("\t=1", 3), ("tea = green", 4)]
+    handle = store.put("t", columns=["=head", "n"], types=["TEXT", "INTEGER"], rows=rows, sql="SELECT 3")
+    assert save_result(store, "t", handle, tmp_path / "plain.csv") == (5, 5)
+    assert save_result(store, "t", handle, tmp_path / "quoted.csv", quote_formulas=True) == (5, 0)
+    with (tmp_path / "quoted.csv").open(encoding="utf-8", newline="") as opened:
+        read = list(csv.reader(opened))
+    assert [row[0] for row in read] == ["'=head", "'=1+1", "'@SUM(A1)", "'-5 degrees", "'\t=1", "tea = green"]
+    assert [row[1] for row in read] == ["n", "-1", "2", "", "3", "4"]
 
 
 @pytest.mark.parametrize(("name", "said"), [("a.txt", "must end in"), ("no/where/a.csv", "cannot be written"), (".csv", "must end in")])
@@ -98,7 +109,7 @@ def test_an_excel_file_holds_text_where_a_cell_looks_like_a_formula(store: Resul
     rows = [(text, 7, datetime(2024, 5, 1, 12, 30), datetime(2024, 5, 1, tzinfo=UTC), None, 2**60, True) for text in hostile]
     columns = ["=head", "n", "at", "zoned", "none", "big", "yes"]
     handle = store.put("t", columns=columns, types=["ANY"] * 7, rows=rows, sql="SELECT 2")
-    assert save_result(store, "t", handle, tmp_path / "out.xlsx") == len(hostile)
+    assert save_result(store, "t", handle, tmp_path / "out.xlsx") == (len(hostile), 0)
     sheet = load_workbook(tmp_path / "out.xlsx").worksheets[0]
     read = [[(cell.value, cell.data_type) for cell in row] for row in sheet.iter_rows()]
     assert all(kind != "f" for row in read for _, kind in row)
