@@ -4,6 +4,7 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, Self, TypeVar, overload
@@ -15,8 +16,8 @@ from longtable.base.context import Context
 from longtable.base.errors import ConfigError
 from longtable.base.events import ActionRequest, ContextCompressed, Event
 from longtable.base.store_keys import NODE
-from longtable.base.twins import a_from, in_thread
-from longtable.graph import changes, threads, turn_plans
+from longtable.base.twins import ASYNC, a_from, in_thread
+from longtable.graph import changes, threads, turns
 from longtable.graph.answers import Answer, answer_of, compaction_of
 from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, archive_from
 from longtable.graph.changes import CompactionPreview, TopicHistory
@@ -84,8 +85,8 @@ def _a_alone(
     @wraps(method)
     async def twin(self: "Conversation", /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
         with storage_errors():
-            runner = self._runner
-            async with runner.locks.alocked(self.thread_id, wait=runner.waits):
+            runner = self._awaiting_runner
+            async with runner.locks.alone(self.thread_id, runner.how, wait=runner.waits):
                 return await in_thread(method, self._with_lock(), *args, **kwargs)
 
     return twin
@@ -164,17 +165,14 @@ class Conversation:
 
         Raises the typed errors of `longtable.base.errors`.
         """
-        runner = self._runner
         with storage_errors():
-            yield from runner.play(turn_plans.ask(runner, text, answer, waiting_id, blocks=True))
+            yield from turns.iterate(turns.ask(self._runner, text, answer, waiting_id))
 
     @aends_with_failed
     async def astream(self, text: str | None = None, *, answer: Any = None, waiting_id: str | None = None) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events: see `stream`. Cancelling the task cancels queries, not the thread."""
-        runner = self._runner
         with storage_errors():
-            plan = turn_plans.ask(runner, text, answer, waiting_id, blocks=False)
-            async with aclosing(runner.aplay(plan)) as events:
+            async with aclosing(turns.ask(self._awaiting_runner, text, answer, waiting_id)) as events:
                 async for event in events:
                     yield event
 
@@ -183,17 +181,13 @@ class Conversation:
 
         Without `wait` return at once: who has the thread takes the message in, or goes on with it when their turn has ended.
         """
-        runner = self._runner
         with storage_errors():
-            plan = turn_plans.steer(runner, text, wait=wait, blocks=True)
-            return answer_of(list(runner.play(plan)))
+            return answer_of(list(turns.iterate(turns.steer(self._runner, text, wait=wait))))
 
     async def asteer(self, text: str, *, wait: bool = True) -> Answer:
         """Say something to the turn under way: see `steer`."""
-        runner = self._runner
         with storage_errors():
-            plan = turn_plans.steer(runner, text, wait=wait, blocks=False)
-            return answer_of([event async for event in runner.aplay(plan)])
+            return answer_of([event async for event in turns.steer(self._awaiting_runner, text, wait=wait)])
 
     # -- what a turn waits for --------------------------------------------------------------------------------------
 
@@ -239,9 +233,8 @@ class Conversation:
         """
         if preview:
             return self._preview()
-        runner = self._runner
         with storage_errors():
-            return compaction_of(list(runner.play(turn_plans.compaction(runner))))
+            return compaction_of(list(turns.iterate(turns.compaction(self._runner))))
 
     @overload
     def acompact(self, *, preview: Literal[False] = False) -> Coroutine[Any, Any, ContextCompressed | None]: ...
@@ -251,10 +244,8 @@ class Conversation:
         """Compact now, or say what that would do and cost: see `compact`."""
         if preview:
             return await in_thread(self._preview)
-        runner = self._runner
         with storage_errors():
-            plan = turn_plans.compaction(runner)
-            return compaction_of([event async for event in runner.aplay(plan)])
+            return compaction_of([event async for event in turns.compaction(self._awaiting_runner)])
 
     def undo(self) -> str | None:
         """Drop the newest compaction, so that the view before it holds again; return its id, None where there is none.
@@ -439,6 +430,10 @@ class Conversation:
     @property
     def _runner(self) -> ThreadRunner:
         return ThreadRunner(self.graph, self.thread_id, self.config, self.context, self.when_busy, self._locked)
+
+    @property
+    def _awaiting_runner(self) -> ThreadRunner:
+        return replace(self._runner, how=ASYNC)
 
     @property
     def _threads(self) -> StoredThreads:

@@ -14,12 +14,13 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from longtable.base.errors import PersistenceError, ThreadBusyError
-from longtable.base.twins import in_thread
+from longtable.base.twins import SYNC, Execution, complete, in_thread
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.1
 """How long a process waits before it asks again for a lease that another has."""
@@ -180,56 +181,42 @@ class ThreadLocks:
         self.queues: dict[str, Queue] = {}
         self.lock = threading.Lock()
 
-    @contextmanager
-    def locked(self, thread_id: str, *, wait: bool) -> Iterator[None]:
-        """Have the thread alone within the block. Raises `ThreadBusyError` if it may not wait, or would wait for itself."""
-        granted = self._enter(thread_id, wait=wait, blocks=True)
-        try:
-            granted.result()
-        except BaseException:
-            self._give_up(thread_id, granted)
-            raise
-        try:
-            self._take(thread_id, wait=wait)
-            try:
-                yield
-            finally:
-                if self.lease is not None:
-                    self.lease.release(thread_id)
-        finally:
-            self._leave(thread_id)
-
     @asynccontextmanager
-    async def alocked(self, thread_id: str, *, wait: bool) -> AsyncIterator[None]:
-        """Have the thread alone within the block: see `locked`."""
-        granted = self._enter(thread_id, wait=wait, blocks=False)
+    async def alone(self, thread_id: str, how: Execution, *, wait: bool) -> AsyncIterator[None]:
+        """Have the thread alone within the block.
+
+        Raises `ThreadBusyError` if the caller may not wait, or would wait for itself.
+        """
+        granted = self._enter(thread_id, wait=wait, blocks=not how.on_loop)
         try:
             if not granted.done():
-                await asyncio.wrap_future(granted)
+                await how.call(granted.result, lambda: asyncio.wrap_future(granted))
         except BaseException:
             self._give_up(thread_id, granted)
             raise
         try:
-            await self._atake(thread_id, wait=wait)
+            await self._take(thread_id, how, wait=wait)
             try:
                 yield
             finally:
-                if self.lease is not None:
-                    await _uncancelled(self.lease.release, thread_id)
+                await self._release(thread_id, how)
         finally:
             self._leave(thread_id)
 
-    def relock(self, thread_id: str) -> None:
-        """Wait for the lease of a thread that the caller has locked, after another process took it over."""
-        if self.lease is not None:
-            self.lease.release(thread_id)
-            self._take(thread_id, wait=True)
+    @contextmanager
+    def locked(self, thread_id: str, *, wait: bool) -> Iterator[None]:
+        """Have the thread alone within the block: see `alone`."""
+        stack = AsyncExitStack()
+        complete(stack.enter_async_context(self.alone(thread_id, SYNC, wait=wait)))
+        try:
+            yield
+        finally:
+            complete(stack.aclose())
 
-    async def arelock(self, thread_id: str) -> None:
-        """Wait for the lease again: see `relock`."""
-        if self.lease is not None:
-            await _uncancelled(self.lease.release, thread_id)
-            await self._atake(thread_id, wait=True)
+    async def relock(self, thread_id: str, how: Execution) -> None:
+        """Wait for the lease of a thread that the caller has locked, after another process took it over."""
+        await self._release(thread_id, how)
+        await self._take(thread_id, how, wait=True)
 
     def is_mine(self, thread_id: str, *, blocks: bool) -> bool:
         """Return whether the thread's present owner goes on only after the caller: a wait would never end.
@@ -240,26 +227,23 @@ class ThreadLocks:
             queue = self.queues.get(thread_id)
             return queue is not None and _waits_for(queue.owner, _caller(), blocks=blocks)
 
-    def _take(self, thread_id: str, *, wait: bool) -> None:
-        for pause in pauses():
-            if self.lease is None or self.lease.take(thread_id):
-                return
-            if not wait:
-                raise ThreadBusyError(thread_id)
-            time.sleep(pause)
-
-    async def _atake(self, thread_id: str, *, wait: bool) -> None:
-        for pause in pauses():
+    async def _take(self, thread_id: str, how: Execution, *, wait: bool) -> None:
+        if (lease := self.lease) is None:
+            return
+        for seconds in pauses():
             try:
-                if self.lease is None or await _uncancelled(self.lease.take, thread_id):
+                if await how.call(partial(lease.take, thread_id), lambda: in_thread(lease.take, thread_id)):
                     return
-            except asyncio.CancelledError:
-                if self.lease is not None:  # taken or not: nobody else in this process has the thread
-                    await _uncancelled(self.lease.release, thread_id)
+            except asyncio.CancelledError:  # taken or not: nobody else in this process has the thread
+                await self._release(thread_id, how)
                 raise
             if not wait:
                 raise ThreadBusyError(thread_id)
-            await asyncio.sleep(pause)
+            await pause(seconds, how)
+
+    async def _release(self, thread_id: str, how: Execution) -> None:
+        if (lease := self.lease) is not None:
+            await how.call(partial(lease.release, thread_id), lambda: _uncancelled(lease.release, thread_id))
 
     def _enter(self, thread_id: str, *, wait: bool, blocks: bool) -> Future[None]:
         granted: Future[None] = Future()
@@ -309,11 +293,16 @@ def _waits_for(owner: Owner, caller: Owner, *, blocks: bool) -> bool:
 
 
 def pauses() -> Iterator[float]:
-    """Yield how long to wait before each new attempt."""
-    pause = FIRST_PAUSE_S
+    """Yield the seconds to wait before each new attempt."""
+    seconds = FIRST_PAUSE_S
     while True:
-        yield pause
-        pause = min(pause * 1.5, LONGEST_PAUSE_S)
+        yield seconds
+        seconds = min(seconds * 1.5, LONGEST_PAUSE_S)
+
+
+async def pause(seconds: float, how: Execution) -> None:
+    """Do nothing for some seconds."""
+    await how.call(partial(time.sleep, seconds), partial(asyncio.sleep, seconds))
 
 
 @contextmanager

@@ -1,14 +1,8 @@
-"""Run the graph on one thread: load and change its state, read a run's stream as events.
+"""Run the graph on one thread: load and change its state, read a run's stream as events."""
 
-What a turn does is a plan (`longtable.graph.turn_plans`): a generator that yields events and steps, such as taking the
-lock or running the graph. `ThreadRunner.play` carries it out for a blocking caller and `aplay` for one that awaits.
-"""
-
-import asyncio
-import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, aclosing, nullcontext, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, nullcontext
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
 from langchain_core.messages import (
@@ -25,7 +19,7 @@ from longtable.base.errors import (
     TurnPendingError,
 )
 from longtable.base.events import AnswerEvent, Event, ReasoningEvent, Token
-from longtable.base.twins import in_thread
+from longtable.base.twins import SYNC, Execution, in_thread
 from longtable.graph.damage import UNREADABLE, readable
 from longtable.graph.locks import ThreadLocks, locks_of
 from longtable.graph.persistence import storage_errors
@@ -120,44 +114,6 @@ class RunReader:
         return AnswerEvent(type="answer", text=self.text, status=status, turn=number)
 
 
-@dataclass(frozen=True)
-class Lock:
-    """Take the thread until the plan ends. Raises `ThreadBusyError` where it may not wait."""
-
-    wait: bool
-
-
-@dataclass(frozen=True)
-class Relock:
-    """Wait for the thread again, which another process took over."""
-
-
-@dataclass(frozen=True)
-class Pause:
-    """Do nothing for some seconds."""
-
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Work:
-    """Call something that blocks; the plan goes on with its result."""
-
-    call: Callable[[], Any]
-
-
-@dataclass(frozen=True)
-class Run:
-    """Run the graph; its events go to the reader of the plan."""
-
-    input: GraphInput
-    reader: RunReader = field(default_factory=RunReader)
-
-
-Step = Lock | Relock | Pause | Work | Run
-Plan = Generator[Event | Step, Any, None]
-
-
 @dataclass
 class ThreadRunner:
     """One thread of a compiled graph, as one caller sees it."""
@@ -169,6 +125,7 @@ class ThreadRunner:
     when_busy: WhenBusy
     locked: bool = False
     """The caller holds the thread already."""
+    how: Execution = SYNC
 
     # -- the thread ---------------------------------------------------------------------------
 
@@ -269,92 +226,35 @@ class ThreadRunner:
             self.write(update, "approve")
             self._go_on(interrupt_after=["run_tools"])
 
-    # -- plans --------------------------------------------------------------------------------
+    # -- runs ---------------------------------------------------------------------------------
 
-    def play(self, plan: Plan) -> Iterator[Event]:
-        """Carry out a plan in the calling OS thread and yield its events."""
-        with ExitStack() as stack, suppress(StopIteration):
-            step = next(plan)
-            while True:
-                result = None
-                try:
-                    match step:
-                        case Lock():
-                            lock = self.locks.locked(self.thread_id, wait=step.wait)
-                            stack.enter_context(lock)
-                        case Relock():
-                            self.locks.relock(self.thread_id)
-                        case Pause():
-                            time.sleep(step.seconds)
-                        case Work():
-                            result = step.call()
-                        case Run():
-                            yield from self._run(step)
-                        case _:
-                            yield step
-                except Exception as error:
-                    step = plan.throw(error)
-                else:
-                    step = plan.send(result)
+    async def work(self, call: Callable[[], Result]) -> Result:
+        """Make a call that blocks."""
+        return await self.how.call(call, lambda: in_thread(call))
 
-    async def aplay(self, plan: Plan) -> AsyncGenerator[Event, None]:
-        """Carry out a plan without blocking the event loop: see `play`."""
-        async with AsyncExitStack() as stack:
-            with suppress(StopIteration):
-                step = next(plan)
-                while True:
-                    result = None
-                    try:
-                        match step:
-                            case Lock():
-                                lock = self.locks.alocked(self.thread_id, wait=step.wait)
-                                await stack.enter_async_context(lock)
-                            case Relock():
-                                await self.locks.arelock(self.thread_id)
-                            case Pause():
-                                await asyncio.sleep(step.seconds)
-                            case Work():
-                                result = await in_thread(step.call)
-                            case Run():
-                                async with aclosing(self._arun(step)) as events:
-                                    async for event in events:
-                                        yield event
-                            case _:
-                                yield step
-                    except Exception as error:
-                        step = plan.throw(error)
-                    else:
-                        step = plan.send(result)
-
-    def _run(self, step: Run) -> Iterator[Event]:
+    async def run(self, graph_input: GraphInput, reader: RunReader) -> AsyncGenerator[Event, None]:
         """Run the graph and yield events, the last an `answer`."""
-        run: Any = self.graph.stream
+        run: Any = self.graph.astream if self.how.on_loop else self.graph.stream
+        stream = run(graph_input, self.config, context=self.context, stream_mode=MODES, durability="sync")
         try:
-            for mode, payload in run(step.input, self.config, **self._options):
-                yield from step.reader.read(mode, payload)
+            # The loop closes LangGraph's own generator; closed twice at a loop's end it is left open.
+            parts = nullcontext(stream) if self.how.on_loop else aclosing(_awaited(stream))
+            async with parts as items:
+                async for mode, payload in items:
+                    for event in reader.read(mode, payload):
+                        yield event
         except UNREADABLE:
-            self._check_view()
+            await self.work(self._check_view)
             raise
-        yield from step.reader.end()
-
-    async def _arun(self, step: Run) -> AsyncGenerator[Event, None]:
-        """Run the graph without blocking: see `_run`."""
-        run: Any = self.graph.astream
-        try:
-            async for mode, payload in run(step.input, self.config, **self._options):
-                for event in step.reader.read(mode, payload):
-                    yield event
-        except UNREADABLE:
-            await in_thread(self._check_view)
-            raise
-        for event in step.reader.end():
+        for event in reader.end():
             yield event
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {"context": self.context, "stream_mode": MODES, "durability": "sync"}
 
     def _check_view(self) -> None:
         """Raise `DamagedThreadError` where no view can be made of the thread."""
         with readable(self.thread_id):
             next_view(self.state().values, self.context)
+
+
+async def _awaited(parts: Iterable[Any]) -> AsyncGenerator[Any, None]:
+    for part in parts:
+        yield part

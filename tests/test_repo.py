@@ -34,14 +34,14 @@ OVER_BUDGET: dict[str, int] = {
     "memory": 4_196,
     "tools": 6_185,  # masked columns by a positive list over scopes: by names every value could be spelled out
     "nodes": 3_013,
-    "graph": 3_211,
+    "graph": 3_165,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
 MOST_FILES, FILES_TODAY = 170, 181
 """Most source files without the analyst; today's number holds until the budget is reached."""
 TWICE = {"errors.py", "model.py"}
 """File names that stand in two rooms because the old place still imports, with a warning, until 0.3."""
-MOST_ASYNC = 71
+MOST_ASYNC = 80
 """Hand-written async functions of the product: where a turn streams, waits or is cancelled."""
 READERS_OF_SQL = {"analyst/query.py"}
 PARSING = {"longtable.tools.sql.parsing"}

@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
+from longtable.base.twins import ASYNC
 from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.locks import Lease, SqliteLease, ThreadLocks, locks_of
 from longtable.graph.thread_state import Graph
@@ -95,7 +96,7 @@ def test_awaited_calls_that_wait_for_busy_threads_slow_no_other_turn(names: list
             alone = await median()
             for name in set(names):
                 await Conversation(graph, name, context=CONTEXT).aask("hello")
-                await held.enter_async_context(locks_of(kept.checkpointer).alocked(name, wait=False))
+                await held.enter_async_context(locks_of(kept.checkpointer).alone(name, ASYNC, wait=False))
             calls = [asyncio.create_task(Conversation(graph, name, context=CONTEXT).apin(f"rule {n}")) for n, name in enumerate(names)]
             await asyncio.sleep(0.2)
             beside = await median()
@@ -150,7 +151,7 @@ def test_sync_and_async_callers_stand_in_one_line() -> None:
     locks, order = ThreadLocks(), []
 
     async def waits() -> None:
-        async with locks.alocked("t", wait=True):
+        async with locks.alone("t", ASYNC, wait=True):
             order.append("async")
 
     def waits_too() -> None:
@@ -158,7 +159,7 @@ def test_sync_and_async_callers_stand_in_one_line() -> None:
             order.append("sync")
 
     async def run() -> None:
-        async with locks.alocked("t", wait=True):
+        async with locks.alone("t", ASYNC, wait=True):
             tasks = []
             for _ in range(2):
                 tasks.append(asyncio.create_task(waits()))

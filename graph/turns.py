@@ -1,6 +1,6 @@
-"""Plans of turns: run one, run what is left of one that was overtaken, hand a message to the running one.
+"""Turns: run one, run what is left of one that was overtaken, hand a message to the running one.
 
-A plan yields events and steps; `ThreadRunner.play` and `aplay` carry it out.
+Each function waits by the execution of its runner only: it serves callers that block and callers that await.
 
 Whoever sent a message to a running turn waits until it has joined the turn. If the turn ended without it, the sender
 takes the thread and the message is a turn like any other. A sender that does not wait (`detached`), or that reads the
@@ -9,10 +9,11 @@ very stream of that turn, leaves the message to whoever has the thread, and they
 
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
 from langgraph.store.base import BaseStore
@@ -20,18 +21,9 @@ from langgraph.types import Command, StateSnapshot
 
 from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError
 from longtable.base.events import AnswerEvent, Event, ModelRetry
-from longtable.graph.locks import pauses
-from longtable.graph.thread_runner import (
-    GraphInput,
-    Lock,
-    Pause,
-    Plan,
-    Relock,
-    Run,
-    Step,
-    ThreadRunner,
-    Work,
-)
+from longtable.base.twins import complete
+from longtable.graph.locks import pause, pauses
+from longtable.graph.thread_runner import GraphInput, RunReader, ThreadRunner
 from longtable.graph.thread_state import Values, answer_command, is_failed, is_pending, leftover_update
 from longtable.memory.stamps import turn_number, unmarked
 from longtable.nodes.inbox import (
@@ -48,6 +40,7 @@ from longtable.nodes.inbox import (
 from longtable.nodes.ingest import check_input
 from longtable.nodes.state import Input, call_config_of, thread_of, turn_of
 
+Events = AsyncGenerator[Event, None]
 TRIES = 30
 """How often a turn is run that others overtake each time."""
 
@@ -62,24 +55,46 @@ class Rest:
     """The answer that the turn has by now; nothing is left to run."""
 
 
-def ask(runner: ThreadRunner, text: str | None, answer: Any, waiting_id: str | None, *, blocks: bool) -> Plan:
+def iterate(events: Events) -> Iterator[Event]:
+    """Yield from a turn whose execution is `SYNC`; close it with this generator."""
+    try:
+        while True:
+            yield complete(cast("Any", anext(events)))
+    except StopAsyncIteration:
+        return
+    finally:
+        complete(cast("Any", events.aclose()))
+
+
+async def ask(runner: ThreadRunner, text: str | None, answer: Any, waiting_id: str | None) -> Events:
     """Run a turn that begins with a text, or go on with what waits; see `Conversation.stream`."""
     if text is not None and answer is not None:
         raise ConfigError("a turn begins with a message or goes on with an answer: give one of the two")
-    message = _message(runner, text) if text is not None else None
-    if message is not None and runner.when_busy == "steer":
-        yield from _steered_in(runner, message, wait=True, blocks=blocks)
-        return
-    yield Lock(wait=runner.waits)
-    if message is not None:
-        yield from turn(runner, message)
-    elif (rest := (yield Work(partial(_continuation, runner, answer, waiting_id)))) is not None:
-        yield from resumed(runner, *rest)
+    async with AsyncExitStack() as stack:
+        message = _message(runner, text) if text is not None else None
+        if message is not None and runner.when_busy == "steer":
+            run = _steered_in(runner, message, wait=True)
+        else:
+            await stack.enter_async_context(_alone(runner, wait=runner.waits))
+            if message is not None:
+                run = turn(runner, message)
+            else:
+                rest = await runner.work(partial(_continuation, runner, answer, waiting_id))
+                if rest is None:
+                    return
+                run = resumed(runner, *rest)
+        events = await stack.enter_async_context(aclosing(run))
+        async for event in events:
+            yield event
 
 
-def steer(runner: ThreadRunner, text: str, *, wait: bool, blocks: bool) -> Plan:
+def steer(runner: ThreadRunner, text: str, *, wait: bool) -> Events:
     """Hand a text to the running turn; see `Conversation.steer`."""
-    return _steered_in(runner, _message(runner, text), wait=wait, blocks=blocks)
+    return _steered_in(runner, _message(runner, text), wait=wait)
+
+
+def _alone(runner: ThreadRunner, *, wait: bool) -> AbstractAsyncContextManager[None]:
+    return runner.locks.alone(runner.thread_id, runner.how, wait=wait)
 
 
 def _message(runner: ThreadRunner, text: str) -> HumanMessage:
@@ -100,27 +115,33 @@ def _continuation(runner: ThreadRunner, answer: Any, waiting_id: str | None) -> 
     return (Input(messages=[]), messages) if is_failed(state) else None
 
 
-def turn(runner: ThreadRunner, message: HumanMessage) -> Plan:
+def turn(runner: ThreadRunner, message: HumanMessage) -> Events:
     """Run a turn on a locked thread, then the messages that others left for it meanwhile."""
     return resumed(runner, Input(messages=[message]), [message])
 
 
-def resumed(runner: ThreadRunner, graph_input: GraphInput, messages: Sequence[BaseMessage]) -> Plan:
+async def resumed(runner: ThreadRunner, graph_input: GraphInput, messages: Sequence[BaseMessage]) -> Events:
     """Go on with a turn on a locked thread: see `turn`.
 
     `messages`: the user messages of the turn, none where they are not yet stored.
     """
     while True:
-        run = yield from _until_done(runner, partial(_next_run, runner, graph_input, messages))
-        if run is None or not (messages := (yield Work(partial(_left, runner, run)))):
+        readers: list[RunReader] = []
+        rest_after = partial(_next_run, runner, graph_input, messages)
+        async with aclosing(_until_done(runner, rest_after, readers)) as events:
+            async for event in events:
+                yield event
+        messages = await runner.work(partial(_left, runner, readers))
+        if not messages:
             return
         graph_input = Input(messages=[*messages])
 
 
-def compaction(runner: ThreadRunner) -> Plan:
+async def compaction(runner: ThreadRunner) -> Events:
     """Compact once the thread is free."""
-    yield Lock(wait=runner.waits)
-    yield from _until_done(runner, lambda _: Rest(_compaction(runner)))
+    async with _alone(runner, wait=runner.waits), aclosing(_until_done(runner, lambda _: Rest(_compaction(runner)), [])) as events:
+        async for event in events:
+            yield event
 
 
 def _compaction(runner: ThreadRunner) -> Command[str]:
@@ -132,34 +153,36 @@ def _compaction(runner: ThreadRunner) -> Command[str]:
     return Command(goto="compact", update={"turn": {**turn_of(values), "status": "compacting"}})
 
 
-def _until_done(runner: ThreadRunner, rest_after: Callable[[ThreadBusyError | None], Rest]) -> Generator[Event | Step, Any, Run | None]:
+async def _until_done(
+    runner: ThreadRunner,
+    rest_after: Callable[[ThreadBusyError | None], Rest],
+    readers: list[RunReader],
+) -> Events:
     """Run the graph; if another run overtakes it, wait for the thread and run what is left.
 
-    Return the last run, None where another process has answer_command meanwhile.
-
     That happens where this process stood still for longer than its lease, where its lease connection was cut, or where a
-    bare run of the graph did not wait.
+    bare run of the graph did not wait. Each run appends its reader to `readers`.
     """
     overtaken: ThreadBusyError | None = None
-    runs: list[Run] = []
     for attempt in range(TRIES):
         try:
-            rest = yield Work(partial(rest_after, overtaken))
+            rest = await runner.work(partial(rest_after, overtaken))
             if rest.answer is not None:
-                if not any(run.reader.settled for run in runs):
+                if not any(reader.settled for reader in readers):
                     yield rest.answer
-                return None
+                return
             if overtaken is not None:
                 yield _restarted(attempt, in_place=rest.input is None)
-            runs.append(Run(rest.input))
-            yield runs[-1]
-            return runs[-1]
+            readers.append(RunReader())
+            async with aclosing(runner.run(rest.input, readers[-1])) as events:
+                async for event in events:
+                    yield event
+            return
         except ThreadBusyError as error:
             if not runner.waits or attempt == TRIES - 1:
                 raise
             overtaken = overtaken if overtaken is not None and overtaken.stored else error
-        yield Relock()
-    return None
+        await runner.locks.relock(runner.thread_id, runner.how)
 
 
 def _next_run(
@@ -231,50 +254,53 @@ def messages_of_turn(state: StateSnapshot) -> list[BaseMessage]:
 # -- messages to a running turn -------------------------------------------------------------------
 
 
-def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool, blocks: bool) -> Plan:
+async def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool) -> Events:
     """Hand a message to the running turn, or run it as a turn where there is none.
 
-    `wait`: until it was taken in. `blocks`: the caller waits without letting its event loop run.
+    `wait`: until it was taken in.
     """
     store, thread_id = _inbox_store(runner), runner.thread_id
-    free = not runner.locks.is_mine(thread_id, blocks=blocks)
-    if free and (yield from _lock_free_thread()):
-        yield from turn(runner, message)
-        return
-    number = _checked(runner, message, (yield Work(runner.state)).values)
-    key = f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}"
-    posted = InboxMessage(key, message, detached=not (wait and free))
-    yield Work(lambda: store.batch(post_ops(thread_id, posted)))
-    if posted.detached:
-        yield from _steered(message, number)
-        return
-    for seconds in pauses():
-        joined = (yield Work(lambda: store.batch([message_op(thread_id, posted)]))) == [None]
-        if joined or (yield from _lock_free_thread()):
-            break
-        yield Pause(seconds)
-    messages = (yield Work(runner.state)).values.get("messages") or []
-    number = next((turn_number(each) for each in reversed(messages) if each.id == message.id), 0)
-    if not (joined or number):  # the turn ended without it
-        yield from turn(runner, message)
-        return
-    if not joined:
-        yield Work(lambda: store.batch(delete_ops(thread_id, [posted.key])))
-    yield from _steered(message, number)
+    free = not runner.locks.is_mine(thread_id, blocks=not runner.how.on_loop)
+    async with AsyncExitStack() as stack:
+        if not (free and await _is_alone(runner, stack)):
+            number = _checked(runner, message, (await runner.work(runner.state)).values)
+            key = f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}"
+            posted = InboxMessage(key, message, detached=not (wait and free))
+            await runner.work(lambda: store.batch(post_ops(thread_id, posted)))
+            joined = posted.detached
+            for seconds in () if joined else pauses():
+                item = await runner.work(lambda: store.batch([message_op(thread_id, posted)]))
+                joined = item == [None]
+                if joined or await _is_alone(runner, stack):
+                    break
+                await pause(seconds, runner.how)
+            if not posted.detached:
+                number = _turn_with(message, (await runner.work(runner.state)).values)
+            if joined or number:
+                if not joined:
+                    deletion = delete_ops(thread_id, [key])
+                    await runner.work(lambda: store.batch(deletion))
+                yield steered_event(message, number)
+                yield AnswerEvent(type="answer", text="", status="steered", turn=number)
+                return
+        events = await stack.enter_async_context(aclosing(turn(runner, message)))
+        async for event in events:
+            yield event
 
 
-def _lock_free_thread() -> Generator[Step, Any, bool]:
-    """Take the thread if nobody has it; return whether it was free."""
+async def _is_alone(runner: ThreadRunner, stack: AsyncExitStack) -> bool:
+    """Take the thread until the stack is left, if nobody has it; return whether it was free."""
     try:
-        yield Lock(wait=False)
+        await stack.enter_async_context(_alone(runner, wait=False))
     except ThreadBusyError:
         return False
     return True
 
 
-def _steered(message: HumanMessage, number: int) -> Iterator[Event]:
-    yield steered_event(message, number)
-    yield AnswerEvent(type="answer", text="", status="steered", turn=number)
+def _turn_with(message: HumanMessage, values: Values) -> int:
+    """Return the number of the turn that the message has joined, 0 where it has not."""
+    messages = reversed(values.get("messages") or [])
+    return next((turn_number(each) for each in messages if each.id == message.id), 0)
 
 
 def _checked(runner: ThreadRunner, message: HumanMessage, values: Values) -> int:
@@ -292,13 +318,13 @@ def _checked(runner: ThreadRunner, message: HumanMessage, values: Values) -> int
     return running.get("number", 0)
 
 
-def _left(runner: ThreadRunner, run: Run) -> list[BaseMessage]:
+def _left(runner: ThreadRunner, readers: Sequence[RunReader]) -> list[BaseMessage]:
     """Return the messages nobody waits for that the turn which just ended did not take in."""
     store = runner.graph.store
-    if store is None or not run.reader.settled:
+    if store is None or not readers or not readers[-1].settled:
         return []
     notification = store.batch([notification_op(runner.thread_id)])[0]
-    if new_token(notification, run.reader.turn) is None:
+    if new_token(notification, readers[-1].turn) is None:
         return []
     items: Any = store.batch([inbox_op(runner.thread_id)])[0]
     posted = inbox_messages(runner.thread_id, items or [])
