@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -55,6 +55,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     from longtable.graph.build import build_graph
     from longtable.graph.conversation import Conversation
     from longtable.graph.persistence import open_persistence
+    from longtable.tools.database import Database
 
     context = settings.context().replace(channel="cli")
     model = open_model(settings.model, base_url=settings.base_url)
@@ -68,15 +69,17 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         demo_database(progress)
     async with AsyncExitStack() as stack:
         policy = Path(settings.policy) if settings.policy else None
-        database = stack.enter_context(contextlib.closing(_open_database(settings, policy)))
-        if policy is not None:
-            await asyncio.to_thread(database.catalog)  # a name in it that the database lacks is told now, not in the first turn
+        with _demo_hint(settings):
+            database = stack.enter_context(contextlib.closing(Database.open(database_url(settings), policy=policy)))
         persistence = await stack.enter_async_context(opening)
         lasting = None if opening.key else results_folder(store)  # they are files in plain text: not beside what is encrypted
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
         on_compact = archive if settings.archive_on_compact else None
         built = build_graph(model=model, database=database, results=results, archive_on_compact=on_compact)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
+        with _demo_hint(settings):
+            # A wrong file, and a name in the policy that it lacks, are told now, not in the first turn.
+            await asyncio.to_thread(database.catalog)
         conversation = Conversation(graph, settings.thread or new_thread_id(), context=context, results=results, archive=archive)
         state = await thread_state(conversation)
         label = model_label(settings.model, settings.base_url)
@@ -146,12 +149,13 @@ def database_url(settings: Settings) -> str:
     return settings.database or f"duckdb:///{demo_path(cache_folder())}"
 
 
-def _open_database(settings: Settings, policy: Path | None) -> "Database":
+@contextlib.contextmanager
+def _demo_hint(settings: Settings) -> Iterator[None]:
+    """Say how to build the demo database anew where it cannot be read."""
     from longtable.base.errors import DatabaseUnavailableError
-    from longtable.tools.database import Database
 
     try:
-        return Database.open(database_url(settings), policy=policy)
+        yield
     except DatabaseUnavailableError as error:
         if settings.database:
             raise

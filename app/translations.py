@@ -285,6 +285,7 @@ ADVICE: dict[str, str] = {
     "input": "请修改消息后重新发送",
     "thread_not_found": "用 longtable threads 查看已有的会话",
     "turn_pending": "请先完成上一轮，或重新提问",
+    "worker_lost": "请换一种问法，或缩小查询范围",
     "wrong_decision": "请回答：y 批准，n 原因 拒绝，e SQL 修改",
     "nothing_asked": "可以直接提问",
     "thread_busy": "请等另一条消息处理完后再试",

@@ -496,6 +496,12 @@ class TempSpaceError(ResultTooLargeError):
         super().__init__(limit=limit, what="the query's temporary space")
 
 
+class WorkerLostError(DatabaseError):
+    """The process that ran the query ended before it answered; the database and other queries are unaffected."""
+
+    problem = "too_big"
+
+
 class QueryCancelledError(DatabaseError):
     """The turn was cancelled, and with it the query."""
 

@@ -14,7 +14,7 @@ from langgraph.types import interrupt
 from pydantic import PlainValidator, WithJsonSchema
 
 from longtable.base.context import Context
-from longtable.base.errors import DatabaseError, QueryTimeoutError, WrongDecisionError
+from longtable.base.errors import DatabaseError, QueryTimeoutError, ResultTooLargeError, WorkerLostError, WrongDecisionError
 from longtable.base.events import ActionRequest, ReviewConfig
 from longtable.nodes.prompts import APPROVAL
 from longtable.nodes.route import unanswered
@@ -53,8 +53,8 @@ class Gate:
             return ""
         try:
             plan = self.database.check_sql(sql, cancel=cancel)
-        except QueryTimeoutError:
-            return APPROVAL[language]["unplanned"]
+        except (QueryTimeoutError, ResultTooLargeError, WorkerLostError):
+            return APPROVAL[language]["unplanned"]  # what cannot be planned may cost anything
         except DatabaseError as error:
             # What is wrong in itself fails again when it is run, and the model is told why; a locked file may be open by then.
             return APPROVAL[language]["always"] if mode == "always" and error.problem not in WRONG else ""

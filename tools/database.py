@@ -1,24 +1,27 @@
 """Open a database by URL, read its catalogue, and run read-only queries from any number of threads."""
 
+import shutil
+import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from longtable.base.errors import ConfigError, MissingExtraError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import without_labels
-from longtable.tools.engines.base import Engine, Fetched, FileLimits, LoadNote, QueryLimits, Row, Session
+from longtable.tools.engines.base import Engine, Fetched, FileLimits, LoadNote, QueryLimits, Row, Session, check_path
 from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.sql.cost import Plan
 from longtable.tools.sql.masks import masked_rows, without_values
 from longtable.tools.sql.table_policy import TablePolicy, load_policy
-from longtable.tools.sql.visible import visible
 from longtable.tools.url import Dialect, Location, parse_url, without_password
+from longtable.tools.worker_pool import Workers
 
 if TYPE_CHECKING:
     from longtable.tools.schema.knowledge import Knowledge
@@ -30,8 +33,12 @@ __all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "Q
 T = TypeVar("T")
 OpenSession = Callable[[Stop], AbstractContextManager[Session]]
 
+Isolation = Literal["process", "none"]
+
 BUSY_SECONDS = 5.0
 PLAN_SECONDS = 5.0
+CATALOG_SECONDS = 60.0
+LOAD_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -63,10 +70,14 @@ class QueryResult:
 class Database:
     """A database behind both walls; safe to share between threads, usable as a context manager."""
 
-    def __init__(self, engine: Engine, *, url: str, location: Location, limits: QueryLimits, policy: TablePolicy) -> None:
+    notes: tuple[LoadNote, ...] = ()
+    """What was guessed when its files were loaded; empty for any other database."""
+
+    def __init__(self, engine: Engine | None, *, url: str, location: Location, limits: QueryLimits, policy: TablePolicy) -> None:
         self.url, self.name, self.limits, self.policy = without_password(url, location), location.name, limits, policy
         self.dialect: Dialect = location.dialect
-        self.engine = engine
+        if engine is not None:
+            self.engine = engine
         self._runner = Runner()
         self._lock = threading.Lock()
         self._catalog: Catalog | None = None
@@ -82,25 +93,58 @@ class Database:
         policy: TablePolicy | Path | None = None,
         busy_seconds: float = BUSY_SECONDS,
         files: FileLimits | None = None,
+        isolation: Isolation = "process",
     ) -> "Database":
         """Open an existing database; never create one.
 
         `busy_seconds` is how long to wait for what others hold: a SQLite file that another program has locked, a locked table
-        of a server, a free connection to it. `files` bounds what is loaded from data files. Raises `ConfigError` for a
-        URL or a policy file that cannot be read and `DatabaseUnavailableError` for a file or a server that cannot.
+        of a server, a free connection to it. `files` bounds what is loaded from data files. `isolation="process"` asks SQLite and
+        DuckDB in processes of their own, which are started without waiting for them: what is wrong with such a file may be raised by
+        the first call. `isolation="none"` asks them in this process; then nothing bounds the memory that a query takes.
+
+        Raises `ConfigError` for a URL or a policy file that cannot be read, and where there is no Python to start a process;
+        `DatabaseUnavailableError` for a file or a server that cannot be read.
         """
+        if isolation not in ("process", "none"):
+            raise ConfigError(f'isolation must be "process" or "none", found {isolation!r}')
         limits = limits or QueryLimits()
         policy = load_policy(policy) if isinstance(policy, Path) else policy or TablePolicy()
         if policy.rows is not None and policy.rows < limits.rows:
             limits = replace(limits, rows=policy.rows)
         location = parse_url(url)
-        engine = _open_engine(location, limits=limits, busy_seconds=busy_seconds, files=files or FileLimits())
-        return cls(engine, url=url, location=location, limits=limits, policy=policy)
+        if location.load and location.path is not None:
+            loaded, notes = _load(location.path, files or FileLimits(), isolation)
+            try:
+                database = cls._at(url, replace(location, path=loaded, load=False), limits, policy, busy_seconds, isolation)
+            except BaseException:
+                shutil.rmtree(loaded.parent, ignore_errors=True)
+                raise
+            database.notes = notes
+            weakref.finalize(database, shutil.rmtree, loaded.parent, ignore_errors=True)
+            return database
+        return cls._at(url, location, limits, policy, busy_seconds, isolation)
+
+    @classmethod
+    def _at(
+        cls, url: str, location: Location, limits: QueryLimits, policy: TablePolicy, busy_seconds: float, isolation: Isolation
+    ) -> "Database":
+        if isolation == "none" or location.server or location.path is None:
+            engine = _open_engine(location, limits=limits, busy_seconds=busy_seconds)
+            return cls(engine, url=url, location=location, limits=limits, policy=policy)
+        check_path(location.path)
+        place = f"{location.dialect}:///{location.path.absolute()}"
+        workers = Workers(
+            database={"url": place, "limits": limits, "policy": policy, "busy_seconds": busy_seconds},
+            memory_bytes=limits.memory_bytes,
+            answer_bytes=limits.bytes,
+            wait_seconds=busy_seconds,
+        )
+        return _Isolated(workers, url=url, location=location, limits=limits, policy=policy)
 
     @property
-    def notes(self) -> tuple[LoadNote, ...]:
-        """What was guessed when its files were loaded; empty for any other database."""
-        return self.engine.notes
+    def version(self) -> object:
+        """Return the version of the schema that the catalogue is of; None before it was read."""
+        return self._version
 
     def catalog(self) -> Catalog:
         """Return the tables that can be read; read once, then kept until `refresh` sees a change."""
@@ -124,6 +168,9 @@ class Database:
             return self._knowledge
 
     def _reflect(self, version: object) -> Catalog:
+        # sqlglot takes a tenth of a second to load: not where a worker reads the catalogue.
+        from longtable.tools.sql.visible import visible
+
         reflected = self.engine.reflect()
         catalog = visible(reflected, self.policy, dialect=self.dialect)
         self.engine.guard(catalog, reflected)
@@ -241,7 +288,68 @@ class Database:
         self.close()
 
 
-def _open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float, files: FileLimits) -> Engine:
+class _Isolated(Database):
+    """A database that workers hold: nothing of it is opened, and no text parsed, planned or run, in this process."""
+
+    def __init__(self, workers: Workers, *, url: str, location: Location, limits: QueryLimits, policy: TablePolicy) -> None:
+        super().__init__(None, url=url, location=location, limits=limits, policy=policy)
+        self._workers = workers
+        weakref.finalize(self, workers.close)
+
+    def catalog(self) -> Catalog:
+        return self._catalog or self.refresh()
+
+    def refresh(self) -> Catalog:
+        version, catalog = self._workers.call("refresh", self._version, seconds=CATALOG_SECONDS)
+        with self._lock:
+            if catalog is not None and catalog != self._catalog:
+                self._catalog = catalog
+            self._version = version
+            assert self._catalog is not None
+            return self._catalog
+
+    def run(self, sql: str, *, seconds: float | None = None, cancel: Cancel | None = None) -> QueryResult:
+        return QueryResult(**self._ask("run", sql, seconds=seconds or self.limits.seconds, cancel=cancel))
+
+    def check_sql(self, sql: str, *, cancel: Cancel | None = None) -> Plan:
+        plan: Plan = self._call("check_sql", sql, seconds=PLAN_SECONDS, cancel=cancel)
+        return plan
+
+    def read(self, sql: str, params: Sequence[object] = (), *, seconds: float, cancel: Cancel | None = None) -> list[Row]:
+        rows: list[Row] = self._ask("read", sql, list(params), seconds=seconds, cancel=cancel)
+        return rows
+
+    def check(self, sql: str) -> "Verdict":
+        verdict: Verdict = self._call("check", sql, seconds=PLAN_SECONDS)
+        return verdict
+
+    def _ask(self, job: str, *arguments: object, seconds: float, cancel: Cancel | None) -> Any:
+        return self._call(job, *arguments, seconds, seconds=seconds, cancel=cancel)
+
+    def _call(self, job: str, *arguments: object, seconds: float, cancel: Cancel | None = None) -> Any:
+        return self._workers.call(job, self._version, *arguments, seconds=min(seconds, self.limits.seconds), cancel=cancel)
+
+    def close(self) -> None:
+        self._workers.close()
+
+
+def _load(path: Path, files: FileLimits, isolation: Isolation) -> tuple[Path, tuple[LoadNote, ...]]:
+    """Load data files into a DuckDB file of ours, in a folder of its own."""
+    target = Path(tempfile.mkdtemp(prefix="longtable-")) / "files.duckdb"
+    try:
+        if isolation == "none":
+            from longtable.tools.engines.files import load_files
+
+            return target, load_files(path, target, files=files)
+        with closing(Workers(memory_bytes=files.memory_bytes)) as workers:
+            notes: tuple[LoadNote, ...] = workers.call("load", str(path.absolute()), str(target), files, seconds=LOAD_SECONDS)
+            return target, notes
+    except BaseException:
+        shutil.rmtree(target.parent, ignore_errors=True)
+        raise
+
+
+def _open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float) -> Engine:
     """Import one engine only: each takes time to load, and PostgreSQL's driver need not be installed."""
     if location.server:
         try:
@@ -251,10 +359,6 @@ def _open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float
         return PostgresEngine(location.server, limits=limits, wait_seconds=busy_seconds)
     if location.path is None:
         raise ConfigError("the database URL names neither a file nor a server")
-    if location.load:
-        from longtable.tools.engines.files import open_files
-
-        return open_files(location.path, limits=limits, files=files)
     if location.dialect == "sqlite":
         from longtable.tools.engines.sqlite import SqliteEngine
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from longtable.tools.database import Database
+from longtable.tools.database import Database, Isolation
+from tests.conftest import opened_by_default
 from tests.tools.databases import DIALECTS, FILE_DIALECTS, Place, make, open_at
 
 
@@ -20,9 +21,23 @@ def paths(files: dict[str, Place]) -> dict[str, Path]:
     return {dialect: place for dialect, place in files.items() if isinstance(place, Path)}
 
 
+@pytest.fixture(scope="session", params=["none", "process"])
+def isolation(request: pytest.FixtureRequest) -> Isolation:
+    """Where databases are asked: in this process, and then in workers."""
+    return "process" if request.param == "process" else "none"
+
+
+@pytest.fixture
+def opened_both_ways(isolation: Isolation) -> Iterator[None]:
+    """Run a test twice, whatever it opens."""
+    with opened_by_default(isolation):
+        yield
+
+
 @pytest.fixture(scope="session")
-def databases(files: dict[str, Place]) -> Iterator[dict[str, Database]]:
-    opened = {dialect: open_at(path) for dialect, path in files.items()}
+def databases(files: dict[str, Place], isolation: Isolation) -> Iterator[dict[str, Database]]:
+    with opened_by_default(isolation):
+        opened = {dialect: open_at(path) for dialect, path in files.items()}
     yield opened
     for database in opened.values():
         database.close()

@@ -106,8 +106,6 @@ class Engine(Protocol):
     """One open database of one kind."""
 
     dialect: str
-    notes: tuple[LoadNote, ...]
-    """What its opening guessed, that a person should know."""
 
     def reflect(self) -> Reflected:
         """Read the whole catalogue, the policy set aside."""
@@ -163,21 +161,28 @@ def _bytes(cell: object) -> int:
 SIGNATURES = {"sqlite": (0, b"SQLite format 3\x00"), "duckdb": (8, b"DUCK")}
 
 
-def check_file(path: Path, *, dialect: str) -> None:
-    """Raise `DatabaseUnavailableError` unless `path` is a file that begins as this engine's do; nothing is created."""
+def check_path(path: Path) -> None:
+    """Raise `DatabaseUnavailableError` unless `path` is a file that can be read; it is not opened."""
     try:
         if not path.exists():
             raise DatabaseUnavailableError(f"there is no database file {str(path)!r}: check the path in the URL")
         if not path.is_file():
             raise DatabaseUnavailableError(f"{str(path)!r} is not a file: the URL must name a database file")
         if not path.stat().st_size:
-            raise DatabaseUnavailableError(f"{str(path)!r} is empty, not a {dialect} database")
+            raise DatabaseUnavailableError(f"{str(path)!r} is empty, not a database")
         if not os.access(path, os.R_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise DatabaseUnavailableError(f"the database file {str(path)!r} cannot be read: {error.strerror}") from error
+
+
+def check_file(path: Path, *, dialect: str) -> None:
+    """Raise `DatabaseUnavailableError` unless `path` is a file that begins as this engine's do; nothing is created."""
+    check_path(path)
+    try:
         head = _head(path)
     except (OSError, sqlite3.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise DatabaseUnavailableError(f"the database file {str(path)!r} cannot be read: {reason}") from error
+        raise DatabaseUnavailableError(f"the database file {str(path)!r} cannot be read: {error}") from error
     kinds = [kind for kind, (offset, magic) in SIGNATURES.items() if head[offset:].startswith(magic)]
     if head and dialect not in kinds:
         hint = f"it is a {kinds[0]} database, open it as {kinds[0]}:///..." if kinds else "check the path in the URL"

@@ -25,7 +25,7 @@ from longtable.base.errors import (
     QueryRefusedError,
 )
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Table, fold, quoted
-from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, QueryLimits, check_file, collect
+from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, check_file, collect
 from longtable.tools.engines.duckdb_instance import close_wall, empty_instance, path_literal
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.cost import Plan, Scan, product
@@ -34,18 +34,15 @@ from longtable.tools.sql.visible import read_by_views
 
 TAKEN_NAMES = {"main", "memory", "system", "temp", "information_schema", "pg_catalog"}
 
-Opened = tuple[duckdb.DuckDBPyConnection, tuple[LoadNote, ...]]
-"""A new instance behind its wall, and what its opening guessed."""
-
 
 class DuckdbEngine:
     """One walled DuckDB instance; a cursor of its own for each query."""
 
     dialect = "duckdb"
 
-    def __init__(self, open_root: Callable[[], Opened], *, alias: str, memory_bytes: int) -> None:
+    def __init__(self, open_root: Callable[[], duckdb.DuckDBPyConnection], *, alias: str, memory_bytes: int) -> None:
         self._open_root, self._alias, self._memory_bytes = open_root, alias, memory_bytes
-        self._root, self.notes = open_root()
+        self._root = open_root()
         self._times_opened = 1
         self._lock = threading.Lock()
         self._readable: frozenset[str] | None = None
@@ -106,7 +103,7 @@ class DuckdbEngine:
             except duckdb.FatalException:
                 # After an INTERNAL error while a query runs, DuckDB takes no more statements in this instance. It is not
                 # closed here, for that would close the cursors that are still at work: it ends with the last of them.
-                self._root, self.notes = self._open_root()
+                self._root = self._open_root()
                 self._times_opened += 1
                 cursor = self._new_cursor()
             self._at_work += 1
@@ -125,7 +122,7 @@ class DuckdbEngine:
         return cursor
 
 
-def _attached(path: Path, *, alias: str, memory_bytes: int) -> Opened:
+def _attached(path: Path, *, alias: str, memory_bytes: int) -> duckdb.DuckDBPyConnection:
     root = empty_instance(memory_bytes=memory_bytes)
     try:
         root.execute(f"ATTACH {path_literal(path)} AS {quoted(alias)} (READ_ONLY, TYPE duckdb)")
@@ -135,7 +132,7 @@ def _attached(path: Path, *, alias: str, memory_bytes: int) -> Opened:
         if isinstance(error, duckdb.Error):
             raise DatabaseUnavailableError(f"the DuckDB database {str(path)!r} cannot be opened: {first_line(error)}") from error
         raise
-    return root, ()
+    return root
 
 
 class DuckdbSession:

@@ -1,11 +1,10 @@
-"""CSV, Parquet, JSON and Excel files as one database: loaded into memory by DuckDB, then the wall closes behind them."""
+"""CSV, Parquet, JSON and Excel files as one database: loaded into a DuckDB file of ours, which is then opened like any other."""
 
 import itertools
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from zipfile import BadZipFile
@@ -15,9 +14,8 @@ import duckdb
 from longtable.base.errors import DatabaseUnavailableError, MissingExtraError
 from longtable.tools.catalog import fold, quoted
 from longtable.tools.cells import clip
-from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits
-from longtable.tools.engines.duckdb import DuckdbEngine, Opened
-from longtable.tools.engines.duckdb_instance import close_wall, empty_instance
+from longtable.tools.engines.base import FileLimits, LoadNote
+from longtable.tools.engines.duckdb_instance import empty_instance, path_literal
 from longtable.tools.parquet import column_names, write_parquet
 from longtable.tools.sql.parsing import first_line
 from longtable.tools.url import DATA_ENDINGS
@@ -34,25 +32,17 @@ _READERS = {
 }
 
 
-def open_files(path: Path, *, limits: QueryLimits, files: FileLimits) -> DuckdbEngine:
-    """Load a file, or all data files of a folder, each as a table; raise `DatabaseUnavailableError` naming the file at fault."""
-    return DuckdbEngine(partial(_loaded, path, limits=limits, files=files), alias="memory", memory_bytes=limits.memory_bytes)
+def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote, ...]:
+    """Load a file, or all data files of a folder, each as a table of the new file `target`, and return what was guessed.
 
-
-def _loaded(path: Path, *, limits: QueryLimits, files: FileLimits) -> Opened:
-    found = _data_files(path, files)
-    root = empty_instance(memory_bytes=files.memory_bytes)
-    try:
+    Raises `DatabaseUnavailableError` naming the file at fault.
+    """
+    sources = _data_files(path, files)
+    with empty_instance(memory_bytes=files.memory_bytes) as root:
+        root.execute(f"ATTACH {path_literal(target)} AS files")
+        root.execute("USE files")
         taken: set[str] = set()
-        notes = tuple(note for file in found for note in _load(root, file, taken, files))
-        used = root.execute("SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory()").fetchall()[0][0]
-        # What is loaded does not count against a query.
-        root.execute(f"SET memory_limit='{int(used) + limits.memory_bytes}B'")
-        close_wall(root)
-    except BaseException:
-        root.close()
-        raise
-    return root, notes
+        return tuple(note for source in sources for note in _load(root, source, taken, files))
 
 
 def _data_files(path: Path, limits: FileLimits) -> list[Path]:

@@ -26,7 +26,7 @@ from psycopg import sql as compose
 
 from longtable.base.errors import QueryRefusedError
 from longtable.tools.catalog import Catalog, Reflected, fold, mentions
-from longtable.tools.engines.base import Fetched, LoadNote, QueryLimits, Row, collect
+from longtable.tools.engines.base import Fetched, QueryLimits, Row, collect
 from longtable.tools.engines.postgres_introspection import (
     EXPLAIN,
     EXPLAIN_COSTS,
@@ -57,7 +57,6 @@ class PostgresEngine:
     """One database of a server; a connection of its own for each query at a time."""
 
     dialect = "postgres"
-    notes: tuple[LoadNote, ...] = ()
 
     def __init__(self, server: str, *, limits: QueryLimits, wait_seconds: float) -> None:
         self._limits, self._wait_seconds = limits, wait_seconds

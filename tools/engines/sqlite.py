@@ -18,7 +18,7 @@ from longtable.base.errors import (
     ResultTooLargeError,
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted
-from longtable.tools.engines.base import FailedAtError, Fetched, LoadNote, QueryLimits, Row, check_file, collect, file_uri
+from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, Row, check_file, collect, file_uri
 from longtable.tools.engines.sqlite_introspection import aliases, read_plan, reflect, shadow_tables, table_rows, virtual_tables
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.allow_lists import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
@@ -58,7 +58,6 @@ class SqliteEngine:
     """One SQLite file; a connection for each query at a time, a few kept for the next."""
 
     dialect = "sqlite"
-    notes: tuple[LoadNote, ...] = ()
 
     def __init__(self, path: Path, *, limits: QueryLimits, busy_seconds: float = BUSY_SECONDS) -> None:
         check_file(path, dialect=self.dialect)

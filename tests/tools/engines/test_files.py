@@ -216,7 +216,7 @@ def test_without_openpyxl_the_error_names_the_extra(folder: Path) -> None:
         "import sys; sys.modules['openpyxl'] = None\n"
         "from longtable.base.errors import ConfigError\n"
         "from longtable.tools.database import Database\n"
-        "try: Database.open(sys.argv[1])\n"
+        "try: Database.open(sys.argv[1], isolation='none')\n"
         "except ConfigError as error: print(error)"
     )
     command = [sys.executable, "-c", code, str(folder / "book.xlsx")]

@@ -1,0 +1,199 @@
+"""What passes between a worker and its caller: frames of msgpack, decoded without running code.
+
+Values keep their Python types. Besides plain ones only the classes named here pass, and the errors of the database side.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from io import RawIOBase
+from typing import Any
+from uuid import UUID
+
+import ormsgpack
+
+from longtable.base import errors
+from longtable.base.errors import ConfigError, DatabaseError, LongtableError, MissingExtraError
+from longtable.tools.catalog import Catalog, Column, ForeignKey, Table
+from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits, Row
+from longtable.tools.sql.cost import Plan, Scan
+from longtable.tools.sql.masks import Masks
+from longtable.tools.sql.table_policy import TablePolicy
+from longtable.tools.sql.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a result. They pass by columns: a third of the time of one cell after another."""
+
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """A dict whose keys are not all text."""
+
+    items: list[list[object]]
+
+
+def _zoned(text: str) -> datetime:
+    """Read what `_datetime_text` wrote: DuckDB's time zones are pytz's."""
+    plain, _, zone = text.partition(" ")
+    value = datetime.fromisoformat(plain)
+    if not zone:
+        return value
+    import pytz
+
+    return value.astimezone(pytz.timezone(zone))
+
+
+def _datetime_text(value: datetime) -> str:
+    zone = getattr(value.tzinfo, "zone", "")
+    return f"{value.isoformat()} {zone}" if zone else value.isoformat()
+
+
+def _delta_text(value: timedelta) -> str:
+    return f"{value.days} {value.seconds} {value.microseconds}"
+
+
+_TEXTS: tuple[tuple[type, Callable[[Any], str], Callable[[str], object]], ...] = (
+    (int, str, int),  # of more than 64 bits
+    (Decimal, str, Decimal),
+    (date, date.isoformat, date.fromisoformat),
+    (datetime, _datetime_text, _zoned),
+    (time, time.isoformat, time.fromisoformat),
+    (timedelta, _delta_text, lambda text: timedelta(*map(int, text.split()))),
+    (UUID, str, UUID),
+)
+"""Types that pass as text: how it is written and read. The place of each is its code on the wire."""
+_CODES = {kind: code for code, (kind, *_) in enumerate(_TEXTS)}
+_TUPLE, _SET, _OBJECT, _ERROR, _ROWS, _PAIRS = range(len(_TEXTS), len(_TEXTS) + 6)
+
+_CLASSES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (Catalog, Column, FileLimits, ForeignKey, LoadNote, Masks, Plan, QueryLimits, Scan, Table, TablePolicy, Verdict)
+}
+_ERRORS: dict[str, type[LongtableError]] = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, DatabaseError | ConfigError | MissingExtraError)
+}
+_OPTIONS = (
+    ormsgpack.OPT_PASSTHROUGH_BIG_INT
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
+    | ormsgpack.OPT_PASSTHROUGH_TUPLE
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+)
+
+
+def encode(value: object) -> bytes:
+    """Return a value as bytes; raise `TypeError` for what cannot pass: an unknown type, nesting over some 250 levels."""
+    try:
+        return ormsgpack.packb(value, default=_extension, option=_OPTIONS)
+    except TypeError:
+        return ormsgpack.packb(_paired(value), default=_extension, option=_OPTIONS)
+
+
+def decode(data: bytes | bytearray) -> Any:
+    """Return the value; raise `ValueError` for bytes that `encode` did not write."""
+    return ormsgpack.unpackb(data, ext_hook=_read_extension)
+
+
+def _paired(value: object) -> object:
+    if isinstance(value, list):
+        return [_paired(item) for item in value]
+    if isinstance(value, dict):
+        return _Pairs([[key, _paired(item)] for key, item in value.items()])
+    return value
+
+
+def _extension(value: Any) -> ormsgpack.Ext:
+    kind = type(value)
+    if (code := _CODES.get(kind)) is not None:
+        return ormsgpack.Ext(code, _TEXTS[code][1](value).encode())
+    if kind is tuple:
+        return ormsgpack.Ext(_TUPLE, encode(list(value)))
+    if kind is frozenset:
+        return ormsgpack.Ext(_SET, encode(list(value)))
+    if kind is Rows:
+        return ormsgpack.Ext(_ROWS, encode([_written_column(cells) for cells in zip(*value.rows, strict=True)]))
+    if kind is _Pairs:
+        return ormsgpack.Ext(_PAIRS, encode(value.items))
+    if kind.__name__ in _CLASSES:
+        parts = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        return ormsgpack.Ext(_OBJECT, encode([kind.__name__, parts]))
+    if isinstance(value, LongtableError):
+        name = next(parent.__name__ for parent in kind.__mro__ if _ERRORS.get(parent.__name__) is parent)
+        return ormsgpack.Ext(_ERROR, encode([name, str(value), vars(value)]))
+    raise TypeError(f"a {kind.__name__} cannot pass between processes")
+
+
+def _read_extension(code: int, data: bytes) -> object:
+    if code < len(_TEXTS):
+        return _TEXTS[code][2](bytes(data).decode())
+    value = decode(data)
+    if code == _TUPLE:
+        return tuple(value)
+    if code == _SET:
+        return frozenset(value)
+    if code == _ROWS:
+        return list(zip(*map(_read_column, value), strict=True))
+    if code == _PAIRS:
+        return dict(value)
+    name, *rest = value
+    if code == _OBJECT:
+        return _CLASSES[name](**rest[0])
+    text, parts = rest
+    error = _ERRORS[name].__new__(_ERRORS[name], text)
+    vars(error).update(parts)
+    return error
+
+
+def _written_column(cells: Sequence[object]) -> list[object]:
+    """Return the code of the one type whose cells pass as text, None where there is no such type, and the cells."""
+    kinds = set(map(type, cells)) - {type(None)}
+    code = _CODES.get(next(iter(kinds))) if len(kinds) == 1 else None
+    if not code:  # nor int, whose values mostly need no text
+        return [None, list(cells)]
+    written = _TEXTS[code][1]
+    return [code, [None if cell is None else written(cell) for cell in cells]]
+
+
+def _read_column(column: list[Any]) -> list[object]:
+    code, cells = column
+    if code is None:
+        return list(cells)
+    read = _TEXTS[code][2]
+    return [None if cell is None else read(cell) for cell in cells]
+
+
+_SIZE_BYTES = 8
+
+
+def write_frame(stream: RawIOBase, body: bytes) -> None:
+    """Write one frame; `BrokenPipeError` when nobody reads."""
+    left = memoryview(len(body).to_bytes(_SIZE_BYTES, "big") + body)
+    while left:
+        left = left[stream.write(left) or 0 :]
+
+
+def read_frame(stream: RawIOBase, *, most: int) -> bytearray:
+    """Read one frame; raise `EOFError` at the end of the stream and for one of over `most` bytes."""
+    size = int.from_bytes(_exactly(stream, _SIZE_BYTES), "big")
+    if size > most:
+        raise EOFError(f"a frame of {size:,} bytes, {most:,} are allowed")
+    return _exactly(stream, size)
+
+
+def _exactly(stream: RawIOBase, size: int) -> bytearray:
+    data = bytearray(size)
+    left = memoryview(data)
+    while left:
+        count = stream.readinto(left)
+        if not count:
+            raise EOFError("the stream has ended")
+        left = left[count:]
+    return data

@@ -1,0 +1,181 @@
+"""The process in which a model's texts are parsed, planned and run: `python -P -m longtable.tools.worker`.
+
+It holds a `Database` and does one job at a time for `tools.worker_pool`. Another job is a function here: it takes the database (None
+where none was opened), a `Cancel` and plain arguments, stands in `JOBS` under its name, and is called by
+`Workers.call(name, *arguments, seconds=...)`. A class that it takes or returns stands in `wire._CLASSES`.
+"""
+
+import ctypes
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from io import RawIOBase
+from pathlib import Path
+from typing import Any, NoReturn
+
+from longtable.base.errors import LongtableError, QueryFailedError, QueryMemoryError
+from longtable.tools.database import Cancel, Database
+from longtable.tools.engines.base import FileLimits, LoadNote
+from longtable.tools.sql.verdict import Verdict
+from longtable.tools.wire import Rows, decode, encode, read_frame, write_frame
+
+MOST_REQUEST_BYTES = 64_000_000
+SPARE_BYTES = 500_000_000
+"""Memory past the engine's own limit: Python, the parser, the rows of a result. DuckDB counts less than it takes."""
+STACK_BYTES = 8_000_000
+"""Of each thread of the engine; Linux counts it whether it is used or not."""
+WATCH_SECONDS = 0.1
+
+Current = list[tuple[int, Cancel]]
+"""The job at hand, by its number; one entry at most."""
+
+
+def refresh(database: Database, _cancel: Cancel, version: object) -> tuple[object, object]:
+    """Return the version of the schema, and the catalogue where that is another than the caller's."""
+    catalog = database.refresh()
+    return database.version, None if database.version == version else catalog
+
+
+def run(database: Database, cancel: Cancel, version: object, sql: str, seconds: float) -> dict[str, object]:
+    """Run one query and return the fields of its result."""
+    result = _at(database, version).run(sql, seconds=seconds, cancel=cancel)
+    return {**vars(result), "rows": Rows(result.rows)}
+
+
+def check_sql(database: Database, cancel: Cancel, version: object, sql: str) -> object:
+    """Return the engine's plan for one query."""
+    return _at(database, version).check_sql(sql, cancel=cancel)
+
+
+def check(database: Database, _cancel: Cancel, version: object, sql: str) -> Verdict:
+    """Return the wall's verdict on one query."""
+    return _at(database, version).check(sql)
+
+
+def read(database: Database, cancel: Cancel, version: object, sql: str, params: Sequence[object], seconds: float) -> Rows:
+    """Run SQL of this package."""
+    return Rows(_at(database, version).read(sql, params, seconds=seconds, cancel=cancel))
+
+
+def load(_database: None, _cancel: Cancel, path: str, target: str, limits: FileLimits) -> tuple[LoadNote, ...]:
+    """Load data files into a new DuckDB file."""
+    from longtable.tools.engines.files import load_files
+
+    return load_files(Path(path), Path(target), files=limits)
+
+
+JOBS: dict[str, Callable[..., object]] = {job.__name__: job for job in (check, check_sql, load, read, refresh, run)}
+
+
+def _at(database: Database, version: object) -> Database:
+    """Return the database with a catalogue that is not older than the caller's."""
+    if version is not None and version != database.version:
+        database.refresh()
+    return database
+
+
+def main() -> NoReturn:
+    """Read requests until the caller has gone, and interrupt the job that it names."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the caller's
+    requests: RawIOBase = os.fdopen(os.dup(0), "rb", buffering=0)
+    answers: RawIOBase = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # a library that prints spoils no answer
+    opening = decode(read_frame(requests, most=MOST_REQUEST_BYTES))
+    _end_with(opening["caller"])
+    _limit_memory(opening["memory_bytes"])
+    work: queue.SimpleQueue[tuple[int, Cancel, str, list[Any]]] = queue.SimpleQueue()
+    current: Current = []
+    threading.Thread(target=_work, args=(opening, work, current, answers), daemon=True).start()
+    while True:
+        try:
+            number, name, arguments = decode(read_frame(requests, most=MOST_REQUEST_BYTES))
+        except EOFError:
+            os._exit(0)  # whatever the other threads are at
+        if name == "interrupt":
+            for _, cancel in [entry for entry in current if entry[0] == number]:
+                cancel.cancel()
+        else:
+            current[:] = [(number, Cancel())]
+            work.put((number, current[0][1], name, arguments))
+
+
+def _work(opening: dict[str, Any], work: queue.SimpleQueue[Any], current: Current, answers: RawIOBase) -> None:
+    """Open the database, say so, and do one job after another. A fault of ours ends the process: its caller logs the traceback."""
+    try:
+        database = None
+        greeting: LongtableError | None = None
+        try:
+            database = _open(opening["database"])
+        except LongtableError as error:
+            greeting = error
+        write_frame(answers, encode(greeting))
+        while greeting is None:
+            _, cancel, name, arguments = work.get()
+            try:
+                answer = JOBS[name](database, cancel, *arguments)
+            except MemoryError:
+                answer = QueryMemoryError(limit=opening["memory_bytes"])
+            except LongtableError as error:
+                answer = error
+            current.clear()
+            write_frame(answers, _encoded(answer))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def _open(arguments: dict[str, Any] | None) -> Database | None:
+    """Open the database and have everything loaded that a first query needs."""
+    if arguments is None:
+        return None
+    database = Database.open(**arguments, isolation="none")
+    with suppress(LongtableError):  # a policy that names what is not there: raised to whoever asks for the catalogue
+        database.check("SELECT 1")
+    return database
+
+
+def _encoded(answer: object) -> bytes:
+    try:
+        return encode(answer)
+    except TypeError as error:
+        return encode(QueryFailedError(f"the result cannot be passed on: {error}", hint="cast it to text"))
+
+
+def _end_with(caller: int) -> None:
+    """Have the kernel end this process with its caller, even while Python cannot run; elsewhere the end of the pipe does it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != caller:
+            os._exit(0)
+
+
+def _limit_memory(memory_bytes: int) -> None:
+    """Bound what the process may take. DuckDB counts neither lambdas nor `||`: 7 GB under its own limit of 1 GB."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    most = memory_bytes + SPARE_BYTES + STACK_BYTES * (os.cpu_count() or 1)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold rows
+    if sys.platform == "linux":
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+        return
+
+    def watch() -> None:
+        while resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < most:  # bytes on macOS
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()
