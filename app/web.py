@@ -49,7 +49,7 @@ from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread
 from longtable.memory.spent import added
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import current, versions
-from longtable.nodes.turns.failures import failed as failure
+from longtable.nodes.turns.failures import failed_event as failure
 from longtable.tools.result_sql import ResultGoneError, UnknownResultError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from longtable.nodes.prompts import APPROVAL
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import Decision, PendingCall, State, Update, thread_of, turn_of
 from longtable.tools.database import Cancel, Database
-from longtable.tools.sql.cost import CostThresholds, Reason, reasons
+from longtable.tools.sql.cost import CostThresholds, reasons
 
 ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = ("approve", "edit", "reject")
 MOST_REASON = 2_000
@@ -44,8 +44,8 @@ class Gate:
 
     def pending(self, queries: Sequence[ToolCall], *, mode: str, language: str, cancel: Cancel | None = None) -> list[PendingCall]:
         """Return those of these calls that need approval, in order. Blocking: each is planned by the engine."""
-        found = [(call, self._why(call, mode, language, cancel)) for call in queries] if mode != "never" else []
-        return [PendingCall(id=call["id"] or "", description=why) for call, why in found if why]
+        whys = [(call, self._why(call, mode, language, cancel)) for call in queries] if mode != "never" else []
+        return [PendingCall(id=call["id"] or "", description=why) for call, why in whys if why]
 
     def _why(self, call: ToolCall, mode: str, language: str, cancel: Cancel | None) -> str:
         sql = call["args"].get("sql")
@@ -58,16 +58,11 @@ class Gate:
         except DatabaseError as error:
             # What is wrong in itself fails again when it is run, and the model is told why; a locked file may be open by then.
             return APPROVAL[language]["always"] if mode == "always" and error.problem not in WRONG else ""
-        found = reasons(plan, self.thresholds, self.database.dialect)
-        return _described(found, language) if found or mode == "always" else ""
-
-
-def _described(found: Sequence[Reason], language: str) -> str:
-    words = APPROVAL[language]
-    if not found:
-        return words["always"]
-    told = words["and"].join(words[reason.kind].format(size=f"{reason.size:,.0f}") for reason in found)
-    return words["costly"].format(reasons=told)
+        words, costs = APPROVAL[language], reasons(plan, self.thresholds, self.database.dialect)
+        if not costs:
+            return words["always"] if mode == "always" else ""
+        sizes = words["and"].join(words[cost.kind].format(size=f"{cost.size:,.0f}") for cost in costs)
+        return words["costly"].format(reasons=sizes)
 
 
 @dataclass(frozen=True)
@@ -106,26 +101,26 @@ def request_of(asked: Sequence[PendingCall], calls: Sequence[ToolCall]) -> Reque
 
 def decisions_of(answer: object, actions: Sequence[ActionRequest]) -> list[Decision]:
     """Read the answer to an interrupt: `{"decisions": [...]}`, one for each action, in order. Raises `WrongDecisionError`."""
-    given = answer.get("decisions") if isinstance(answer, Mapping) else None
-    if not isinstance(given, Sequence) or isinstance(given, str):
+    decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
+    if not isinstance(decisions, Sequence) or isinstance(decisions, str):
         raise WrongDecisionError(f"wanted {{'decisions': [...]}} with {len(actions)} of them, found {_shown(answer)}")
-    if len(given) != len(actions):
-        raise WrongDecisionError(f"{len(actions)} actions wait, each for one decision in order, found {len(given)}")
-    return [_decision(one, action, place) for place, (one, action) in enumerate(zip(given, actions, strict=True), 1)]
+    if len(decisions) != len(actions):
+        raise WrongDecisionError(f"{len(actions)} actions wait, each for one decision in order, found {len(decisions)}")
+    return [_decision(one, action, place) for place, (one, action) in enumerate(zip(decisions, actions, strict=True), 1)]
 
 
-def _decision(given: object, action: ActionRequest, place: int) -> Decision:
-    kind = given.get("type") if isinstance(given, Mapping) else None
-    if not isinstance(given, Mapping) or kind not in ALLOWED:
-        raise WrongDecisionError(f"decision {place} must have a type, one of {', '.join(ALLOWED)}, found {_shown(given)}")
+def _decision(decision: object, action: ActionRequest, place: int) -> Decision:
+    kind = decision.get("type") if isinstance(decision, Mapping) else None
+    if not isinstance(decision, Mapping) or kind not in ALLOWED:
+        raise WrongDecisionError(f"decision {place} must have a type, one of {', '.join(ALLOWED)}, found {_shown(decision)}")
     if kind == "approve":
         return Decision(type="approve")
     if kind == "reject":
-        reason = given.get("message") or ""
+        reason = decision.get("message") or ""
         if not isinstance(reason, str):
             raise WrongDecisionError(f"the message of decision {place} must be text, found {_shown(reason)}")
         return Decision(type="reject", reason=reason.strip()[:MOST_REASON])
-    edited = given.get("edited_action")
+    edited = decision.get("edited_action")
     args = edited.get("args") if isinstance(edited, Mapping) else None
     sql = args.get("sql") if isinstance(args, Mapping) else None
     if not isinstance(edited, Mapping) or edited.get("name") != action["name"] or not isinstance(sql, str) or not sql.strip():

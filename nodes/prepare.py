@@ -4,10 +4,9 @@ Safe to lose: a run that ends before or within it leaves the thread as the answe
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from langchain_core.messages import RemoveMessage
 from langgraph.runtime import Runtime
@@ -15,7 +14,7 @@ from langgraph.runtime import Runtime
 from longtable.base.context import Context
 from longtable.base.errors import Reason
 from longtable.base.events import ContextCompactionSkipped, MessagesRetired
-from longtable.base.store_keys import Namespace, thread_namespace
+from longtable.base.store_keys import thread_namespace
 from longtable.base.twins import Execution, in_thread
 from longtable.memory.archive import key_of, to_item
 from longtable.memory.compaction import Outcome
@@ -54,9 +53,11 @@ class Prepare:
             if (retired := _retired(state, runtime)) and _retire(StoreArchive(store), thread_id, retired):
                 update |= _removal(state, retired, runtime)
             if (merge := _merge(state, runtime, self.compactor.plans)) and retire_compactions(store, thread_id, merge):
-                update |= _merged(merge, update)
+                # The merged compaction takes the place of the old ones, before one that was made just now.
+                update["compactions"] = [merge.record, *update.get("compactions", ())]
         except Exception as error:  # the answer stands, and what did not retire stays in the transcript
-            _told(runtime, error)
+            reason = Reason(code="store_failed", message=f"the store failed: {type(error).__name__}")
+            runtime.stream_writer(ContextCompactionSkipped(type="context_compaction_skipped", reasons=[reason]))
         return update
 
 
@@ -84,23 +85,11 @@ def _retire(archive: StoreArchive, thread_id: str, retired: Sequence[Original]) 
 
     Written first, removed after: a kill between the two doubles nothing, for the number is the key.
     """
-    if _taken(archive.get(*_places(thread_id, retired)), retired):
+    items = archive.get(thread_namespace("archive", thread_id), [key_of(original.number) for original in retired])
+    if any(item is not None and item["id"] != to_item(original)["id"] for item, original in zip(items, retired, strict=True)):
         return False
     keep_originals(archive, thread_id, retired)
     return True
-
-
-def _places(thread_id: str, retired: Sequence[Original]) -> tuple[Namespace, list[str]]:
-    return thread_namespace("archive", thread_id), [key_of(original.number) for original in retired]
-
-
-def _taken(found: Sequence[Mapping[str, Any] | None], retired: Sequence[Original]) -> bool:
-    return any(item is not None and item["id"] != to_item(original)["id"] for item, original in zip(found, retired, strict=True))
-
-
-def _told(runtime: Runtime[Context], error: Exception) -> None:
-    reason = Reason(code="store_failed", message=f"the store failed: {type(error).__name__}")
-    runtime.stream_writer(ContextCompactionSkipped(type="context_compaction_skipped", reasons=[reason]))
 
 
 def _retired(state: State, runtime: Runtime[Context]) -> list[Original]:
@@ -115,11 +104,6 @@ def _merge(state: State, runtime: Runtime[Context], plans: CallPlans) -> Merge |
         return None
     call_plan = plans.of(state, runtime)
     return merge_of(call_plan.thread, call_plan.call_config)
-
-
-def _merged(merge: Merge, update: Update) -> Update:
-    """Return the update that puts the merged compaction in the place of the old ones, before one that was made just now."""
-    return {"compactions": [merge.record, *update.get("compactions", ())]}
 
 
 def _removal(state: State, retired: Sequence[Original], runtime: Runtime[Context]) -> Update:

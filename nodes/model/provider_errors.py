@@ -9,8 +9,9 @@ DashScope, Anthropic, Bedrock, Gemini, Mistral, xAI, Groq, OpenRouter, Moonshot,
 import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any
@@ -91,7 +92,7 @@ WORDS_READ = 4_000
 
 @dataclass(frozen=True)
 class ErrorDetails:
-    """What a provider's exception says."""
+    """Status, codes and words of a provider's exception."""
 
     status: int | None
     names: frozenset[str]
@@ -110,32 +111,32 @@ def is_overflow(error: Exception) -> bool:
     """
     if isinstance(error, ContextOverflowError | ModelContextOverflowError):
         return True
-    told = error_details(error)
-    if told.status == 413:
+    details = error_details(error)
+    if details.status == 413:
         return True
-    if told.status == 500:
-        return _ENDED_IN_CONTEXT in told.words.lower()
-    if told.status not in (None, 400, 422) or _asks_too_much_output(told.words):
+    if details.status == 500:
+        return _ENDED_IN_CONTEXT in details.words.lower()
+    if details.status not in (None, 400, 422) or _asks_too_much_output(details.words):
         return False
-    if _CODES & told.names:
+    if _CODES & details.names:
         return True
-    if _SIZE_CODES & told.names:
-        return told.param.startswith(("messages", "input")) and "tool_calls" not in told.param and ".name" not in told.param
-    if told.status is None and not by_a_provider(error):
+    if _SIZE_CODES & details.names:
+        return details.param.startswith(("messages", "input")) and "tool_calls" not in details.param and ".name" not in details.param
+    if details.status is None and not by_a_provider(error):
         return False
-    return bool(_WORDS.search(told.words)) and not _NOT_CONTEXT.search(told.words)
+    return bool(_WORDS.search(details.words)) and not _NOT_CONTEXT.search(details.words)
 
 
 def learned_limit(error: Exception) -> int | None:
     """Return the limit in tokens that an overflow error names, None when it names none; never the size that was asked for."""
     if not is_overflow(error):
         return None
-    told = error_details(error)
-    if _SIZE_CODES & told.names or _NOT_CONTEXT.search(told.words):
+    details = error_details(error)
+    if _SIZE_CODES & details.names or _NOT_CONTEXT.search(details.words):
         return None  # characters, or tokens a minute
-    if isinstance(told.n_ctx, int) and not isinstance(told.n_ctx, bool):
-        return _plausible(told.n_ctx)
-    return _limit_in(told.words)
+    if isinstance(details.n_ctx, int) and not isinstance(details.n_ctx, bool):
+        return _plausible(details.n_ctx)
+    return _limit_in(details.words)
 
 
 def by_a_provider(error: Exception) -> bool:
@@ -175,11 +176,12 @@ def _body(error: Exception) -> Mapping[str, Any]:
 def _statuses(error: Exception, body: Mapping[str, Any]) -> Iterator[int]:
     response = getattr(error, "response", None)
     meta = response.get("ResponseMetadata") if isinstance(response, Mapping) else None
-    told = [getattr(error, "status_code", None), getattr(response, "status_code", None)]
-    told += [meta.get("HTTPStatusCode") if isinstance(meta, Mapping) else None, body.get("code")]
-    if response is not None or hasattr(error, "body"):
-        told.append(getattr(error, "code", None))  # Google's; elsewhere a number by this name may be anything
-    yield from (int(each) for each in told if isinstance(each, int) and not isinstance(each, bool) and 400 <= each <= 599)
+    # `code` is Google's; elsewhere a number by this name may be anything.
+    code = getattr(error, "code", None) if response is not None or hasattr(error, "body") else None
+    of_body = (meta.get("HTTPStatusCode") if isinstance(meta, Mapping) else None, body.get("code"))
+    for status in (getattr(error, "status_code", None), getattr(response, "status_code", None), *of_body, code):
+        if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
+            yield int(status)
 
 
 def _asks_too_much_output(words: str) -> bool:
@@ -190,8 +192,8 @@ def _asks_too_much_output(words: str) -> bool:
 
 def _limit_in(words: str) -> int | None:
     for pattern in _LIMITS:
-        if found := pattern.search(words):
-            return _plausible(int(next(filter(None, found.groups())).replace(",", "").replace("_", "")))
+        if match := pattern.search(words):
+            return _plausible(int(next(filter(None, match.groups())).replace(",", "").replace("_", "")))
     return None
 
 
@@ -264,7 +266,7 @@ def provider_error(error: Exception) -> ProviderError | None:
         return next((known for each in error.exceptions if (known := provider_error(each))), None)
     status = error_details(error).status
     if is_overflow(error):
-        return ModelContextOverflowError(f"the provider says the context is too long: {_told(error)}")
+        return ModelContextOverflowError(f"the provider says the context is too long: {_words(error)}")
     content = _refuses_content(error)
     if status in (401, 403) and not content:
         return ProviderAuthError(f"the provider refused the key (HTTP {status}): check the key's environment variable and the model's name")
@@ -274,9 +276,9 @@ def provider_error(error: Exception) -> ProviderError | None:
         return ProviderUnavailableError(f"the provider failed (HTTP {status})", retry_after=_retry_after(error))
     if status is not None and status >= 400:
         hint = "; is the model's name right, and is /v1 missing at the end of the base URL?" if status in (404, 405) else ""
-        return ProviderRefusedError(f"the provider refused the request (HTTP {status}): {_told(error)}{hint}", content=content)
-    if said := _error_in_answer(error):
-        return ProviderRefusedError(f"the provider answered with an error: {said}", content=content)
+        return ProviderRefusedError(f"the provider refused the request (HTTP {status}): {_words(error)}{hint}", content=content)
+    if words := _error_in_answer(error):
+        return ProviderRefusedError(f"the provider answered with an error: {words}", content=content)
     if _unreadable(error):
         return ProviderProtocolError(
             f"the server's answer is not of the OpenAI protocol ({type(error).__name__}): is /v1 missing at the end of the base URL?"
@@ -291,22 +293,22 @@ def _refuses_content(error: Exception) -> bool:
 
     A 400 without a stated cause counts as one: otherwise every later message would fail the same way.
     """
-    told = error_details(error)
-    if told.status in (401, 429) or (told.status is None and not by_a_provider(error)):
+    details = error_details(error)
+    if details.status in (401, 429) or (details.status is None and not by_a_provider(error)):
         return False
-    if any(map(_CONTENT_CODE.search, told.names)):
+    if any(map(_CONTENT_CODE.search, details.names)):
         return True
-    words = " ".join([*sorted(told.names), told.words[:OWN_WORDS]])
+    words = " ".join([*sorted(details.names), details.words[:OWN_WORDS]])
     if _NOT_THE_MESSAGE.search(words):
         return False
-    if told.status is not None and told.status >= 500:
+    if details.status is not None and details.status >= 500:
         return bool(_INPUT_NOT_TAKEN.search(words))
     if _ABOUT_CONTENT.search(words):
         return True
-    if told.status not in (400, 415, 422):
+    if details.status not in (400, 415, 422):
         return False
-    if told.param:
-        return told.param.startswith(("messages", "input", "contents", "prompt"))
+    if details.param:
+        return details.param.startswith(("messages", "input", "contents", "prompt"))
     return bool(_IN_A_MESSAGE.search(words)) or not _ABOUT_SETTINGS.search(words)
 
 
@@ -331,7 +333,7 @@ def _error_in_answer(error: Exception) -> str:
     places = list(_places(error.__traceback__))
     if type(error) is not ValueError or not places or places[-1][1] != "_create_chat_result":
         return ""
-    return "" if str(error).startswith("Unexpected response type") else _told(error)
+    return "" if str(error).startswith("Unexpected response type") else _words(error)
 
 
 def _places(trace: TracebackType | None) -> Iterator[tuple[str, str]]:
@@ -346,8 +348,8 @@ def broke_off(answer: BaseMessage) -> bool:
 
     Without this half a statement looks whole: LangChain closes the brackets of arguments that were cut.
     """
-    told = answer.response_metadata
-    return told.get("model_provider") == "openai" and not (told.get("finish_reason") or told.get("status"))
+    data = answer.response_metadata
+    return data.get("model_provider") == "openai" and not (data.get("finish_reason") or data.get("status"))
 
 
 def with_usage(model: BaseChatModel) -> BaseChatModel:
@@ -363,33 +365,21 @@ def with_usage(model: BaseChatModel) -> BaseChatModel:
 
 def _retry_after(error: Exception) -> float | None:
     """Return the seconds a provider asks to wait: a number, or a date, which is read against the answer's own."""
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    if headers is None:
-        return None
-    told = (_number(headers.get("retry-after-ms"), 0.001), _number(headers.get("retry-after")))
-    wait = next((number for number in told if number is not None), None)
-    if wait is None and (until := _date(headers.get("retry-after"))) and (sent := _date(headers.get("date"))):
-        wait = (until - sent).total_seconds()
-    return max(0.0, wait) if wait is not None and wait < LONGEST_WAIT else None
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        with suppress(ValueError):
+            seconds = float(str(headers.get(name))) * unit
+            if math.isfinite(seconds):
+                return max(0.0, seconds) if seconds < LONGEST_WAIT else None
+    with suppress(ValueError):
+        until, sent = (parsedate_to_datetime(str(headers.get(name))) for name in ("retry-after", "date"))
+        dates = [date if date.tzinfo else date.replace(tzinfo=UTC) for date in (until, sent)]
+        seconds = (dates[0] - dates[1]).total_seconds()
+        return max(0.0, seconds) if seconds < LONGEST_WAIT else None
+    return None
 
 
-def _number(text: object, unit: float = 1.0) -> float | None:
-    try:
-        number = float(str(text)) * unit
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _date(text: object) -> datetime | None:
-    try:
-        date = parsedate_to_datetime(str(text))
-    except ValueError:
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
-
-
-def _told(error: Exception) -> str:
+def _words(error: Exception) -> str:
     """Return the provider's words, clipped, without anything that looks like a key; of a page for browsers, only that it is one."""
     words = error_details(error).words
     if re.search(r"<(?:!doctype|html)\b", words, re.IGNORECASE):

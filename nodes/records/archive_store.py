@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ArchiveGapError, LongtableError, Reason
@@ -26,18 +26,22 @@ class StoreArchive:
 
     def put(self, namespace: Namespace, items: Sequence[tuple[str, dict[str, Any]]], *, embed: bool) -> None:
         """Write items by key."""
-        for puts in _batches(self.store, _puts(namespace, items, embed=embed)):
-            self.store.batch(puts)
+        puts = [PutOp(namespace, key, value, ["text"] if embed else False) for key, value in items]
+        for batch in _batches(self.store, puts):
+            self.store.batch(batch)
 
     def get(self, namespace: Namespace, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
         """Return the item of each key, None where there is none."""
-        return _values(self.store.batch([GetOp(namespace, key) for key in keys]))
+        items = self.store.batch([GetOp(namespace, key) for key in keys])
+        return [item.value if isinstance(item, Item) else None for item in items]
 
     def near(self, namespace: Namespace, query: str, limit: int) -> list[Mapping[str, Any]]:
         """Return items by meaning, none where the store has no embedding index."""
         if not embeds(self.store):
             return []
-        return _scored(self.store.search(namespace, query=query, limit=limit), namespace)
+        # A store fills up with items that are not embedded, unscored, and searches below a namespace as well.
+        items = self.store.search(namespace, query=query, limit=limit)
+        return [item.value for item in items if item.score is not None and item.namespace == namespace]
 
 
 def keep_originals(archive: StoreArchive, thread_id: str, originals: Sequence[Original]) -> None:
@@ -51,14 +55,6 @@ def keep_originals(archive: StoreArchive, thread_id: str, originals: Sequence[Or
 def embeds(store: BaseStore) -> bool:
     """Return whether a store was made with an embedding index."""
     return bool(getattr(store, "index_config", None))
-
-
-def _puts(namespace: Namespace, items: Sequence[tuple[str, dict[str, Any]]], *, embed: bool) -> list[PutOp]:
-    return [PutOp(namespace, key, value, ["text"] if embed else False) for key, value in items]
-
-
-def _values(found: Sequence[Any]) -> list[Mapping[str, Any] | None]:
-    return [item.value if isinstance(item, Item) else None for item in found]
 
 
 def _batches(store: BaseStore, puts: list[PutOp]) -> Iterator[list[PutOp]]:
@@ -76,11 +72,6 @@ def _batches(store: BaseStore, puts: list[PutOp]) -> Iterator[list[PutOp]]:
             texts.add(text)
         yield batch
         puts = later
-
-
-def _scored(found: Sequence[SearchItem], namespace: Namespace) -> list[Mapping[str, Any]]:
-    # A store fills up with items that are not embedded, unscored, and searches below a namespace as well.
-    return [item.value for item in found if item.score is not None and item.namespace == namespace]
 
 
 # -- compactions that retired from a thread's state: one item each, by its place among all of them ------------------

@@ -1,5 +1,6 @@
 """Bring originals back: what a thread compacted or retired, searched by words and, where the store can, by meaning."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -105,20 +106,18 @@ def originals_of(call_plan: CallPlan, runtime: Runtime[Context], indexes: Indexe
     return Originals(call_plan.thread, call_plan.call_config, runtime.store, thread_id_of(runtime), indexes)
 
 
-def recall_event(query: str, found: Mapping[str, Any], *, via: Literal["marker", "tool"]) -> Recall:
-    """Return the event that tells what was brought back. `found`: the answer of recall_history."""
-    turns = sorted({int(message["turn"]) for message in found["messages"]})
-    return Recall(type="recall", query=query, found=found["found"], turns=turns, via=via)
+def recall_event(query: str, answer: Mapping[str, Any], *, via: Literal["marker", "tool"]) -> Recall:
+    """Return the event of what was brought back. `answer`: of recall_history."""
+    turns = sorted({int(message["turn"]) for message in answer["messages"]})
+    return Recall(type="recall", query=query, found=answer["found"], turns=turns, via=via)
 
 
 def _fused(rankings: Sequence[Sequence[Original]]) -> list[Original]:
     """Merge rankings by reciprocal rank fusion; of equals the newer first."""
-    scores: dict[int, float] = {}
-    by_number: dict[int, Original] = {}
-    for ranking in rankings:
-        for rank, original in enumerate(ranking):
-            by_number[original.number] = original
-            scores[original.number] = scores.get(original.number, 0.0) + 1 / (RANK + rank)
+    by_number = {original.number: original for ranking in rankings for original in ranking}
+    scores: defaultdict[int, float] = defaultdict(float)
+    for rank, original in (each for ranking in rankings for each in enumerate(ranking)):
+        scores[original.number] += 1 / (RANK + rank)
     return [by_number[number] for number in sorted(scores, key=lambda number: (-scores[number], -number))]
 
 

@@ -47,7 +47,9 @@ def reporting(state: State, runtime: Runtime[Context]) -> Iterator[None]:
     except Exception as error:
         if _is_retried(error):
             raise
-        event = failed(error, _language(state, runtime.context))
+        turn = turn_of(state)
+        refused = turn["refusal"]["language"] if turn.get("status") == "refused" else ""
+        event = failed_event(error, runtime.context.language or refused or newest_language(thread_of(state).messages))
         runtime.stream_writer(event)
         if runtime.server_info is None:
             error.__dict__[_REPORTED] = True
@@ -56,7 +58,7 @@ def reporting(state: State, runtime: Runtime[Context]) -> Iterator[None]:
         raise client_error(error, event["text"], event["code"]) from None  # a server shows and logs causes, keys and all
 
 
-def failed(error: Exception, language: str) -> Failed:
+def failed_event(error: Exception, language: str) -> Failed:
     """Return the event of a failure."""
     known = error if isinstance(error, LongtableError) else LongtableError()
     wait = getattr(error, "retry_after", getattr(error, "wait_s", None)) if known is error else None
@@ -72,7 +74,7 @@ def ends_with_failed(stream: Callable[Concatenate[Owner, P], Iterator[Event]]) -
             yield from stream(self, *args, **kwargs)
         except Exception as error:
             if not _is_reported(error):
-                yield failed(error, _language_of_call(self.context, args))
+                yield failed_event(error, _language_of_call(self.context, args))
             raise
 
     return wrapper
@@ -91,7 +93,7 @@ def aends_with_failed(
                     yield event
         except Exception as error:
             if not _is_reported(error):
-                yield failed(error, _language_of_call(self.context, args))
+                yield failed_event(error, _language_of_call(self.context, args))
             raise
 
     return wrapper
@@ -104,12 +106,6 @@ def _is_reported(error: BaseException | None) -> bool:
 
 def _language_of_call(context: Context, args: tuple[object, ...]) -> str:
     return context.language or language_of([HumanMessage(text) for text in args if isinstance(text, str)])
-
-
-def _language(state: State, context: Context) -> str:
-    turn = turn_of(state)
-    refused = turn["refusal"]["language"] if turn.get("status") == "refused" else ""
-    return context.language or refused or newest_language(thread_of(state).messages)
 
 
 def _is_retried(error: Exception) -> bool:
@@ -156,7 +152,7 @@ def close_refused(state: State, error: ProviderRefusedError) -> Update:
 
 def failure_of(turn: Turn) -> ProviderRefusedError:
     """Return the error of a turn that was closed as failed."""
-    failure = turn.get("failure") or Failure(message="", left_out=False)
+    failure = turn.get("failure", Failure(message="", left_out=False))
     return ProviderRefusedError(failure["message"], content=True, left_out=failure["left_out"])
 
 
