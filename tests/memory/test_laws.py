@@ -82,7 +82,7 @@ def check(call: Call, limits: CallConfig) -> None:
 
 
 @pytest.mark.parametrize("kind", POLICIES)
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=6)
 @given(history=histories(most_rounds=10, recalls=True), limit=st.sampled_from([900, 2_500, 9_000]), says=st.sampled_from([None, *SAYS]))
 def test_every_call_of_a_growing_thread_fits_and_is_paired(kind: str, history: list[BaseMessage], limit: int, says: str | None) -> None:
     talking = talk_of(limit, kind, says)
@@ -90,8 +90,11 @@ def test_every_call_of_a_growing_thread_fits_and_is_paired(kind: str, history: l
         check(call, talking.call_config)
 
 
-@pytest.mark.parametrize("kind", POLICIES)
-@pytest.mark.parametrize("says", [None, "good", "longer"])
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    # A window asks no summariser.
+    [(kind, None) for kind in POLICIES] + [(kind, says) for kind in POLICIES if "window" not in kind for says in ("good", "longer")],
+)
 def test_a_long_mixed_thread_never_goes_over(kind: str, says: str | None) -> None:
     talking = talk_of(6_000, kind, says)
     for call in talking.hear(long_history(120)):
@@ -141,7 +144,7 @@ def test_a_large_system_prompt_leaves_folds_that_pass(system: float) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rolling", "topics", "window"])
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=8)
 @given(history=histories(recalls=True), says=st.sampled_from([None, "good"]))
 def test_no_fold_changes_a_byte_and_every_message_is_folded_or_shown(kind: str, history: list[BaseMessage], says: str | None) -> None:
     before = [message.model_dump_json() for message in history]
@@ -176,7 +179,7 @@ def as_shown(text: str) -> str:
 
 
 @pytest.mark.parametrize("window", [1_500, 4_000, 100_000])
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=8)
 @given(history=histories(most_rounds=8, recalls=True))
 def test_the_summariser_is_shown_every_word_or_the_record_says_what_not(window: int, history: list[BaseMessage]) -> None:
     talking = talk_of(2_500, "rolling", "good", window=window, rebuild_every=0)
@@ -330,7 +333,7 @@ def test_a_rule_that_holds_the_blocks_own_tags_does_not_stop_every_fold(rule: st
     assert live_pins(talking.thread.pins)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=12)
 @given(history=histories(recalls=True), kind=st.sampled_from(["rolling", "topics"]), says=st.sampled_from([None, *SAYS]))
 def test_no_fold_that_has_room_for_a_text_is_ever_given_up(history: list[BaseMessage], kind: str, says: str | None) -> None:
     """The fallback passes the gate wherever there is room for some lines: beside a newest round that fills the threshold there is none."""
@@ -344,7 +347,7 @@ def test_no_fold_that_has_room_for_a_text_is_ever_given_up(history: list[BaseMes
 # -- 6: exactly once ------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=8)
 @given(history=histories(recalls=True))
 def test_two_runs_over_the_same_words_make_the_same_folds(history: list[BaseMessage]) -> None:
     one, two = (talk_of(2_500, "rolling", "good") for _ in range(2))
@@ -376,7 +379,7 @@ def test_a_fold_has_another_identity_where_anything_it_reads_differs() -> None:
 # -- 7: incremental, from the originals every k-th time --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("every", [0, 2, 3, 5])
+@pytest.mark.parametrize("every", [0, 2, 5])
 def test_every_kth_memory_is_made_from_the_originals_and_the_others_continue(every: int) -> None:
     talking = talk_of(3_000, "rolling", "good", window=200_000, rebuild_every=every)
     for _ in talking.hear(talk(80, words=60)):
@@ -409,8 +412,11 @@ def test_an_error_of_the_summariser_is_healed_from_the_originals() -> None:
 # -- 8: pins --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["rolling", "topics", "rolling_chat", "single_history", "topics()"])
-@pytest.mark.parametrize("says", [None, "good", "raises", "longer"])
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [(kind, says) for kind in ("rolling", "topics") for says in (None, "good", "longer")]
+    + [(kind, "good") for kind in ("rolling_chat", "single_history", "topics()")],
+)
 def test_a_rule_stands_word_for_word_in_every_view_from_then_on(kind: str, says: str | None) -> None:
     talking = talk_of(3_000, kind, says)
     for call in talking.hear([HumanMessage(RULE, id="rule"), AIMessage("noted", id="noted"), *talk(40, words=60)]):
@@ -453,7 +459,7 @@ def test_of_two_rules_of_one_turn_the_later_wins_whoever_found_them() -> None:
 # -- 9: the text ----------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.one_of(
@@ -486,7 +492,7 @@ def test_an_accepted_summary_has_five_headings_and_no_unknown_citation(lines: li
 # -- 11: undo -------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=8)
 @given(history=histories(), kind=st.sampled_from(["rolling", "topics"]))
 def test_undoing_each_fold_restores_each_earlier_view(history: list[BaseMessage], kind: str) -> None:
     talking = talk_of(2_500, kind)

@@ -151,26 +151,36 @@ ANSWERS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150)
-@given(histories(), histories(most_rounds=6), st.lists(ANSWERS, min_size=1, max_size=8), st.sampled_from([None, 300, 2_000, 60_000]))
+@settings(max_examples=80)
+@given(
+    first=histories(),
+    second=histories(most_rounds=6),
+    answers=st.lists(ANSWERS, min_size=1, max_size=8),
+    window=st.sampled_from([None, 300, 2_000, 60_000]),
+    language=st.sampled_from(["en", "zh"]),
+)
 def test_whatever_the_model_answers_every_message_is_filed(
-    first: list[BaseMessage], second: list[BaseMessage], answers: list[Answer], window: int | None
+    first: list[BaseMessage],
+    second: list[BaseMessage],
+    answers: list[Answer],
+    window: int | None,
+    language: str,
 ) -> None:
     turns = iter(range(10**6))
 
     def model(_request: list[BaseMessage]) -> Answer:
         return answers[next(turns) % len(answers)]
 
-    for language in ("en", "zh"):
-        one = job(first, window=window, count=estimate, language=language)
-        filed, _ = run(one, model)
-        assert_lawful(one, filed)
-        renamed = [message.model_copy(update={"id": f"second-{message.id}"}) for message in second]
-        two = job(renamed, filed.topics, start=len(first) + 1, window=window, count=estimate, language=language)
-        assert_lawful(two, run(two, model)[0])
+    one = job(first, window=window, count=estimate, language=language)
+    filed, _ = run(one, model)
+    assert_lawful(one, filed)
+    renamed = [message.model_copy(update={"id": f"second-{message.id}"}) for message in second]
+    start = len(first) + 1
+    two = job(renamed, filed.topics, start=start, window=window, count=estimate, language=language)
+    assert_lawful(two, run(two, model)[0])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=20)
 @given(histories(), st.integers(20, 400))
 def test_without_a_model_code_files_all_and_asks_nothing(history: list[BaseMessage], budget: int) -> None:
     filing = job(history, window=None, count=estimate, budget=budget)
@@ -191,7 +201,7 @@ def filing_model(request: list[BaseMessage]) -> Answer:
     return json.dumps(analysis((f"Talk {numbers[0]}", [(f"Part {numbers[0]}", numbers, f"words {numbers}")])))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=20)
 @given(histories(), st.sampled_from([1_500, 3_000]))
 def test_no_request_is_over_the_window(history: list[BaseMessage], window: int) -> None:
     filing = job([m for m in history if len(m.text) < 300], window=window)

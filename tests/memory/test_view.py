@@ -51,7 +51,7 @@ def sent(messages: Sequence[BaseMessage], limits: CallConfig) -> int:
     return limits.counter.messages(messages) + limits.tool_tokens
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=25)
 @given(histories(), st.data())
 def test_refused_rounds_leave_the_view_with_a_note_each_run_and_pairs_stay(history: list[BaseMessage], data: st.DataObject) -> None:
     rounds = split_rounds(history)
@@ -69,7 +69,7 @@ def test_refused_rounds_leave_the_view_with_a_note_each_run_and_pairs_stay(histo
     assert view_of(CallPlan(Thread(history, edits=back), call_config(100_000))) == view_of(CallPlan(Thread(history), call_config(100_000)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=25)
 @given(histories(), st.sampled_from([800, 2_000, 8_000]))
 def test_every_view_fits_is_paired_and_holds_the_newest_words(history: list[BaseMessage], limit: int) -> None:
     limits = call_config(limit)
@@ -86,7 +86,7 @@ def test_every_view_fits_is_paired_and_holds_the_newest_words(history: list[Base
     assert build_view(history, [], limits).messages == view.messages
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=25)
 @given(histories(), st.sampled_from([800, 2_000, 8_000]))
 def test_a_fold_takes_whole_old_rounds_and_leaves_the_newest(history: list[BaseMessage], limit: int) -> None:
     fold = plan_compaction(history, [], call_config(limit))
