@@ -71,7 +71,7 @@ async def compact(client: LangGraphClient, thread_id: str, owner: str | None) ->
     if is_pending(state):
         raise TurnPendingError(thread_id)
     if update := leftover_update(state):
-        await client.threads.update_state(thread_id, update, as_node="prepare")
+        await client.threads.update_state(thread_id, dict(update), as_node="prepare")
     command = {"goto": "compact", "update": {"turn": {**turn_of(state.values), "status": "compacting"}}}
     context = {"owner": owner} if owner else {}
     made: ContextCompressed | None = None

@@ -139,7 +139,7 @@ class Change:
     now: int
 
     def as_mark(self) -> SchemaChange:
-        """Return the mark: it decides which answers are stale, and what a person is told."""
+        """Return the mark: it decides which answers are stale, and what the user is told."""
         return SchemaChange(
             changed=self.changed[:MOST_CHANGES],
             new=self.new[:MOST_CHANGES],

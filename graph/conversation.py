@@ -177,9 +177,10 @@ class Conversation:
                     yield event
 
     def steer(self, text: str, *, wait: bool = True) -> Answer:
-        """Say something to the turn under way, whoever runs it: see `when_busy`. Needs a store; nobody there, it is a turn of its own.
+        """Hand a message to the running turn, in whatever process it runs; where none runs, it is a turn of its own.
 
-        Without `wait` return at once: who has the thread takes the message in, or goes on with it when their turn has ended.
+        Needs a store. Without `wait` return at once: the caller who has the thread takes the message in, or runs it as the next
+        turn. See `when_busy`.
         """
         with storage_errors():
             return answer_of(list(turns.iterate(turns.steer(self._runner, text, wait=wait))))

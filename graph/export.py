@@ -1,7 +1,7 @@
 """One thread as JSON Lines, and back: what was exported and imported again exports to the same bytes.
 
 A header, one line a message (as `longtable.memory.archive` writes it), compaction and edit, the rest of the state, and an
-end with the number of lines and their hash, so that a file that was cut or changed is told from a whole one. ASCII.
+end with the number of lines and their hash, which shows whether the file was cut or changed. ASCII.
 """
 
 import hashlib
@@ -9,7 +9,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from langchain_core.messages import BaseMessage
 
@@ -21,7 +21,7 @@ from longtable.memory.archive import decode_message, encode_message
 from longtable.memory.merging import merged_count
 from longtable.memory.summary import language_of
 from longtable.memory.transcript_text import Draw, Drawing, to_html, to_markdown
-from longtable.nodes.state import next_view
+from longtable.nodes.state import Turn, next_view
 from longtable.tools.charts.chart_tool import chart_of, embedded_svg
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ FORMAT, SCHEMA = "longtable-thread", 1
 MOST_LINE = 100_000_000
 """Characters of one line that are read; no message a checkpoint holds comes near."""
 ENTRY = {"title": str, "created": str, "updated": str, "turns": int, "messages": int, "model": str, "project": str, "origin": dict}
-"""What is told of a thread's place in the index; its owner stands beside it."""
-PRIVATE = "owner"
+"""What an export holds of a thread's item of the index, besides its owner."""
+OWNER: Final = "owner"
 
 Json = dict[str, Any]
 Form = Literal["jsonl", "markdown", "html"]
@@ -65,8 +65,8 @@ def import_lines(lines: Iterable[str], *, thread_id: str | None = None, owner: s
     if owner is not None:
         if not is_owner(owner):
             raise ConfigError(f"an owner must be {OWNER_RULE}, found {owner!r}")
-        entry = {**whole.entry, PRIVATE: owner} if whole.entry else {}
-        whole = replace(whole, entry=entry, turn={**whole.turn, PRIVATE: owner} if whole.turn else {})
+        entry = {**whole.entry, OWNER: owner} if whole.entry else {}
+        whole = replace(whole, entry=entry, turn={**whole.turn, OWNER: owner} if whole.turn else {})
     _check(whole)
     return whole
 
@@ -75,7 +75,7 @@ def import_lines(lines: Iterable[str], *, thread_id: str | None = None, owner: s
 
 
 def _lines(whole: ThreadRecord) -> Iterator[str]:
-    entry = {name: whole.entry[name] for name in (*ENTRY, PRIVATE) if whole.entry.get(name) is not None}
+    entry = {name: whole.entry[name] for name in (*ENTRY, OWNER) if whole.entry.get(name) is not None}
     yield _line({"type": FORMAT, "schema": SCHEMA, "thread_id": whole.thread_id, "archived": whole.archived, "entry": entry})
     for number, message in enumerate(whole.messages, 1):
         yield f'{{"type":"message","number":{number},"message":{encode_message(message)}}}\n'
@@ -132,7 +132,7 @@ def _read(lines: Iterable[str]) -> ThreadRecord:
         compactions=lines_of["compaction"],
         retired=lines_of["retired_compaction"],
         edits=lines_of["edit"],
-        turn=_dict(state.get("turn", {}), "turn"),
+        turn=cast("Turn", _dict(state.get("turn", {}), "turn")),
         channels={name: _dict(state[name], name) for name in CHANNELS if name in state},
     )
 
@@ -154,12 +154,12 @@ def _header(fields: Json) -> Json:
     if schema > SCHEMA:
         raise ThreadFormatError(f"the file is of schema {schema}, this version reads up to {SCHEMA}: update longtable")
     entry = _dict(fields.get("entry"), "entry")
-    kinds = {**ENTRY, PRIVATE: str}
+    kinds = {**ENTRY, OWNER: str}
     sound = all(name in kinds and type(value) is kinds[name] for name, value in entry.items())
     thread_id, archived = fields.get("thread_id"), fields.get("archived")
     if not sound or not isinstance(thread_id, str) or not thread_id or type(archived) is not int or archived < 0:
         raise ThreadFormatError("the first line does not describe a thread: export it again")
-    if PRIVATE in entry and not is_owner(entry[PRIVATE]):
+    if OWNER in entry and not is_owner(entry[OWNER]):
         raise ThreadFormatError(f"the thread's owner must be {OWNER_RULE}: export it again")
     return fields
 
@@ -198,7 +198,7 @@ def _check(whole: ThreadRecord) -> None:
         raise ThreadFormatError("two messages share an id: export the thread again")
     if REDUCING in whole.entry:
         raise ThreadFormatError("the thread was exported while its checkpoints were dropped: prune it again, then export it")
-    if whole.turn.get(PRIVATE) != whole.entry.get(PRIVATE, whole.turn.get(PRIVATE)):
+    if whole.turn.get(OWNER) != whole.entry.get(OWNER, whole.turn.get(OWNER)):
         raise ThreadFormatError("the thread names two owners: export it again")
     try:
         thread = whole.thread

@@ -147,7 +147,7 @@ class _WithinTransaction(SqliteSaver):
     """A saver whose writes belong to a transaction that its caller has begun and will end."""
 
     @contextmanager
-    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002  # whoever began it commits
+    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002  # its caller commits
         """Return a cursor that neither locks nor commits."""
         with closing(self.conn.cursor()) as cursor:
             yield cursor
@@ -205,6 +205,6 @@ def is_lost_connection(error: Exception) -> bool:
     """Return whether an error says that a PostgreSQL connection broke, whether or not the server stored what was sent."""
     classes = [cls for cls in type(error).__mro__ if cls.__name__ == "OperationalError"]
     if not any(cls.__module__.partition(".")[0] == "psycopg" for cls in classes) or type(error).__module__.startswith("psycopg_pool"):
-        return False  # whoever waited for a connection in vain has waited long enough
+        return False  # the pool gave up: the caller has waited long enough
     state = getattr(error, "sqlstate", None)
     return state is None or state.startswith("08") or state in _SERVER_GONE

@@ -62,7 +62,7 @@ class Lease(ABC):
     def take(self, thread_id: str) -> bool:
         """Take a thread's lease; return whether this process has it now."""
         with self.lock:
-            if self.closed:  # one who waited in a thread must open no connection that nobody closes
+            if self.closed:  # a turn that waited in a thread must not open a connection that nobody closes
                 raise PersistenceError("the store of threads was closed while a turn waited for its thread: open it again")
             if not self._take(thread_id):
                 return False
@@ -126,7 +126,7 @@ class SqliteLease(Lease):
     def _take(self, thread_id: str) -> bool:
         connection, now = self._open(), self.clock()
         latest = now + 2 * self.seconds
-        # Most of those who wait only read: writing waits for the file's one writer.
+        # Read first: a write would wait for the file's one writer, and most callers find the lease held.
         if connection.execute(HELD_BY_ANOTHER, (thread_id, self.holder, now, latest)).fetchone():
             return False
         return connection.execute(TAKE, (thread_id, self.holder, now + self.seconds, now, latest)).rowcount == 1
@@ -162,7 +162,7 @@ class SqliteLease(Lease):
 
 
 class Queue:
-    """Who has a thread within this process, and who waits for it."""
+    """The owner of a thread within this process, and the callers that wait for it."""
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner

@@ -100,7 +100,7 @@ class AdvisoryLease(Lease):
                 raise
 
     def _renew(self) -> None:
-        for _ in range(2):  # once more over a new connection: whoever waits for the thread looks for it, too
+        for _ in range(2):  # again over a new connection: other processes try for the lock, too
             try:
                 connection = self._open()
                 # A query now and then: a proxy cuts connections that stay idle, some of them without a word.

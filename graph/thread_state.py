@@ -26,7 +26,8 @@ from longtable.nodes.turns.failures import FAILED
 
 Graph = CompiledStateGraph[State, Context, Input, State]
 Values = Mapping[str, Any]
-Update = dict[str, Any]
+Update = State
+"""The channels that change."""
 OWNER = "longtable_owner"
 """Key of the owner in a checkpoint's metadata."""
 NODES = ("ingest", "estimate", "compact", "respond", "approve", "run_tools", "settle", "prepare")
@@ -249,7 +250,7 @@ def answer_command(state: StateSnapshot, answer: Any, waiting_id: str | None, th
     return Command(resume={waiting.id: answer})
 
 
-def rejection(state: StateSnapshot) -> dict[str, Any]:
+def rejection(state: StateSnapshot) -> Update:
     """Return the update that rejects all calls of a turn that waits for approval, for the person goes on; empty for any other turn."""
     turn = turn_of(state.values)
     if "approval" not in turn or not waiting_in(state):

@@ -20,7 +20,7 @@ from longtable.memory.stamps import EXCLUDED, marked, turn_number
 from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.nodes.records.archive_store import StoreArchive, compaction_gets, compaction_puts, keep_originals, read_compactions
 from longtable.nodes.records.thread_index import may_see, owner_of, title_of
-from longtable.nodes.state import thread_of, turn_of
+from longtable.nodes.state import Turn, thread_of, turn_of
 
 PAGE = 1_000
 """Archived messages read at once."""
@@ -47,7 +47,7 @@ class ThreadRecord:
     retired: Sequence[Compaction] = ()
     """Those that retired, merged into the first of `compactions`."""
     edits: Sequence[Edit] = ()
-    turn: Json = field(default_factory=dict)
+    turn: Turn = field(default_factory=Turn)
     channels: Mapping[str, Json] = field(default_factory=dict)
 
     @property
@@ -119,7 +119,7 @@ def _whole(threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: 
         retired=read_compactions([item for batch in batches for item in threads.batch(batch)]),
         compactions=thread.compactions,
         edits=thread.edits,
-        turn=dict(turn_of(state.values)),
+        turn=turn_of(state.values),
         channels={name: dict(state.values[name]) for name in CHANNELS if state.values.get(name)},
     )
 
@@ -207,9 +207,9 @@ def fork_of(whole: ThreadRecord, new_id: str, turn: int | None, *, pending: bool
     chain = Thread(messages, records, edits).chain
     # Retired by then was what the compaction before the live one covers; the live one's originals stay, for undo.
     archived = min(whole.archived, chain[-2]["count"] if len(chain) > 1 else 0)
-    new_turn: Json = {"number": turn, "status": "answered", "calls": 0, "overflows": 0, "breaker": None}
+    new_turn: Turn = {"number": turn, "status": "answered", "calls": 0, "overflows": 0, "breaker": None}
     if turn == last and "failure" in whole.turn:
-        new_turn |= {"status": whole.turn["status"], "failure": whole.turn["failure"]}
+        new_turn = {**new_turn, "status": whole.turn["status"], "failure": whole.turn["failure"]}
     if messages:
         new_turn["last"] = messages[-1].id
     return ThreadRecord(
