@@ -56,7 +56,7 @@ class Gate:
         except (QueryTimeoutError, ResultTooLargeError, WorkerLostError):
             return APPROVAL[language]["unplanned"]  # what cannot be planned may cost anything
         except DatabaseError as error:
-            # What is wrong in itself fails again when it is run, and the model is told why; a locked file may be open by then.
+            # A wrong query fails again when it is run, and the model reads why; a locked file may be open by then.
             return APPROVAL[language]["always"] if mode == "always" and error.problem not in WRONG else ""
         words, costs = APPROVAL[language], reasons(plan, self.thresholds, self.database.dialect)
         if not costs:
@@ -80,7 +80,7 @@ class Approve:
 
 
 def _fitting(actions: Sequence[ActionRequest]) -> type[Any]:
-    """Return the type of an answer, checked before LangGraph keeps it: one that was kept could not be given anew."""
+    """Return the type of an answer, checked before LangGraph stores it: a stored one could not be replaced."""
 
     def check(answer: object) -> object:
         decisions_of(answer, actions)

@@ -1,4 +1,4 @@
-"""Run one compaction: plan it, let the strategy write with the summariser, look up what was already compacted, tell what happened."""
+"""Run one compaction: plan it, let the strategy write with the summariser, look up what was already compacted, emit the event."""
 
 import asyncio
 import threading

@@ -130,12 +130,12 @@ def _with_inbox(
     new: Sequence[BaseMessage], received: Sequence[InboxMessage], messages: Sequence[BaseMessage]
 ) -> tuple[list[BaseMessage], set[str | None]]:
     """Return the input with what waited in the inbox before it, in the order it came, and the ids of what was steered."""
-    given, known = {message.id for message in new}, {message.id for message in messages}
+    ids, known = {message.id for message in new}, {message.id for message in messages}
     others = [each.message for each in received if each.message.id not in known]
     places = {each.message.id: place for place, each in enumerate(received)}
     ordered = sorted([*others, *new], key=lambda message: places.get(message.id, len(places)))
     left = {each.message.id for each in received if each.detached}
-    return ordered, {message.id for message in others} | (left & given)
+    return ordered, {message.id for message in others} | (left & ids)
 
 
 def _with_schema_change(message: BaseMessage, change: Mapping[str, Any], runtime: Runtime[Context]) -> BaseMessage:
@@ -162,10 +162,10 @@ def _refused(new: Sequence[BaseMessage], before: Turn, error: LongtableError) ->
 
 
 def new_messages(messages: Sequence[BaseMessage], turn: Turn, *, embedded: bool = False) -> list[BaseMessage]:
-    """Return the newest messages that no turn has accepted yet, oldest first: before the first turn all, then those behind `last`.
+    """Return the newest messages that no turn has accepted yet, oldest first: before the first turn all, then those after `last`.
 
     Where that one is gone (a person took it out), or was never noted (a thread of an earlier version; `embedded` in a
-    graph that keeps the messages and nothing else), stamps tell.
+    graph that keeps the messages and nothing else), stamps decide.
     """
     if not turn.get("number") and not embedded:
         return list(messages)

@@ -168,7 +168,7 @@ class Respond:
                 marks["instead_of"] = caller.line[0].name
             if passed := [{"source": part.source, "tokens": part.tokens, "ms": part.ms} for part in asking.passed if part.tokens]:
                 marks["passed"] = passed
-            if not reported:  # nothing else tells later what the call took
+            if not reported:  # later nothing else says what the call took
                 marks["sent"] = view.parts.total
             stamped = stamp(without_reasoning(unmarked(answer)), turn=turn, time=self.clock().isoformat(timespec="seconds"), marks=marks)
             update["messages"] = [_with_call_ids(_with_fresh_id(stamped, thread_of(state).messages))]

@@ -56,7 +56,7 @@ def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[Base
     """Upsert messages by id, in order; the reducer of `messages`.
 
     Deterministic and batching-invariant, as a delta channel replays its writes: `merge(merge(s, a), b) == merge(s, a + b)`.
-    LangGraph gives ids to messages it is handed; one that still has none (a bare string or tuple) gets an id made from
+    LangGraph adds ids to the messages it gets; one that still has none (a bare string or tuple) gets an id made from
     its place and content. An accepted message is not overwritten by input that repeats its id: a resent message is a
     duplicate; a deliberate edit carries the stamp of the message it was copied from, and its metadata merges field by
     field. `RemoveMessage` takes a message out, with `REMOVE_ALL_MESSAGES` all before it; an unknown id is no error, for
@@ -242,7 +242,7 @@ class Schema(TypedDict, total=False):
     """Tables on the card, each with a hash."""
     tables: int
     note: str
-    """What the model is told of a change in this thread."""
+    """A line for the model about a change in this thread."""
 
 
 class StoredConfig(TypedDict, total=False):
@@ -358,7 +358,7 @@ def without_key(turn: Turn, *names: str) -> Turn:
 def with_last(turn: Turn, messages: Sequence[BaseMessage]) -> Turn:
     """Return the turn's record after a node wrote these messages: `last` is the id of the newest message a node wrote or took in.
 
-    What stands behind it in the transcript came from a caller, whatever stamp it bears. A node that adds messages says so here.
+    Messages after it in the transcript came from a caller, whatever stamp they bear. A node that adds messages says so here.
     """
     return {**turn, "last": messages[-1].id} if messages else turn
 

@@ -34,7 +34,7 @@ OVER_BUDGET: dict[str, int] = {
     "base": 602,  # a lost worker is an error of its own
     "memory": 4_196,
     "tools": 6_728,  # worker processes for SQLite and DuckDB; masked columns by a positive list over scopes
-    "nodes": 2_991,
+    "nodes": 2_990,
     "graph": 3_165,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""

@@ -1,1 +1,1 @@
-"""What is kept of threads in the store, and found there again."""
+"""What the store keeps of threads: archive, audit, thread index; and recall from it."""

@@ -159,9 +159,8 @@ def failure_of(turn: Turn) -> ProviderRefusedError:
 def retry_update(state: State) -> Update:
     """Return the update that runs a failed turn again: its messages come back, and the model is asked where it was refused."""
     thread, turn = thread_of(state), turn_of(state)
-    kept = without_key(turn, "failure")
     back = inclusions(message.id for message in request_in(thread, turn.get("number", 0)) if message.id in thread.refused)
-    return {"edits": back, "turn": {**kept, "status": "running", "calls": 0, "overflows": 0}}
+    return {"edits": back, "turn": {**without_key(turn, "failure"), "status": "running", "calls": 0, "overflows": 0}}
 
 
 def request_in(thread: Thread, number: int) -> list[BaseMessage]:

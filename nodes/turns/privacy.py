@@ -1,7 +1,7 @@
 """Keep the cells of the database from every model: of a tool's answer only types, counts and names are left.
 
 `Context.privacy = "types"`. What a model is not shown cannot reach a later call either: ledger, summaries and recall are made of
-these same messages. Lists of what may stay, not of what must go: what a tool learns to tell later is withheld until it stands here.
+these same messages. Lists of what may stay, not of what must go: a field that a tool adds later is withheld until it stands here.
 """
 
 from collections import Counter
@@ -106,9 +106,9 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 
 def _only(data: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     """Return these items; types without the values that an enum lists."""
-    kept = {name: data[name] for name in names if name in data}
-    if isinstance(kept.get("type"), str):
-        kept["type"] = without_labels(kept["type"])
-    if isinstance(kept.get("types"), list):
-        kept["types"] = [without_labels(str(kind)) for kind in kept["types"]]
-    return kept
+    safe_fields = {name: data[name] for name in names if name in data}
+    if isinstance(safe_fields.get("type"), str):
+        safe_fields["type"] = without_labels(safe_fields["type"])
+    if isinstance(safe_fields.get("types"), list):
+        safe_fields["types"] = [without_labels(str(kind)) for kind in safe_fields["types"]]
+    return safe_fields

@@ -93,7 +93,7 @@ class StoredAnswer:
 
 
 def store_result(answer: ToolMessage, results: ThreadResults | None) -> StoredAnswer:
-    """Put the result of a query away and tell the model its handle. Blocking: call it from a worker thread."""
+    """Store the result of a query and add its handle to the answer. Blocking: call it from a worker thread."""
     if results is None or not isinstance(answer.artifact, QueryResult):
         return StoredAnswer(answer)
     try:
@@ -154,8 +154,8 @@ class Work:
 
     def done(self, answers: Sequence[ToolMessage | None]) -> None:
         """Take the answers of the jobs handed out last; None for a call that waits for an answer itself."""
-        given = zip(self._begun, answers, strict=True)
-        self._answers.update({job.call["id"] or "": answer for job, answer in given if answer is not None})
+        pairs = zip(self._begun, answers, strict=True)
+        self._answers.update({job.call["id"] or "": answer for job, answer in pairs if answer is not None})
 
     @property
     def waiting(self) -> int:

@@ -26,26 +26,26 @@ NO_FAILURE = {"GraphInterrupt", "CancelledError", "GeneratorExit", "KeyboardInte
 
 @contextmanager
 def span(kind: str, name: str, fields: Mapping[str, Any]) -> Iterator[Fields]:
-    """Run a block as a span, and tell its end in the log. `kind`: node, model or query.
+    """Run a block as a span, and log its end. `kind`: node, model or query.
 
-    The block may put further fields into those it is given. A failure is told by its class: words may hold anything.
+    The block may add to the fields it gets. A failure is recorded by its class: its words may hold anything.
     """
-    told: Fields = {key: value for key, value in fields.items() if value is not None}
+    attributes: Fields = {key: value for key, value in fields.items() if value is not None}
     started = time.perf_counter()
     with _otel(f"longtable.{kind} {name}") as record:
         try:
-            yield told
+            yield attributes
         except BaseException as error:
-            told["error"] = type(error).__name__
+            attributes["error"] = type(error).__name__
             raise
         finally:
-            told["ms"] = round((time.perf_counter() - started) * 1000, 1)
-            _recorded(record, told)
-            _logged(kind, name, told)
+            attributes["ms"] = round((time.perf_counter() - started) * 1000, 1)
+            _set_attributes(record, attributes)
+            _log_end(kind, name, attributes)
 
 
 def run_fields(turn: Mapping[str, Any], thread_id: str | None) -> Fields:
-    """Return what tells one run's spans from another's."""
+    """Return the fields by which a run's spans are known."""
     return {"thread_id": thread_id, "turn": turn.get("number"), "run": turn.get("run")}
 
 
@@ -56,7 +56,7 @@ def usage_fields(answer: BaseMessage) -> Fields:
 
 
 def log_cause(code: str, error: BaseException) -> None:
-    """Tell the log what is behind an error that a person reads as one sentence; keys are taken out."""
+    """Log the cause of an error that a person reads as one sentence; keys are taken out."""
     words = redacted(" ".join(str(error).split()))[:1_000]
     log.warning("provider %s", code, extra={"longtable": {"kind": "provider", "code": code, "cause": f"{type(error).__name__}: {words}"}})
 
@@ -86,24 +86,24 @@ def _otel(name: str) -> AbstractContextManager[Any]:
     module = sys.modules.get("opentelemetry.trace")
     if module is None:
         return nullcontext()
-    # What was raised is not recorded: its words and its stack may hold SQL, keys, what was said.
+    # What was raised is not attributes: its words and its stack may hold SQL, keys, what was said.
     tracer = module.get_tracer("longtable")
     started: AbstractContextManager[Any] = tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False)
     return started
 
 
-def _recorded(record: Any, told: Fields) -> None:
+def _set_attributes(record: Any, attributes: Fields) -> None:
     if record is None:
         return
-    for name, value in told.items():
+    for name, value in attributes.items():
         record.set_attribute(name if name.startswith("gen_ai.") else f"longtable.{name}", value)
-    if "error" in told and told["error"] not in NO_FAILURE:
+    if "error" in attributes and attributes["error"] not in NO_FAILURE:
         codes = sys.modules["opentelemetry.trace"]
-        record.set_status(codes.Status(codes.StatusCode.ERROR, told["error"]))
+        record.set_status(codes.Status(codes.StatusCode.ERROR, attributes["error"]))
 
 
-def _logged(kind: str, name: str, told: Fields) -> None:
-    failed = "error" in told and told["error"] not in NO_FAILURE
+def _log_end(kind: str, name: str, attributes: Fields) -> None:
+    failed = "error" in attributes and attributes["error"] not in NO_FAILURE
     level = logging.WARNING if failed else logging.DEBUG if kind == "node" else logging.INFO
     if log.isEnabledFor(level):
-        log.log(level, "%s %s", kind, name, extra={"longtable": {"kind": kind, "name": name, **told}})
+        log.log(level, "%s %s", kind, name, extra={"longtable": {"kind": kind, "name": name, **attributes}})
