@@ -52,10 +52,8 @@ def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     answers = _answers(messages)
     paired: list[BaseMessage] = []
     for i, message in enumerate(messages):
-        if isinstance(message, ToolMessage):
-            continue
-        if not isinstance(message, AIMessage):
-            paired.append(message)
+        if message.type != "ai" or not isinstance(message, AIMessage):  # isinstance() is slow for messages of other classes
+            paired += [] if message.type == "tool" else [message]
             continue
         calls = all_calls(message)
         if not calls:
@@ -85,16 +83,14 @@ def _answers(messages: Sequence[BaseMessage]) -> dict[tuple[int, int], ToolMessa
     answers: dict[tuple[int, int], ToolMessage] = {}
     open_slots: dict[str, list[tuple[int, int]]] = {}
     for i, message in enumerate(messages):
-        if isinstance(message, AIMessage):
+        if message.type == "ai" and isinstance(message, AIMessage):
             # Some servers number calls anew in each answer ("call_0"): within one message in order, between messages the newest first.
-            if not (calls := all_calls(message)):
-                continue
             fresh: dict[str, list[tuple[int, int]]] = {}
-            for slot, call in enumerate(calls):
+            for slot, call in enumerate(all_calls(message)):
                 fresh.setdefault(call["id"] or "", []).append((i, slot))
             for call_id, slots in fresh.items():
                 open_slots.setdefault(call_id, []).extend(reversed(slots))
-        elif isinstance(message, ToolMessage) and open_slots.get(message.tool_call_id):
+        elif message.type == "tool" and isinstance(message, ToolMessage) and open_slots.get(message.tool_call_id):
             answers[open_slots[message.tool_call_id].pop()] = message
     return answers
 

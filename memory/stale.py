@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from longtable.memory.stamps import marks_of
+from longtable.memory.stamps import mark_of, marks_of
 
 DESCRIBED = "described"
 """Mark of a tool's answer: the tables it describes, each with a short hash of what it looked like."""
@@ -39,7 +39,7 @@ def without_stale(messages: Sequence[BaseMessage], shown: Sequence[BaseMessage])
 
 def change_of(message: BaseMessage) -> Change | None:
     """Return what changed before the turn that this message opened, None where nothing did."""
-    change = marks_of(message).get(CHANGED) if message.type == "human" else None
+    change = mark_of(message, CHANGED) if message.type == "human" else None
     return change if isinstance(change, dict) else None
 
 

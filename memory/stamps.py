@@ -34,15 +34,21 @@ def marks_of(message: BaseMessage) -> dict[str, Any]:
     return dict(marks) if isinstance(marks, dict) else {}
 
 
+def mark_of(message: BaseMessage, name: str) -> Any:
+    """Return one of a message's marks, None where it has none of this name."""
+    marks = message.additional_kwargs.get(STAMP)
+    return marks.get(name) if isinstance(marks, dict) else None
+
+
 def turn_number(message: BaseMessage) -> int:
     """Return the turn that accepted a message, 0 where none has."""
-    number = marks_of(message).get("turn", 0)
+    number = mark_of(message, "turn")
     return number if isinstance(number, int) else 0
 
 
 def kind_of(message: BaseMessage) -> str:
     """Return a message's kind, "normal" where it has no other."""
-    return str(marks_of(message).get("kind", "normal"))
+    return str(mark_of(message, "kind") or "normal")
 
 
 def is_recalled(message: BaseMessage) -> bool:

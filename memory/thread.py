@@ -48,7 +48,7 @@ def with_sent_name(message: BaseMessage) -> BaseMessage:
 
     A name with no letter or digit of ASCII is left out. Two names may look alike then: the texts tell them apart.
     """
-    if not isinstance(message, HumanMessage | AIMessage):
+    if message.type not in ("human", "ai"):
         return message
     extra = message.additional_kwargs
     name = message.name or extra.get("name")  # langchain-openai sends either

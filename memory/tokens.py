@@ -158,8 +158,12 @@ def _content_key(message: BaseMessage) -> bytes | tuple[str, str | None, int, in
     Two texts of one length and one 64-bit hash would share a count: 1 in 10**9 caches that are full.
     """
     content = message.content
-    calls = isinstance(message, AIMessage) and bool(message.tool_calls or message.invalid_tool_calls or _reasoning(message))
-    if calls or isinstance(message, ToolMessage) or not isinstance(content, str):
+    calls = (
+        message.type == "ai"
+        and isinstance(message, AIMessage)
+        and (message.tool_calls or message.invalid_tool_calls or _reasoning(message))
+    )
+    if calls or message.type == "tool" or content.__class__ is not str:
         return fingerprint(message)
     return message.type, message.name, len(content), hash(content)
 

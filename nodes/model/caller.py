@@ -46,6 +46,9 @@ class _TokenWatcher(BaseCallbackHandler):
     def __init__(self) -> None:
         self.any = False
 
+    def on_chat_model_start(self, *_: Any, **__: Any) -> None:
+        """Do nothing: without this LangChain makes one text of all messages to call `on_llm_start` with."""
+
     def on_llm_new_token(self, token: Any, **_: Any) -> None:
         self.any = self.any or bool(token)
 

@@ -1,11 +1,14 @@
 """One model call over real HTTP: the run's settings in the request, further tries, fallbacks, and who answered."""
 
 import asyncio
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import SecretStr
 
@@ -177,3 +180,21 @@ def test_the_last_models_error_is_raised(server: ModelServer, other: ModelServer
     other.always(unauthorized())
     with pytest.raises(ProviderAuthError):
         talk(server.chat_model(), fallbacks=[other.chat_model()]).ask("Hi")
+
+
+def test_a_models_messages_are_not_made_into_one_text_for_nobody() -> None:
+    rendered: list[str] = []
+
+    def called(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_name == "get_buffer_string":
+            rendered.append(frame.f_code.co_filename)
+
+    graph = build_graph(model=script("Five.")).compile()
+    sys.setprofile(called)
+    threading.setprofile(called)
+    try:
+        graph.invoke({"messages": [HumanMessage("How many?")]}, context=Context(model_limit=16_000))
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert not rendered
