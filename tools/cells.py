@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import Decimal
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
@@ -53,13 +53,11 @@ def json_value(value: object) -> Json:
     if isinstance(value, int):
         return int(value) if abs(value) <= SAFE_INTEGER else str(value)
     if isinstance(value, float):
-        return value if math.isfinite(value) else _odd_number(value)
+        return value if math.isfinite(value) else str(Decimal(value))  # NaN, Infinity
     if isinstance(value, Decimal):
         return _decimal(value)
     if isinstance(value, datetime | date | time):
         return value.isoformat()
-    if isinstance(value, timedelta):
-        return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return f"<{len(value):,} bytes>"
     if isinstance(value, dict):
@@ -92,12 +90,6 @@ def dumps(value: object) -> str:
     """Write compact JSON, other scripts as they are; what cannot be seen is written as its number, for a name must stay usable."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _UNSEEN.sub(lambda match: json.dumps(match[0])[1:-1], text)
-
-
-def _odd_number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 def _decimal(value: Decimal) -> Json:

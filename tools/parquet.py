@@ -86,7 +86,8 @@ def _write_part(connection: duckdb.DuckDBPyConnection, path: Path, names: Sequen
     for place in range(len(names)):
         cells = [row[place] for row in rows]
         kind = _type_of(cells)
-        columns.append(_as_text(cells) if kind == TEXT else cells)
+        texts = (None if cell is None else _text(cell) for cell in cells)
+        columns.append(list(texts) if kind == TEXT else cells)
         types.append(kind)
     picked = ", ".join(f"unnest(?::{kind or TEXT}[]) AS {quoted(name)}" for kind, name in zip(types, names, strict=True))
     connection.execute(f"COPY (SELECT {picked}) TO {path_literal(path)} (FORMAT parquet)", columns)
@@ -140,17 +141,12 @@ def _decimal_type(cells: Sequence[Decimal]) -> str:
 
 
 def _common(kinds: Sequence[str]) -> str:
-    known = {kind for kind in kinds if kind != UNKNOWN}
-    if len(known) <= 1:
-        return known.pop() if known else TEXT
-    if known == {"BIGINT", "DECIMAL(38,0)"}:
-        return "DECIMAL(38,0)"
-    # As text: digits before the point and after it may come to more than 38 together, and a DOUBLE would lose some.
-    return TEXT
-
-
-def _as_text(cells: Sequence[object]) -> list[str | None]:
-    return [None if cell is None else _text(cell) for cell in cells]
+    known = set(kinds) - {UNKNOWN}
+    if len(known) == 1:
+        return known.pop()
+    # Else as text: digits before the point and after it may come to more than 38 together, and a
+    # DOUBLE would lose some.
+    return "DECIMAL(38,0)" if known == {"BIGINT", "DECIMAL(38,0)"} else TEXT
 
 
 def _text(cell: object) -> str:

@@ -84,6 +84,7 @@ def _foreign_keys(connection: sqlite3.Connection, table: str, keys: dict[str, tu
 DERIVED_ROWS = 1_000.0
 """What a subquery is taken for where the plan reads its result again: it says nothing of its size, and most are grouped."""
 LEAST_ROW_BYTES = 4
+_IS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
 
 # A SEARCH that uses nothing is a scan for the least or largest value.
 _SCAN = re.compile(r"SCAN (?!CONSTANT ROW)(?:TABLE )?(?P<name>.+?)(?: USING .*| AS .*| VIRTUAL TABLE .*| LEFT-JOIN| EXISTS)?$")
@@ -143,7 +144,7 @@ def table_rows(connection: sqlite3.Connection, table: str, *, file_bytes: int) -
         row = connection.execute(f"SELECT max(rowid) FROM {quoted(table)}").fetchone()
         if isinstance(row[0], int):
             return float(min(max(0, row[0]), file_bytes // LEAST_ROW_BYTES))
-        if row[0] is None and _is_table(connection, table):
+        if row[0] is None and connection.execute(_IS_TABLE, (table,)).fetchone() is not None:
             return 0.0
     except sqlite3.Error:
         with suppress(sqlite3.Error):
@@ -151,8 +152,3 @@ def table_rows(connection: sqlite3.Connection, table: str, *, file_bytes: int) -
             if (noted := rows.fetchone()[0]) is not None:
                 return float(noted)
     return None
-
-
-def _is_table(connection: sqlite3.Connection, name: str) -> bool:
-    sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
-    return connection.execute(sql, (name,)).fetchone() is not None

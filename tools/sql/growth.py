@@ -48,7 +48,8 @@ def bounded(tree: exp.Expr, dialect: str) -> exp.Expr:
 
 def longest_series(tree: exp.Expr) -> float | None:
     """Return the rows of the longest series; None when one cannot be bounded."""
-    sizes = [_series(node, steps=_DATE_STEPS | {"MINUTE"}) for node in tree.find_all(exp.GenerateSeries)]
+    series = [node for node in nodes_of(tree) if isinstance(node, exp.GenerateSeries)]
+    sizes = [_series(node, steps=_DATE_STEPS | {"MINUTE"}) for node in series]
     known = [size for size in sizes if size is not None]
     return max(known, default=1.0) if len(known) == len(sizes) else None
 

@@ -37,8 +37,8 @@ def place_of_fault(node: exp.Expr, ran: str, asked: str, dialect: str) -> Place 
 def _start_of_keyword(node: exp.Expr, sql: str, dialect: str) -> int | None:
     """Return where the word stands that a node begins with, where the text holds it once: sqlglot gives few nodes a place."""
     try:
-        first = written(node, dialect).split(maxsplit=1)[:1]
-        found = [token.start for token in tokens_of(sql, dialect) if first and fold(sql[token.start :]).startswith(fold(first[0]))]
+        first = fold(next(iter(written(node, dialect).split(maxsplit=1)), ""))
+        found = [token.start for token in tokens_of(sql, dialect) if first and fold(sql[token.start : token.start + len(first)]) == first]
     except (SqlglotError, RefusedError, ValueError, RecursionError):
         return None
     return found[0] if len(found) == 1 else None

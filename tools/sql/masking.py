@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from longtable.tools.catalog import Table, fold
 from longtable.tools.sql.masks import Masks, without_number
-from longtable.tools.sql.parsing import RefusedError
+from longtable.tools.sql.parsing import RefusedError, nodes_of
 from longtable.tools.sql.scope import cte_of, name_key
 
 MAX_VALUES = 20
@@ -98,7 +98,8 @@ def masks_of(tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], diale
     `resolve` finds the table that a node names, None for a CTE. In a view, whose author is trusted, an item that the rule does not
     know is masked, too, instead of refused.
     """
-    tables = {id(node): table for node in tree.find_all(exp.Table) if (table := resolve(node)) is not None}
+    nodes = (node for node in nodes_of(tree) if isinstance(node, exp.Table))
+    tables = {id(node): table for node in nodes if (table := resolve(node)) is not None}
     if not any(column.masked for table in tables.values() for column in table.columns):
         return Masks()
     columns = _Rule(tables, dialect, view=view).statement(tree)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from longtable.tools.catalog import Table, fold
+from longtable.tools.sql.parsing import nodes_of
 
 Resolve = Callable[[exp.Table], Table | None]
 Hidden = Mapping[tuple[str, str], frozenset[str]]
@@ -23,7 +24,7 @@ def narrowed(tree: exp.Expr, resolve: Resolve, hidden: Hidden, *, blind: bool = 
     def closed(table: Table) -> bool:
         return bool(hidden.get((table.schema, table.bare_name))) or (blind and any(column.masked for column in table.columns))
 
-    if not any((table := resolve(node)) and closed(table) for node in tree.find_all(exp.Table)):
+    if not (hidden or blind) or not any((table := resolve(node)) and closed(table) for node in tree.find_all(exp.Table)):
         return tree
     tree = tree.copy()
     # Resolved all at once: a common table expression is told by where its name stands.
@@ -78,14 +79,15 @@ def reads_of(tree: exp.Expr, resolve: Resolve) -> tuple[str, ...]:
     """Return the columns a checked query reads, as `table.column`, sorted; those that it may read where that cannot be told."""
     tables: dict[str, Table] = {}
     by_alias: dict[str, set[str]] = {}
-    for source in tree.find_all(exp.Table):
-        if (table := resolve(source)) is not None:
+    nodes = nodes_of(tree)
+    for source in nodes:
+        if isinstance(source, exp.Table) and (table := resolve(source)) is not None:
             tables[table.name] = table
             by_alias.setdefault(fold(source.alias_or_name), set()).add(table.name)
     every: set[str] = set()
     words: set[str] = set()
     pairs: dict[str, set[str]] = {}
-    for node in tree.walk():
+    for node in nodes:
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             named = node.parent.table if isinstance(node.parent, exp.Column) else ""
             every |= by_alias.get(fold(named), set()) if named else set(tables)

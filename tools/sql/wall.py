@@ -302,17 +302,13 @@ def _check_table(node: exp.Table, dialect: str, catalog: Catalog) -> None:
         return
     name = node.name
     close = catalog.nearest_tables(name)
-    if dialect == "postgres" and (same := _other_case(node, catalog)) is not None:
+    wanted, exact = fold(name), written_name(node.this, "postgres")
+    others = (one for one in catalog.tables if fold(one.bare_name) == wanted and one.bare_name != exact)
+    if dialect == "postgres" and (same := next(others, None)) is not None:
         hint = f"a name with capitals needs its quotes: {same.sql_name}"
         raise RefusedError("table", f"there is no table {name!r} to read", hint, node=node.this, nearest=[same.sql_name])
     hint = f"nearest tables: {', '.join(close)}" if close else "see list_tables for the tables"
     raise RefusedError("table", f"there is no table {name!r} to read", hint, node=node.this, nearest=close)
-
-
-def _other_case(node: exp.Table, catalog: Catalog) -> Table | None:
-    """Return the table that is meant when only capitals are wrong."""
-    wanted, written = fold(node.name), written_name(node.this, "postgres")
-    return next((table for table in catalog.tables if fold(table.bare_name) == wanted and table.bare_name != written), None)
 
 
 def _resolved(node: exp.Expr, dialect: str, catalog: Catalog) -> Table | None:
