@@ -106,7 +106,11 @@ def run_over_handles(
 
 def _table(meta: ResultMeta) -> Table:
     types = [*meta.types, *[""] * (len(meta.names) - len(meta.types))]
-    columns = (Column(name, kind, masked=place in meta.masked) for place, (name, kind) in enumerate(zip(meta.names, types, strict=False)))
+    # Without a type a masked column can be shown, but not sorted or compared: what is kept may be a union of masked values and others.
+    columns = (
+        Column(name, "" if place in meta.masked else kind, masked=place in meta.masked)
+        for place, (name, kind) in enumerate(zip(meta.names, types, strict=False))
+    )
     return Table(meta.handle, "table", tuple(columns))
 
 

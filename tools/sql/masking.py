@@ -137,8 +137,8 @@ class _Rule:
         self._masked_names.update(name for name, value in columns if name and value.masked)
 
     def _columns(self, table: Table) -> Columns:
-        exact = self._dialect == "postgres"
-        return [(column.name if exact else fold(column.name), Value(column.masked, column.type or "?")) for column in table.columns]
+        exact, untyped = self._dialect == "postgres", "?" if self._dialect == "sqlite" else ""
+        return [(column.name if exact else fold(column.name), Value(column.masked, column.type or untyped)) for column in table.columns]
 
     # Queries
 
@@ -273,7 +273,9 @@ class _Rule:
             columns = self._columns(table) if table is not None else _UNKNOWN if cte is None else self._cte(cte, scope)
         elif _holds_query(node) or (isinstance(node, exp.Lateral) and _holds_query(node.this)):
             columns = self.query(node.this, scope)
-        elif isinstance(node, exp.Subquery | exp.Paren | exp.Pivot) and isinstance(node.this, exp.Table | exp.Subquery | exp.Paren):
+        elif isinstance(node, exp.Subquery | exp.Paren | exp.Pivot) and isinstance(
+            node.this, exp.Table | exp.Subquery | exp.Paren | exp.Pivot
+        ):
             found, columns = self._source(node.this, scope)
             if not node.alias and not pivoted:
                 return self._more_joins(node, found, columns, scope)
@@ -281,7 +283,7 @@ class _Rule:
             columns, done = _UNKNOWN, ("alias", "joins")
         if pivoted:
             if any(value.masked for _, value in columns):
-                raise _refused("pivoted", node, "write count(*) FILTER (WHERE column = 'value') for each column wanted")
+                raise _refused("pivoted", node, "pivot a subquery of open columns: (SELECT a, b FROM t)")
             columns = _UNKNOWN
         self._open(_children(node, *done), scope)
         columns = self._renamed(columns, node)
@@ -327,7 +329,7 @@ class _Rule:
         return columns
 
     def _value(self, node: exp.Expr, scope: _Scope, *, top: bool) -> Value:
-        if isinstance(node, exp.Column) and (value := self._meaning(node, scope)).kind:
+        if isinstance(node, exp.Column) and ((value := self._meaning(node, scope)).kind or (top and value.masked)):
             return value
         if isinstance(node, exp.Literal | exp.Null):
             short = node.is_string or len(node.name) <= NUMBER_CHARS
@@ -448,7 +450,7 @@ class _Rule:
             self._check_joined(value, columns[0][1] if len(columns) == 1 else Value(), node)
             return True
         others = node.expressions if isinstance(node, exp.In) else [other]
-        if (isinstance(node, exp.In) and node.args.get("unnest")) or (isinstance(node, exp.Is) and not isinstance(other, exp.Null)):
+        if (isinstance(node, exp.In) and not node.expressions) or (isinstance(node, exp.Is) and not isinstance(other, exp.Null)):
             return False
         self._values += sum(not isinstance(one, exp.Null) for one in others)
         if self._values > MAX_VALUES:

@@ -223,7 +223,8 @@ def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:
     if dialect == "postgres":
         check_tokens(sql, tokens)
     if not isinstance(tree, QUERIES):
-        raise RefusedError("statement", f"{_label(tree)} is not a query", "only reading is allowed: send one SELECT")
+        hint = _PIVOT_FORM if isinstance(tree, exp.Pivot) else "only reading is allowed: send one SELECT"
+        raise RefusedError("statement", f"{_label(tree)} is not a query", hint)
     check_expansion(tree, dialect, catalog)
     for node in nodes_of(tree):
         _check_node(node, sql, dialect, catalog)
@@ -259,9 +260,15 @@ def _headings(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
     return tuple(dict(texts).items())
 
 
+_PIVOT_FORM = "write SELECT * FROM (PIVOT t ON column IN ('a', 'b') USING sum(x)) AS p, or SELECT * FROM (UNPIVOT t ON a, b) AS p"
+
+
 def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
     if isinstance(node, exp.Identifier):
         _check_name(node)
+    if isinstance(node, exp.Pivot) and node.this and not node.unpivot and not all(isinstance(one, exp.In) for one in node.expressions):
+        # DuckDB runs a statement of its own to find the values.
+        raise RefusedError("construct", "PIVOT without the values that become columns is not one query", _PIVOT_FORM, node=node)
     if isinstance(node, exp.PositionalColumn):
         # It has no name, so no rule about columns applies to it.
         raise RefusedError("construct", "a column cannot be named by its position, as in #1", "write the column's name", node=node)

@@ -478,6 +478,7 @@ SPELLED_OUT = {
         "SELECT 1 FROM staff, unnest(range(length(email)))",
         "SELECT unnest(range(length(email))) FROM staff",
         "SELECT name FROM staff WHERE email = 5",
+        "SELECT name FROM staff, (SELECT ['x', 'y'] AS l) AS q WHERE email IN q.l",
         "SELECT name FROM staff WHERE email = TRUE",
         "SELECT name FROM staff WHERE email = DATE '2020-01-01'",
         "SELECT email FROM staff UNION ALL SELECT '{}'::JSON",

@@ -142,6 +142,24 @@ def test_a_refused_use_of_a_masked_column_is_told_with_its_place(staff: Database
         assert (caught.value.rule, caught.value.line, caught.value.column) == ("masked", *place)
 
 
+def test_a_pivot_is_refused_with_the_form_that_works(kept: dict[str, Database]) -> None:
+    for sql in (
+        "PIVOT badge ON colour USING count(*)",
+        "SELECT * FROM (PIVOT badge ON colour USING count(*)) AS p",
+        "UNPIVOT pay ON staff_id",
+    ):
+        with pytest.raises(QueryRefusedError) as caught:
+            kept["duckdb"].run(sql)
+        assert "SELECT * FROM (PIVOT t ON column IN ('a', 'b') USING sum(x)) AS p" in caught.value.hint
+    for sql in (
+        "SELECT * FROM (PIVOT badge ON colour IN ('red', 'blue') USING sum(staff_id)) AS p",
+        "SELECT * FROM (UNPIVOT pay ON staff_id) AS p",
+    ):
+        assert kept["duckdb"].run(sql).rows
+    with pytest.raises(QueryRefusedError, match="a masked column cannot be pivoted"):
+        kept["duckdb"].run("SELECT * FROM (PIVOT staff ON city IN ('Bern') USING count(*)) AS p")
+
+
 def test_the_person_has_the_values_that_the_model_is_not_shown(staff: Database) -> None:
     told, result = run_sql(staff, "SELECT id, email, name FROM staff ORDER BY id")
     assert told["rows"] == [[1, MASK, "Ada"], [2, MASK, "Bo"]]
@@ -212,12 +230,23 @@ def test_a_kept_result_stays_masked(staff: Database, tmp_path: Path) -> None:
         fetched(results, "", 1, sql)
         for sql in (
             "SELECT e FROM r1",
-            "SELECT upper(e) AS id FROM r1",
+            "SELECT r1 FROM r1",
             "SELECT * FROM r1",
             "FROM r1",
         )
     ]
-    for sql in ("SELECT r1 FROM r1", "SELECT [r1] FROM r1", "SELECT CAST(e AS INTEGER) FROM r1"):
+    results.put(staff.run("SELECT id, email AS e FROM staff UNION ALL SELECT 1, 'd'"))
+    for sql in (
+        *("SELECT [r1] FROM r1", "SELECT CAST(e AS INTEGER) FROM r1", "SELECT upper(e) AS id FROM r1"),
+        *("SELECT id FROM r2 ORDER BY e", "SELECT id, e FROM r2 ORDER BY 2", "SELECT a.id FROM r1 a JOIN r2 b ON a.e = b.e"),
+        *(
+            "SELECT id FROM r2 WHERE e = 'd'",
+            "SELECT count(DISTINCT e) FROM r2",
+            "SELECT DISTINCT e FROM r2",
+            "SELECT id FROM r2 GROUP BY id, e",
+        ),
+        *("SELECT * FROM r2 ORDER BY ALL", "SELECT rank() OVER (ORDER BY e) FROM r2", "SELECT id FROM (SELECT * FROM r2) ORDER BY e"),
+    ):
         with pytest.raises(QueryRefusedError, match="a masked column cannot"):
             fetched(results, "", 1, sql)
     for sql in ("SELECT id, #2 FROM r1", "SELECT id FROM r1 ORDER BY #2", "SELECT * FROM (SELECT #2 AS id FROM r1)"):
