@@ -103,10 +103,8 @@ def masks_of(tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], diale
     if not any(column.masked for table in tables.values() for column in table.columns):
         return Masks()
     columns = _Rule(tables, dialect, view=view).statement(tree)
-    if not any(value.masked for _, value in columns):
-        return Masks()
-    if any(name is None for name, _ in columns):
-        return Masks(whole=True)
+    if any(name is None for name, _ in columns) or not any(value.masked for _, value in columns):
+        return Masks(whole=any(value.masked for _, value in columns))
     return Masks(tuple((fold(name or ""), value.masked) for name, value in columns))
 
 
@@ -377,8 +375,7 @@ class _Rule:
             unclear = len(found) != 1 or item.args.get("db") is not None
         else:
             columns, unclear = scope.star, not scope.sources
-        changed = any(value for key, value in star.args.items() if key != "except_")
-        if (changed or unclear) and self._any_masked(scope):
+        if (unclear or any(value for key, value in star.args.items() if key != "except_")) and self._any_masked(scope):
             raise _refused("part of this *", item, "write out the columns that you want")
         without = {self._key(_bare(node).this if isinstance(node, exp.Column) else node) for node in star.args.get("except_") or ()}
         self._open(_children(star, "except_"), scope)
@@ -462,8 +459,12 @@ class _Rule:
         """Return whether a node is a value that an engine compares with a column of this type without casting the column."""
         node = _bare(node)
         if isinstance(node, exp.Cast):
-            literal = isinstance(node.this, exp.Literal) and node.this.is_string
-            return literal and node.to.this in exp.DataType.TEMPORAL_TYPES and bool(_TIME.search(kind))
+            return (
+                isinstance(node.this, exp.Literal)
+                and node.this.is_string
+                and node.to.this in exp.DataType.TEMPORAL_TYPES
+                and bool(_TIME.search(kind))
+            )
         if isinstance(node, exp.Boolean):
             return kind.upper().startswith("BOOL")
         number = _bare(node.this) if isinstance(node, exp.Neg) else node
@@ -489,8 +490,7 @@ class _Rule:
                 if self._named(self._key(node), scope).masked:
                     raise _refused("used in this way", node)
             elif isinstance(node, (*_NAMELESS, exp.Column)):
-                counted = isinstance(node, exp.Star) and isinstance(node.parent, exp.Count)
-                if not counted and self._any_masked(scope):
+                if self._any_masked(scope) and not (isinstance(node, exp.Star) and isinstance(node.parent, exp.Count)):
                     raise _refused("read without its name", node, "write out the columns that you want")
             elif isinstance(node, exp.Count):
                 stack += self._uncounted(node, scope)
@@ -539,8 +539,7 @@ class _Rule:
         if not values and self._dialect == "postgres" and any(value.masked for source in sources for _, value in source.columns):
             # `t.text` is `CAST(t AS text)` there, and `t.to_json` is `to_json(t)`.
             raise RefusedError("column", f"{parts[-1]!r} has no column {name!r}", "see describe_tables for its columns", node=column)
-        unknown = not values and name in self._masked_names and (not sources or name in ROW_IDS)
-        return Value(masked=True) if unknown else _merged(values)
+        return _merged(values or [Value(masked=name in self._masked_names and (not sources or name in ROW_IDS))])
 
     def _named(self, name: str, scope: _Scope) -> Value:
         values = self._find(name, scope)
