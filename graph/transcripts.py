@@ -212,6 +212,10 @@ def fork_of(whole: ThreadRecord, new_id: str, turn: int | None, *, pending: bool
         new_turn = {**new_turn, "status": whole.turn["status"], "failure": whole.turn["failure"]}
     if messages:
         new_turn["last"] = messages[-1].id
+    if owner:
+        new_turn["owner"] = owner
+    if whole.turn.get("private"):
+        new_turn["private"] = True
     return ThreadRecord(
         thread_id=new_id,
         entry={
@@ -229,7 +233,7 @@ def fork_of(whole: ThreadRecord, new_id: str, turn: int | None, *, pending: bool
         archived=archived,
         compactions=records,
         edits=edits,
-        turn={**new_turn, **({"owner": owner} if owner else {}), **({"private": True} if whole.turn.get("private") else {})},
+        turn=new_turn,
         channels={name: value for name, value in whole.channels.items() if name != "usage" or turn == last},
     )
 
