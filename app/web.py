@@ -50,11 +50,10 @@ from longtable.memory.spent import added
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import current, versions
 from longtable.nodes.turns.failures import failed_event as failure
-from longtable.tools.result_sql import ResultGoneError, UnknownResultError
+from longtable.tools.results import ResultGoneError, UnknownResultError
 
 if TYPE_CHECKING:
-    from longtable.tools.result_sql import ResultMeta
-    from longtable.tools.results import ResultStore
+    from longtable.tools.results import ResultMeta, ResultStore
 
 OWNER_HEADER = "x-longtable-owner"
 SAFE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

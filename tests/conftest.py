@@ -4,11 +4,13 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from longtable.tools.database import Database, Isolation
+from longtable.tools.results import ResultStore
 
 # No deadline for one example: the first may load a tokenizer, and the machine may be busy. The
 # whole test has a timeout. Forty examples found the faults planted to check this; a hundred take 8 s more.
@@ -24,13 +26,17 @@ def pytest_collection_finish() -> None:
 
 @contextmanager
 def opened_by_default(isolation: Isolation) -> Iterator[None]:
-    """Change how `Database.open` opens where it is not said."""
-    defaults = getattr(Database.open, "__func__").__kwdefaults__  # noqa: B009  # a bound method's type has no __func__
-    before, defaults["isolation"] = defaults["isolation"], isolation
+    """Change how `Database.open` and `ResultStore` run queries where that is not said."""
+    calls: list[Any] = [Database.open, ResultStore.__init__]
+    both = [getattr(call, "__func__", call).__kwdefaults__ for call in calls]
+    before = [defaults["isolation"] for defaults in both]
+    for defaults in both:
+        defaults["isolation"] = isolation
     try:
         yield
     finally:
-        defaults["isolation"] = before
+        for defaults, value in zip(both, before, strict=True):
+            defaults["isolation"] = value
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -25,8 +25,7 @@ from longtable.tools.worker_pool import Workers
 
 if TYPE_CHECKING:
     from longtable.tools.schema.knowledge import Knowledge
-    from longtable.tools.sql.predicates import Predicates
-    from longtable.tools.sql.verdict import Verdict
+    from longtable.tools.sql.verdict import Predicates, Verdict
 
 __all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
 
@@ -322,6 +321,10 @@ class _Isolated(Database):
     def check(self, sql: str) -> "Verdict":
         verdict: Verdict = self._call("check", sql, seconds=PLAN_SECONDS)
         return verdict
+
+    def predicates(self, sql: str) -> "Predicates":
+        predicates: Predicates = self._call("predicates", sql, seconds=PLAN_SECONDS)
+        return predicates
 
     def _ask(self, job: str, *arguments: object, seconds: float, cancel: Cancel | None) -> Any:
         return self._call(job, *arguments, seconds, seconds=seconds, cancel=cancel)

@@ -12,8 +12,11 @@ import json
 import os
 import re
 import shutil
+import threading
 import uuid
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
@@ -22,12 +25,13 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from longtable.base.errors import ConfigError, MissingExtraError, PersistenceError, ResultTooLargeError
-from longtable.tools.database import QueryLimits, QueryResult
+from longtable.base.errors import ConfigError, DatabaseError, MissingExtraError, PersistenceError, ResultTooLargeError
+from longtable.tools.catalog import Catalog, Column, Table
+from longtable.tools.database import Isolation, QueryLimits, QueryResult
 from longtable.tools.engines.duckdb_instance import path_literal
 from longtable.tools.parquet import column_names, read_parquet, write_parquet
 from longtable.tools.query_runner import Cancel, Runner
-from longtable.tools.result_sql import ResultGoneError, ResultMeta, UnknownResultError, run_over_handles
+from longtable.tools.worker_pool import Workers
 
 if TYPE_CHECKING:
     import pandas
@@ -41,6 +45,55 @@ PAGE_ROWS = 20
 MOST_PAGE_ROWS = 1_000
 _ABSENT = (FileNotFoundError, NotADirectoryError)
 _HANDLE = re.compile(r"r[1-9][0-9]{0,8}")
+
+
+class UnknownResultError(DatabaseError):
+    """The thread never had a result of this handle."""
+
+    def __init__(self, handle: str, *, known: Sequence[str]) -> None:
+        there = f"there are {', '.join(known[-10:])}" if known else "no query has run yet"
+        super().__init__(f"this conversation has no result {handle[:40]!r}: {there}")
+        self.handle, self.known = handle, tuple(known)
+
+
+class ResultGoneError(DatabaseError):
+    """The rows of a result were dropped to stay within the quota; `sql` makes them again."""
+
+    def __init__(self, handle: str, *, sql: str) -> None:
+        super().__init__(f"the rows of {handle} are no longer kept (quota): run its SQL again: {sql}")
+        self.handle, self.sql = handle, sql
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultMeta:
+    """What is known of a result without its rows. `names` are its columns in SQL over handles: `columns`, each one once."""
+
+    handle: str
+    sql: str
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    row_count: int
+    bytes: int
+    created: str
+    """Time in ISO 8601."""
+    masked: tuple[int, ...] = ()
+    """Indexes of the columns whose values no model sees."""
+
+
+def catalog_of(metas: Sequence[ResultMeta]) -> Catalog:
+    """Return results as the tables that SQL over handles may read."""
+    return Catalog(tuple(map(_table, metas)), frozenset({"memory"}))
+
+
+def _table(meta: ResultMeta) -> Table:
+    types = [*meta.types, *[""] * (len(meta.names) - len(meta.types))]
+    # Without a type a masked column can be shown, but not sorted or compared: what is kept may be a union of masked values and others.
+    columns = (
+        Column(name, "" if place in meta.masked else kind, masked=place in meta.masked)
+        for place, (name, kind) in enumerate(zip(meta.names, types, strict=False))
+    )
+    return Table(meta.handle, "table", tuple(columns))
 
 
 @dataclass(frozen=True)
@@ -63,14 +116,17 @@ class ResultStore:
         clock: Callable[[], datetime],
         quota_bytes_per_thread: int = 200_000_000,
         quota_bytes_total: int = 2_000_000_000,
+        isolation: Isolation = "process",
     ) -> None:
+        """`isolation`: where SQL over results runs; see `Database.open`."""
         for name, value in (("quota_bytes_per_thread", quota_bytes_per_thread), ("quota_bytes_total", quota_bytes_total)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigError(f"ResultStore {name} must be a whole number of at least 1, found {value!r}")
         self.folder = folder.absolute()
         self.quota_bytes_per_thread, self.quota_bytes_total = quota_bytes_per_thread, quota_bytes_total
         self._clock = clock
-        self._runner = Runner()
+        self._runner, self._lock, self._isolation = Runner(), threading.Lock(), isolation
+        self._workers: Workers | None = None
 
     def put(
         self,
@@ -192,10 +248,27 @@ class ResultStore:
 
     def sql(self, thread_id: str, sql: str, *, limits: QueryLimits | None = None, cancel: Cancel | None = None) -> QueryResult:
         """Run one SELECT over the handles of a thread, behind both walls; raises as `Database.run` does."""
-        metas = {meta.handle: meta for meta in self.handles(thread_id)}
-        return run_over_handles(
-            sql, metas, lambda handle: self.path(thread_id, handle), limits=limits or QueryLimits(), runner=self._runner, cancel=cancel
-        )
+        metas, limits = self.handles(thread_id), limits or QueryLimits()
+        files = {meta.handle: str(self._home(thread_id) / meta.handle / DATA) for meta in metas}
+        answer = self._answer(sql, catalog_of(metas), files, limits, cancel)
+        if isinstance(answer, str):
+            raise ResultGoneError(answer, sql=self.meta(thread_id, answer).sql)
+        for handle in answer.tables:
+            with suppress(ResultGoneError):  # since it was read
+                self.path(thread_id, handle)
+        return answer
+
+    def _answer(self, sql: str, catalog: Catalog, files: dict[str, str], limits: QueryLimits, cancel: Cancel | None) -> QueryResult | str:
+        if self._isolation == "none":
+            from longtable.tools.result_sql import run_over_handles  # it loads the parser
+
+            return run_over_handles(sql, catalog, files, limits=limits, runner=self._runner, cancel=cancel)
+        with self._lock:
+            if self._workers is None:
+                self._workers = Workers(memory_bytes=limits.memory_bytes, answer_bytes=limits.bytes)
+                weakref.finalize(self, self._workers.close)
+        answer = self._workers.call("over_handles", sql, catalog, files, limits, seconds=limits.seconds, cancel=cancel)
+        return answer if isinstance(answer, str) else QueryResult(**answer)
 
     def copy(self, thread_id: str, other_id: str) -> None:
         """Copy the results of one thread to another that has none, under the same handles: a fork's history names them.

@@ -20,7 +20,7 @@ from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits, Row
 from longtable.tools.sql.cost import Plan, Scan
 from longtable.tools.sql.masks import Masks
 from longtable.tools.sql.table_policy import TablePolicy
-from longtable.tools.sql.verdict import Verdict
+from longtable.tools.sql.verdict import Predicate, Predicates, Verdict
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,11 @@ _TUPLE, _SET, _OBJECT, _ERROR, _ROWS, _PAIRS = range(len(_TEXTS), len(_TEXTS) + 
 
 _CLASSES: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (Catalog, Column, FileLimits, ForeignKey, LoadNote, Masks, Plan, QueryLimits, Scan, Table, TablePolicy, Verdict)
+    for kind in (
+        *(Catalog, Column, ForeignKey, Table, TablePolicy),
+        *(FileLimits, LoadNote, QueryLimits),
+        *(Masks, Plan, Predicate, Predicates, Scan, Verdict),
+    )
 }
 _ERRORS: dict[str, type[LongtableError]] = {
     name: kind

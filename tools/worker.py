@@ -13,16 +13,18 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from io import RawIOBase
 from pathlib import Path
 from typing import Any, NoReturn
 
 from longtable.base.errors import LongtableError, QueryFailedError, QueryMemoryError
-from longtable.tools.database import Cancel, Database
-from longtable.tools.engines.base import FileLimits, LoadNote
-from longtable.tools.sql.verdict import Verdict
+from longtable.tools.catalog import Catalog
+from longtable.tools.database import Cancel, Database, QueryResult
+from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits
+from longtable.tools.query_runner import Runner
+from longtable.tools.sql.verdict import Predicates, Verdict
 from longtable.tools.wire import Rows, decode, encode, read_frame, write_frame
 
 MOST_REQUEST_BYTES = 64_000_000
@@ -44,8 +46,7 @@ def refresh(database: Database, _cancel: Cancel, version: object) -> tuple[objec
 
 def run(database: Database, cancel: Cancel, version: object, sql: str, seconds: float) -> dict[str, object]:
     """Run one query and return the fields of its result."""
-    result = _at(database, version).run(sql, seconds=seconds, cancel=cancel)
-    return {**vars(result), "rows": Rows(result.rows)}
+    return _fields(_at(database, version).run(sql, seconds=seconds, cancel=cancel))
 
 
 def check_sql(database: Database, cancel: Cancel, version: object, sql: str) -> object:
@@ -56,6 +57,21 @@ def check_sql(database: Database, cancel: Cancel, version: object, sql: str) -> 
 def check(database: Database, _cancel: Cancel, version: object, sql: str) -> Verdict:
     """Return the wall's verdict on one query."""
     return _at(database, version).check(sql)
+
+
+def predicates(database: Database, _cancel: Cancel, version: object, sql: str) -> Predicates:
+    """Return which conditions of one query can be tried alone."""
+    return _at(database, version).predicates(sql)
+
+
+def over_handles(
+    _database: None, cancel: Cancel, sql: str, catalog: Catalog, files: Mapping[str, str], limits: QueryLimits
+) -> dict[str, object] | str:
+    """Run one query over kept results, whose files these are; return the fields of its result, or the handle whose file is gone."""
+    from longtable.tools.result_sql import run_over_handles
+
+    answer = run_over_handles(sql, catalog, files, limits=limits, runner=Runner(), cancel=cancel)
+    return answer if isinstance(answer, str) else _fields(answer)
 
 
 def read(database: Database, cancel: Cancel, version: object, sql: str, params: Sequence[object], seconds: float) -> Rows:
@@ -70,7 +86,13 @@ def load(_database: None, _cancel: Cancel, path: str, target: str, limits: FileL
     return load_files(Path(path), Path(target), files=limits)
 
 
-JOBS: dict[str, Callable[..., object]] = {job.__name__: job for job in (check, check_sql, load, read, refresh, run)}
+JOBS: dict[str, Callable[..., object]] = {
+    job.__name__: job for job in (check, check_sql, load, over_handles, predicates, read, refresh, run)
+}
+
+
+def _fields(result: QueryResult) -> dict[str, object]:
+    return {**vars(result), "rows": Rows(result.rows)}
 
 
 def _at(database: Database, version: object) -> Database:

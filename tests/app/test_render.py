@@ -19,7 +19,7 @@ from longtable.base.events import ContextCompressed, ContextUsage, MessagesRetir
 from longtable.memory.pins import Pin
 from longtable.memory.topics import Topic
 from longtable.tools.catalog import Catalog, Column, Table
-from longtable.tools.result_sql import UnknownResultError
+from longtable.tools.results import UnknownResultError
 
 
 def drawn(what: RenderableType, width: int = 100) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
 from longtable.tools.catalog import Column, Table, fold, quoted
@@ -10,9 +9,7 @@ from longtable.tools.cells import Json, clean, clip, preview_rows
 from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.schema.sampling import TEXT, Budget
 from longtable.tools.schema.values import find_values
-
-if TYPE_CHECKING:
-    from longtable.tools.sql.predicates import Predicate
+from longtable.tools.sql.verdict import Predicate
 
 SECONDS = 2.0
 MOST_CONDITIONS = 8
@@ -49,7 +46,7 @@ class _Trial:
     incomplete: bool = False
     faults: list[Json] = field(default_factory=list)
 
-    def report(self, conditions: "Sequence[Predicate]") -> dict[str, Json] | None:
+    def report(self, conditions: Sequence[Predicate]) -> dict[str, Json] | None:
         tried = sum(self._try(condition) for condition in conditions[:MOST_CONDITIONS])
         if not tried:
             return None
@@ -58,7 +55,7 @@ class _Trial:
             report["incomplete"] = True
         return report
 
-    def _try(self, condition: "Predicate") -> bool:
+    def _try(self, condition: Predicate) -> bool:
         """Try one condition, and return whether that worked."""
         table = self.database.catalog().find(condition.table)
         rows = self._rows(f"SELECT 1 FROM {table.sql_name} WHERE {condition.text} LIMIT 1") if table is not None else None
@@ -69,7 +66,7 @@ class _Trial:
             self.faults.append({"condition": shown, "table": table.name, "why": ALONE, **self._help(condition, table)})
         return True
 
-    def _help(self, condition: "Predicate", table: Table) -> dict[str, Json]:
+    def _help(self, condition: Predicate, table: Table) -> dict[str, Json]:
         """Return what the column does hold: values like the ones asked for, else its most frequent ones, or its range."""
         column = next((each for each in table.columns if fold(each.name) == fold(condition.column)), None)
         if column is None:

@@ -1,40 +1,18 @@
 """The predicates of a query that can be tried alone, as plain data: the query is parsed here, and nowhere else."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Table, fold
 from longtable.tools.sql.parsing import statement, written
 from longtable.tools.sql.scope import is_cte, resolved_table
+from longtable.tools.sql.verdict import Predicate, Predicates
 
 MOST = 100
 
 _VALUES = (exp.EQ, exp.In, exp.Like, exp.ILike)
 _WRAPPERS = (exp.Lower, exp.Upper, exp.Trim, exp.Paren)
-
-
-@dataclass(frozen=True)
-class Predicate:
-    """One predicate that looks at one table: `text` is it without the names that tables go by in the query.
-
-    `column` is what it compares, "" where that is no plain column; `values` the texts that it compares with, None where it
-    is no `=`, `IN` or `LIKE`.
-    """
-
-    text: str
-    table: str
-    column: str = ""
-    values: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Predicates:
-    """The predicates that all must hold, those of the outermost query first. `is_total`: it is a total over all rows."""
-
-    is_total: bool
-    predicates: tuple[Predicate, ...]
 
 
 def predicates_of(sql: str, *, dialect: str, catalog: Catalog) -> Predicates:

@@ -1,4 +1,4 @@
-"""The AST wall's decision on one query, without the parser: it is read where no text is parsed."""
+"""What is read out of one query, the wall's decision first, without the parser: for a process that parses no text."""
 
 from dataclasses import dataclass
 
@@ -41,3 +41,25 @@ class Verdict:
         kind = UnknownTableError if self.rule == "table" else QueryRefusedError
         line, column = self.place or (None, None)
         raise kind(self.reason, rule=self.rule, hint=self.hint, line=line, column=column, nearest=self.nearest)
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """One predicate that looks at one table: `text` is it without the names that tables go by in the query.
+
+    `column` is what it compares, "" where that is no plain column; `values` the texts that it compares with, None where it
+    is no `=`, `IN` or `LIKE`.
+    """
+
+    text: str
+    table: str
+    column: str = ""
+    values: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Predicates:
+    """The predicates that all must hold, those of the outermost query first. `is_total`: it is a total over all rows."""
+
+    is_total: bool
+    predicates: tuple[Predicate, ...]

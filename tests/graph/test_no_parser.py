@@ -1,0 +1,47 @@
+"""No text of a model is parsed in the process that talks: the parser is not even loaded there."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tools.databases import FILE_DIALECTS, make, url
+
+TURN = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from longtable.graph import Context, Conversation, Database, ResultStore, build_graph
+from tests.support.models import call, script
+
+calls = [
+    call("list_tables", "c1"),
+    call("run_sql", "c2", sql="SELECT name, salary FROM people"),
+    call("run_sql", "c3", sql="SELECT name FROM people WHERE city = 'bern'"),
+    call("run_sql", "c4", sql="SELECT nme FROM people"),
+    call("run_sql", "c5", sql="DROP TABLE people"),
+    call("fetch_result", "c6", sql="SELECT max(salary) FROM r1"),
+    call("fetch_result", "c7", sql="SELECT max(salry) FROM r1"),
+]
+results = ResultStore(Path(sys.argv[2]), clock=lambda: datetime.now(UTC))
+with Database.open(sys.argv[1]) as database:
+    graph = build_graph(model=script(*calls, "There."), database=database, results=results)
+    compiled = graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    talk = Conversation(compiled, "t", context=Context(model_limit=64_000, approve_sql="costly"), results=results)
+    answer = talk.ask("Who earns most?")
+    talk.compact()
+    print([entry.verdict == "run" for entry in talk.audit()], answer.text)
+loaded = [name for name in sys.modules if name.partition(".")[0] == "sqlglot"]
+assert not loaded, loaded[:5]
+"""
+
+
+@pytest.mark.parametrize("dialect", FILE_DIALECTS)
+def test_a_chat_turn_with_queries_loads_no_parser(dialect: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TURN, url(make(tmp_path, dialect)), str(tmp_path / "results")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[True, True, False, False, True, False] There.\n"
