@@ -1,0 +1,29 @@
+"""Some of the bombs, beside honest queries: `python -m evals.bombs` throws them all, and measures times, too."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from evals.bombs import prove
+from longtable.tools.database import QueryLimits
+from tests.tools.databases import DIALECTS, Place, url
+
+LIMITS = QueryLimits(seconds=0.5, memory_bytes=200_000_000)
+SAMPLE = {
+    "sqlite": ("types within types", "9,000 conditions in a row", "an endless recursion of joins", "a text nearly replaced", "wide rows"),
+    "duckdb": ("types within types", "list_reduce of text", "replace of repeat", "list of everything", "an endless recursion of joins"),
+    "postgres": ("types within types", "a chain of 12,000 sums", "an endless recursion", "a temporary file", "repeat for each row"),
+}
+MAY_BE_SLOW = "times as long"
+"""Times are for the evaluation to measure: the machine of the tests is busy."""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_bombs_harm_nobody_and_leave_nothing(
+    dialect: str, files: dict[str, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    faults = prove(url(files[dialect]), dialect, SAMPLE[dialect], alone_seconds=0.5, limits=LIMITS)
+    assert not [fault for fault in faults if MAY_BE_SLOW not in fault]
