@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import sqlglot
+from sqlglot.errors import SqlglotError
 
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.sql.parsing import MAX_SQL_CHARS
@@ -51,7 +52,7 @@ def fastest(act: Callable[[str, str], object], sql: str, dialect: str, *, times:
     for _ in range(times):
         VERDICTS.clear()
         started = time.thread_time()
-        with suppress(sqlglot.errors.SqlglotError, RecursionError):
+        with suppress(SqlglotError, RecursionError):
             act(sql, dialect)
         took.append((time.thread_time() - started) * 1_000)
     return min(took)
