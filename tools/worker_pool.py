@@ -245,11 +245,11 @@ class Workers:
                 worker.greet(most=self._most_bytes)
                 return worker
             except (EOFError, OSError, ValueError):
-                error = self._not_started(worker)
+                error, recent = self._not_started(worker), worker.started >= began
             except LongtableError as raised:
-                error = raised
+                error, recent = raised, worker.started > began - self._wait_seconds - 1
             self._give_back(worker, keep=False)
-            if worker.started > began - self._wait_seconds - 1:  # else what failed then may work by now
+            if recent or cancel.cancelled:  # else what failed before we asked may work by now
                 raise error
 
     def _free(self, cancel: Cancel, began: float) -> _Worker:

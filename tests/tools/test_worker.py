@@ -1,0 +1,399 @@
+"""Workers: they start and end with their caller, are killed when late, are replaced when lost, and errors and values pass unchanged."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import time as clock
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from longtable.base.errors import (
+    ConfigError,
+    DatabaseError,
+    DatabaseUnavailableError,
+    LongtableError,
+    QueryCancelledError,
+    QueryRefusedError,
+    QueryTimeoutError,
+    UnknownTableError,
+    WorkerLostError,
+)
+from longtable.tools.catalog import Catalog, Column, Table
+from longtable.tools.database import Cancel, Database, QueryLimits, TablePolicy
+from longtable.tools.wire import Rows, decode, encode
+from longtable.tools.worker_pool import KILL_AFTER_SECONDS, Workers
+from tests.tools.databases import make_file, url
+from tests.tools.test_database import HEAVY
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+SECONDS = 20
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return make_file(tmp_path, "sqlite")
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[Database]:
+    with Database.open(url(path), isolation="process", limits=QueryLimits(seconds=60)) as database:
+        yield database
+
+
+def workers_of(database: Database) -> Workers:
+    workers = getattr(database, "_workers")  # noqa: B009  # its subclass is private
+    assert isinstance(workers, Workers)
+    return workers
+
+
+def pids(database: Database) -> set[int]:
+    return {worker.process.pid for worker in workers_of(database)._workers}
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    until = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def busy(database: Database) -> int:
+    """Return the process that is at work on a query, once there is one."""
+    at_work: list[int] = []
+
+    def one() -> bool:
+        at_work[:] = [worker.process.pid for worker in workers_of(database)._workers if worker.busy and worker.greeted]
+        return bool(at_work)
+
+    wait_for(one)
+    time.sleep(0.1)  # the request is on its way
+    return at_work[0]
+
+
+def alive(pid: int) -> bool:
+    """Return whether a process is there; a zombie is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def kill(some: set[int]) -> None:
+    for pid in some:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not any(map(alive, some)))
+
+
+class Asking:
+    """A query in a thread, and what became of it."""
+
+    def __init__(self, database: Database, sql: str, *, seconds: float | None = None, cancel: Cancel | None = None) -> None:
+        self.error: LongtableError | None = None
+        self._arguments = (database, sql, seconds, cancel)
+        self._thread = threading.Thread(target=self._ask)
+        self._thread.start()
+
+    def _ask(self) -> None:
+        database, sql, seconds, cancel = self._arguments
+        try:
+            database.run(sql, seconds=seconds, cancel=cancel)
+        except LongtableError as error:
+            self.error = error
+
+    def end(self) -> LongtableError | None:
+        self._thread.join(SECONDS)
+        assert not self._thread.is_alive()
+        return self.error
+
+
+# -- start and end --------------------------------------------------------------------------------------------------
+
+
+def test_open_waits_for_no_worker_and_close_leaves_none(path: Path) -> None:
+    database = Database.open(url(path), isolation="process")
+    assert not any(worker.greeted for worker in workers_of(database)._workers)
+    assert database.run("SELECT count(*) FROM people").rows == [(4,)]
+    wait_for(lambda: len(pids(database)) == 2)  # one and a spare
+    before = pids(database)
+    database.close()
+    assert not any(map(alive, before))
+    with pytest.raises(DatabaseUnavailableError, match="closed"):
+        database.run("SELECT 1")
+
+
+RUN_FOR_EVER = """
+import sys, threading, time
+from longtable.tools.database import Database
+database = Database.open(sys.argv[1], isolation="process")
+threading.Thread(target=database.run, args=(sys.argv[2],), daemon=True).start()
+pool = database._workers
+while len(pool._workers) < 2 or not any(worker.busy and worker.greeted for worker in pool._workers):
+    time.sleep(0.01)
+print(*[worker.process.pid for worker in pool._workers], flush=True)
+time.sleep(60)
+"""
+
+
+@linux
+def test_a_caller_that_is_killed_takes_its_workers_along(path: Path) -> None:
+    command = [sys.executable, "-c", RUN_FOR_EVER, url(path), HEAVY["sqlite"]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as caller:
+        assert caller.stdout is not None
+        found = [int(word) for word in caller.stdout.readline().split()]
+        assert len(found) >= 2
+        assert all(map(alive, found))
+        caller.kill()
+        killed = time.monotonic()
+        wait_for(lambda: not any(map(alive, found)))
+        assert time.monotonic() - killed < 1
+
+
+FORK = """
+import os, sys
+from longtable.tools.database import Database
+database = Database.open(sys.argv[1], isolation="process")
+sql = "SELECT count(*) FROM people"
+assert database.run(sql).rows == [(4,)]
+mine = {worker.process.pid for worker in database._workers._workers}
+child = os.fork()
+if not child:
+    assert database.run(sql).rows == [(4,)]
+    theirs = {worker.process.pid for worker in database._workers._workers}
+    database.close()
+    os._exit(1 if mine & theirs or not theirs else 0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert database.run(sql).rows == [(4,)]
+assert mine <= {worker.process.pid for worker in database._workers._workers}
+database.close()
+"""
+
+
+@linux
+def test_a_forked_process_starts_its_own_workers_and_leaves_its_parents_alone(path: Path) -> None:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK, url(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_workers_sleep_when_idle_and_wake_up_with_the_next_call(path: Path) -> None:
+    with closing(Workers(database={"url": url(path)}, memory_bytes=10**9, idle_seconds=0.3)) as workers:
+        workers.call("check", None, "SELECT 1", seconds=SECONDS)
+        before = [worker.process for worker in workers._workers]
+        wait_for(lambda: not workers._workers and not any(thread.name == "longtable-workers" for thread in threading.enumerate()))
+        assert all(process.poll() is not None for process in before)
+        assert workers.call("check", None, "SELECT 1", seconds=SECONDS).allowed
+
+
+def test_a_database_that_is_dropped_ends_its_workers(path: Path) -> None:
+    database = Database.open(url(path), isolation="process")
+    database.catalog()
+    before = pids(database)
+    del database
+    wait_for(lambda: not any(map(alive, before)))
+
+
+# -- late, cancelled, lost ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+def test_a_late_query_is_interrupted_and_its_worker_stays(dialect: str, tmp_path: Path) -> None:
+    with Database.open(url(make_file(tmp_path, dialect)), isolation="process") as database:
+        database.catalog()
+        wait_for(lambda: len(pids(database)) == 2)
+        before = pids(database)
+        with pytest.raises(QueryTimeoutError, match=r"0\.3 s"):
+            database.run(HEAVY[dialect], seconds=0.3)
+        assert pids(database) == before
+
+
+@linux
+def test_a_worker_that_does_not_react_is_killed_and_a_spare_takes_its_place(database: Database) -> None:
+    database.catalog()
+    wait_for(lambda: len(pids(database)) == 2)
+    time.sleep(0.5)  # the spare is up
+    for stop, error in (("late", QueryTimeoutError), ("cancelled", QueryCancelledError)):
+        wait_for(lambda: len(pids(database)) >= 2)
+        before, cancel = pids(database), Cancel()
+        asking = Asking(database, HEAVY["sqlite"], seconds=0.5 if stop == "late" else None, cancel=cancel)
+        stuck = busy(database)
+        os.kill(stuck, signal.SIGSTOP)
+        began = time.monotonic()
+        if stop == "cancelled":
+            cancel.cancel()
+        assert type(asking.end()) is error
+        assert KILL_AFTER_SECONDS <= time.monotonic() - began < 3
+        assert not alive(stuck)
+        assert database.run("SELECT count(*) FROM people").rows == [(4,)]
+        assert any(worker.used > began and worker.process.pid in before for worker in workers_of(database)._workers)
+
+
+@linux
+def test_a_worker_that_is_lost_is_the_error_of_its_query_alone(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    database.catalog()
+    wait_for(lambda: len(pids(database)) == 2)
+    one = Asking(database, HEAVY["sqlite"])
+    lost = busy(database)
+    other = Asking(database, "SELECT count(*) FROM numbers a, numbers b")
+    os.kill(lost, signal.SIGABRT)
+    assert isinstance(one.end(), WorkerLostError)
+    assert other.end() is None
+    assert "-6" in caplog.text
+    assert database.run("SELECT count(*) FROM people").rows == [(4,)]
+
+
+@linux
+def test_a_worker_that_dies_between_two_queries_fails_none(database: Database) -> None:
+    database.catalog()
+    kill(pids(database))
+    assert database.run("SELECT count(*) FROM people").rows == [(4,)]
+
+
+def test_a_schema_that_changes_is_seen_by_every_worker(path: Path) -> None:
+    with Database.open(url(path), isolation="process") as database:
+        database.catalog()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE later (x INTEGER)")
+        assert database.refresh().find("later") is not None
+        slow = Asking(database, "SELECT count(*) FROM numbers a, numbers b, numbers c", seconds=1)
+        busy(database)
+        assert database.run("SELECT count(*) FROM later").rows == [(0,)]  # by another worker than the one that was asked
+        slow.end()
+
+
+# -- what a worker is given -----------------------------------------------------------------------------------------
+
+
+@linux
+def test_a_worker_sees_no_key_and_has_a_bound_on_its_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-workers")
+    with Database.open(url(path), isolation="process", limits=QueryLimits(memory_bytes=100_000_000)) as database:
+        database.catalog()
+        for pid in [worker.process.pid for worker in workers_of(database)._workers if worker.greeted]:
+            assert b"sk-not-for-workers" not in Path(f"/proc/{pid}/environ").read_bytes()
+            limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
+            [most] = [int(line.split()[3]) for line in limits if line.startswith("Max data size")]
+            assert 600_000_000 <= most < 1_500_000_000
+
+
+NO_PYTHON = """
+import sys
+from longtable.base.errors import ConfigError
+from longtable.tools.database import Database
+for executable, frozen in ((None, False), ("", False), ("/usr/bin/uwsgi", False), (sys.executable, True)):
+    sys.executable, sys.frozen = executable, frozen
+    try: Database.open(sys.argv[1])
+    except ConfigError as error: print('isolation="none"' in str(error))
+    Database.open(sys.argv[1], isolation="none").close()
+"""
+
+
+def test_without_a_python_to_start_the_error_says_what_to_do(path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", NO_PYTHON, url(path)], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout.split(), done.stderr) == (["True"] * 4, "")
+
+
+def test_a_python_that_does_not_start_is_an_error_of_the_first_call(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "python3"
+    broken.write_text("#!/bin/sh\necho no library >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(broken))
+    with Database.open(url(path), isolation="process") as database, pytest.raises(DatabaseUnavailableError, match="no library"):
+        database.catalog()
+
+
+def test_an_unknown_isolation_is_a_config_error(path: Path) -> None:
+    with pytest.raises(ConfigError, match="isolation must be"):
+        Database.open(url(path), isolation="thread")  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_data_files_are_loaded_once_and_asked_by_every_worker(tmp_path: Path) -> None:
+    (tmp_path / "cities.csv").write_text("id,name,price\n1,Bern,2\n2,Genf\n", encoding="utf-8")
+    with Database.open(str(tmp_path / "cities.csv"), isolation="process") as database:
+        assert [note.code for note in database.notes] == ["lines_not_parted"]
+        (tmp_path / "cities.csv").unlink()
+        assert database.run("SELECT count(*) FROM cities").rows == [(2,)]
+        kill(pids(database))
+        assert database.run("SELECT count(*) FROM cities").rows == [(2,)]
+    with pytest.raises(DatabaseUnavailableError, match="there is no file"):
+        Database.open(str(tmp_path / "cities.csv"), isolation="process")
+
+
+# -- what passes ----------------------------------------------------------------------------------------------------
+
+VALUES = [
+    *(None, True, 0, -1, 2**63, -(2**127), 1.5, -0.0, float("inf"), "", "东京 🛫\x00", b"\xff\x00", [1, [2]], {"a": {"b": None}}),
+    *(Decimal("1.50"), Decimal("NaN"), date(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999_999), clock(10, 0, 0, 1)),
+    *(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=timezone(timedelta(hours=2))), clock(1, tzinfo=UTC)),
+    *(timedelta(days=-1, microseconds=5), UUID(int=7), (1, ("a",)), {1: "x", (2, "b"): [date(2024, 1, 1)]}, frozenset({"a"})),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_a_value_passes_with_its_type(value: object) -> None:
+    assert repr(decode(encode(value))) == repr(value)
+    rows = [(value, 1), (None, 2), (value, 3)]
+    assert repr(decode(encode(Rows(rows)))) == repr(rows)
+
+
+def test_a_catalogue_and_a_policy_pass_whole() -> None:
+    table = Table("t", "table", (Column("x", "INT", masked=True),), ("x",), comment="它")
+    catalog = Catalog((table,), frozenset({"main"}), hidden_columns={("main", "t"): frozenset({"y"})}, view_sql={("main", "v"): "SELECT 1"})
+    policy = TablePolicy(denied=frozenset({"Vault"}), places={("denied", "vault"): "policy.toml, line 4"})
+    for value in (catalog, policy):
+        assert vars(decode(encode(value))) == vars(value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnknownTableError("no such table", rule="table", hint="nearest: t", line=2, column=7, nearest=("t", "u")),
+        QueryTimeoutError(limit_s=0.5),
+        DatabaseUnavailableError("locked"),
+        QueryCancelledError(),
+        ConfigError("wrong"),
+    ],
+    ids=repr,
+)
+def test_an_error_passes_with_its_class_and_fields(error: LongtableError) -> None:
+    passed = decode(encode(error))
+    assert (type(passed), str(passed), vars(passed), passed.user_text("zh")) == (
+        type(error),
+        str(error),
+        vars(error),
+        error.user_text("zh"),
+    )
+
+
+def test_what_is_not_on_the_list_does_not_pass() -> None:
+    with pytest.raises(TypeError, match="Path"):
+        encode([Path("x")])
+    with pytest.raises(ValueError, match="ext_hook"):
+        decode(encode(QueryCancelledError()).replace(b"QueryCancelledError", b"NotOfTheListError__"))
+
+
+def test_half_a_surrogate_pair_is_refused(database: Database) -> None:
+    with pytest.raises(QueryRefusedError, match="surrogate"):
+        database.run("SELECT '\ud83d'")
+    assert database.run("SELECT 1").rows == [(1,)]
+
+
+def test_errors_of_a_worker_are_those_of_this_process(path: Path) -> None:
+    said = []
+    for isolation in ("none", "process"):
+        with Database.open(url(path), isolation=isolation, policy=TablePolicy(denied=frozenset({"vault"}))) as database:
+            for sql in ("SELECT * FROM vault", "SELECT nam FROM people", "SELECT (", "DELETE FROM people", "SELECT abs('x', 1)"):
+                with pytest.raises(DatabaseError) as caught:
+                    database.run(sql)
+                said.append((isolation, sql, type(caught.value), str(caught.value), vars(caught.value)))
+    half = len(said) // 2
+    assert [one[1:] for one in said[:half]] == [one[1:] for one in said[half:]]
