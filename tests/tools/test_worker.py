@@ -15,6 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
+import duckdb
 import pytest
 
 from longtable.base.errors import (
@@ -268,6 +269,16 @@ def test_a_schema_that_changes_is_seen_by_every_worker(path: Path) -> None:
         busy(database)
         assert database.run("SELECT count(*) FROM later").rows == [(0,)]  # by another worker than the one that was asked
         slow.end()
+
+
+def test_a_duckdb_file_that_changed_while_no_worker_held_it_is_read_anew(tmp_path: Path) -> None:
+    path = make_file(tmp_path, "duckdb", "CREATE TABLE t (x INTEGER)")
+    with Database.open(url(path), isolation="process") as database:
+        assert database.catalog().find("later") is None
+        kill(pids(database))
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("CREATE TABLE later (x INTEGER)")
+        assert database.refresh().find("later") is not None
 
 
 # -- what a worker is given -----------------------------------------------------------------------------------------

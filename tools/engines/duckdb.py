@@ -44,6 +44,7 @@ class DuckdbEngine:
         self._open_root, self._alias, self._memory_bytes = open_root, alias, memory_bytes
         self._root = open_root()
         self._times_opened = 1
+        self._file: tuple[int, ...] = ()
         self._lock = threading.Lock()
         self._readable: frozenset[str] | None = None
         self._closed_columns: Mapping[str, frozenset[str]] = {}
@@ -55,7 +56,10 @@ class DuckdbEngine:
         check_file(path, dialect=cls.dialect)
         alias = path.stem if fold(path.stem) not in TAKEN_NAMES else f"{path.stem}_db"
         open_root = partial(_attached, path, alias=alias, memory_bytes=limits.memory_bytes)
-        return cls(open_root, alias=alias, memory_bytes=limits.memory_bytes)
+        engine = cls(open_root, alias=alias, memory_bytes=limits.memory_bytes)
+        stat = path.stat()
+        engine._file = (stat.st_ino, stat.st_mtime_ns)  # a worker that was asleep may find another
+        return engine
 
     def reflect(self) -> Reflected:
         """Read the catalogue from DuckDB's own tables of it."""
@@ -63,8 +67,8 @@ class DuckdbEngine:
             return reflect(cursor, name=self._alias)
 
     def schema_version(self) -> object:
-        """Return how often it was opened: while a file is attached for reading, or loaded, nobody changes what was attached."""
-        return self._times_opened
+        """Return how often it was opened, and which file that was: while it is attached for reading, nobody changes it."""
+        return self._times_opened, *self._file
 
     def guard(self, catalog: Catalog, found: Reflected) -> None:
         """Remember the names that DuckDB may find in a statement, including those inside views."""
