@@ -75,8 +75,8 @@ QUESTIONS = {
         "SELECT s.id FROM secrets s JOIN p ON p.id = s.id WHERE width_bucket(s.secret, ARRAY[p.c]) = 0",
     ],
 }
-"""Each says of which rows the text is below `p.c`, which is what is known of it and one letter more; `q` holds all letters below
-that one, `z` the probes beside empty ones. A row's second column, where there is one, says 0 or 1."""
+"""Each returns the rows whose text sorts before `p.c`: the letters known so far, and one more. `q` holds the known letters with
+each letter before that one; `z` the probes and empty texts. A second column, if there is one, is 1 for those rows and else 0."""
 
 
 def make_secrets(folder: Path, dialect: str, *, seed: int = 1) -> tuple[str, list[str]]:

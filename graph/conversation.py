@@ -386,7 +386,7 @@ class Conversation:
         return audit_of(self._threads, self.thread_id, self.context.owner)
 
     def archive_files(self) -> list[ArchiveFile]:
-        """Return the files that were export_as before the thread's compactions, the oldest first.
+        """Return the files that were written before the thread's compactions, the oldest first.
 
         Raises `ThreadNotFoundError`, `ConfigError` where the conversation was not given their folder.
         """

@@ -14,7 +14,7 @@ from langgraph.types import interrupt
 from pydantic import PlainValidator, WithJsonSchema
 
 from longtable.base.context import Context
-from longtable.base.errors import DatabaseError, QueryTimeoutError, ResultTooLargeError, WorkerLostError, WrongDecisionError
+from longtable.base.errors import DatabaseError, DatabaseUnavailableError, QueryCancelledError, WrongDecisionError
 from longtable.base.events import ActionRequest, ReviewConfig
 from longtable.nodes.prompts import APPROVAL
 from longtable.nodes.route import unanswered
@@ -53,11 +53,11 @@ class Gate:
             return ""
         try:
             plan = self.database.check_sql(sql, cancel=cancel)
-        except (QueryTimeoutError, ResultTooLargeError, WorkerLostError):
-            return APPROVAL[language]["unplanned"]  # what cannot be planned may cost anything
+        except (DatabaseUnavailableError, QueryCancelledError):  # nothing can run now; a locked file may be open by then
+            return APPROVAL[language]["always"] if mode == "always" else ""
         except DatabaseError as error:
-            # A wrong query fails again when it is run, and the model reads why; a locked file may be open by then.
-            return APPROVAL[language]["always"] if mode == "always" and error.problem not in WRONG else ""
+            # A wrong query fails again when it is run, and the model reads why. What cannot be planned may cost anything.
+            return "" if error.problem in WRONG else APPROVAL[language]["unplanned"]
         words, costs = APPROVAL[language], reasons(plan, self.thresholds, self.database.dialect)
         if not costs:
             return words["always"] if mode == "always" else ""

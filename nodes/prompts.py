@@ -44,7 +44,7 @@ APPROVAL: dict[str, dict[str, str]] = {
     "en": {
         "costly": "This query may take long: it {reasons}.",
         "always": "Every query waits for approval.",
-        "unplanned": "This query may take long: the database did not come to a plan for it in time.",
+        "unplanned": "This query may take long: the database made no plan for it.",
         "and": ", and it ",
         "pairs": "compares about {size} pairs of rows, each with each",
         "rows": "makes about {size} rows in one step",
@@ -54,7 +54,7 @@ APPROVAL: dict[str, dict[str, str]] = {
     "zh": {
         "costly": "这个查询可能很慢：{reasons}。",
         "always": "每个查询都需要批准。",
-        "unplanned": "这个查询可能很慢：数据库未能及时作出执行计划。",
+        "unplanned": "这个查询可能很慢：数据库未能作出执行计划。",
         "and": "，并且",
         "pairs": "要两两比较约 {size} 对行",
         "rows": "有一步会产生约 {size} 行",

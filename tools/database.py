@@ -288,7 +288,7 @@ class Database:
 
 
 class _Isolated(Database):
-    """A database that workers hold: nothing of it is opened, and no text parsed, planned or run, in this process."""
+    """A database that workers hold. In this process it is not opened, and no query is parsed, planned or run."""
 
     def __init__(self, workers: Workers, *, url: str, location: Location, limits: QueryLimits, policy: TablePolicy) -> None:
         super().__init__(None, url=url, location=location, limits=limits, policy=policy)

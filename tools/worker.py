@@ -1,8 +1,8 @@
 """The process in which a model's texts are parsed, planned and run: `python -P -m longtable.tools.worker`.
 
-It holds a `Database` and does one job at a time for `tools.worker_pool`. Another job is a function here: it takes the database (None
-where none was opened), a `Cancel` and plain arguments, stands in `JOBS` under its name, and is called by
-`Workers.call(name, *arguments, seconds=...)`. A class that it takes or returns stands in `wire._CLASSES`.
+It holds a `Database` and does one job at a time for `tools.worker_pool`. To add a job, write a function here that
+takes the database (None where none was opened), a `Cancel` and plain arguments, and add it to `JOBS`; call it by
+`Workers.call(name, *arguments, seconds=...)`. The classes of its arguments and answer must be in `wire._CLASSES`.
 """
 
 import ctypes
@@ -35,11 +35,11 @@ STACK_BYTES = 8_000_000
 WATCH_SECONDS = 0.1
 
 Current = list[tuple[int, Cancel]]
-"""The job at hand, by its number; one entry at most."""
+"""The number of the running job and what cancels it; at most one entry."""
 
 
 def refresh(database: Database, _cancel: Cancel, version: object) -> tuple[object, object]:
-    """Return the version of the schema, and the catalogue where that is another than the caller's."""
+    """Return the version of the schema, and the catalogue if its version is not the caller's."""
     catalog = database.refresh()
     return database.version, None if database.version == version else catalog
 
@@ -118,7 +118,7 @@ def main() -> NoReturn:
         try:
             number, name, arguments = decode(read_frame(requests, most=MOST_REQUEST_BYTES))
         except EOFError:
-            os._exit(0)  # whatever the other threads are at
+            os._exit(0)  # without waiting for the other threads
         if name == "interrupt":
             for _, cancel in [entry for entry in current if entry[0] == number]:
                 cancel.cancel()
@@ -171,7 +171,7 @@ def _encoded(answer: object) -> bytes:
 
 
 def _end_with(caller: int) -> None:
-    """Have the kernel end this process with its caller, even while Python cannot run; elsewhere the end of the pipe does it."""
+    """Have the kernel kill this process when its caller ends, even while Python cannot run. Elsewhere the end of the pipe does it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
         if os.getppid() != caller:

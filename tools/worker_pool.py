@@ -1,7 +1,7 @@
 """Processes that do jobs for this one: one job each at a time, started before they are needed, ended when idle.
 
-One process a query, so that a kill hits that query alone. A thread of ours looks at all of them every `TICK_SECONDS`: it starts them,
-interrupts and then kills what is late or cancelled, and ends with the last of them.
+One process a query, so that a kill hits that query alone. A thread of ours checks all of them every `TICK_SECONDS`: it starts
+them, interrupts and then kills those that are late or cancelled, and ends with the last of them.
 """
 
 import logging
@@ -45,6 +45,7 @@ LOG_BYTES = 2_000
 KEPT_VARIABLES = {
     *("HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "TZ"),
     *("DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH"),
+    *("APPDATA", "PYTHONUSERBASE", "USERPROFILE"),  # where `pip install --user` puts packages
 }
 """What a worker sees of the environment: no key, no password."""
 
@@ -52,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Worker:
-    """One process and what it is at. Its fields are read and written under the lock of its pool."""
+    """One process and its current job. Its fields are read and written under the lock of its pool."""
 
     def __init__(self, opening: bytes) -> None:
         self._errors = _log_file()
@@ -71,7 +72,7 @@ class _Worker:
         self.greeted = self.busy = self.killed = False
         self.deadline, self.interrupted, self.number = inf, inf, 0
         self.cancel = Cancel()
-        with suppress(OSError):  # it is gone already: whoever waits for its greeting is told why
+        with suppress(OSError):  # it has ended already: reading its greeting says why
             write_frame(self._requests, opening)
 
     @property
@@ -90,9 +91,12 @@ class _Worker:
         self.number += 1
         self.deadline, self.interrupted, self.cancel = time.monotonic() + seconds, inf, cancel
 
-    def ask(self, job: str, arguments: tuple[object, ...], *, most: int) -> Any:
-        """Send a job and return its answer; raise `EOFError` or `OSError` when the process is gone."""
+    def send(self, job: str, arguments: tuple[object, ...]) -> None:
+        """Send a job; raise `OSError` when the process is gone, `TypeError` for what cannot pass."""
         write_frame(self._requests, encode([self.number, job, list(arguments)]))
+
+    def answer(self, *, most: int) -> Any:
+        """Wait for the answer; raise `EOFError` or `OSError` when the process is gone."""
         return decode(read_frame(self._answers, most=most))
 
     def greet(self, *, most: int) -> None:
@@ -102,7 +106,7 @@ class _Worker:
             raise greeting
         self.greeted = True
 
-    def press(self, now: float) -> None:
+    def enforce(self, now: float) -> None:
         """Interrupt what is late or cancelled; kill it when that has not helped."""
         if self.interrupted == inf and (now >= self.deadline or self.cancel.cancelled):
             self.interrupted = now
@@ -114,7 +118,7 @@ class _Worker:
             self.killed = True
             self.process.kill()
 
-    def last_words(self) -> str:
+    def stderr_text(self) -> str:
         """Wait for the end of a process that is gone, and return the end of what it wrote to its standard error."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(KILL_AFTER_SECONDS)
@@ -169,12 +173,16 @@ class Workers:
                 f"a database is asked in a process of its own, and there is no Python to start it (sys.executable is {sys.executable!r}):"
                 ' Database.open(url, isolation="none") asks it in this process, without a bound on its memory'
             )
+        try:
+            encode(database)
+        except TypeError:
+            raise ConfigError("the path of a database must be UTF-8: rename the file or its folder") from None
         self._database, self._memory_bytes, self._most_bytes = database, memory_bytes, 64_000_000 + 4 * answer_bytes
         self._wait_seconds, self._idle_seconds = wait_seconds, idle_seconds
         self._closed = False
         self._begin()
         with self._changed:
-            self._tend()
+            self._wake_thread()
 
     def _begin(self) -> None:
         self._pid, self._changed = os.getpid(), threading.Condition()
@@ -191,29 +199,34 @@ class Workers:
         """
         if self._pid != os.getpid():
             self._forget()
-        cancel = cancel or Cancel()
-        worker = self._take(cancel)
-        keep = False
-        try:
-            with self._changed:
-                worker.begin(seconds, cancel)
-            answer = worker.ask(job, arguments, most=self._most_bytes)
-            keep = not isinstance(answer, QueryMemoryError)  # what it still holds would be taken from the next
-        except (EOFError, OSError, ValueError):
-            raise self._why_lost(worker, seconds) from None
-        except TypeError:
-            keep = True
-            raise QueryRefusedError("the text holds half a surrogate pair", rule="syntax", hint="leave that character out") from None
-        finally:
-            self._give_back(worker, keep=keep)
+        cancel, began = cancel or Cancel(), time.monotonic()
+        while True:
+            worker, sent, keep = self._take(cancel), False, False
+            try:
+                with self._changed:
+                    worker.begin(seconds, cancel)
+                worker.send(job, arguments)
+                sent = True
+                answer = worker.answer(most=self._most_bytes)
+                keep = not isinstance(answer, QueryMemoryError)  # the memory it still holds would be missing for the next job
+                break
+            except (EOFError, OSError, ValueError):
+                # One that ended while nobody asked it anything never read the job: the next one does it.
+                if sent or worker.killed or self._closed or worker.started >= began:
+                    raise self._why_lost(worker, seconds) from None
+            except TypeError:
+                keep = True
+                raise QueryRefusedError("the text holds half a surrogate pair", rule="syntax", hint="leave that character out") from None
+            finally:
+                self._give_back(worker, keep=keep)
         if isinstance(answer, QueryCancelledError) and not (cancel.cancelled or self._closed):
-            raise QueryTimeoutError(limit_s=seconds)  # what the worker cancelled was late
+            raise QueryTimeoutError(limit_s=seconds)  # the interrupt came from the deadline
         if isinstance(answer, LongtableError):
             raise answer
         return answer
 
     def close(self) -> None:
-        """End all workers, whatever they are at."""
+        """End all workers, busy or not."""
         if self._pid != os.getpid():
             self._forget()
         with self._changed:
@@ -249,7 +262,7 @@ class Workers:
             except LongtableError as raised:
                 error, recent = raised, worker.started > began - self._wait_seconds - 1
             self._give_back(worker, keep=False)
-            if recent or cancel.cancelled:  # else what failed before we asked may work by now
+            if recent or cancel.cancelled:  # an older failure may be over by now: start another
                 raise error
 
     def _free(self, cancel: Cancel, began: float) -> _Worker:
@@ -264,27 +277,20 @@ class Workers:
                     if self._failed is not None:
                         error, self._failed = self._failed, None
                         raise DatabaseUnavailableError(f"no worker process can be started: {error.strerror}")
-                    self._leave_dead()
                     free = [worker for worker in self._workers if not worker.busy and worker.ready]
                     if free:
                         worker = max(free, key=lambda one: (one.greeted, one.used))
                         worker.busy = True
                         worker.begin(START_SECONDS, cancel)
-                        self._tend()
+                        self._wake_thread()
                         return worker
                     busy = [worker for worker in self._workers if worker.busy]
                     if len(busy) >= MOST_WORKERS and time.monotonic() - began > self._wait_seconds:
                         raise ConnectionWaitError(waited_s=time.monotonic() - began, connections=MOST_WORKERS)
-                    self._tend()
+                    self._wake_thread()
                     self._changed.wait(TICK_SECONDS / 10)
             finally:
                 self._waiting -= 1
-
-    def _leave_dead(self) -> None:
-        """Forget workers that ended while nobody asked them anything: a system short of memory kills the largest."""
-        for worker in [one for one in self._workers if one.greeted and not one.busy and one.process.poll() is not None]:
-            self._workers.remove(worker)
-            worker.leave()
 
     def _give_back(self, worker: _Worker, *, keep: bool) -> None:
         with self._changed:
@@ -299,7 +305,7 @@ class Workers:
     def _not_started(self, worker: _Worker) -> LongtableError:
         if worker.cancel.cancelled or self._closed:
             return QueryCancelledError()
-        words = worker.last_words()
+        words = worker.stderr_text() or f"it was not ready within {START_SECONDS:.0f} s"
         _log.warning("a worker could not be started: %s", words)
         return DatabaseUnavailableError(f"the process that asks the database could not be started: {words.rpartition(chr(10))[2]}")
 
@@ -308,15 +314,15 @@ class Workers:
             return QueryCancelledError()
         if worker.killed:
             return QueryTimeoutError(limit_s=seconds)
-        words = worker.last_words()
+        words = worker.stderr_text()
         _log.warning("a worker ended with %s: %s", worker.process.returncode, words)
         return WorkerLostError(
             f"the process that ran the query ended (status {worker.process.returncode}): the query may need too much memory,"
             " or meets a fault of the engine; write it another way"
         )
 
-    def _tend(self) -> None:
-        """Have the thread run that looks after the workers."""
+    def _wake_thread(self) -> None:
+        """Start the thread that looks after the workers, or wake it to start one more."""
         if self._thread is None:
             # A daemon: the workers see the end of their pipes when the interpreter ends.
             self._thread = threading.Thread(target=self._look_after, name="longtable-workers", daemon=True)
@@ -325,9 +331,9 @@ class Workers:
             self._changed.notify_all()
 
     def _missing(self) -> bool:
-        """Return whether to start one more: one for each job and a spare, one after the other."""
-        busy = sum(worker.busy for worker in self._workers)
-        wanted = min(MOST_WORKERS, busy + self._waiting) + 1 if busy else 1
+        """Return whether to start one more. There is one for each job, and after the first job a spare; they start one at a time."""
+        jobs = sum(worker.busy for worker in self._workers) + self._waiting
+        wanted = min(MOST_WORKERS, max(1, jobs)) + 1 if any(worker.number for worker in self._workers) else 1
         return len(self._workers) < wanted and all(worker.ready for worker in self._workers) and not self._closed
 
     def _look_after(self) -> None:
@@ -337,7 +343,9 @@ class Workers:
                 awake = now - self._used < self._idle_seconds or bool(self._waiting)
                 for worker in self._workers:
                     if worker.busy:
-                        worker.press(now)
+                        worker.enforce(now)
+                    elif now - worker.started > START_SECONDS and not worker.ready:
+                        worker.process.kill()  # whoever waits for it then reads the end of its pipe
                 idle = sorted((worker for worker in self._workers if not worker.busy), key=lambda one: -one.used)
                 ended = [worker for worker in idle[2 if awake else 0 :] if now - worker.used >= self._idle_seconds]
                 self._workers = [worker for worker in self._workers if worker not in ended]
@@ -355,7 +363,7 @@ class Workers:
                 self._start()
 
     def _start(self) -> None:
-        """Start one worker. By this thread, which lives as long as they do: the kernel ends them with the thread that began them."""
+        """Start one worker, in this thread: the kernel kills a worker when the thread that started it ends."""
         opening = encode({"caller": os.getpid(), "memory_bytes": self._memory_bytes, "database": self._database})
         try:
             worker = _Worker(opening)

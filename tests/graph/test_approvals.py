@@ -5,7 +5,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -15,8 +15,24 @@ from langgraph.types import Command, interrupt
 from sqlglot import Token
 from sqlglot.parser import Parser
 
-from longtable.base.errors import ConfigError, EmptyMessageError, NothingAskedError, TurnPendingError, WrongDecisionError
+from longtable.base.errors import (
+    ConfigError,
+    ConnectionWaitError,
+    DatabaseUnavailableError,
+    EmptyMessageError,
+    LongtableError,
+    NothingAskedError,
+    QueryCancelledError,
+    QueryFailedError,
+    QueryMemoryError,
+    QueryTimeoutError,
+    TurnPendingError,
+    WorkerLostError,
+    WrongDecisionError,
+)
 from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
+from longtable.nodes.approve import Gate
+from longtable.tools.database import Cancel, QueryLimits
 from longtable.tools.sql.cost import CostThresholds
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import of_type
@@ -172,6 +188,50 @@ def test_a_query_that_cannot_be_planned_now_waits_all_the_same_when_every_query_
         other.close()
         conversation.resume([APPROVE])
         assert answers(conversation)[0]["rows"] == [[1]]
+
+
+PLANNED_FOR_EVER = "SELECT length(replace(replace(repeat('x', 9000), 'x', repeat('y', 900)), 'y', repeat('z', 900)))"
+"""DuckDB computes it while it plans: 6 GB that no interrupt stops."""
+
+
+def test_a_query_whose_plan_is_killed_waits_for_a_person(tmp_path: Path) -> None:
+    limits = QueryLimits(seconds=0.5, memory_bytes=200_000_000)
+    with Database.open(str(make(tmp_path, "duckdb")), limits=limits, isolation="process") as database:
+        conversation = talk(database, script(calls(PLANNED_FOR_EVER), "done"))
+        assert conversation.ask("go").status == "approval_requested"
+        [action] = conversation.approvals()
+        assert "made no plan" in action["description"]
+
+
+class Unplanned:
+    """A database that makes no plan."""
+
+    dialect = "sqlite"
+
+    def __init__(self, error: LongtableError) -> None:
+        self._error = error
+
+    def check_sql(self, _sql: str, *, cancel: Cancel | None = None) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "asked"),
+    [
+        (QueryTimeoutError(limit_s=5), True),
+        (WorkerLostError("killed"), True),
+        (QueryMemoryError(limit=1), True),
+        (ConnectionWaitError(waited_s=5, connections=8), True),
+        (QueryFailedError("internal error"), True),
+        (QueryFailedError("no such column: x", problem="unknown_name"), False),
+        (DatabaseUnavailableError("locked"), False),
+        (QueryCancelledError(), False),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_planned_counts_as_costly_and_what_cannot_run_does_not(error: LongtableError, asked: bool) -> None:
+    gate = Gate(cast("Database", Unplanned(error)), LOW)
+    assert bool(gate.pending(calls(CHEAP).tool_calls, mode="costly", language="en")) is asked
 
 
 def test_wrong_settings_are_config_errors() -> None:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, date, datetime, timedelta, timezone
 from datetime import time as clock
 from decimal import Decimal
@@ -29,6 +29,7 @@ from longtable.base.errors import (
     UnknownTableError,
     WorkerLostError,
 )
+from longtable.tools import worker_pool
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Cancel, Database, QueryLimits, TablePolicy
 from longtable.tools.wire import Rows, decode, encode
@@ -92,7 +93,9 @@ def alive(pid: int) -> bool:
 def kill(some: set[int]) -> None:
     for pid in some:
         os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not any(map(alive, some)))
+    for pid in some:
+        with suppress(ChildProcessError):  # a zombie's threads may still hold its pipes: this waits for all of them
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 class Asking:
@@ -255,7 +258,8 @@ def test_a_worker_that_is_lost_is_the_error_of_its_query_alone(database: Databas
 @linux
 def test_a_worker_that_dies_between_two_queries_fails_none(database: Database) -> None:
     database.catalog()
-    kill(pids(database))
+    wait_for(lambda: len(pids(database)) == 2 and all(worker.ready for worker in workers_of(database)._workers))
+    kill(pids(database))  # one greeted, the other with its greeting unread
     assert database.run("SELECT count(*) FROM people").rows == [(4,)]
 
 
@@ -320,6 +324,23 @@ def test_a_python_that_does_not_start_is_an_error_of_the_first_call(path: Path, 
     monkeypatch.setattr(sys, "executable", str(broken))
     with Database.open(url(path), isolation="process") as database, pytest.raises(DatabaseUnavailableError, match="no library"):
         database.catalog()
+
+
+def test_a_python_that_never_gets_ready_is_an_error_too(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck = tmp_path / "python3"
+    stuck.write_text("#!/bin/sh\nexec sleep 60\n")
+    stuck.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(stuck))
+    monkeypatch.setattr(worker_pool, "START_SECONDS", 0.3)
+    with Database.open(url(path), isolation="process") as database, pytest.raises(DatabaseUnavailableError, match="not ready within"):
+        database.catalog()
+
+
+@linux
+def test_a_path_that_is_no_text_is_refused_when_it_is_opened(tmp_path: Path) -> None:
+    path = make_file(tmp_path, "sqlite").rename(tmp_path / os.fsdecode(b"\xff.db"))
+    with pytest.raises(ConfigError, match="UTF-8"):
+        Database.open(f"sqlite:///{path}", isolation="process")
 
 
 def test_an_unknown_isolation_is_a_config_error(path: Path) -> None:
