@@ -99,6 +99,11 @@ def test_a_merge_joins_same_titled_sections_in_order() -> None:
     )
 
 
+def test_merged_sections_cite_the_sources_of_each_part() -> None:
+    parts = [Section("Sales", (1, 2), "up"), Section("Other", (9,), "x"), Section("sales", (5,), "down"), Section("SALES", (3, 7), "up")]
+    assert [part.sources for part in merge_sections(parts)] == [(1, 2, 3, 5, 7), (9,)]
+
+
 def test_code_blocks_and_tables_are_merged_whole() -> None:
     one = "```sql\nSELECT a\nFROM flights\n```\n| x | y |\n|---|---|\n| 1 | 1 |"
     two = "```sql\nSELECT b\nFROM flights\n```\n| x | z |\n|---|---|\n| 1 | 1 |"

@@ -15,6 +15,7 @@ from longtable.memory.tokens import counter, estimate
 from longtable.memory.topic_drafts import MOST_ANSWER_CHARS
 from longtable.memory.topic_strategy import Filed, Filing, file_steps
 from longtable.memory.topics import Topic, current
+from tests.support.folds import Talk, call_config
 from tests.support.histories import histories, talk
 
 count = counter("o200k_base").text
@@ -505,3 +506,16 @@ def test_an_artifact_is_kept_to_its_budget_and_the_older_version_keeps_its_words
     assert all(count(topic.artifact) <= 500 for topic in second.topics)
     assert topic.artifact.count("a a a") > 0
     assert {n for t in second.topics for n in sources_of(t.artifact)} >= set(range(13, 25))
+
+
+def test_topics_of_a_compaction_hold_every_round_it_took() -> None:
+    talking = Talk(call_config(3_000, min_messages=2, strategy="topics"))
+    for message in talk(8, words=60):
+        talking.add(message)
+    outcome = talking.fold("asked")
+    assert outcome is not None
+    assert outcome.record is not None
+    taken = talking.thread.messages[: outcome.record["count"]]
+    assert len(taken) >= 4
+    filed = [id_ for topic in outcome.record["kept"]["topics"] for id_ in topic["message_ids"]]
+    assert sorted(filed) == sorted(str(message.id) for message in taken)
