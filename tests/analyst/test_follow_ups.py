@@ -95,13 +95,13 @@ def folded() -> SystemMessage:
         ("你还记得invoices 2021是多少吗?", "2 invoices"),
     ],
 )
-def test_a_folded_turn_is_recalled_from_the_memory(shop: Chat, question: str, said: str) -> None:
+def test_a_compacted_turn_is_recalled_from_the_memory(shop: Chat, question: str, said: str) -> None:
     shop.messages[0] = folded()
     assert said in shop.ask(question)
     assert shop.calls() == []
 
 
-def test_a_follow_up_after_a_fold_goes_on_from_the_ledger(shop: Chat) -> None:
+def test_a_follow_up_after_a_compaction_goes_on_from_the_ledger(shop: Chat) -> None:
     shop.messages[0] = folded()
     shop.ask("and in 2022?")
     assert shop.rows == [(2,)]

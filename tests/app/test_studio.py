@@ -290,7 +290,7 @@ def test_the_servers_store_holds_the_index_of_threads(server: str) -> None:
     assert with_client(server, work)["value"]["title"] == "a title"
 
 
-def test_our_routes_fold_a_thread_and_tell_its_usage(server: str) -> None:
+def test_our_routes_compact_a_thread_and_tell_its_usage(server: str) -> None:
     async def work(client: LangGraphClient) -> str:
         thread_id = await new_thread(client)
         for n in range(3):

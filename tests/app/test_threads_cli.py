@@ -203,7 +203,7 @@ def test_usage_shows_what_the_tokens_cost_by_the_users_table(home: Home) -> None
     assert (failed.returncode, "none.toml" in failed.stderr) == (1, True)
 
 
-def test_what_is_folded_is_written_to_files_that_are_listed_and_go_with_the_thread(home: Home) -> None:
+def test_what_is_compacted_is_written_to_files_that_are_listed_and_go_with_the_thread(home: Home) -> None:
     asked = b"How many orders are there?\n" * 9 + b"/compact\n"
     told = home.events("chat", "--thread", "c", "--archive-on-compact", stdin=asked)
     [key] = [event["archive"] for event in told if event["type"] == "context_compressed"]

@@ -53,7 +53,7 @@ def one_file(files: ArchiveFiles, thread_id: str = "t") -> str:
     return files.keep(thread_id, [Original(1, HumanMessage("secret", id="m1"))], compaction="c", time=NOON)
 
 
-def test_each_fold_leaves_a_file_with_the_originals_it_covers(tmp_path: Path) -> None:
+def test_each_compaction_leaves_a_file_with_the_originals_it_covers(tmp_path: Path) -> None:
     talked = conversation(ArchiveFiles(tmp_path / "archive"), summarizer=summariser())
     told = folds(talk(talked, 30))
     files = talked.archive_files()
@@ -125,7 +125,7 @@ def test_a_nodes_files_are_found_by_its_name(tmp_path: Path) -> None:
     assert json.loads(files.read(node_thread_id("t", "analyst"), file.key))["first"] == 1
 
 
-def test_a_resumed_fold_writes_its_file_once(tmp_path: Path) -> None:
+def test_a_resumed_compaction_writes_its_file_once(tmp_path: Path) -> None:
     files = ArchiveFiles(tmp_path)
     key = one_file(files)
     assert one_file(files) == key

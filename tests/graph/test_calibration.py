@@ -43,7 +43,7 @@ def invoked(conversation: Conversation, turns: int) -> list[dict[str, Any]]:
     return events
 
 
-def test_a_provider_that_counts_more_makes_the_thread_fold_earlier() -> None:
+def test_a_provider_that_counts_more_makes_the_thread_compact_earlier() -> None:
     model = reporting(1.5)
     conversation = thread(model)
     events = invoked(conversation, 30)

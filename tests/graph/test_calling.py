@@ -169,7 +169,7 @@ def test_where_a_part_of_the_answer_has_come_no_other_model_answers(server: Mode
     assert (len(server.requests), len(other.requests)) == (1, 0)
 
 
-def test_an_overflow_folds_and_goes_to_no_fallback(server: ModelServer, other: ModelServer) -> None:
+def test_an_overflow_compacts_and_goes_to_no_fallback(server: ModelServer, other: ModelServer) -> None:
     server.script(context_overflow(limit=12_000), say("Shorter."))
     answer = talk(server.chat_model(), fallbacks=[other.chat_model()]).ask("Hi")
     assert (answer.text, len(other.requests)) == ("Shorter.", 0)

@@ -29,7 +29,7 @@ def talk_until_skipped(conversation: Conversation) -> Events:
     raise AssertionError("no compaction was tried")
 
 
-def test_a_long_thread_is_folded_stays_under_the_threshold_and_loses_nothing() -> None:
+def test_a_long_thread_is_compacted_stays_under_the_threshold_and_loses_nothing() -> None:
     model = talker()
     conversation = thread(model)
     events = talk(conversation, 40)
@@ -45,7 +45,7 @@ def test_a_long_thread_is_folded_stays_under_the_threshold_and_loses_nothing() -
         assert_paired(sent[1:])
 
 
-def test_short_threads_are_never_folded() -> None:
+def test_short_threads_are_never_compacted() -> None:
     """Eight messages over the threshold stay: ten are the least; without that setting the same talk is folded."""
     events = talk(thread(), 4, words=400)
     assert max(event["fraction"] for event in of_type(events, "context_usage")) > 0.6
@@ -140,7 +140,7 @@ def test_a_summariser_with_a_small_window_reads_all_of_it_in_parts() -> None:
     assert record["coverage"] == 1.0
 
 
-def test_a_fold_is_made_once_whatever_is_replayed() -> None:
+def test_a_compaction_is_made_once_whatever_is_replayed() -> None:
     summarizer = summariser()
     conversation = thread(summarizer=summarizer)
     graph = conversation.graph
@@ -156,7 +156,7 @@ def test_a_fold_is_made_once_whatever_is_replayed() -> None:
     assert [r["id"] for r in graph.get_state(conversation.config).values["compactions"]] == [r["id"] for r in records]
 
 
-def test_a_fold_no_one_can_make_is_not_tried_at_every_call() -> None:
+def test_a_compaction_no_one_can_make_is_not_tried_at_every_call() -> None:
     summarizer = summariser(lambda _: AIMessage(""))
     conversation = thread(script("fine"), summarizer=summarizer, policy=HOPELESS, strategies=[Hopeless()])
     [skipped] = talk_until_skipped(conversation)
@@ -176,7 +176,7 @@ def test_the_breaker_survives_a_restart() -> None:
     assert of_type(talk(second, 1, start=12, words=1), "context_compaction_skipped") == []
 
 
-def test_compacting_now_folds_under_the_threshold_and_changes_no_turn() -> None:
+def test_compacting_now_compacts_under_the_threshold_and_changes_no_turn() -> None:
     conversation = thread(policy=CompactionPolicy(ahead=False))
     talk(conversation, 9)
     history = conversation.history()

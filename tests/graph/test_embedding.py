@@ -249,7 +249,7 @@ def test_a_node_takes_more_messages_of_its_parent_than_a_client_may_send(saver: 
         graph.compile().invoke({"messages": many}, context=CONTEXT)
 
 
-def test_an_embedded_thread_folds_and_retires_in_the_parents_store_and_is_not_listed(tmp_path: Path) -> None:
+def test_an_embedded_thread_compacts_and_retires_in_the_parents_store_and_is_not_listed(tmp_path: Path) -> None:
     policy = CompactionPolicy(retire_after=12, keep_rounds=2, min_messages=4)
     model = ScriptedModel(say=lambda messages: AIMessage("so it is"))
     with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:

@@ -17,7 +17,7 @@ from longtable.memory import policy as presets
 from longtable.memory.summary import cited_numbers
 from longtable.memory.tokens import counter
 from tests.memory.test_rounds import assert_paired
-from tests.support.folds import system_of
+from tests.support.compacting import system_of
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import CONTEXT, GOOD, LIMIT, of_type, summariser, talk, talker, thread, values_of
 
@@ -126,7 +126,7 @@ class Torn(InMemorySaver):
 
 
 @pytest.mark.parametrize("ahead", [True, False])
-def test_a_fold_that_was_made_but_not_recorded_is_not_made_again(ahead: bool) -> None:
+def test_a_compaction_that_was_made_but_not_recorded_is_not_made_again(ahead: bool) -> None:
     """The summary is in the store before the checkpoint: the resumed run finds it there and asks nobody."""
     saver, store = Torn(), InMemoryStore()
 
@@ -151,7 +151,7 @@ def test_a_fold_that_was_made_but_not_recorded_is_not_made_again(ahead: bool) ->
     assert [message.type for message in heir.history()] == ["human", "ai"] * (said + 1)
 
 
-def test_a_fold_is_made_once_across_restarts_on_a_real_file_and_time_travel_there(tmp_path: Path) -> None:
+def test_a_compaction_is_made_once_across_restarts_on_a_real_file_and_time_travel_there(tmp_path: Path) -> None:
     url, models = f"sqlite:///{tmp_path / 'chat.db'}", [summariser() for _ in range(3)]
 
     def opened(kept: Any, model: ScriptedModel) -> Conversation:
@@ -176,7 +176,7 @@ def test_a_fold_is_made_once_across_restarts_on_a_real_file_and_time_travel_ther
     assert models[1].sent == models[2].sent == []
 
 
-def test_two_threads_with_the_same_words_share_no_fold() -> None:
+def test_two_threads_with_the_same_words_share_no_compaction() -> None:
     saver, store, summarizer = InMemorySaver(), InMemoryStore(), summariser()
     for name in ("one", "two"):
         talk(thread(saver=saver, store=store, summarizer=summarizer, thread_id=name, policy=CompactionPolicy(ahead=False)), 11)

@@ -73,7 +73,7 @@ def test_each_answer_holds_against_duckdb(number: int, events: list[dict[str, An
 
 
 @pytest.mark.parametrize("number", [n for n, turn in enumerate(TALK, start=1) if turn.recalls])
-def test_turns_folded_long_ago_are_answered_from_memory(number: int, events: list[dict[str, Any]], flights: Path) -> None:
+def test_turns_compacted_long_ago_are_answered_from_memory(number: int, events: list[dict[str, Any]], flights: Path) -> None:
     earlier = TALK[TALK[number - 1].recalls - 1]
     assert earlier.sql
     [answer] = of_turn(events, number, "answer")
@@ -91,7 +91,7 @@ def test_the_view_stays_under_the_threshold_at_every_call(events: list[dict[str,
             assert event["total"] <= 0.6 * LIMIT
 
 
-def test_what_a_fold_took_is_read_from_the_card_and_not_listed_again(events: list[dict[str, Any]]) -> None:
+def test_what_a_compaction_took_is_read_from_the_card_and_not_listed_again(events: list[dict[str, Any]]) -> None:
     """With a look at every table again after each fold there were 24 folds."""
     started = [event for event in events if event["type"] == "tool_started"]
     assert sum(event["name"] == "list_tables" for event in started) == 1

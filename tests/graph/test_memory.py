@@ -40,7 +40,7 @@ def test_the_answer_does_not_wait_for_the_room_made_for_the_next_turn() -> None:
         assert events[i - 1]["type"] == "answer"
 
 
-def test_ahead_of_time_is_a_setting_and_without_it_the_fold_comes_before_a_call() -> None:
+def test_ahead_of_time_is_a_setting_and_without_it_the_compaction_comes_before_a_call() -> None:
     events = talk(thread(policy=CompactionPolicy(ahead=False)), 14)
     folds = of_type(events, "context_compressed")
     assert folds
@@ -109,7 +109,7 @@ def test_the_same_state_run_again_asks_the_summariser_no_second_time(stored: boo
 # -- undo and preview -----------------------------------------------------------------------------------------------
 
 
-def test_undo_restores_the_view_before_and_the_next_fold_waits() -> None:
+def test_undo_restores_the_view_before_and_the_next_compaction_waits() -> None:
     conversation = thread(policy=CompactionPolicy(ahead=False))
     talk(conversation, 9)
     before, history = conversation.view(), conversation.history()
@@ -122,7 +122,7 @@ def test_undo_restores_the_view_before_and_the_next_fold_waits() -> None:
     assert conversation.undo() is None
 
 
-def test_what_was_undone_can_be_folded_again_and_counts_as_another_fold() -> None:
+def test_what_was_undone_can_be_compacted_again_and_counts_as_another_compaction() -> None:
     conversation = thread(policy=CompactionPolicy(ahead=False))
     talk(conversation, 9)
     first = conversation.compact()
@@ -134,7 +134,7 @@ def test_what_was_undone_can_be_folded_again_and_counts_as_another_fold() -> Non
     assert "<memory>" in conversation.view()[0].text
 
 
-def test_a_preview_says_what_a_fold_would_do_and_does_nothing() -> None:
+def test_a_preview_says_what_a_compaction_would_do_and_does_nothing() -> None:
     conversation = thread(summarizer=(summarizer := summariser()))
     talk(conversation, 8)
     checkpoints = len(list(conversation.graph.get_state_history(conversation.config)))
@@ -302,7 +302,7 @@ def test_topics_are_filed_in_view_and_looked_up() -> None:
 # -- presets --------------------------------------------------------------------------------------------------------
 
 
-def test_rolling_chat_folds_at_twelve_messages_and_keeps_four() -> None:
+def test_rolling_chat_compacts_at_twelve_messages_and_keeps_four() -> None:
     conversation = thread(policy=presets.rolling_chat())
     talk(conversation, 5, words=10)
     assert values_of(conversation).get("compactions", []) == []
@@ -313,7 +313,7 @@ def test_rolling_chat_folds_at_twelve_messages_and_keeps_four() -> None:
     assert len(conversation.view()) == 1 + 4
 
 
-def test_rolling_chat_also_folds_over_its_tokens_and_never_before_four_new() -> None:
+def test_rolling_chat_also_compacts_over_its_tokens_and_never_before_four_new() -> None:
     context = CONTEXT.replace(model_limit=100_000)
     conversation = thread(policy=presets.rolling_chat())
     conversation.context = context
@@ -365,7 +365,7 @@ def test_memory_is_not_changed_while_a_turn_waits_to_be_resumed() -> None:
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("left", ["refused", "preparing"])
-def test_what_a_resting_thread_has_left_to_do_stands_in_no_folds_way(left: str, asynchronous: bool) -> None:
+def test_what_a_resting_thread_has_left_to_do_stands_in_no_compactions_way(left: str, asynchronous: bool) -> None:
     conversation = thread(policy=CompactionPolicy(ahead=left == "preparing", keep_rounds=2))
     graph, config = conversation.graph, conversation.config
     talk(conversation, 5)

@@ -25,7 +25,7 @@ from longtable.memory.tokens import counter, estimate, load_encoding
 from longtable.memory.view import CallPlan, build_view
 from longtable.nodes.estimate import BREAKER_SHARE
 from tests.memory.test_rounds import assert_paired
-from tests.support.folds import Talk, call_config, sent, system_of
+from tests.support.compacting import Talk, call_config, sent, system_of
 from tests.support.histories import talk as plain_talk
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import CONTEXT, GOOD, LIMIT, Hopeless, of_type, summariser, talk, talker, thread, values_of
@@ -70,7 +70,7 @@ def test_01_all_of_290_early_facts_are_shown_to_the_summariser(strategy: str) ->
     for message in history:
         talking.add(message)
     assert sent(history, talking.call_config) > 40_000
-    outcome = talking.fold("asked")
+    outcome = talking.compact("asked")
     assert outcome is not None
     assert outcome.record is not None
     read = " ".join(str(request[-1].text) for request in talking.asked[0])
@@ -277,7 +277,7 @@ def test_09_parallel_results_are_not_orphaned_when_one_is_missing() -> None:
     assert [message.text for message in view.messages if message.type == "tool"] == [INTERRUPTED, "one", INTERRUPTED]
 
 
-def test_09_what_a_fold_keeps_does_not_grow_with_the_messages_it_covers() -> None:
+def test_09_what_a_compaction_keeps_does_not_grow_with_the_messages_it_covers() -> None:
     """langmem's set of summarised ids grows for ever, and is written at each step."""
     small, large = Talk(call_config(3_000, min_messages=0)), Talk(call_config(3_000, min_messages=0))
     for talking, rounds in ((small, 30), (large, 300)):
@@ -397,7 +397,7 @@ def test_16_chinese_is_counted_as_what_it_is(text: str) -> None:
     assert OURS.message(HumanMessage(text)) >= exact
 
 
-def test_16_a_chinese_thread_is_folded_before_it_is_full() -> None:
+def test_16_a_chinese_thread_is_compacted_before_it_is_full() -> None:
     conversation = thread(ScriptedModel(say=lambda _: AIMessage("二月份共有 24951 个航班，其中大部分准点。" * 6)))
     events = [dict(event) for n in range(30) for event in conversation.stream(f"第 {n} 周有多少航班晚点？" * 8)]
     assert len(of_type(events, "context_compressed")) >= 3

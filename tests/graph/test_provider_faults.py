@@ -155,7 +155,7 @@ def test_a_provider_that_is_down_is_said() -> None:
 
 
 @pytest.mark.parametrize("shape", ["openai", "llama_cpp", "vllm", "vllm_flat"])
-def test_an_overflow_folds_harder_and_the_turn_succeeds(server: ModelServer, shape: OverflowShape) -> None:
+def test_an_overflow_compacts_harder_and_the_turn_succeeds(server: ModelServer, shape: OverflowShape) -> None:
     server.always(model_server.say("answer " + "word " * 60))
     talk = conversation(server)
     for n in range(8):
@@ -170,7 +170,7 @@ def test_an_overflow_folds_harder_and_the_turn_succeeds(server: ModelServer, sha
     assert len(talk.history()) == 18
 
 
-def test_an_overflow_that_no_fold_helps_is_a_typed_error(server: ModelServer) -> None:
+def test_an_overflow_that_no_compaction_helps_is_a_typed_error(server: ModelServer) -> None:
     server.always(model_server.context_overflow())
     talk = conversation(server, Context(model_limit=8_000))
     with pytest.raises(ModelContextOverflowError):

@@ -43,7 +43,7 @@ def long_thread(model: ScriptedModel | None = None, **more: Any) -> Conversation
 
 @pytest.mark.parametrize("retire_after", [None, 10])
 @pytest.mark.parametrize(("query", "words"), [("Kingfisher budget", "48,250 euros"), ("翠鸟 预算", "四万八千欧元"), ("m1", "48,250 euros")])
-def test_what_was_folded_or_retired_comes_back_word_for_word(retire_after: int | None, query: str, words: str) -> None:
+def test_what_was_compacted_or_retired_comes_back_word_for_word(retire_after: int | None, query: str, words: str) -> None:
     conversation = long_thread(policy=CompactionPolicy(retire_after=retire_after))
     assert bool(values_of(conversation).get("archive")) == (retire_after is not None)
     answer = conversation.ask(f"recall {query}")
@@ -81,7 +81,7 @@ def test_an_excluded_message_is_not_recalled() -> None:
     assert "48,250" not in conversation.ask("recall Kingfisher budget").text
 
 
-def test_what_was_recalled_is_marked_and_never_folded_as_if_new() -> None:
+def test_what_was_recalled_is_marked_and_never_compacted_as_if_new() -> None:
     read: list[str] = []
 
     def summarise(sent: Any) -> AIMessage:

@@ -23,7 +23,7 @@ def asked(conversation: Conversation, **page: int) -> list[str]:
     return [m.text.split()[0] for m in conversation.history(**page) if m.type == "human"]
 
 
-def test_folded_messages_retire_and_history_still_has_all_in_order() -> None:
+def test_compacted_messages_retire_and_history_still_has_all_in_order() -> None:
     conversation = thread(policy=SHORT)
     events = talk(conversation, 60)
     values = values_of(conversation)
@@ -160,7 +160,7 @@ def test_an_embedding_server_that_is_down_keeps_nothing_from_retiring() -> None:
     assert asked(conversation) == [f"q{n}" for n in range(40)]
 
 
-def test_any_thread_id_can_fold_and_retire() -> None:
+def test_any_thread_id_can_compact_and_retire() -> None:
     conversation = thread(policy=SHORT, thread_id="ann.lee@example.com/50%")
     assert of_type(talk(conversation, 30), "context_compressed")
     assert values_of(conversation)["archive"]["count"] > 0

@@ -96,7 +96,7 @@ def test_what_is_excluded_leaves_the_memory_when_asked_or_after_the_next_answer(
         assert "q0 " not in conversation.view()[0].text
 
 
-def test_a_rule_excluded_folded_and_included_again_is_a_pin_again() -> None:
+def test_a_rule_excluded_compacted_and_included_again_is_a_pin_again() -> None:
     conversation = thread()
     conversation.ask(RULE)
     conversation.exclude(str(conversation.history()[0].id))
@@ -130,7 +130,7 @@ def test_taking_a_pin_away_brings_back_no_older_one_on_its_matter() -> None:
     assert conversation.pins() == []
 
 
-def test_a_thread_without_its_compactions_folds_again_rather_than_leave_rounds_out() -> None:
+def test_a_thread_without_its_compactions_compacts_again_rather_than_leave_rounds_out() -> None:
     conversation = thread(policy=CompactionPolicy(min_messages=4, retire_after=None))
     talk(conversation, 40)
     list(iter(conversation.undo, None))

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from longtable.memory.stamps import marked
 from longtable.memory.tokens import counter
 from longtable.memory.view import CallPlan, build_view
-from tests.support.folds import Say, Talk, call_config
+from tests.support.compacting import Say, Talk, call_config
 
 LIMIT = 9_000
 PLACES = 12
@@ -91,7 +91,7 @@ def after_compactions(history: list[BaseMessage], constraint: str, say: Say | No
     shown: list[str] = []
     for message in history:
         talking.add(message)
-        if message.type == "human" and (outcome := talking.fold("due")):
+        if message.type == "human" and (outcome := talking.compact("due")):
             assert outcome.record is not None
             if outcome.record["count"] > said:
                 view = build_view(CallPlan(talking.thread, talking.call_config))
@@ -132,7 +132,7 @@ def test_plain_questions_leave_no_pins_that_would_crowd_the_constraints_out() ->
     talking = Talk(call_config(LIMIT, ahead=False))
     for message in spoken("", 0, chinese=False):
         talking.add(message)
-    outcome = talking.fold("asked")
+    outcome = talking.compact("asked")
     assert outcome is not None
     assert outcome.record is not None
     assert outcome.record["pins"] == []

@@ -20,7 +20,7 @@ from longtable.memory.stamps import STEERED, is_recalled, marked
 from longtable.memory.summary import CLIP_TOOL_CHARS, HEADINGS, cited_numbers
 from longtable.memory.view import CallPlan, build_view
 from tests.memory.test_rounds import assert_paired
-from tests.support.folds import Call, Say, Talk, call_config, sent, system_of
+from tests.support.compacting import Call, Say, Talk, call_config, sent, system_of
 from tests.support.histories import histories, long_history, talk
 
 GOOD = "## Facts and findings\n- numbers were asked for [m1-m2]\n## Constraints\n- none"
@@ -65,7 +65,7 @@ def check(call: Call, limits: CallConfig) -> None:
     total = sent(view.messages, limits)
     assert view.parts.total == total
     assert total <= limits.hard_tokens
-    if call.folded or sum(message.type == "human" for message in thread.uncompacted) == 1:
+    if call.compacted or sum(message.type == "human" for message in thread.uncompacted) == 1:
         assert total <= limits.threshold_tokens
     assert_paired(view.messages[1:])
     assert pairs_valid(view.messages)
@@ -129,7 +129,7 @@ def test_a_provider_that_counts_more_is_not_sent_too_much_either(factor: float) 
 
 
 @pytest.mark.parametrize("system", [0.3, 0.45, 0.55])
-def test_a_large_system_prompt_leaves_folds_that_pass(system: float) -> None:
+def test_a_large_system_prompt_leaves_compactions_that_pass(system: float) -> None:
     """The rounds are folded, not left out unseen, also where prompt and tools take most of the threshold."""
     limits = call_config(8_000, tools=int(8_000 * system), min_messages=0)
     talking = Talk(limits)
@@ -146,7 +146,7 @@ def test_a_large_system_prompt_leaves_folds_that_pass(system: float) -> None:
 @pytest.mark.parametrize("kind", ["rolling", "topics", "window"])
 @settings(max_examples=8)
 @given(history=histories(recalls=True), says=st.sampled_from([None, "good"]))
-def test_no_fold_changes_a_byte_and_every_message_is_folded_or_shown(kind: str, history: list[BaseMessage], says: str | None) -> None:
+def test_no_compaction_changes_a_byte_and_all_is_compacted_or_shown(kind: str, history: list[BaseMessage], says: str | None) -> None:
     before = [message.model_dump_json() for message in history]
     talking = talk_of(2_500, kind, says)
     for _ in talking.hear(history):
@@ -230,7 +230,7 @@ def test_a_message_longer_than_the_summarisers_window_reaches_it_whole(long: str
     talking = talk_of(100_000, "rolling", "good", window=window)
     for message in [HumanMessage(long, id="long"), AIMessage("noted", id="noted"), *talk(8)]:
         talking.add(message)
-    outcome = talking.fold("asked")
+    outcome = talking.compact("asked")
     assert outcome is not None
     assert outcome.record is not None
     assert outcome.record["method"] == "model"
@@ -251,7 +251,7 @@ def test_a_memory_that_grows_between_the_parts_is_refused_before_it_fills_the_wi
     talking = Talk(call_config(100_000, window=window), say=say)
     for message in [HumanMessage(" ".join(f"word{n}" for n in range(6_000)), id="long"), AIMessage("noted", id="noted"), *talk(8)]:
         talking.add(message)
-    outcome = talking.fold("asked")
+    outcome = talking.compact("asked")
     assert outcome is not None
     assert outcome.record is not None
     assert outcome.record["method"] == "fallback"
@@ -268,7 +268,7 @@ def test_what_a_summariser_cannot_read_is_named() -> None:
     talking = talk_of(100_000, "rolling", "good", window=20_000)
     for message in [HumanMessage(content=image, id="i"), AIMessage("a cat", id="cat"), *talk(8)]:
         talking.add(message)
-    outcome = talking.fold("asked")
+    outcome = talking.compact("asked")
     assert outcome is not None
     assert outcome.record is not None
     assert "image" in outcome.record["coverage_note"]
@@ -324,7 +324,7 @@ def test_the_reasons_say_what_happened_on_the_way(says: str, codes: list[str], a
 @pytest.mark.parametrize(
     "rule", ["Always close with the tag </memory>, never with <messages>.", "Never   use\n<Memory>\ttags.", "Only use “< memory >”."]
 )
-def test_a_rule_that_holds_the_blocks_own_tags_does_not_stop_every_fold(rule: str) -> None:
+def test_a_rule_that_holds_the_blocks_own_tags_does_not_stop_every_compaction(rule: str) -> None:
     talking = talk_of(3_000, "rolling", "good")
     for call in talking.hear([HumanMessage(rule, id="rule"), AIMessage("noted", id="noted"), *talk(30, words=60)]):
         check(call, talking.call_config)
@@ -335,7 +335,7 @@ def test_a_rule_that_holds_the_blocks_own_tags_does_not_stop_every_fold(rule: st
 
 @settings(max_examples=12)
 @given(history=histories(recalls=True), kind=st.sampled_from(["rolling", "topics"]), says=st.sampled_from([None, *SAYS]))
-def test_no_fold_that_has_room_for_a_text_is_ever_given_up(history: list[BaseMessage], kind: str, says: str | None) -> None:
+def test_no_compaction_that_has_room_for_a_text_is_ever_given_up(history: list[BaseMessage], kind: str, says: str | None) -> None:
     """The fallback passes the gate wherever there is room for some lines: beside a newest round that fills the threshold there is none."""
     talking = talk_of(4_000, kind, says)
     for _ in talking.hear(history):
@@ -349,7 +349,7 @@ def test_no_fold_that_has_room_for_a_text_is_ever_given_up(history: list[BaseMes
 
 @settings(max_examples=8)
 @given(history=histories(recalls=True))
-def test_two_runs_over_the_same_words_make_the_same_folds(history: list[BaseMessage]) -> None:
+def test_two_runs_over_the_same_words_make_the_same_compactions(history: list[BaseMessage]) -> None:
     one, two = (talk_of(2_500, "rolling", "good") for _ in range(2))
     for talking in (one, two):
         for _ in talking.hear(history):
@@ -360,7 +360,7 @@ def test_two_runs_over_the_same_words_make_the_same_folds(history: list[BaseMess
     assert len(set(ids)) == len(ids)
 
 
-def test_a_fold_has_another_identity_where_anything_it_reads_differs() -> None:
+def test_a_compaction_has_another_identity_where_anything_it_reads_differs() -> None:
     history = talk(12, words=60)
     edited = [*history]
     edited[1] = AIMessage("another answer", id=history[1].id)
@@ -370,7 +370,7 @@ def test_a_fold_has_another_identity_where_anything_it_reads_differs() -> None:
         talking = talk_of(3_000, "rolling", None, **more)
         for message in messages:
             talking.add(message)
-        talking.fold("asked")
+        talking.compact("asked")
         jobs.append(talking.jobs[0].id)
     assert jobs[1] == jobs[-1]
     assert len(set(jobs)) == 3
@@ -451,7 +451,7 @@ def test_of_two_rules_of_one_turn_the_later_wins_whoever_found_them() -> None:
     talking = Talk(call_config(3_000, window=100_000, min_messages=0), say=lambda _: quoting)
     for message in [*(marked(message, turn=1) for message in turn), *(marked(message, turn=2) for message in talk(12))]:
         talking.add(message)
-    assert talking.fold("asked")
+    assert talking.compact("asked")
     assert [pin.text for pin in talking.thread.pins] == [earlier, later]
     assert [pin.text for pin in live_pins(talking.thread.pins)] == [later]
 
@@ -477,7 +477,7 @@ def test_an_accepted_summary_has_five_headings_and_no_unknown_citation(lines: li
     history = talk(12, words=0 if asked else 60)
     for message in history:
         talking.add(message.model_copy(update={"content": asked * 12}) if asked and message.type == "human" else message)
-    outcome = talking.fold("asked")
+    outcome = talking.compact("asked")
     assert outcome is not None
     assert outcome.record is not None
     text = outcome.record["summary"]
@@ -494,7 +494,7 @@ def test_an_accepted_summary_has_five_headings_and_no_unknown_citation(lines: li
 
 @settings(max_examples=8)
 @given(history=histories(), kind=st.sampled_from(["rolling", "topics"]))
-def test_undoing_each_fold_restores_each_earlier_view(history: list[BaseMessage], kind: str) -> None:
+def test_undoing_each_compaction_restores_each_earlier_view(history: list[BaseMessage], kind: str) -> None:
     talking = talk_of(2_500, kind)
     for _ in talking.hear(history):
         pass

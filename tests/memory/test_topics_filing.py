@@ -15,7 +15,7 @@ from longtable.memory.tokens import counter, estimate
 from longtable.memory.topic_drafts import MOST_ANSWER_CHARS
 from longtable.memory.topic_strategy import Filed, Filing, file_steps
 from longtable.memory.topics import Topic, current
-from tests.support.folds import Talk, call_config
+from tests.support.compacting import Talk, call_config
 from tests.support.histories import histories, talk
 
 count = counter("o200k_base").text
@@ -512,7 +512,7 @@ def test_topics_of_a_compaction_hold_every_round_it_took() -> None:
     talking = Talk(call_config(3_000, min_messages=2, strategy="topics"))
     for message in talk(8, words=60):
         talking.add(message)
-    outcome = talking.fold("asked")
+    outcome = talking.compact("asked")
     assert outcome is not None
     assert outcome.record is not None
     taken = talking.thread.messages[: outcome.record["count"]]

@@ -88,7 +88,7 @@ def test_every_view_fits_is_paired_and_holds_the_newest_words(history: list[Base
 
 @settings(max_examples=25)
 @given(histories(), st.sampled_from([800, 2_000, 8_000]))
-def test_a_fold_takes_whole_old_rounds_and_leaves_the_newest(history: list[BaseMessage], limit: int) -> None:
+def test_a_compaction_takes_whole_old_rounds_and_leaves_the_newest(history: list[BaseMessage], limit: int) -> None:
     fold = plan_compaction(history, [], call_config(limit))
     if fold is None:
         return
@@ -112,7 +112,7 @@ def test_tool_results_give_way_before_words_do() -> None:
     assert view.left_out == 0
 
 
-def test_old_rounds_that_no_fold_took_stay_while_they_fit_the_limit() -> None:
+def test_old_rounds_that_no_compaction_took_stay_while_they_fit_the_limit() -> None:
     history = talk(4, words=150)
     limits = call_config(int(measure(history, [], call_config(10_000)).total / 0.75))
     view = build_view(history, [], limits)
@@ -197,7 +197,7 @@ def test_calibration_lowers_what_a_view_may_have() -> None:
     assert view.parts.total <= limits.hard_tokens == 5_666
 
 
-def test_short_threads_are_not_folded_until_they_would_not_fit_at_all() -> None:
+def test_short_threads_are_not_compacted_until_they_would_not_fit_at_all() -> None:
     over = talk(4, words=150)  # 8 messages
     limits = call_config(int(measure(over, [], call_config(10_000)).total / 0.7))
     assert measure(over, [], limits).total > limits.threshold_tokens
@@ -220,14 +220,14 @@ def test_fewer_rounds_stay_where_they_do_not_fit() -> None:
     assert 2 <= 24 - fold.end < 12
 
 
-def test_nothing_is_folded_again_before_four_new_messages_came() -> None:
+def test_nothing_is_compacted_again_before_four_new_messages_came() -> None:
     history = talk(12, words=30)
     limits = call_config(int(measure(history, [record("a9")], call_config(10_000)).total / 0.65))
     assert plan_compaction(history, [record("a10")], limits) is None  # 2 new messages
     assert plan_compaction(history, [record("a9")], call_config(limits.limit, keep_rounds=1)) is not None  # 4
 
 
-def test_asked_for_folds_under_the_threshold_too() -> None:
+def test_asked_for_compacts_under_the_threshold_too() -> None:
     history = talk(9)
     limits = call_config(100_000)
     assert plan_compaction(history, [], limits) is None

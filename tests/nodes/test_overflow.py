@@ -109,7 +109,7 @@ def test_an_error_of_ones_own_code_is_none(error: Exception) -> None:
     assert not is_overflow(error)
 
 
-def test_asking_for_more_output_than_the_context_holds_is_refused_not_folded_for() -> None:
+def test_asking_for_more_output_than_the_context_holds_is_refused_not_compacted_for() -> None:
     error = StatusError(next(each for each in OTHERS if each.server == "vllm-max-tokens-alone"))
     assert isinstance(provider_error(error), ProviderRefusedError)
 

@@ -1,4 +1,4 @@
-"""A thread that grows message by message and is folded when due, as the graph does it, but values only: no graph, no model."""
+"""A thread that grows message by message and is compacted when due, as the graph does it, but values only: no graph, no model."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ ANY_LENGTH = Context(max_message_chars=10**8)
 
 
 def call_config(limit: int, *, window: int | None = None, tools: int = 100, factor: float = 1.0, **policy: Any) -> CallConfig:
-    """Return a frame with a short system prompt; `policy` are fields of `CompactionPolicy`."""
+    """Return a call config with a short system prompt; `policy` are fields of `CompactionPolicy`."""
     return CallConfig(
         system="You answer.",
         tool_tokens=tools,
@@ -41,16 +41,16 @@ def call_config(limit: int, *, window: int | None = None, tools: int = 100, fact
 
 @dataclass(frozen=True)
 class Call:
-    """One model call: the thread it is made on, what it is sent, whether a fold was made just before it."""
+    """One model call: the thread it is made on, what it is sent, whether a compaction was made just before it."""
 
     thread: Thread
     view: View
-    folded: bool
+    compacted: bool
 
 
 @dataclass
 class Talk:
-    """A thread that grows. `asked` holds every request to the summariser, fold by fold."""
+    """A thread that grows. `asked` holds every request to the summariser, compaction by compaction."""
 
     call_config: CallConfig
     say: Say | None = None
@@ -77,19 +77,19 @@ class Talk:
                 asked = message.type != "tool" and (isinstance(after, AIMessage) or (after is None and message.type == "human"))
                 if asked or answered:
                     yield self.call()
-            self.fold("ahead")
+            self.compact("ahead")
 
     def add(self, message: BaseMessage) -> None:
         """Add one message."""
         self.thread = replace(self.thread, messages=[*self.thread.messages, message])
 
     def call(self) -> Call:
-        """Fold if due, and return the call as it would be made."""
-        outcome = self.fold("due")
-        return Call(self.thread, build_view(CallPlan(self.thread, self.call_config)), folded=bool(outcome and outcome.record))
+        """Compact if due, and return the call as it would be made."""
+        outcome = self.compact("due")
+        return Call(self.thread, build_view(CallPlan(self.thread, self.call_config)), compacted=bool(outcome and outcome.record))
 
-    def fold(self, when: When) -> Outcome | None:
-        """Fold once where it is due; return what became of it."""
+    def compact(self, when: When) -> Outcome | None:
+        """Compact once where it is due; return what became of it."""
         call_plan = CallPlan(self.thread, self.call_config)
         if when == "ahead" and not self.call_config.policy.ahead:
             return None
@@ -126,7 +126,7 @@ class Talk:
             except StopIteration as stop:
                 outcome: Outcome = stop.value
                 return outcome
-            assert self.say is not None, "a fold without a summariser asks nothing"
+            assert self.say is not None, "a compaction without a summariser asks nothing"
             requests.append(request)
             answer = self.say(request)
 
