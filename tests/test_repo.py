@@ -33,7 +33,8 @@ BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "node
 OVER_BUDGET: dict[str, int] = {
     "base": 602,  # a lost worker is an error of its own
     "memory": 4_195,
-    "tools": 6_759,  # worker processes for SQLite, DuckDB and SQL over results; masked columns by a positive list over scopes
+    # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
+    "tools": 6_808,
     "nodes": 2_991,
     "graph": 3_169,
 }

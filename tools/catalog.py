@@ -203,3 +203,22 @@ class Reflected:
     """What is read along with a table: its partitions and inheriting tables, by schema and name."""
     system_relations: frozenset[str] = frozenset()
     """The engine's own tables, which a view may read."""
+
+
+def read_by_views(found: Reflected, catalog: Catalog) -> frozenset[str]:
+    """Return the folded bare names of all that the visible views read, through other views too."""
+    shown = {table.name for table in catalog.tables}
+    reached = {table.name for table in found.tables if table.name in shown and table.kind == "view"}
+    names: set[str] = set()
+    by_name = {table.name: table for table in found.tables}
+    todo = list(reached)
+    while todo:
+        view = by_name[todo.pop()]
+        text = found.view_sql.get((view.schema, view.bare_name), "")
+        for table in found.tables:
+            if table.name not in reached and mentions(text, table.bare_name):
+                reached.add(table.name)
+                names.add(fold(table.bare_name))
+                if table.kind == "view":
+                    todo.append(table.name)
+    return frozenset(names)

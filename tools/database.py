@@ -13,12 +13,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from longtable.base.errors import ConfigError, MissingExtraError, QueryFailedError, QueryRefusedError
-from longtable.tools.catalog import Catalog
+from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.cells import without_labels
 from longtable.tools.engines.base import Engine, Fetched, FileLimits, LoadNote, QueryLimits, Row, Session, check_path
 from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.sql.cost import Plan
-from longtable.tools.sql.masks import masked_rows, without_values
+from longtable.tools.sql.masks import masked_rows
 from longtable.tools.sql.table_policy import TablePolicy, load_policy
 from longtable.tools.url import Dialect, Location, parse_url, without_password
 from longtable.tools.worker_pool import Workers
@@ -99,7 +99,8 @@ class Database:
         `busy_seconds` is how long to wait for what others hold: a SQLite file that another program has locked, a locked table
         of a server, a free connection to it. `files` bounds what is loaded from data files. `isolation="process"` asks SQLite and
         DuckDB in processes of their own, which are started without waiting for them: what is wrong with such a file may be raised by
-        the first call. `isolation="none"` asks them in this process; then nothing bounds the memory that a query takes.
+        the first call. A server's queries are parsed in such a process. `isolation="none"` does all of it in this process; then
+        nothing bounds the memory that a query takes.
 
         Raises `ConfigError` for a URL or a policy file that cannot be read, and where there is no Python to start a process;
         `DatabaseUnavailableError` for a file or a server that cannot be read.
@@ -129,7 +130,10 @@ class Database:
     ) -> "Database":
         if isolation == "none" or location.server or location.path is None:
             engine = _open_engine(location, limits=limits, busy_seconds=busy_seconds)
-            return cls(engine, url=url, location=location, limits=limits, policy=policy)
+            if isolation == "none" or not location.server:
+                return cls(engine, url=url, location=location, limits=limits, policy=policy)
+            workers = Workers(memory_bytes=limits.memory_bytes, answer_bytes=limits.bytes, wait_seconds=busy_seconds)
+            return _ParsedApart(engine, workers, url=url, location=location, limits=limits, policy=policy)
         check_path(location.path)
         place = f"{location.dialect}:///{location.path.absolute()}"
         workers = Workers(
@@ -167,11 +171,8 @@ class Database:
             return self._knowledge
 
     def _reflect(self, version: object) -> Catalog:
-        # sqlglot takes a tenth of a second to load: not where a worker reads the catalogue.
-        from longtable.tools.sql.visible import visible
-
         reflected = self.engine.reflect()
-        catalog = visible(reflected, self.policy, dialect=self.dialect)
+        catalog = self._visible(reflected)
         self.engine.guard(catalog, reflected)
         self._catalog, self._version = catalog, version
         return catalog
@@ -223,19 +224,20 @@ class Database:
         """Add to the error of a failing query where it failed and what was probably meant."""
         try:
             yield
-        except QueryFailedError as error:
-            from longtable.tools.sql.hints import add_hints
+        except (QueryFailedError, QueryRefusedError) as error:
+            raise self._text("explained", error=error, sql=sql, verdict=verdict) from error
 
-            if verdict.masks:
-                error = without_values(error, sql)
-            explained = add_hints(error, asked=sql, ran=verdict.sql, dialect=self.dialect, catalog=self.catalog(), tables=verdict.tables)
-            raise explained from error
-        except QueryRefusedError as error:
-            from longtable.tools.sql.hints import place_of_start
+    def _visible(self, reflected: Reflected) -> Catalog:
+        # sqlglot takes a tenth of a second to load: not where a worker reads the catalogue.
+        from longtable.tools.sql.visible import visible
 
-            hint = "write it another way" if verdict.masks else error.hint  # the hint may hold the count that was too large
-            line, column = place_of_start(sql, self.dialect)  # an engine refuses the whole text, at no one place
-            raise QueryRefusedError(error.reason, rule=error.rule, hint=hint, line=line, column=column) from error
+        return visible(reflected, self.policy, dialect=self.dialect)
+
+    def _text(self, job: str, **arguments: object) -> Any:
+        """Do one of `TEXT_JOBS` with the dialect and the catalogue of this database."""
+        from longtable.tools.sql.wall import TEXT_JOBS
+
+        return TEXT_JOBS[job](**arguments, dialect=self.dialect, catalog=self.catalog())
 
     def read(self, sql: str, params: Sequence[object] = (), *, seconds: float, cancel: Cancel | None = None) -> list[Row]:
         """Run SQL that this package wrote over visible tables, with values as parameters; never a model's text.
@@ -244,9 +246,7 @@ class Database:
         """
         catalog = self.catalog()
         if catalog.hidden_columns or catalog.has_masks:
-            from longtable.tools.sql.wall import own_sql
-
-            sql = own_sql(sql, dialect=self.dialect, catalog=catalog)
+            sql = self._text("own_sql", sql=sql)
 
         def fetch(session: Session, stop: Stop) -> Fetched:
             return session.fetch(sql, params, limits=self.limits, stop=stop)
@@ -264,16 +264,13 @@ class Database:
 
     def check(self, sql: str) -> "Verdict":
         """Return the wall's verdict on a query, with the tables and columns it reads. Nothing runs."""
-        # sqlglot takes a tenth of a second to load: not before there is a query.
-        from longtable.tools.sql.wall import check
-
-        return check(sql, dialect=self.dialect, catalog=self.catalog())
+        verdict: Verdict = self._text("check", sql=sql)
+        return verdict
 
     def predicates(self, sql: str) -> "Predicates":
         """Return which conditions of a query that ran can be tried alone. Nothing runs."""
-        from longtable.tools.sql.predicates import predicates_of
-
-        return predicates_of(sql, dialect=self.dialect, catalog=self.catalog())
+        predicates: Predicates = self._text("predicates", sql=sql)
+        return predicates
 
     def close(self) -> None:
         """Cancel running queries and close the database."""
@@ -285,6 +282,37 @@ class Database:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+class _ParsedApart(Database):
+    """A server's database: no text is parsed in this process, but in workers that know no driver."""
+
+    def __init__(self, engine: Engine, workers: Workers, *, url: str, location: Location, limits: QueryLimits, policy: TablePolicy) -> None:
+        super().__init__(engine, url=url, location=location, limits=limits, policy=policy)
+        self._workers = workers
+        self._numbered: tuple[Catalog | None, int] = (None, 0)
+        weakref.finalize(self, workers.close)
+
+    def _visible(self, reflected: Reflected) -> Catalog:
+        catalog: Catalog = self._workers.call("visible", reflected, self.policy, self.dialect, seconds=CATALOG_SECONDS)
+        return catalog
+
+    def _text(self, job: str, **arguments: object) -> Any:
+        catalog = self.catalog()
+        with self._lock:
+            if self._numbered[0] is not catalog:
+                self._numbered = (catalog, self._numbered[1] + 1)
+            number = self._numbered[1]
+        # The catalogue is sent to a worker that has not seen it.
+        for sent in (None, catalog):
+            answer = self._workers.call("parse", job, number, sent, {**arguments, "dialect": self.dialect}, seconds=PLAN_SECONDS)
+            if answer is not None:
+                break
+        return answer[0]
+
+    def close(self) -> None:
+        super().close()
+        self._workers.close()
 
 
 class _Isolated(Database):

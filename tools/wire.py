@@ -15,7 +15,7 @@ import ormsgpack
 
 from longtable.base import errors
 from longtable.base.errors import ConfigError, DatabaseError, LongtableError, MissingExtraError
-from longtable.tools.catalog import Catalog, Column, ForeignKey, Table
+from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Table
 from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits, Row
 from longtable.tools.sql.cost import Plan, Scan
 from longtable.tools.sql.masks import Masks
@@ -73,7 +73,7 @@ _TUPLE, _SET, _OBJECT, _ERROR, _ROWS, _PAIRS = range(len(_TEXTS), len(_TEXTS) + 
 _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Catalog, Column, ForeignKey, Table, TablePolicy),
+        *(Catalog, Column, ForeignKey, Reflected, Table, TablePolicy),
         *(FileLimits, LoadNote, QueryLimits),
         *(Masks, Plan, Predicate, Predicates, Scan, Verdict),
     )

@@ -15,15 +15,17 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from io import RawIOBase
 from pathlib import Path
 from typing import Any, NoReturn
 
 from longtable.base.errors import LongtableError, QueryFailedError, QueryMemoryError
-from longtable.tools.catalog import Catalog
+from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits
 from longtable.tools.query_runner import Runner
+from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.sql.verdict import Predicates, Verdict
 from longtable.tools.wire import Rows, decode, encode, read_frame, write_frame
 
@@ -86,8 +88,35 @@ def load(_database: None, _cancel: Cancel, path: str, target: str, limits: FileL
     return load_files(Path(path), Path(target), files=limits)
 
 
+def visible(_database: None, _cancel: Cancel, reflected: Reflected, policy: TablePolicy, dialect: str) -> Catalog:
+    """Return what the policy shows of a server's catalogue."""
+    from longtable.tools.sql.visible import visible
+
+    return visible(reflected, policy, dialect=dialect)
+
+
+MOST_CATALOGS = 2
+_catalogs: dict[int, Catalog] = {}
+"""What this worker was sent of its one server, by number; the newest of them."""
+
+
+def parse(
+    _database: None, _cancel: Cancel, job: str, number: int, catalog: Catalog | None, arguments: dict[str, Any]
+) -> list[object] | None:
+    """Do one of `TEXT_JOBS` for a server; return its answer in a list, None for a catalogue that was not sent yet."""
+    from longtable.tools.sql.wall import TEXT_JOBS
+
+    if catalog is not None:
+        _catalogs[number] = catalog
+        for old in sorted(_catalogs)[:-MOST_CATALOGS]:
+            del _catalogs[old]
+    if number not in _catalogs:
+        return None
+    return [TEXT_JOBS[job](**arguments, catalog=_catalogs[number])]
+
+
 JOBS: dict[str, Callable[..., object]] = {
-    job.__name__: job for job in (check, check_sql, load, over_handles, predicates, read, refresh, run)
+    job.__name__: job for job in (check, check_sql, load, over_handles, parse, predicates, read, refresh, run, visible)
 }
 
 
@@ -156,6 +185,7 @@ def _work(opening: dict[str, Any], work: queue.SimpleQueue[Any], current: Curren
 def _open(arguments: dict[str, Any] | None) -> Database | None:
     """Open the database and have everything loaded that a first query needs."""
     if arguments is None:
+        import_module("longtable.tools.sql.wall")
         return None
     database = Database.open(**arguments, isolation="none")
     with suppress(LongtableError):  # a policy that names what is not there: raised to whoever asks for the catalogue

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.databases import FILE_DIALECTS, make, url
+from tests.tools.databases import DIALECTS, make, url
 
 TURN = """
 import sys
@@ -39,7 +39,7 @@ assert not loaded, loaded[:5]
 """
 
 
-@pytest.mark.parametrize("dialect", FILE_DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_chat_turn_with_queries_loads_no_parser(dialect: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", TURN, url(make(tmp_path, dialect)), str(tmp_path / "results")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=Path(__file__).parents[2])

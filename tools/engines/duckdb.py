@@ -24,13 +24,12 @@ from longtable.base.errors import (
     QueryMemoryError,
     QueryRefusedError,
 )
-from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Table, fold, quoted
+from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Table, fold, quoted, read_by_views
 from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, check_file, collect
 from longtable.tools.engines.duckdb_instance import close_wall, empty_instance, path_literal
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.cost import Plan, Scan, product
 from longtable.tools.sql.parsing import first_line, statement
-from longtable.tools.sql.visible import read_by_views
 
 TAKEN_NAMES = {"main", "memory", "system", "temp", "information_schema", "pg_catalog"}
 

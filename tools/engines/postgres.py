@@ -25,7 +25,7 @@ import psycopg
 from psycopg import sql as compose
 
 from longtable.base.errors import QueryRefusedError
-from longtable.tools.catalog import Catalog, Reflected, fold, mentions
+from longtable.tools.catalog import Catalog, Reflected, fold, mentions, read_by_views
 from longtable.tools.engines.base import Fetched, QueryLimits, Row, collect
 from longtable.tools.engines.postgres_introspection import (
     EXPLAIN,
@@ -41,7 +41,6 @@ from longtable.tools.engines.postgres_pool import ROW_TOO_LARGE, Link, Pool, con
 from longtable.tools.engines.postgres_values import RawConnection
 from longtable.tools.query_runner import Stop
 from longtable.tools.sql.cost import Plan as Cost
-from longtable.tools.sql.visible import read_by_views
 
 BATCH_ROWS = 8  # rows are weighed in small batches: one may be as large as the whole result may be
 

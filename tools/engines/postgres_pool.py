@@ -22,7 +22,7 @@ from longtable.base.errors import (
 from longtable.tools.engines.base import FailedAtError, QueryLimits
 from longtable.tools.engines.postgres_values import RawConnection, register
 from longtable.tools.query_runner import Stop, StoppedError
-from longtable.tools.sql.growth import OVER
+from longtable.tools.sql.verdict import OVER
 
 MAX_CONNECTIONS = 6
 LOOK_EVERY_SECONDS = 0.05

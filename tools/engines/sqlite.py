@@ -17,13 +17,12 @@ from longtable.base.errors import (
     QueryRefusedError,
     ResultTooLargeError,
 )
-from longtable.tools.catalog import Catalog, Reflected, fold, quoted
+from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
 from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, Row, check_file, collect, file_uri
 from longtable.tools.engines.sqlite_introspection import aliases, read_plan, reflect, shadow_tables, table_rows, virtual_tables
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.allow_lists import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.sql.cost import Plan
-from longtable.tools.sql.visible import read_by_views
 
 BUSY_SECONDS = 5.0
 IDLE_CONNECTIONS = 4

@@ -16,14 +16,12 @@ from typing import cast
 from sqlglot import exp
 
 from longtable.tools.sql.parsing import nodes_of
+from longtable.tools.sql.verdict import OVER
 
 MAX_GROWTH = 10_000_000
 """Elements that one value may come to by what the text says."""
 MAX_REPEATS = 10_000
 MAX_SERIES = 1_000_000
-
-OVER = "a count is over"
-"""How the error begins that the engine raises when a count is too large."""
 
 _DATE_STEPS = {"HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DECADE"}
 _SHORT_UNITS = {"D": "DAY", "MON": "MONTH", "MIN": "MINUTE", "H": "HOUR", "W": "WEEK", "Y": "YEAR", "YR": "YEAR"}

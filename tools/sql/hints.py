@@ -9,11 +9,12 @@ import re
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from longtable.base.errors import QueryFailedError
+from longtable.base.errors import DatabaseError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog, fold, nearest, quoted
 from longtable.tools.cells import clip
+from longtable.tools.sql.masks import without_values
 from longtable.tools.sql.parsing import RefusedError, line_and_column, statement, statements, tokens_of, written
-from longtable.tools.sql.verdict import Place
+from longtable.tools.sql.verdict import Place, Verdict
 
 
 def place_of(node: exp.Expr, sql: str) -> Place | None:
@@ -118,6 +119,18 @@ _UNKNOWN_COLUMN = (
 
 _AMBIGUOUS = re.compile(r"ambiguous column name: (\S+)")
 _NO_SUCH_SIGNATURE = re.compile(r"function \w+\(.*\) does not exist")
+
+
+def explained(error: QueryFailedError | QueryRefusedError, *, sql: str, verdict: Verdict, dialect: str, catalog: Catalog) -> DatabaseError:
+    """Return an engine's error with its place in the text as asked, and what was probably meant."""
+    if isinstance(error, QueryFailedError):
+        if verdict.masks:
+            error = without_values(error, sql)
+        return add_hints(error, asked=sql, ran=verdict.sql, dialect=dialect, catalog=catalog, tables=verdict.tables)
+    # The hint may hold the count that was too large.
+    hint = "write it another way" if verdict.masks else error.hint
+    line, column = place_of_start(sql, dialect)  # an engine refuses the whole text, at no one place
+    return QueryRefusedError(error.reason, rule=error.rule, hint=hint, line=line, column=column)
 
 
 def add_hints(

@@ -8,6 +8,9 @@ from longtable.tools.sql.masks import NO_MASKS, Masks
 Place = tuple[int, int]
 """Line and column, both from 1."""
 
+OVER = "a count is over"
+"""How the error begins that the text of a checked query has the engine raise when a count is too large."""
+
 
 @dataclass(frozen=True)
 class Verdict:

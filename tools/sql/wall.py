@@ -6,6 +6,7 @@ where sqlglot and an engine read one text in two ways, the engine gets the readi
 
 import re
 import unicodedata
+from collections.abc import Callable
 from threading import Lock
 from weakref import ref
 
@@ -16,7 +17,7 @@ from longtable.tools.sql.allow_lists import QUERIES, SCALAR_FUNCTIONS, SYNTAX_FU
 from longtable.tools.sql.cost import stops_early
 from longtable.tools.sql.expansion import check_expansion
 from longtable.tools.sql.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
-from longtable.tools.sql.hints import place_of_fault, place_of_start
+from longtable.tools.sql.hints import explained, place_of_fault, place_of_start
 from longtable.tools.sql.masking import masks_of
 from longtable.tools.sql.masks import NO_MASKS
 from longtable.tools.sql.narrow import narrowed, reads_of
@@ -29,6 +30,7 @@ from longtable.tools.sql.parsing import (
     tokens_of,
     written,
 )
+from longtable.tools.sql.predicates import predicates_of
 from longtable.tools.sql.scope import is_cte, resolved_table, written_name
 from longtable.tools.sql.verdict import Place, Verdict
 
@@ -377,3 +379,12 @@ def _label(node: exp.Expr) -> str:
     if isinstance(node, exp.Column | exp.Alias):
         return "the text"
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
+
+
+TEXT_JOBS: dict[str, Callable[..., object]] = {
+    "check": check,
+    "explained": explained,
+    "own_sql": own_sql,
+    "predicates": predicates_of,
+}
+"""What is done with SQL texts. Each parses, and none knows an engine or a driver, so that a worker may do them for a server."""
