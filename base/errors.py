@@ -441,13 +441,13 @@ class UnknownTableError(QueryRefusedError, QueryFailedError):
 
 
 class QueryTimeoutError(DatabaseError):
-    """The statement ran longer than allowed. Seconds."""
+    """The statement ran longer than allowed. Seconds, and whether its process had to be killed."""
 
     problem = "too_slow"
 
-    def __init__(self, *, limit_s: float) -> None:
+    def __init__(self, *, limit_s: float, killed: bool = False) -> None:
         super().__init__(f"the query was stopped after {limit_s:g} s: filter or aggregate more, or raise QueryLimits.seconds")
-        self.limit_s = limit_s
+        self.limit_s, self.killed = limit_s, killed
 
 
 class ConnectionWaitError(DatabaseError):

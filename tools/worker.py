@@ -170,7 +170,9 @@ def _work(opening: dict[str, Any], work: queue.SimpleQueue[Any], current: Curren
             _, cancel, name, arguments = work.get()
             try:
                 answer = JOBS[name](database, cancel, *arguments)
-            except MemoryError:
+            except (MemoryError, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and "can't start new thread" not in str(error):
+                    raise  # only that one says that there is no memory for a stack
                 answer = QueryMemoryError(limit=opening["memory_bytes"])
             except LongtableError as error:
                 answer = error

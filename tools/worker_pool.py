@@ -313,7 +313,7 @@ class Workers:
         if worker.cancel.cancelled or self._closed:
             return QueryCancelledError()
         if worker.killed:
-            return QueryTimeoutError(limit_s=seconds)
+            return QueryTimeoutError(limit_s=seconds, killed=True)
         words = worker.stderr_text()
         _log.warning("a worker ended with %s: %s", worker.process.returncode, words)
         return WorkerLostError(

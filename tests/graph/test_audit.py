@@ -1,7 +1,11 @@
 """The audit: every query of a model, however it ended, beside its thread and its owner's alone."""
 
 import asyncio
+import os
+import signal
 import sqlite3
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +89,26 @@ def test_every_query_is_written_down_however_it_ended(shop: Path, tmp_path: Path
         assert list(pd.DataFrame(conversation.audit())["verdict"]) == ["run", "refused", "refused", "failed"]
         conversation.delete()
         assert p.store.search(("longtable", "audit"), limit=10) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
+@pytest.mark.parametrize("stopped", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_text_that_cost_a_worker_is_not_parsed_again(shop: Path, stopped: signal.Signals) -> None:
+    database = Database.open(f"sqlite:///{shop}", limits=QueryLimits(seconds=1), isolation="process")
+    workers = getattr(database, "_workers")  # noqa: B009  # its subclass is private
+    sql = SLOW.replace("SELECT 1 UNION", "SELECT id FROM teas UNION")
+    graph = build_graph(model=script(call("run_sql", sql=sql), "There."), database=database)
+    conversation = Conversation(graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=CONTEXT)
+    database.catalog()
+    for event in conversation.stream("how many?"):
+        if event["type"] == "query_started":
+            until = time.monotonic() + 5
+            while not (busy := [worker for worker in workers._workers if worker.busy]) and time.monotonic() < until:
+                time.sleep(0.01)
+            os.kill(busy[0].process.pid, stopped)
+    [entry] = conversation.audit()
+    assert (entry.verdict, entry.tables, entry.ran) == ("failed", (), "")
+    database.close()
 
 
 def test_a_cancelled_query_is_written_down_as_cancelled(shop: Path, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from longtable.base.errors import (
     DatabaseUnavailableError,
     LongtableError,
     QueryCancelledError,
+    QueryMemoryError,
     QueryRefusedError,
     QueryTimeoutError,
     UnknownTableError,
@@ -253,6 +254,23 @@ def test_a_worker_that_is_lost_is_the_error_of_its_query_alone(database: Databas
     assert other.end() is None
     assert "-6" in caplog.text
     assert database.run("SELECT count(*) FROM people").rows == [(4,)]
+
+
+@linux
+def test_a_worker_without_memory_for_a_thread_is_replaced(database: Database) -> None:
+    import resource
+
+    database.catalog()
+    wait_for(lambda: len(pids(database)) == 2 and all(worker.ready for worker in workers_of(database)._workers))
+    before = pids(database)
+    for pid in before:
+        resource.prlimit(pid, resource.RLIMIT_DATA, (1, resource.RLIM_INFINITY))
+    with pytest.raises(QueryMemoryError):
+        database.run("SELECT count(*) FROM people")
+    with pytest.raises(QueryMemoryError):
+        database.run("SELECT count(*) FROM people")
+    assert database.run("SELECT count(*) FROM people").rows == [(4,)]
+    assert not pids(database) & before
 
 
 @linux
