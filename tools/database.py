@@ -1,12 +1,14 @@
 """Open a database by URL, read its catalogue, and run read-only queries from any number of threads."""
 
+import os
 import shutil
+import sys
 import tempfile
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +40,10 @@ BUSY_SECONDS = 5.0
 PLAN_SECONDS = 5.0
 CATALOG_SECONDS = 60.0
 LOAD_SECONDS = 3600.0
+LOADED = "longtable-files-"
+"""How the names of folders of loaded files begin."""
+_held: dict[Path, int] = {}
+"""The locks of those of this process."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +123,10 @@ class Database:
             try:
                 database = cls._at(url, replace(location, path=loaded, load=False), limits, policy, busy_seconds, isolation)
             except BaseException:
-                shutil.rmtree(loaded.parent, ignore_errors=True)
+                _remove(loaded.parent)
                 raise
             database.notes = notes
-            weakref.finalize(database, shutil.rmtree, loaded.parent, ignore_errors=True)
+            weakref.finalize(database, _remove, loaded.parent)
             return database
         return cls._at(url, location, limits, policy, busy_seconds, isolation)
 
@@ -366,7 +372,9 @@ class _Isolated(Database):
 
 def _load(path: Path, files: FileLimits, isolation: Isolation) -> tuple[Path, tuple[LoadNote, ...]]:
     """Load data files into a DuckDB file of ours, in a folder of its own."""
-    target = Path(tempfile.mkdtemp(prefix="longtable-")) / "files.duckdb"
+    _sweep()
+    target = Path(tempfile.mkdtemp(prefix=LOADED)) / "files.duckdb"
+    _lock(target.parent)
     try:
         if isolation == "none":
             from longtable.tools.engines.files import load_files
@@ -376,8 +384,41 @@ def _load(path: Path, files: FileLimits, isolation: Isolation) -> tuple[Path, tu
             notes: tuple[LoadNote, ...] = workers.call("load", str(path.absolute()), str(target), files, seconds=LOAD_SECONDS)
             return target, notes
     except BaseException:
-        shutil.rmtree(target.parent, ignore_errors=True)
+        _remove(target.parent)
         raise
+
+
+def _lock(folder: Path) -> None:
+    """Hold a lock in the folder until this process ends, however it ends: then the next load may sweep the folder."""
+    if sys.platform != "win32":
+        import fcntl
+
+        held = os.open(folder / "new", os.O_CREAT | os.O_WRONLY, 0o600)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        (folder / "new").rename(folder / "lock")  # it is never there without being held
+        _held[folder] = held
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if (held := _held.pop(folder, None)) is not None:
+        os.close(held)
+
+
+def _sweep() -> None:
+    """Remove the folders of loaded files whose process was killed. One without a lock is left: it may be new."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    for path in Path(tempfile.gettempdir()).glob(f"{LOADED}*/lock"):
+        with suppress(OSError):  # held, or gone, or another user's
+            lock = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path.parent, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def _open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float) -> Engine:

@@ -205,10 +205,10 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | N
     if answer.status == "error":
         verdict: Verdict = "cancelled" if isinstance(error, QueryCancelledError) else "failed"
         rule = error.code if isinstance(error, LongtableError) else type(error).__name__
-        entry = replace(entry, verdict=verdict, rule=rule, ms=ms)
         # A text that cost a worker is not parsed again: it may cost the next one, too.
-        lost = isinstance(error, WorkerLostError) or (isinstance(error, QueryTimeoutError) and error.killed)
-        return entry if lost else _with_reads(entry, entry.sent, check)
+        if isinstance(error, WorkerLostError) or (isinstance(error, QueryTimeoutError) and error.killed):
+            check = None
+        return _with_reads(replace(entry, verdict=verdict, rule=rule, ms=ms), entry.sent, check)
     shown = answer_json(answer)
     ran, total = str(shown.get("sql") or "")[:MOST_SQL], shown.get("total", shown.get("row_count"))
     rows = total if isinstance(total, int) else None

@@ -1,5 +1,6 @@
 """Workers: they start and end with their caller, are killed when late, are replaced when lost, and errors and values pass unchanged."""
 
+import gc
 import os
 import signal
 import sqlite3
@@ -32,7 +33,7 @@ from longtable.base.errors import (
 )
 from longtable.tools import worker_pool
 from longtable.tools.catalog import Catalog, Column, Table
-from longtable.tools.database import Cancel, Database, QueryLimits, TablePolicy
+from longtable.tools.database import LOADED, Cancel, Database, QueryLimits, TablePolicy
 from longtable.tools.wire import Rows, decode, encode
 from longtable.tools.worker_pool import KILL_AFTER_SECONDS, Workers
 from tests.tools.databases import make_file, url
@@ -376,6 +377,38 @@ def test_data_files_are_loaded_once_and_asked_by_every_worker(tmp_path: Path) ->
         assert database.run("SELECT count(*) FROM cities").rows == [(2,)]
     with pytest.raises(DatabaseUnavailableError, match="there is no file"):
         Database.open(str(tmp_path / "cities.csv"), isolation="process")
+
+
+LOAD_AND_WAIT = """
+import sys, time
+from longtable.tools.database import Database
+database = Database.open(sys.argv[1])
+print(database.name, flush=True)
+time.sleep(60)
+"""
+
+
+@linux
+def test_files_that_a_killed_process_loaded_are_swept_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cities.csv").write_text("id,name\n1,Bern\n", encoding="utf-8")
+    (folders := tmp_path / "temp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(folders))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    (folders / f"{LOADED}new").mkdir()
+    with Database.open(str(tmp_path / "cities.csv"), isolation="process") as mine:
+        alive = set(folders.iterdir())
+        command = [sys.executable, "-c", LOAD_AND_WAIT, str(tmp_path / "cities.csv")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as caller:
+            assert caller.stdout is not None
+            assert caller.stdout.readline()
+            caller.kill()
+        assert len(set(folders.iterdir()) - alive) == 1
+        with Database.open(str(tmp_path / "cities.csv"), isolation="process") as other:
+            assert len(set(folders.iterdir()) - alive) == 1
+            assert other.run("SELECT count(*) FROM cities").rows == mine.run("SELECT count(*) FROM cities").rows == [(1,)]
+    del mine, other
+    gc.collect()
+    assert list(folders.glob(f"{LOADED}*")) == [folders / f"{LOADED}new"]
 
 
 # -- what passes ----------------------------------------------------------------------------------------------------
