@@ -267,6 +267,9 @@ def _set_up(path: Path, lease: SqliteLease, key: str | None) -> _File:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except UnicodeDecodeError as error:  # SQLite's own message quotes a damaged name
             raise PersistenceError(f"the conversation store {_DAMAGED}") from error
+        # SQLite takes a last page that was cut for a whole one.
+        if path.stat().st_size % connection.execute("PRAGMA page_size").fetchone()[0]:
+            raise PersistenceError(f"the conversation store {_DAMAGED}")
         connection.execute("PRAGMA journal_mode=WAL")
         serde = sqlite_serializer(connection, key)
     _create_tables(path, lease)
