@@ -298,9 +298,17 @@ def test_a_duckdb_file_that_changed_while_no_worker_held_it_is_read_anew(tmp_pat
     path = make_file(tmp_path, "duckdb", "CREATE TABLE t (x INTEGER)")
     with Database.open(url(path), isolation="process") as database:
         assert database.catalog().find("later") is None
-        kill(pids(database))
-        with duckdb.connect(str(path)) as connection:
-            connection.execute("CREATE TABLE later (x INTEGER)")
+
+        def written() -> bool:
+            kill(pids(database))
+            try:
+                with duckdb.connect(str(path)) as connection:
+                    connection.execute("CREATE TABLE later (x INTEGER)")
+            except duckdb.IOException:
+                return False  # the next worker holds the file already
+            return True
+
+        wait_for(written)
         assert database.refresh().find("later") is not None
 
 
