@@ -34,6 +34,7 @@ from longtable.tools.url import parse_url
 
 BUSY_TIMEOUT_MS = 10_000
 EMPTY_SECONDS = 1.0
+CLOSE_SECONDS = 2.0
 """How long a new file may be empty; SQLite creates it and writes its first page some milliseconds later."""
 POSTGRES = "postgresql://"
 OPEN_FILES = {errno.EMFILE, errno.ENFILE}
@@ -201,19 +202,26 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
     file = _set_up(path, lease, key)
     checkpoints = sqlite3.connect(file.uri, uri=True, check_same_thread=False, factory=file.factory)
     items = sqlite3.connect(file.uri, uri=True, check_same_thread=False, isolation_level=None, factory=file.factory)
+    locks: list[threading.Lock] = []
     try:
         for connection in (checkpoints, items):
             connection.text_factory = text_factory
             for pragma in file.pragmas:
                 connection.execute(pragma)
         items.row_factory = item_row
-        saver = GuardedSaver(LoadingSaver(checkpoints, serde=file.serde or MessageSerializer()), locks=ThreadLocks(file.lease))
+        saver = LoadingSaver(checkpoints, serde=file.serde or MessageSerializer())
         store = _Store(items, deserializer=item_value)
-        yield Persistence(saver, _encrypted(store, file.serde))
+        locks += [store.lock, saver.lock]
+        yield Persistence(GuardedSaver(saver, locks=ThreadLocks(file.lease)), _encrypted(store, file.serde))
     finally:
         lease.close()
+        # A call that was cancelled may still be at work in a thread, and SQLite crashes when closed under it. A list that was
+        # left half read never frees its lock.
+        free = [lock for lock in locks if lock.acquire(timeout=CLOSE_SECONDS)]
         items.close()
         checkpoints.close()
+        for lock in free:
+            lock.release()
 
 
 @contextmanager

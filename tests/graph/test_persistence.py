@@ -300,3 +300,34 @@ def test_state_survives_strict_msgpack(tmp_path: Path) -> None:
 def test_a_refused_turn_can_be_read_under_strict_msgpack(tmp_path: Path) -> None:
     """LangGraph writes the error beside the checkpoint; blocked, it is read as the dictionary of its sentence."""
     strictly(REFUSED, f"sqlite:///{tmp_path}/chat.db")
+
+
+CLOSED_UNDER_WORK = """
+import sys, threading
+from longtable.graph import open_persistence
+
+def work(kept):
+    try:
+        while True:
+            kept.store.put(("a",), "k", {"text": "x" * 5_000})
+            kept.store.search(("a",))
+            kept.checkpointer.get_tuple({"configurable": {"thread_id": "t"}})
+    except Exception:
+        pass  # it was closed
+
+for number in range(60):
+    with open_persistence(sys.argv[1]) as kept:
+        threads = [threading.Thread(target=work, args=(kept,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        kept.store.put(("b",), "k", {"number": number})
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+"""
+
+
+def test_a_store_may_be_closed_while_other_threads_are_at_work_on_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CLOSED_UNDER_WORK, f"sqlite:///{tmp_path}/chat.db"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
