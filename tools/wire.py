@@ -39,16 +39,17 @@ class _Pairs:
 
 def _zoned(text: str) -> datetime:
     """Read what `_datetime_text` wrote: DuckDB's time zones are pytz's."""
-    plain, _, zone = text.partition(" ")
-    value = datetime.fromisoformat(plain)
-    if not zone:
-        return value
+    if " " not in text:
+        return datetime.fromisoformat(text)
     import pytz
 
-    return value.astimezone(pytz.timezone(zone))
+    plain, _, zone = text.partition(" ")
+    return datetime.fromisoformat(plain).astimezone(pytz.timezone(zone))
 
 
 def _datetime_text(value: datetime) -> str:
+    if value.tzinfo is None:
+        return value.isoformat()
     zone = getattr(value.tzinfo, "zone", "")
     return f"{value.isoformat()} {zone}" if zone else value.isoformat()
 
@@ -156,12 +157,14 @@ def _read_extension(code: int, data: bytes) -> object:
     return error
 
 
-def _written_column(cells: Sequence[object]) -> list[object]:
+def _written_column(cells: Sequence[Any]) -> list[object]:
     """Return the code of the one type whose cells pass as text, None where there is no such type, and the cells."""
     kinds = set(map(type, cells)) - {type(None)}
     code = _CODES.get(next(iter(kinds))) if len(kinds) == 1 else None
     if not code:  # 0 is int: most of its values need no text
         return [None, list(cells)]
+    if code == _CODES[date] or (code == _CODES[datetime] and not any(cell is not None and cell.tzinfo for cell in cells)):
+        return [code, ormsgpack.packb(list(cells))]  # it writes dates in a quarter of the time
     written = _TEXTS[code][1]
     return [code, [None if cell is None else written(cell) for cell in cells]]
 
@@ -170,6 +173,8 @@ def _read_column(column: list[Any]) -> list[object]:
     code, cells = column
     if code is None:
         return list(cells)
+    if isinstance(cells, bytes):
+        cells = ormsgpack.unpackb(cells)
     read = _TEXTS[code][2]
     return [None if cell is None else read(cell) for cell in cells]
 

@@ -27,6 +27,8 @@ from longtable.tools.query_runner import Stop
 from longtable.tools.result_sql import opened
 from longtable.tools.results import ResultGoneError, ResultStore, UnknownResultError, catalog_of
 
+pytestmark = pytest.mark.usefixtures("opened_both_ways")
+
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

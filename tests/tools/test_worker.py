@@ -316,6 +316,21 @@ def test_a_duckdb_file_that_changed_while_no_worker_held_it_is_read_anew(tmp_pat
 
 
 @linux
+def test_a_worker_inherits_no_descriptor(path: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    try:
+        with Database.open(url(path), isolation="process") as database:
+            database.catalog()
+            [pid, *_] = pids(database)
+            links = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+            assert f"pipe:[{os.fstat(writing).st_ino}]" not in links
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+@linux
 def test_a_worker_sees_no_key_and_has_a_bound_on_its_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-workers")
     with Database.open(url(path), isolation="process", limits=QueryLimits(memory_bytes=100_000_000)) as database:
