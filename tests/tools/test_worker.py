@@ -195,8 +195,7 @@ def test_workers_sleep_when_idle_and_wake_up_with_the_next_call(path: Path) -> N
     with closing(Workers(database={"url": url(path)}, memory_bytes=10**9, idle_seconds=0.3)) as workers:
         workers.call("check", None, "SELECT 1", seconds=SECONDS)
         before = [worker.process for worker in workers._workers]
-        wait_for(lambda: not workers._workers and workers._thread is None)
-        assert all(process.poll() is not None for process in before)
+        wait_for(lambda: not workers._workers and all(process.poll() is not None for process in before))
         assert workers.call("check", None, "SELECT 1", seconds=SECONDS).allowed
 
 
