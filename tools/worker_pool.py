@@ -325,8 +325,12 @@ class Workers:
         """Start the thread that looks after the workers, or wake it to start one more."""
         if self._thread is None:
             # A daemon: the workers see the end of their pipes when the interpreter ends.
-            self._thread = threading.Thread(target=self._look_after, name="longtable-workers", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._look_after, name="longtable-workers", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # no memory for a stack, or too many threads; the next call tries again
+                raise DatabaseUnavailableError(f"no worker process can be started: {error}") from None
+            self._thread = thread
         elif self._missing():
             self._changed.notify_all()
 

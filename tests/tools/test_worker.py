@@ -184,6 +184,27 @@ database.close()
 """
 
 
+NO_THREAD = """
+import resource, sys, threading
+from longtable.base.errors import DatabaseUnavailableError
+from longtable.tools.worker_pool import Workers
+
+limits = resource.getrlimit(resource.RLIMIT_AS)
+threading.stack_size(1 << 30)
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, limits[1]))
+workers = Workers.__new__(Workers)
+try:
+    workers.__init__(database={"url": sys.argv[1]}, memory_bytes=10**9)
+    raise SystemExit("a thread was started")
+except DatabaseUnavailableError:
+    pass
+threading.stack_size(0)
+resource.setrlimit(resource.RLIMIT_AS, limits)
+assert workers.call("check", None, "SELECT 1", seconds=10).allowed
+workers.close()
+"""
+
+
 @linux
 def test_a_forked_process_starts_its_own_workers_and_leaves_its_parents_alone(path: Path) -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK, url(path)]
@@ -197,6 +218,12 @@ def test_workers_sleep_when_idle_and_wake_up_with_the_next_call(path: Path) -> N
         before = [worker.process for worker in workers._workers]
         wait_for(lambda: not workers._workers and all(process.poll() is not None for process in before))
         assert workers.call("check", None, "SELECT 1", seconds=SECONDS).allowed
+
+
+@linux
+def test_a_call_that_gets_no_thread_is_a_typed_error_and_the_next_call_tries_again(path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", NO_THREAD, url(path)], capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_database_that_is_dropped_ends_its_workers(path: Path) -> None:
