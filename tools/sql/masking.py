@@ -364,6 +364,10 @@ class _Rule:
             [self._value(_bare(part), scope, top=True) for part in _children(node)]
         ):
             return False
+        # The limit of a result's size tells how long a masked text is: no length may depend on the characters of a value.
+        compared = isinstance(node, exp.Min | exp.Max) and node.find(exp.Coalesce, exp.Concat, exp.ConcatWs)
+        if compared or (isinstance(node, exp.Trim) and node.expression is not None):
+            return False
         text = not isinstance(node, exp.Cast) or node.to.this in exp.DataType.TEXT_TYPES
         return isinstance(node, _SHOWN_WHOLE) and text and all(self._shown_whole(part, scope) for part in _children(node, "to"))
 

@@ -375,6 +375,11 @@ SPELLED_OUT = {
     "all": [
         "SELECT n.n, p.n FROM staff, numbers n, numbers p WHERE unicode(substr(email, p.n, 1)) = n.n",
         "SELECT name FROM staff WHERE email LIKE 'c%'",
+        # The limit of a result's size tells how long a masked value is: no length may depend on its characters.
+        "SELECT ltrim(email, 'abc') FROM staff",
+        "SELECT trim(email, 'abc') || name FROM staff",
+        "SELECT max(coalesce(s.email, 'm')) FROM numbers LEFT JOIN staff s ON s.id = n",
+        "SELECT min(upper(coalesce(s.email, 'm'))) OVER () FROM numbers LEFT JOIN staff s ON s.id = n",
         "SELECT name FROM staff WHERE email > 'd'",
         "SELECT name FROM staff WHERE email BETWEEN 'a' AND 'd'",
         "SELECT name FROM staff WHERE length(email) = 5",
