@@ -277,9 +277,9 @@ def main() -> None:
                 place = url(make(Path(folder), dialect))
                 names = [each for each in BOMBS[dialect] if options.only in each]
                 for name in names if options.each else ():
-                    told = measured(place, dialect, name, options.isolation)
-                    line = f"{told['seconds']:6.2f} s {told['pause']:6.2f} s {told['after']:6.2f} s {told['mb']:6} MB"
-                    print(f"{dialect:9} {name:42} {line}  {told['outcome']}", flush=True)
+                    figures = measured(place, dialect, name, options.isolation)
+                    line = f"{figures['seconds']:6.2f} s {figures['pause']:6.2f} s {figures['after']:6.2f} s {figures['mb']:6} MB"
+                    print(f"{dialect:9} {name:42} {line}  {figures['outcome']}", flush=True)
                 tempfile.tempdir = os.environ["TMPDIR"] = temporary  # ours alone: what is left there is ours
                 if not options.each:
                     faults += prove(place, dialect, names)

@@ -49,17 +49,19 @@ def graph_over(kept: Any, say: Callable[[Sequence[BaseMessage]], AIMessage], **s
     return build_graph(model=ScriptedModel(say=say), **settings).compile(checkpointer=kept.checkpointer, store=kept.store)
 
 
+def overtake(url: str, model: SlowModel) -> None:
+    """Run a turn of a bare graph on the same thread while the model of another turn waits, and let that go on."""
+    with open_persistence(url) as other:
+        assert model.asked.wait(20)
+        config: Any = {"configurable": {"thread_id": "t"}}
+        graph_over(other, SlowModel()).invoke(Input(messages=[HumanMessage("quick")]), config, context=CONTEXT)
+        model.go_on.set()
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 def test_a_turn_that_a_bare_run_overtook_is_queued_again(kind: str, tmp_path: Path, *, asynchronous: bool) -> None:
     url, model = store_url(kind, tmp_path), SlowModel()
-
-    def overtake() -> None:
-        with open_persistence(url) as other:
-            assert model.asked.wait(20)
-            config: Any = {"configurable": {"thread_id": "t"}}
-            graph_over(other, SlowModel()).invoke(Input(messages=[HumanMessage("quick")]), config, context=CONTEXT)
-            model.go_on.set()
 
     async def ask() -> str:
         async with open_persistence(url) as kept:
@@ -68,7 +70,7 @@ def test_a_turn_that_a_bare_run_overtook_is_queued_again(kind: str, tmp_path: Pa
     with open_persistence(url) as kept, ThreadPoolExecutor(1) as pool:
         conversation = Conversation(graph_over(kept, model), "t", context=CONTEXT)
         conversation.ask("before")
-        overtaking = pool.submit(overtake)
+        overtaking = pool.submit(overtake, url, model)
         assert (asyncio.run(ask()) if asynchronous else conversation.ask("slow").text) == "answer to slow"
         overtaking.result(30)
         texts = [m.text for m in conversation.history()]
@@ -134,19 +136,12 @@ def test_a_resumed_turn_that_was_overtaken_is_queued_again(tmp_path: Path, *, as
             raise ConnectionError("down")
         return model(messages)
 
-    def overtake() -> None:
-        with open_persistence(url) as other:
-            assert model.asked.wait(20)
-            config: Any = {"configurable": {"thread_id": "t"}}
-            graph_over(other, SlowModel()).invoke(Input(messages=[HumanMessage("quick")]), config, context=CONTEXT)
-            model.go_on.set()
-
     with open_persistence(url) as kept, ThreadPoolExecutor(1) as pool:
         conversation = Conversation(graph_over(kept, say), "t", context=CONTEXT)
         conversation.ask("before")
         with pytest.raises(ProviderUnavailableError):
             conversation.ask("slow")
-        overtaking = pool.submit(overtake)
+        overtaking = pool.submit(overtake, url, model)
         answer = asyncio.run(conversation.aresume()) if asynchronous else conversation.resume()
         overtaking.result(30)
         assert answer.text == "answer to slow"

@@ -83,7 +83,7 @@ class _Scope:
     computed: list[exp.Expr] = field(default_factory=list)
     """Items that are computed from masked columns."""
     partial: bool = True
-    """Whether FROM is still read: what stands in it may see fewer sources than there are, and the outer ones instead."""
+    """Whether FROM is still being read. A name in it may mean a source read so far, or one of an outer query."""
 
     def chain(self) -> "Iterator[_Scope]":
         scope: _Scope | None = self
