@@ -18,7 +18,7 @@ from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DatabaseError
 from longtable.memory.limits import encoding_name, model_limit
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.stale import described_in
+from longtable.memory.rounds import described_in
 from longtable.memory.tokens import counter
 from longtable.nodes.prompts import system_prompt
 from longtable.nodes.state import Schema, StoredConfig, thread_of, turn_of

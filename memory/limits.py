@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from longtable.base.errors import ConfigError
 from longtable.base.extras import install_extra
-from longtable.memory.tokenizers import is_installed
+from longtable.memory.tokens import is_installed
 
 DEFAULT_ENCODING = "o200k_base"
 """Encoding for models whose tokenizer tiktoken does not have; a warning says so once a name."""

@@ -10,8 +10,7 @@ from longtable.memory.block import Memory, memory_of
 from longtable.memory.call_config import CallConfig, Parts
 from longtable.memory.policy import WINDOW
 from longtable.memory.reasoning import with_reasoning
-from longtable.memory.rounds import pair_calls, split_groups, split_rounds
-from longtable.memory.stale import without_stale
+from longtable.memory.rounds import pair_calls, split_groups, split_rounds, without_stale
 from longtable.memory.stamps import SUMMARY, marked
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import PRIMING

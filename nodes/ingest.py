@@ -31,7 +31,7 @@ from longtable.base.errors import (
 from longtable.base.events import SchemaChanged
 from longtable.memory.archive import ids_in_archive
 from longtable.memory.call_config import CallConfig
-from longtable.memory.stale import CHANGED
+from longtable.memory.rounds import CHANGED
 from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
 from longtable.memory.summary import language_of
 from longtable.memory.thread import Thread, with_sent_name

@@ -15,7 +15,7 @@ from longtable.base.context import Context
 from longtable.base.errors import ModelContextOverflowError, ProviderRefusedError, ProviderUnavailableError
 from longtable.base.events import ContextUsage
 from longtable.base.twins import Execution
-from longtable.memory.calibration import Calibration
+from longtable.memory.call_config import Calibration
 from longtable.memory.materials import Material, MaterialPart, with_materials
 from longtable.memory.reasoning import MARK, separate_reasoning, without_reasoning
 from longtable.memory.rounds import all_calls

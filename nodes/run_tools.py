@@ -23,8 +23,7 @@ from longtable.base.errors import DatabaseError, LongtableError
 from longtable.base.events import ApprovalRequested, ChartShown, QueryFinished, QueryStarted, ToolStarted
 from longtable.base.redaction import redacted
 from longtable.base.twins import Execution, complete, in_thread
-from longtable.memory.rounds import MALFORMED
-from longtable.memory.stale import DESCRIBED, LISTING
+from longtable.memory.rounds import DESCRIBED, LISTING, MALFORMED
 from longtable.memory.stamps import RECALLED, TABLES, marked
 from longtable.memory.tokens import compact_json
 from longtable.nodes.approve import Gate, request_of

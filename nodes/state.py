@@ -26,8 +26,7 @@ from typing_extensions import TypedDict
 
 from longtable.base.context import Context
 from longtable.base.events import UsageFigures
-from longtable.memory.calibration import Calibration
-from longtable.memory.call_config import CallConfig
+from longtable.memory.call_config import Calibration, CallConfig
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.reasoning import reasoning_sent
 from longtable.memory.stamps import is_copy, marks_of
@@ -260,7 +259,7 @@ class StoredConfig(TypedDict, total=False):
 
 
 class Learned(TypedDict, total=False):
-    """What the provider taught: see `longtable.memory.calibration.Calibration`."""
+    """What the provider taught: see `longtable.memory.call_config.Calibration`."""
 
     ratio: float
     samples: int

@@ -32,14 +32,14 @@ BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "node
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
     "base": 602,  # a lost worker is an error of its own
-    "memory": 4_195,
+    "memory": 4_185,
     # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
     "tools": 6_849,
     "nodes": 2_993,
     "graph": 3_177,  # a store is not closed under work
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES, FILES_TODAY = 170, 184
+MOST_FILES, FILES_TODAY = 170, 181
 """Most source files without the analyst; today's number holds until the budget is reached."""
 TWICE = {"errors.py", "model.py"}
 """File names that stand in two rooms because the old place still imports, with a warning, until 0.3."""

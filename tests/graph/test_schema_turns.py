@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import Context, Conversation, Database, build_graph, next_view
-from longtable.memory.stale import without_stale
+from longtable.memory.rounds import without_stale
 from longtable.memory.stamps import marks_of
 from longtable.memory.tokens import counter
 from tests.support.models import ScriptedModel, call, script

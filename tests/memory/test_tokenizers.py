@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
-from longtable.memory.tokenizers import PACKAGES, Encode, load_tokenizer, ranks_of
-from longtable.memory.tokens import TokenCounter, counter
+from longtable.memory.tokens import PACKAGES, Encode, TokenCounter, counter, load_tokenizer, ranks_of
 
 # Tokens by the official tokenizers: Hugging Face's engine on DeepSeek's file, and Qwen's own, special tokens as text.
 OFFICIAL = [
