@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from longtable.app.screen import Screen
     from longtable.app.settings import Settings
     from longtable.graph.conversation import Conversation
-    from longtable.graph.damage import Report
+    from longtable.graph.loading import Report
     from longtable.graph.persistence import Persistence
 
 threads_app = typer.Typer(invoke_without_command=True, add_completion=False)

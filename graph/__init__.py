@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.base.context import Context as Context, RequestLimits as RequestLimits
     from longtable.base.errors import *  # noqa: F403
     from longtable.base.errors import ConfigError as ConfigError, LongtableError as LongtableError
-    from longtable.graph.answers import Answer as Answer
+    from longtable.graph.thread_runner import Answer as Answer
     from longtable.graph.archive_files import ArchiveFiles as ArchiveFiles
     from longtable.graph.build import build_graph as build_graph
     from longtable.graph.conversation import Conversation as Conversation
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
 # isort: on
 
 _HOMES = {
-    "Answer": "longtable.graph.answers",
+    "Answer": "longtable.graph.thread_runner",
     "ArchiveFiles": "longtable.graph.archive_files",
     "CompactionPolicy": "longtable.memory.policy",
     "ConfigError": "longtable.base.errors",

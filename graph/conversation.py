@@ -18,14 +18,13 @@ from longtable.base.events import ActionRequest, ContextCompressed, Event
 from longtable.base.store_keys import NODE
 from longtable.base.twins import ASYNC, a_from, in_thread
 from longtable.graph import changes, threads, turns
-from longtable.graph.answers import Answer, answer_of, compaction_of
 from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, archive_from
 from longtable.graph.changes import CompactionPreview, TopicHistory
-from longtable.graph.damage import readable
 from longtable.graph.export import Form, chart_drawer, export_as
+from longtable.graph.loading import readable
 from longtable.graph.persistence import storage_errors
 from longtable.graph.reports import audit_of, spent_in
-from longtable.graph.thread_runner import ThreadRunner, WhenBusy
+from longtable.graph.thread_runner import Answer, ThreadRunner, WhenBusy, answer_of, compaction_of
 from longtable.graph.thread_state import (
     OWNER,
     Graph,

@@ -19,8 +19,7 @@ from langgraph.store.base import BaseStore, Item, Op, PutOp, Result
 
 from longtable.base.errors import ConfigError, MissingExtraError, NewerStoreError, PersistenceError, StoreKeyError
 from longtable.base.twins import a_from
-from longtable.graph.damage import UNREADABLE
-from longtable.graph.loading import MessageSerializer
+from longtable.graph.loading import UNREADABLE, MessageSerializer
 from longtable.memory.archive import DAMAGED
 
 LEAST_CHARS = 16

@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage
 
 from longtable.base.context import OWNER_RULE, Context, is_owner
 from longtable.base.errors import ConfigError, LongtableError, ThreadFormatError
-from longtable.graph.damage import is_sound
+from longtable.graph.loading import is_sound
 from longtable.graph.transcripts import CHANNELS, REDUCING, ThreadRecord
 from longtable.memory.archive import decode_message, encode_message
 from longtable.memory.merging import merged_count

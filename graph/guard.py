@@ -34,8 +34,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from longtable.base.errors import PersistenceError, ThreadBusyError
 from longtable.base.twins import a_from, in_thread
-from longtable.graph.damage import readable
 from longtable.graph.heads import Head, Heads, Key, ProcessHeads, Saver, SqliteHeads, retry_once
+from longtable.graph.loading import readable
 from longtable.graph.locks import ThreadLocks
 
 Result = TypeVar("Result")

@@ -25,10 +25,9 @@ from langgraph.store.sqlite import SqliteStore
 
 from longtable.base.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
 from longtable.base.twins import a_from, in_thread
-from longtable.graph.damage import item_row, item_value, text_factory
 from longtable.graph.encryption import EncryptedStore, check_key, sqlite_serializer
 from longtable.graph.guard import GuardedSaver
-from longtable.graph.loading import LoadingSaver, MessageSerializer
+from longtable.graph.loading import LoadingSaver, MessageSerializer, item_row, item_value, text_factory
 from longtable.graph.locks import LEASE_SECONDS, SqliteLease, ThreadLocks, setup_lease
 from longtable.tools.url import parse_url
 

@@ -12,7 +12,7 @@ from langgraph.store.base import Item, SearchOp
 from longtable.base.errors import ConfigError
 from longtable.base.store_keys import thread_namespace
 from longtable.base.twins import a_from
-from longtable.graph.damage import Report, log_damaged, readable, skip_unreadable
+from longtable.graph.loading import Report, log_damaged, readable, skip_unreadable
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.thread_state import StoredThreads, reader
 from longtable.graph.threads import MOST_THREADS, list_threads

@@ -15,8 +15,8 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, NothingAskedError
 from longtable.base.events import ActionRequest, ApprovalRequested, InputRequested
-from longtable.graph.damage import check_values, readable
 from longtable.graph.guard import GuardedSaver
+from longtable.graph.loading import check_values, readable
 from longtable.graph.locks import locks_of
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.nodes.approve import decisions_of

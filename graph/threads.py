@@ -11,8 +11,8 @@ from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, 
 from longtable.base.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
 from longtable.base.store_keys import BELLS, KINDS, NODE, THREADS, label, thread_namespace
 from longtable.base.twins import a_from
-from longtable.graph.damage import Report, log_damaged, skip_unreadable
 from longtable.graph.export import import_lines
+from longtable.graph.loading import Report, log_damaged, skip_unreadable
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, reader
 from longtable.graph.transcripts import PAGE, REDUCING, archive_messages, find_thread, index_entry, load_thread, save_thread

@@ -10,7 +10,7 @@ from langgraph.types import StateSnapshot
 
 from longtable.base.errors import DamagedThreadError, ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
 from longtable.base.store_keys import THREADS
-from longtable.graph.damage import readable
+from longtable.graph.loading import readable
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, state_owner
 from longtable.memory.archive import DAMAGED, page

@@ -16,7 +16,6 @@ from pydantic import PlainValidator, WithJsonSchema
 from longtable.base.context import Context
 from longtable.base.errors import DatabaseError, DatabaseUnavailableError, QueryCancelledError, WrongDecisionError
 from longtable.base.events import ActionRequest, ReviewConfig
-from longtable.nodes.prompts import APPROVAL
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import Decision, PendingCall, State, Update, thread_of, turn_of
 from longtable.tools.database import Cancel, Database
@@ -26,6 +25,30 @@ ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = ("appro
 MOST_REASON = 2_000
 WRONG = ("syntax", "unknown_name", "ambiguous", "type", "refused")
 """Problems of a query that no run gets past."""
+
+APPROVAL: dict[str, dict[str, str]] = {
+    "en": {
+        "costly": "This query may take long: it {reasons}.",
+        "always": "Every query waits for approval.",
+        "unplanned": "This query may take long: the database made no plan for it.",
+        "and": ", and it ",
+        "pairs": "compares about {size} pairs of rows, each with each",
+        "rows": "makes about {size} rows in one step",
+        "cost": "has a cost of {size} by PostgreSQL's estimate",
+        "scan": "reads about {size} rows from end to end",
+    },
+    "zh": {
+        "costly": "这个查询可能很慢：{reasons}。",
+        "always": "每个查询都需要批准。",
+        "unplanned": "这个查询可能很慢：数据库未能作出执行计划。",
+        "and": "，并且",
+        "pairs": "要两两比较约 {size} 对行",
+        "rows": "有一步会产生约 {size} 行",
+        "cost": "PostgreSQL 估计的代价为 {size}",
+        "scan": "要完整读取约 {size} 行",
+    },
+}
+"""What a person reads of a query that waits for approval."""
 
 
 class Request(TypedDict):

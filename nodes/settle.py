@@ -31,7 +31,6 @@ from longtable.nodes.inbox import receive
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.prepare import worth_preparing
-from longtable.nodes.prompts import NOTICES
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import close_turn, thread_id_of
 from longtable.nodes.state import State, Turn, TurnStatus, Update, newest_language, refresh_update, thread_of, turn_of, with_last
@@ -55,6 +54,22 @@ _REFUSALS: dict[str, Callable[..., LongtableError]] = {
     ThreadNotFoundError.code: ThreadNotFoundError,
     NotPrivateError.code: NotPrivateError,
 }
+
+NOTICES: dict[str, dict[str, str]] = {
+    "call_budget": {
+        "en": "I stopped after {calls} model calls without reaching an answer. You can ask me to go on, or ask in smaller steps.",
+        "zh": "我在 {calls} 次模型调用后仍未得出答案，已停止。您可以让我继续，或把问题拆小。",
+    },
+    "empty_answer": {
+        "en": "The model returned an empty answer twice. Please ask again or put the question differently.",
+        "zh": "模型两次返回了空答案。请重试，或换一种问法。",
+    },
+    "content_filter": {
+        "en": "The model's provider withheld the answer (content filter). Please put the question differently.",
+        "zh": "模型服务的内容过滤器拦截了答案。请换一种问法。",
+    },
+}
+"""What a person reads where there is no answer, by the status of the turn."""
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,11 @@ OVER_BUDGET: dict[str, int] = {
     "memory": 4_185,
     # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
     "tools": 6_849,
-    "nodes": 2_993,
-    "graph": 3_177,  # a store is not closed under work
+    "nodes": 2_971,
+    "graph": 3_171,  # a store is not closed under work
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES, FILES_TODAY = 170, 181
+MOST_FILES, FILES_TODAY = 170, 177
 """Most source files without the analyst; today's number holds until the budget is reached."""
 TWICE = {"errors.py", "model.py"}
 """File names that stand in two rooms because the old place still imports, with a warning, until 0.3."""
