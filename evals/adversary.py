@@ -13,8 +13,8 @@ from string import ascii_lowercase
 
 from longtable.base.errors import DatabaseError
 from longtable.tools.database import Database
-from longtable.tools.query_tools import run_sql
 from longtable.tools.sql.table_policy import TablePolicy
+from longtable.tools.toolset import run_sql
 from tests.support.postgres import stop_postgres_server
 from tests.tools.databases import DIALECTS, make, url
 

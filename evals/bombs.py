@@ -29,7 +29,7 @@ from typing import Any
 
 from longtable.base.errors import ConnectionWaitError, DatabaseError
 from longtable.tools.database import Database, Isolation, QueryLimits
-from longtable.tools.query_tools import run_sql
+from longtable.tools.toolset import run_sql
 from tests.support.postgres import stop_postgres_server
 from tests.tools.bombs import BOMBS
 from tests.tools.databases import DIALECTS, make, url

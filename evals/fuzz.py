@@ -20,8 +20,8 @@ from pathlib import Path
 
 from longtable.base.errors import DatabaseError
 from longtable.tools.database import Database, QueryLimits
-from longtable.tools.query_tools import run_sql
 from longtable.tools.sql.table_policy import TablePolicy
+from longtable.tools.toolset import run_sql
 from tests.support.postgres import postgres_server, stop_postgres_server
 from tests.tools.databases import DIALECTS, ONLY, SCHEMA, make_file, url
 from tests.tools.sql import sql_texts, sql_texts_policy

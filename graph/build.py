@@ -57,9 +57,8 @@ from longtable.nodes.turns.tracing import run_fields, span
 from longtable.tools.charts.chart_tool import chart_tool
 from longtable.tools.database import Database
 from longtable.tools.recall_tool import recall_tool
-from longtable.tools.result_tool import fetch_tool
 from longtable.tools.sql.cost import CostThresholds
-from longtable.tools.toolset import database_tools
+from longtable.tools.toolset import database_tools, fetch_tool
 
 if TYPE_CHECKING:
     from pathlib import Path

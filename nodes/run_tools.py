@@ -40,10 +40,8 @@ from longtable.nodes.turns.tracing import span
 from longtable.tools.cells import clean, clip, json_value, without_labels
 from longtable.tools.charts import chart_tool
 from longtable.tools.database import QueryResult
-from longtable.tools.query_tools import with_note
 from longtable.tools.recall_tool import answered
-from longtable.tools.result_tool import KIND, ThreadResults
-from longtable.tools.toolset import Described, cancellable
+from longtable.tools.toolset import KIND, Described, ThreadResults, cancellable, with_note
 
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore

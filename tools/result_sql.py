@@ -17,7 +17,7 @@ from longtable.tools.engines.duckdb import DuckdbSession
 from longtable.tools.engines.duckdb_instance import close_wall, empty_instance, path_literal
 from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.sql.hints import add_hints
-from longtable.tools.sql.masks import without_values
+from longtable.tools.sql.verdict import without_values
 from longtable.tools.sql.wall import check
 
 

@@ -31,7 +31,7 @@ from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
 from longtable.nodes.turns.tool_jobs import Job, QueryRejectedError, RepairsUsedUpError, answer_json
 from longtable.tools.database import QueryResult
-from longtable.tools.result_tool import KIND
+from longtable.tools.toolset import KIND
 
 if TYPE_CHECKING:
     from longtable.tools.sql.verdict import Verdict as Checked

@@ -18,8 +18,7 @@ from longtable.memory.tokens import compact_json
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import Approval, Decision, State, thread_of, turn_of
 from longtable.tools.database import QueryResult
-from longtable.tools.query_tools import with_handle
-from longtable.tools.result_tool import ThreadResults
+from longtable.tools.toolset import ThreadResults, with_handle
 
 
 def answer_json(answer: ToolMessage) -> dict[str, Any]:

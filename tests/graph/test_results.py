@@ -19,8 +19,8 @@ from longtable.graph import ConfigError, Context, Conversation, Database, Result
 from longtable.graph.threads import delete_thread, prune_threads
 from longtable.memory.ledger import ledger_lines
 from longtable.tools.engines.base import QueryLimits
-from longtable.tools.query_tools import summary
 from longtable.tools.results import ResultGoneError, UnknownResultError
+from longtable.tools.toolset import summary
 from tests.support.models import ScriptedModel, call, script
 
 CONTEXT = Context(model_limit=16_000)

@@ -31,6 +31,7 @@ from longtable.tools.engines.postgres_introspection import (
     EXPLAIN,
     EXPLAIN_COSTS,
     VERSION,
+    RawConnection,
     Server,
     read_cost,
     read_plan,
@@ -38,7 +39,6 @@ from longtable.tools.engines.postgres_introspection import (
     server_facts,
 )
 from longtable.tools.engines.postgres_pool import ROW_TOO_LARGE, Link, Pool, connector, translated
-from longtable.tools.engines.postgres_values import RawConnection
 from longtable.tools.query_runner import Stop
 from longtable.tools.sql.cost import Plan as Cost
 

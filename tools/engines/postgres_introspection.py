@@ -1,14 +1,87 @@
-"""Read what PostgreSQL says of itself: the catalogue, and the plan of a query."""
+"""Read the catalogue of PostgreSQL, the plan of a query, and values that Python cannot hold."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
+import psycopg
+from psycopg.abc import AdaptContext, Buffer
+from psycopg.adapt import Loader
+from psycopg.types import datetime as dates
+from psycopg.types.string import TextLoader
+
 from longtable.tools.catalog import Column, ForeignKey, Reflected, Table, fold, quoted
-from longtable.tools.engines.postgres_values import RawConnection
 from longtable.tools.sql.cost import Plan as Cost
 from longtable.tools.sql.cost import Scan
+
+RawConnection = psycopg.Connection[tuple[Any, ...]]
+
+_AS_TEXT = [
+    *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),
+    *("int4multirange", "int8multirange", "nummultirange", "datemultirange", "tsmultirange", "tstzmultirange"),
+    *("inet", "cidr"),
+]
+
+
+def _text(data: Buffer) -> str:
+    return bytes(data).decode("utf-8", "replace")
+
+
+class _OrText(Loader):
+    """Read a value as the class after this one does, or as text where Python has no such value."""
+
+    def load(self, data: Buffer) -> Any:
+        try:
+            return super().load(data)  # type: ignore[safe-super]  # the next class has a body
+        except (psycopg.DataError, psycopg.NotSupportedError, OverflowError):
+            return _text(data)
+
+
+class IntervalLoader(_OrText, dates.IntervalLoader):
+    """A timedelta, or the text of what has months and years: these have no fixed length."""
+
+    def load(self, data: Buffer) -> Any:
+        raw = bytes(data)
+        return _text(raw) if b"mon" in raw or b"year" in raw else super().load(raw)
+
+
+class JsonLoader(Loader):
+    """Plain Python values, numbers without loss; the text where it is nested too deeply."""
+
+    def load(self, data: Buffer) -> Any:
+        text = _text(data)
+        try:
+            return json.loads(text, parse_float=Decimal)
+        except (RecursionError, ValueError):  # ValueError: a whole number of more digits than Python reads
+            return text
+
+
+_DATES: dict[str, type[Loader]] = {
+    "date": dates.DateLoader,
+    "time": dates.TimeLoader,
+    "timetz": dates.TimetzLoader,
+    "timestamp": dates.TimestampLoader,
+    "timestamptz": dates.TimestamptzLoader,
+}
+_LOADERS: dict[str, type[Loader]] = {
+    **{name: type(f"{name}OrText", (_OrText, loader), {}) for name, loader in _DATES.items()},
+    "interval": IntervalLoader,
+    "json": JsonLoader,
+    "jsonb": JsonLoader,
+    **dict.fromkeys(_AS_TEXT, TextLoader),
+}
+
+
+def register_loaders(context: AdaptContext) -> None:
+    """Make the connection read values this way; in arrays too."""
+    adapters = context.adapters
+    assert adapters is not None
+    for name, loader in _LOADERS.items():
+        adapters.register_loader(name, loader)
+
 
 Key = tuple[str, str]
 

@@ -20,7 +20,7 @@ from longtable.base.errors import (
     TempSpaceError,
 )
 from longtable.tools.engines.base import FailedAtError, QueryLimits
-from longtable.tools.engines.postgres_values import RawConnection, register
+from longtable.tools.engines.postgres_introspection import RawConnection, register_loaders
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.verdict import OVER
 
@@ -70,7 +70,7 @@ def connector(server: str, *, seconds: float) -> Callable[[], RawConnection]:
 def _open(settings: dict[str, str | int]) -> RawConnection:
     text = psycopg.conninfo.make_conninfo("", **settings)
     connection: RawConnection = psycopg.connect(text, autocommit=True, prepare_threshold=None, cursor_factory=psycopg.RawCursor)
-    register(connection)
+    register_loaders(connection)
     return connection
 
 

@@ -7,7 +7,7 @@ from longtable.tools.catalog import Column, ForeignKey, Table, quoted
 from longtable.tools.cells import Json, clean, clip, preview_rows
 from longtable.tools.database import Cancel, Database
 from longtable.tools.schema.sampling import Budget, rows_in_time, statistics
-from longtable.tools.sql.masks import MASK
+from longtable.tools.sql.verdict import MASK
 
 PAGE = 50
 MOST_DESCRIBED = 20

@@ -12,9 +12,8 @@ from sqlglot.errors import SqlglotError
 from longtable.base.errors import DatabaseError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog, fold, nearest, quoted
 from longtable.tools.cells import clip
-from longtable.tools.sql.masks import without_values
 from longtable.tools.sql.parsing import RefusedError, line_and_column, statement, statements, tokens_of, written
-from longtable.tools.sql.verdict import Place, Verdict
+from longtable.tools.sql.verdict import Place, Verdict, without_values
 
 
 def place_of(node: exp.Expr, sql: str) -> Place | None:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from longtable.tools.catalog import Table, fold
-from longtable.tools.sql.masks import Masks, without_number
 from longtable.tools.sql.parsing import RefusedError, nodes_of
 from longtable.tools.sql.scope import cte_of, name_key
+from longtable.tools.sql.verdict import Masks, without_number
 
 MAX_VALUES = 20
 """Values written out that one query may compare masked columns with: more would be a dictionary."""

@@ -1,9 +1,72 @@
-"""What is read out of one query, the wall's decision first, without the parser: for a process that parses no text."""
+"""The facts of one checked query, as plain data: tables, masks, predicates. Imports no parser."""
 
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from longtable.base.errors import QueryRefusedError, UnknownTableError
-from longtable.tools.sql.masks import NO_MASKS, Masks
+from longtable.base.errors import QueryFailedError, QueryRefusedError, UnknownTableError
+from longtable.tools.catalog import fold
+from longtable.tools.cells import without_labels
+
+MASK = "•••"
+"""What a model is shown in place of a masked value."""
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Which columns of a query's result are masked, as its text says; `whole`: all of them."""
+
+    columns: tuple[tuple[str, bool], ...] = ()
+    """Name and whether it is masked, in order; an empty name is the engine's choice."""
+    whole: bool = False
+
+    def __bool__(self) -> bool:
+        return self.whole or bool(self.columns)
+
+    def of(self, columns: Sequence[str]) -> frozenset[int]:
+        """Return the places of the masked columns of a result; all of them where the result has other columns than expected."""
+        if not self:
+            return frozenset()
+        same = not self.whole and len(columns) == len(self.columns)
+        if same and all(name in ("", fold(found), without_number(found)) for found, (name, _) in zip(columns, self.columns, strict=True)):
+            return frozenset(place for place, (_, masked) in enumerate(self.columns) if masked)
+        return frozenset(range(len(columns)))
+
+
+NO_MASKS = Masks()
+_NUMBERED = re.compile(r"(?:[:_]\d+)+$")
+
+
+def without_number(name: str) -> str:
+    """Return a folded name without its number: of two columns of one name SQLite calls one `name:1`, DuckDB `name_1`."""
+    return _NUMBERED.sub("", fold(name))
+
+
+def masked_rows(rows: Sequence[Sequence[object]], masked: Collection[int]) -> list[tuple[object, ...]]:
+    """Return the rows as a model may see them; that there is no value is no secret."""
+    if not masked:
+        return [tuple(row) for row in rows]
+    return [tuple(MASK if index in masked and cell is not None else cell for index, cell in enumerate(row)) for row in rows]
+
+
+_OF_THE_TEXT = re.compile(
+    r"(?:Binder|Catalog|Parser) Error: |no such |near \"|ambiguous |misuse of |wrong number of |sub-select |a JOIN clause |syntax error "
+    r"|(?:missing FROM-clause|column|relation|table|function|operator|type|aggregate|window|subquery|each UNION|UNION types) "
+)
+"""How an engine begins when it is the text of a query that it does not take; all else it may say of a value."""
+_QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
+NOT_TOLD = "the query failed while it ran; what the database says of that is not shown, for it may hold masked values"
+
+
+def without_values(error: QueryFailedError, sql: str) -> QueryFailedError:
+    """Return an engine's error without what it may have taken from the data."""
+    if not _OF_THE_TEXT.match(error.reason):
+        return QueryFailedError(NOT_TOLD, problem=error.problem)
+    known = sql.casefold()
+    plain = without_labels(error.reason)
+    reason = _QUOTED.sub(lambda match: match[0] if match[0][1:-1].casefold() in known else MASK, plain)
+    return QueryFailedError(reason, hint=error.hint, problem=error.problem, line=error.line, column=error.column, nearest=error.nearest)
+
 
 Place = tuple[int, int]
 """Line and column, both from 1."""

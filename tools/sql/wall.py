@@ -19,8 +19,7 @@ from longtable.tools.sql.expansion import check_expansion
 from longtable.tools.sql.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
 from longtable.tools.sql.hints import explained, place_of_fault, place_of_start
 from longtable.tools.sql.masking import masks_of
-from longtable.tools.sql.masks import NO_MASKS
-from longtable.tools.sql.narrow import narrowed, reads_of
+from longtable.tools.sql.narrow import narrowed, predicates_of, reads_of
 from longtable.tools.sql.parsing import (
     RefusedError,
     first_line,
@@ -30,9 +29,8 @@ from longtable.tools.sql.parsing import (
     tokens_of,
     written,
 )
-from longtable.tools.sql.predicates import predicates_of
 from longtable.tools.sql.scope import is_cte, resolved_table, written_name
-from longtable.tools.sql.verdict import Place, Verdict
+from longtable.tools.sql.verdict import NO_MASKS, Place, Verdict
 
 EXTENSION_TYPES = frozenset(
     {"citext", "cube", "geography", "geometry", "halfvec", "hstore", "isbn", "ltree", "lquery", "sparsevec", "vector"}

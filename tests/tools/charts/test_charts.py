@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from longtable.tools.charts.chart_fields import ChartSpecError
 from longtable.tools.charts.chart_spec import MAX_POINTS, Checked, check_spec
 from longtable.tools.charts.chart_text import render_text
-from longtable.tools.charts.chart_tool import render_html, render_png, render_svg
-from longtable.tools.charts.chart_wish import default_spec
+from longtable.tools.charts.chart_tool import default_spec, render_html, render_png, render_svg
 
 COLUMNS = ["day", "country", "revenue", "orders", "year"]
 TYPES = ["DATE", "VARCHAR", "DECIMAL(18,2)", "BIGINT", "BIGINT"]

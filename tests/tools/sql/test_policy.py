@@ -11,13 +11,12 @@ import pytest
 from longtable.base.errors import ConfigError, DatabaseError, QueryFailedError, QueryRefusedError, TooManyRowsError
 from longtable.tools.database import Database
 from longtable.tools.query_runner import Runner, Stop
-from longtable.tools.query_tools import run_sql
-from longtable.tools.result_tool import ThreadResults, fetched
 from longtable.tools.results import ResultStore
 from longtable.tools.schema.schema_tools import describe_tables, list_tables
 from longtable.tools.schema.values import find_values
-from longtable.tools.sql.masks import MASK
 from longtable.tools.sql.table_policy import TablePolicy, load_policy
+from longtable.tools.sql.verdict import MASK
+from longtable.tools.toolset import ThreadResults, fetched, run_sql
 from tests.tools.databases import DIALECTS, Place, make, open_at
 from tests.tools.sql.sql_texts_policy import DENIED, HARMLESS, MASKED, MASKED_OPEN, SHOWN_WHOLE, SPELLED_OUT
 
