@@ -6,6 +6,7 @@ takes the database (None where none was opened), a `Cancel` and plain arguments,
 """
 
 import ctypes
+import gc
 import os
 import queue
 import signal
@@ -165,6 +166,7 @@ def _work(opening: dict[str, Any], work: queue.SimpleQueue[Any], current: Curren
             database = _open(opening["database"])
         except LongtableError as error:
             greeting = error
+        gc.freeze()  # what is loaded by now stays; collections need not look at it
         write_frame(answers, encode(greeting))
         while greeting is None:
             _, cancel, name, arguments = work.get()

@@ -305,7 +305,10 @@ class Workers:
     def _not_started(self, worker: _Worker) -> LongtableError:
         if worker.cancel.cancelled or self._closed:
             return QueryCancelledError()
-        words = worker.stderr_text() or f"it was not ready within {START_SECONDS:.0f} s"
+        late = time.monotonic() - worker.started > START_SECONDS
+        words = worker.stderr_text() or (
+            f"it was not ready within {START_SECONDS:.0f} s" if late else f"it ended (status {worker.process.returncode})"
+        )
         _log.warning("a worker could not be started: %s", words)
         return DatabaseUnavailableError(f"the process that asks the database could not be started: {words.rpartition(chr(10))[2]}")
 

@@ -404,6 +404,15 @@ def test_a_python_that_never_gets_ready_is_an_error_too(path: Path, tmp_path: Pa
         database.catalog()
 
 
+def test_a_python_that_ends_without_a_word_is_told_by_its_status(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = tmp_path / "python3"
+    silent.write_text("#!/bin/sh\nexit 3\n")
+    silent.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(silent))
+    with Database.open(url(path), isolation="process") as database, pytest.raises(DatabaseUnavailableError, match=r"ended \(status 3\)"):
+        database.catalog()
+
+
 @linux
 def test_a_path_that_is_no_text_is_refused_when_it_is_opened(tmp_path: Path) -> None:
     path = make_file(tmp_path, "sqlite").rename(tmp_path / os.fsdecode(b"\xff.db"))
