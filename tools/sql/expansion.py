@@ -4,14 +4,14 @@ An engine expands while it prepares a query. 30 CTEs that name the one before tw
 8 GB for them, and no limit or interrupt stops it. Each CTE and view is counted once, so counting is linear in the text.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Expansion, fold
 from longtable.tools.sql.parsing import RefusedError, statement
-from longtable.tools.sql.scope import cte_of, resolved_table
+from longtable.tools.sql.scope import child_nodes, cte_of, resolved_table
 
 MAX_SOURCES = 1_000
 MAX_REFERENCES = 10_000
@@ -112,7 +112,7 @@ class _Expander:
         part: exp.Expr = query
         while isinstance(part, exp.SetOperation):  # a union of 1,000 parts is 1,000 deep on this side
             self._with(part, scope.outer)
-            scope.clauses += _others(part, "this", "expression", "with_")
+            scope.clauses += child_nodes(part, "this", "expression", "with_")
             columns = _larger(self._query(part.expression, scope.outer), columns)
             part = part.this
         columns = _larger(self._query(part, scope.outer), columns)
@@ -135,7 +135,7 @@ class _Expander:
                     scope.add(name, references)
         for name, references in columns:
             scope.add(name, references)
-        scope.clauses += _others(select, "expressions", "from_", "joins", "laterals", "with_")
+        scope.clauses += child_nodes(select, "expressions", "from_", "joins", "laterals", "with_")
         return columns
 
     def _window(self, name: str, scope: _Scope) -> int:
@@ -186,7 +186,7 @@ class _Expander:
 
     def _join(self, join: exp.Expr, scope: _Scope) -> list[tuple[str, Columns]]:
         sources = self._source(join if isinstance(join, exp.Lateral) else join.this, scope)
-        scope.clauses += _others(join, "this", "alias")
+        scope.clauses += child_nodes(join, "this", "alias")
         for table, columns in sources:
             scope.tables[table] = [*scope.tables.get(table, ()), *columns]
             for name, references in columns:
@@ -206,13 +206,13 @@ class _Expander:
         elif isinstance(source.this, exp.Table | exp.Subquery | exp.Paren | exp.Values):
             sources = self._source(source.this, scope)
         else:  # a function or VALUES: each column may hold all that is in it
-            references = sum(self._expression(child, scope) for child in _others(source, "alias", "joins"))
+            references = sum(self._expression(child, scope) for child in child_nodes(source, "alias", "joins"))
             names = source.alias_column_names or [source.alias]
             sources = [("", [(fold(name), max(1, references)) for name in names])]
         if source.alias:
             sources = [(fold(source.alias), _renamed([column for _, columns in sources for column in columns], source))]
         if isinstance(source, exp.Table | exp.Subquery):
-            scope.clauses += _others(source, "this", "db", "catalog", "alias", "joins", "with_")
+            scope.clauses += child_nodes(source, "this", "db", "catalog", "alias", "joins", "with_")
             for join in source.args.get("joins") or ():
                 sources += self._join(join, scope)
         return sources
@@ -272,13 +272,6 @@ class _Expander:
         names += [name for name, _ in size.columns[len(names) :]]
         columns = [(name, min(references, _MAX_OF_VIEW)) for name, (_, references) in zip(names, size.columns, strict=False)]
         return Expansion(size.sources, min(size.references, _MAX_OF_VIEW), columns)
-
-
-def _others(node: exp.Expr, *handled: str) -> Iterator[exp.Expr]:
-    """Yield the child nodes in all other arguments."""
-    for key, value in node.args.items():
-        if key not in handled:
-            yield from (child for child in (value if isinstance(value, list) else [value]) if isinstance(child, exp.Expr))
 
 
 def _sum(columns: Columns) -> int:

@@ -7,16 +7,14 @@ only, and a name that no scope explains is masked if any masked column has it.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
 
 from sqlglot import exp
 
 from longtable.tools.catalog import Table, fold
 from longtable.tools.sql.parsing import RefusedError, nodes_of
-from longtable.tools.sql.scope import cte_of, name_key
-from longtable.tools.sql.verdict import Masks, without_number
+from longtable.tools.sql.scope import UNKNOWN, Columns, Scope, Source, Value, bare, child_nodes, cte_of, holds_query, merged, name_key
+from longtable.tools.sql.verdict import Masks
 
 MAX_VALUES = 20
 """Values written out that one query may compare masked columns with: more would be a dictionary."""
@@ -44,52 +42,6 @@ _NAMELESS = tuple(
     getattr(exp, name) for name in ("Star", "Columns", "PositionalColumn", "Pseudocolumn", "TableColumn", "PivotAny") if hasattr(exp, name)
 )
 """These may read columns that the text does not name."""
-
-
-class Value(NamedTuple):
-    """What is known of a column or of an item of a SELECT list."""
-
-    masked: bool = False
-    kind: str = ""
-    """The type in the catalogue of the column that it is by itself; empty for what is computed, and for a name of several meanings."""
-
-
-Columns = list[tuple[str | None, Value]]
-"""Names and values in order; an empty name is the engine's choice, None stands for more open columns of any names."""
-_UNKNOWN: Columns = [(None, Value())]
-
-
-class Source(NamedTuple):
-    """A table, subquery or CTE in FROM."""
-
-    name: str
-    columns: Columns
-
-    def values(self, name: str) -> list[Value]:
-        """Return what a column name may mean here; of two columns of one name the engine numbers one."""
-        names = [column for column, _ in self.columns if column is not None]
-        plain = without_number(name) if len(set(names)) < len(names) else name
-        return [value for column, value in self.columns if column in (name, plain)]
-
-
-@dataclass
-class _Scope:
-    """What a name means in one query; an inner query sees the names of the outer ones, too."""
-
-    outer: "_Scope | None" = None
-    sources: list[Source] = field(default_factory=list)
-    star: Columns = field(default_factory=list)
-    items: Columns = field(default_factory=list)
-    computed: list[exp.Expr] = field(default_factory=list)
-    """Items that are computed from masked columns."""
-    partial: bool = True
-    """Whether FROM is still being read. A name in it may mean a source read so far, or one of an outer query."""
-
-    def chain(self) -> "Iterator[_Scope]":
-        scope: _Scope | None = self
-        while scope is not None:
-            yield scope
-            scope = scope.outer
 
 
 def masks_of(tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], dialect: str, *, view: bool = False) -> Masks:
@@ -140,23 +92,23 @@ class _Rule:
 
     # Queries
 
-    def query(self, query: exp.Expr, outer: _Scope | None, *, top: bool = False) -> Columns:
+    def query(self, query: exp.Expr, outer: Scope | None, *, top: bool = False) -> Columns:
         """Check a query and return its columns. `top`: its SELECT list is the outermost."""
-        scope, done = _Scope(outer), ("this", "expression", "with_", "order")
+        scope, done = Scope(outer), ("this", "expression", "with_", "order")
         if isinstance(query, exp.Select):
             return self._select(query, scope, top=top)
         if isinstance(query, exp.SetOperation):
             scope.items = self._set_operation(query, scope, top=top)
-        elif _holds_query(query):
+        elif holds_query(query):
             self._with(query, outer)
             scope.items = self.query(query.this, outer, top=top and not any(value for key, value in query.args.items() if key != "this"))
         else:
-            scope.items, done = _UNKNOWN, ("", "", "", "order")
+            scope.items, done = UNKNOWN, ("", "", "", "order")
         self._sorted(query, scope)
-        self._open(_children(query, *done), scope)
+        self._open(child_nodes(query, *done), scope)
         return scope.items
 
-    def _select(self, select: exp.Select, scope: _Scope, *, top: bool) -> Columns:
+    def _select(self, select: exp.Select, scope: Scope, *, top: bool) -> Columns:
         self._with(select, scope.outer)
         joins = [select.args.get("from_"), *(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]
         joins = [join for join in joins if join is not None]
@@ -181,13 +133,13 @@ class _Rule:
         if (group := select.args.get("group")) is not None:
             self._by_itself(group.expressions, scope)
             self._unused([item for item in scope.computed if group.args.get("all") and not item.find(exp.AggFunc)], "grouped")
-            self._open(_children(group, "expressions"), scope)
+            self._open(child_nodes(group, "expressions"), scope)
         self._sorted(select, scope)
         done = ("expressions", "from_", "joins", "laterals", "with_", "where", "having", "qualify", "distinct", "group", "order")
-        self._open(_children(select, *done), scope)
+        self._open(child_nodes(select, *done), scope)
         return scope.items
 
-    def _set_operation(self, query: exp.SetOperation, scope: _Scope, *, top: bool) -> Columns:
+    def _set_operation(self, query: exp.SetOperation, scope: Scope, *, top: bool) -> Columns:
         parts: list[exp.Expr] = []
         part: exp.Expr = query
         plain = True
@@ -221,19 +173,19 @@ class _Rule:
         """Return whether comparing two types casts no text: DuckDB fails on the first text that is no number."""
         return self._dialect != "duckdb" or "NULL" in (one, other) or bool(_TEXT.search(one)) == bool(_TEXT.search(other))
 
-    def _with(self, query: exp.Expr, outer: _Scope | None) -> None:
+    def _with(self, query: exp.Expr, outer: Scope | None) -> None:
         for cte in query.args["with_"].expressions if query.args.get("with_") else ():
             self._cte(cte, outer)
 
-    def _cte(self, cte: exp.Expr, outer: _Scope | None) -> Columns:
+    def _cte(self, cte: exp.Expr, outer: Scope | None) -> Columns:
         if id(cte) not in self._ctes:
-            self._ctes[id(cte)] = _UNKNOWN  # for a use within itself: no union in it holds masked columns
+            self._ctes[id(cte)] = UNKNOWN  # for a use within itself: no union in it holds masked columns
             self._ctes[id(cte)] = self._renamed(self.query(cte.this, outer), cte)
         return self._ctes[id(cte)]
 
     # FROM
 
-    def _join(self, join: exp.Expr, scope: _Scope) -> None:
+    def _join(self, join: exp.Expr, scope: Scope) -> None:
         found, star = self._source(join if isinstance(join, exp.Lateral) else join.this, scope)
         using = [self._key(name) for name in join.args.get("using") or ()]
         method = str(join.args.get("method") or "").upper()
@@ -243,7 +195,7 @@ class _Rule:
             if None in names | {name for name, _ in scope.star} and any(value.masked for _, value in scope.star + star):
                 raise _refused("joined in this way", join)
         for name in using:
-            left, right = (_merged([value for column, value in side if column == name]) for side in (scope.star, star))
+            left, right = (merged([value for column, value in side if column == name]) for side in (scope.star, star))
             self._check_joined(left, right, join)
         common = [(name, value) for name, value in scope.star if name in using]
         rest = [(name, value) for name, value in star if name not in using]
@@ -252,14 +204,14 @@ class _Rule:
         scope.star = scope.star + ([] if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI") else rest)
         scope.sources += found
         if not isinstance(join, exp.Lateral):
-            self._open(_children(join, "this", "on", "using"), scope)
+            self._open(child_nodes(join, "this", "on", "using"), scope)
 
     def _check_joined(self, one: Value, other: Value, node: exp.Expr) -> None:
         both = one.masked and other.masked and one.kind and other.kind
         if (one.masked or other.masked) and not (both and self._alike(one.kind, other.kind)):
             raise _refused("compared with an open column or one of another type", node)
 
-    def _source(self, node: exp.Expr, scope: _Scope) -> tuple[list[Source], Columns]:
+    def _source(self, node: exp.Expr, scope: Scope) -> tuple[list[Source], Columns]:
         """Return the sources that a table, subquery or join in brackets is, and what `*` makes of it."""
         done: tuple[str, ...] = ("this", "alias", "joins", "with_", "db", "catalog")
         self._with(node, scope)
@@ -268,8 +220,8 @@ class _Rule:
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             table = self._tables.get(id(node))
             cte = cte_of(node, self._dialect) if table is None else None
-            columns = self._columns(table) if table is not None else _UNKNOWN if cte is None else self._cte(cte, scope)
-        elif _holds_query(node) or (isinstance(node, exp.Lateral) and _holds_query(node.this)):
+            columns = self._columns(table) if table is not None else UNKNOWN if cte is None else self._cte(cte, scope)
+        elif holds_query(node) or (isinstance(node, exp.Lateral) and holds_query(node.this)):
             columns = self.query(node.this, scope)
         elif isinstance(node, exp.Subquery | exp.Paren | exp.Pivot) and isinstance(
             node.this, exp.Table | exp.Subquery | exp.Paren | exp.Pivot
@@ -278,20 +230,20 @@ class _Rule:
             if not node.alias and not pivoted:
                 return self._more_joins(node, found, columns, scope)
         else:
-            columns, done = _UNKNOWN, ("alias", "joins")
+            columns, done = UNKNOWN, ("alias", "joins")
         if pivoted:
             if any(value.masked for _, value in columns):
                 raise _refused("pivoted", node, "pivot a subquery of open columns: (SELECT a, b FROM t)")
-            columns = _UNKNOWN
-        self._open(_children(node, *done), scope)
+            columns = UNKNOWN
+        self._open(child_nodes(node, *done), scope)
         columns = self._renamed(columns, node)
         return self._more_joins(node, [Source(self._key(_alias_of(node)), columns)], columns, scope)
 
-    def _more_joins(self, node: exp.Expr, found: list[Source], star: Columns, scope: _Scope) -> tuple[list[Source], Columns]:
+    def _more_joins(self, node: exp.Expr, found: list[Source], star: Columns, scope: Scope) -> tuple[list[Source], Columns]:
         """Add the joins that stand within a pair of brackets."""
         if not (joins := node.args.get("joins")):
             return found, star
-        within = _Scope(scope, sources=found, star=star)
+        within = Scope(scope, sources=found, star=star)
         for join in joins:
             self._join(join, within)
         for join in joins:
@@ -312,12 +264,12 @@ class _Rule:
 
     # The SELECT list
 
-    def _item(self, item: exp.Expr, scope: _Scope, *, top: bool) -> Columns:
+    def _item(self, item: exp.Expr, scope: Scope, *, top: bool) -> Columns:
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star):
             return self._star(item, star, scope)
         alias = item.args.get("alias") if isinstance(item, exp.Alias) else None
-        node = _bare(item.this if isinstance(item, exp.Alias) else item)
+        node = bare(item.this if isinstance(item, exp.Alias) else item)
         name = self._key(alias if alias is not None else item.this if isinstance(item, exp.Column) else None)
         value = self._value(node, scope, top=top)
         if value.masked and not name and not top:
@@ -326,7 +278,7 @@ class _Rule:
         self._remember(columns)
         return columns
 
-    def _value(self, node: exp.Expr, scope: _Scope, *, top: bool) -> Value:
+    def _value(self, node: exp.Expr, scope: Scope, *, top: bool) -> Value:
         if isinstance(node, exp.Column) and ((value := self._meaning(node, scope)).kind or (top and value.masked)):
             return value
         if isinstance(node, exp.Literal | exp.Null):
@@ -342,7 +294,7 @@ class _Rule:
             return Value(masked=True)
         return Value()
 
-    def _shown_whole(self, node: exp.Expr, scope: _Scope) -> bool:
+    def _shown_whole(self, node: exp.Expr, scope: Scope) -> bool:
         """Return whether an expression is one that may hold masked columns in the outermost SELECT list."""
         if isinstance(node, exp.Column):
             return bool(self._meaning(node, scope).kind)
@@ -361,7 +313,7 @@ class _Rule:
             self._by_itself(node.expressions, scope)
             return self._shown_whole(node.this, scope)
         if isinstance(node, exp.Coalesce) and not self._side_by_side(
-            [self._value(_bare(part), scope, top=True) for part in _children(node)]
+            [self._value(bare(part), scope, top=True) for part in child_nodes(node)]
         ):
             return False
         # The limit of a result's size tells how long a masked text is: no length may depend on the characters of a value.
@@ -369,25 +321,25 @@ class _Rule:
         if compared or (isinstance(node, exp.Trim) and node.expression is not None):
             return False
         text = not isinstance(node, exp.Cast) or node.to.this in exp.DataType.TEXT_TYPES
-        return isinstance(node, _SHOWN_WHOLE) and text and all(self._shown_whole(part, scope) for part in _children(node, "to"))
+        return isinstance(node, _SHOWN_WHOLE) and text and all(self._shown_whole(part, scope) for part in child_nodes(node, "to"))
 
-    def _star(self, item: exp.Expr, star: exp.Star, scope: _Scope) -> Columns:
+    def _star(self, item: exp.Expr, star: exp.Star, scope: Scope) -> Columns:
         if isinstance(item, exp.Column):
             name = self._key(item.args.get("table"))
             found = [source.columns for one in scope.chain() for source in one.sources if source.name == name]
-            columns = found[0] if found else _UNKNOWN
+            columns = found[0] if found else UNKNOWN
             unclear = len(found) != 1 or item.args.get("db") is not None
         else:
             columns, unclear = scope.star, not scope.sources
-        if (unclear or any(value for key, value in star.args.items() if key != "except_")) and self._any_masked(scope):
+        if (unclear or any(value for key, value in star.args.items() if key != "except_")) and scope.any_masked():
             raise _refused("part of this *", item, "write out the columns that you want")
-        without = {self._key(_bare(node).this if isinstance(node, exp.Column) else node) for node in star.args.get("except_") or ()}
-        self._open(_children(star, "except_"), scope)
+        without = {self._key(bare(node).this if isinstance(node, exp.Column) else node) for node in star.args.get("except_") or ()}
+        self._open(child_nodes(star, "except_"), scope)
         return [(name, value) for name, value in columns if name not in without]
 
     # Clauses
 
-    def _sorted(self, query: exp.Expr, scope: _Scope) -> None:
+    def _sorted(self, query: exp.Expr, scope: Scope) -> None:
         if (order := query.args.get("order")) is not None:
             self._by_itself(order.expressions, scope)
             everything = any(isinstance(part.this, exp.Var) for part in order.expressions)
@@ -397,10 +349,10 @@ class _Rule:
         if items:
             raise _refused(f"{what} when something is computed from it", items[0], "use the columns by themselves")
 
-    def _by_itself(self, nodes: Iterable[exp.Expr | None], scope: _Scope) -> None:
+    def _by_itself(self, nodes: Iterable[exp.Expr | None], scope: Scope) -> None:
         """Check what is grouped or sorted by: columns by themselves, or places in the SELECT list."""
         for node in nodes:
-            core = _bare(node.this if isinstance(node, exp.Ordered) else node) if node is not None else None
+            core = bare(node.this if isinstance(node, exp.Ordered) else node) if node is not None else None
             if isinstance(core, exp.Tuple | exp.Rollup | exp.Cube | exp.GroupingSets):
                 self._by_itself(core.expressions, scope)
             elif isinstance(core, exp.Column) and (value := self._meaning(core, scope)).masked:
@@ -410,7 +362,7 @@ class _Rule:
                 self._place(core, scope)
                 self._open([core], scope)
 
-    def _place(self, node: exp.Expr, scope: _Scope) -> None:
+    def _place(self, node: exp.Expr, scope: Scope) -> None:
         """Check a place in the SELECT list; SQLite takes `2 COLLATE NOCASE` for one, too."""
         number = node
         while isinstance(number, exp.Paren | exp.Collate | exp.Neg):
@@ -422,7 +374,7 @@ class _Rule:
             if any(value.masked and not (value.kind and known) for _, value in items):
                 raise _refused("sorted or grouped by when something is computed from it", node, "use the columns by themselves")
 
-    def _condition(self, root: exp.Expr | None, scope: _Scope) -> None:
+    def _condition(self, root: exp.Expr | None, scope: Scope) -> None:
         """Check a condition: what it asks of a masked column must be a comparison that the rule knows."""
         stack = [root]
         while stack:
@@ -432,10 +384,10 @@ class _Rule:
             elif node is not None and not self._compares(node, scope):
                 self._open([node], scope)
 
-    def _compares(self, node: exp.Expr, scope: _Scope) -> bool:
+    def _compares(self, node: exp.Expr, scope: Scope) -> bool:
         """Return whether a node compares a masked column with NULL, with values that are written out, or with a masked column."""
-        column = _bare(node.this) if isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ | exp.Is | exp.In) else None
-        other = _bare(node.expression) if isinstance(node, exp.Binary) else None
+        column = bare(node.this) if isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ | exp.Is | exp.In) else None
+        other = bare(node.expression) if isinstance(node, exp.Binary) else None
         if not isinstance(column, exp.Column):
             column, other = other, column
         if not isinstance(column, exp.Column):
@@ -461,7 +413,7 @@ class _Rule:
 
     def _written_out(self, node: exp.Expr, kind: str) -> bool:
         """Return whether a node is a value that an engine compares with a column of this type without casting the column."""
-        node = _bare(node)
+        node = bare(node)
         if isinstance(node, exp.Cast):
             return (
                 isinstance(node.this, exp.Literal)
@@ -471,19 +423,19 @@ class _Rule:
             )
         if isinstance(node, exp.Boolean):
             return kind.upper().startswith("BOOL")
-        number = _bare(node.this) if isinstance(node, exp.Neg) else node
+        number = bare(node.this) if isinstance(node, exp.Neg) else node
         if isinstance(number, exp.Literal) and not number.is_string:
             return len(number.name) <= NUMBER_CHARS and self._alike("NUMBER", kind)
         return isinstance(node, exp.Literal | exp.Null)
 
     # Expressions
 
-    def _open(self, roots: Iterable[exp.Expr], scope: _Scope) -> None:
+    def _open(self, roots: Iterable[exp.Expr], scope: Scope) -> None:
         """Check expressions whose value goes anywhere: they hold open columns only, but may count masked ones."""
         stack = list(roots)
         while stack:
             node = stack.pop()
-            if isinstance(node, exp.Select | exp.SetOperation) or _holds_query(node):
+            if isinstance(node, exp.Select | exp.SetOperation) or holds_query(node):
                 columns = self.query(node, scope)
                 if any(value.masked for _, value in columns) and not isinstance(node.parent, exp.Exists):
                     raise _refused("used in this way", node)
@@ -494,7 +446,7 @@ class _Rule:
                 if self._named(self._key(node), scope).masked:
                     raise _refused("used in this way", node)
             elif isinstance(node, (*_NAMELESS, exp.Column)):
-                if self._any_masked(scope) and not (isinstance(node, exp.Star) and isinstance(node.parent, exp.Count)):
+                if scope.any_masked() and not (isinstance(node, exp.Star) and isinstance(node.parent, exp.Count)):
                     raise _refused("read without its name", node, "write out the columns that you want")
             elif isinstance(node, exp.Count):
                 stack += self._uncounted(node, scope)
@@ -507,18 +459,18 @@ class _Rule:
             elif isinstance(node, exp.Exists):
                 stack.append(node.this)
             else:
-                stack += reversed(list(_children(node, "alias")))
+                stack += reversed(list(child_nodes(node, "alias")))
 
-    def _uncounted(self, count: exp.Count, scope: _Scope) -> Iterable[exp.Expr]:
+    def _uncounted(self, count: exp.Count, scope: Scope) -> Iterable[exp.Expr]:
         """Return what of a count is not a column by itself."""
-        parts = list(_children(count))
+        parts = list(child_nodes(count))
         distinct = parts[0] if len(parts) == 1 and isinstance(parts[0], exp.Distinct) else count
-        inner = list(_children(distinct))
+        inner = list(child_nodes(distinct))
         if len(inner) == 1 and isinstance(inner[0], exp.Column) and self._meaning(inner[0], scope).kind:
             return []
         return inner
 
-    def _window(self, window: exp.Window, scope: _Scope) -> None:
+    def _window(self, window: exp.Window, scope: Scope) -> None:
         """Check all of a window but its function. Some functions and frames compute with what they are ordered by."""
         self._by_itself(window.args.get("partition_by") or (), scope)
         function = window.this.this if isinstance(window.this, exp.Filter) else window.this
@@ -527,74 +479,30 @@ class _Rule:
         if ranked and order is not None:
             self._by_itself(order.expressions, scope)
         done = ("this", "partition_by", "alias", *(["order"] if ranked else []))
-        self._open(_children(window, *done), scope)
+        self._open(child_nodes(window, *done), scope)
 
     # Names
 
-    def _meaning(self, column: exp.Column, scope: _Scope) -> Value:
+    def _meaning(self, column: exp.Column, scope: Scope) -> Value:
         """Return what a column name means, all that it may mean taken together."""
         *parts, name = [self._key(part) for part in column.parts]
         if not parts:
             return self._named(name, scope)
-        values = self._find(name, scope, parts[-1])
+        values = scope.find(name, parts[-1])
         sources = [source for one in scope.chain() for source in one.sources if source.name == parts[-1]]
-        if not values and any(value.masked for part in parts for value in self._find(part, scope)):
+        if not values and any(value.masked for part in parts for value in scope.find(part)):
             return Value(masked=True)  # a field of a masked value
         if not values and self._dialect == "postgres" and any(value.masked for source in sources for _, value in source.columns):
             # `t.text` is `CAST(t AS text)` there, and `t.to_json` is `to_json(t)`.
             raise RefusedError("column", f"{parts[-1]!r} has no column {name!r}", "see describe_tables for its columns", node=column)
-        return _merged(values or [Value(masked=name in self._masked_names and (not sources or name in ROW_IDS))])
+        return merged(values or [Value(masked=name in self._masked_names and (not sources or name in ROW_IDS))])
 
-    def _named(self, name: str, scope: _Scope) -> Value:
-        values = self._find(name, scope)
+    def _named(self, name: str, scope: Scope) -> Value:
+        values = scope.find(name)
         for one in scope.chain():  # the name of a source is its whole row
             rows = [source for source in one.sources if source.name == name and not source.values(name)]
             values += [Value(masked=True) for source in rows if any(value.masked for _, value in source.columns)]
-        return _merged(values or [Value(masked=name in self._masked_names)])
-
-    def _find(self, name: str, scope: _Scope, table: str | None = None) -> list[Value]:
-        """Return what a column may mean, from the nearest query outwards."""
-        found: list[Value] = []
-        other: list[Value] = []
-        for one in scope.chain():
-            sources = [source for source in one.sources if table in (None, source.name)]
-            listed = [value for source in sources for value in source.values(name)]
-            found += listed
-            if table is None:
-                found += [value for item, value in one.items if item == name]
-            if listed and not one.partial:
-                break
-            if any(column is None for source in sources for column, _ in source.columns):
-                other = [Value()]  # a function's column may have the name
-        return found and found + other
-
-    def _any_masked(self, scope: _Scope) -> bool:
-        return any(value.masked for one in scope.chain() for source in one.sources for _, value in source.columns)
-
-
-def _merged(values: list[Value]) -> Value:
-    """Return what one name means that may mean all of these."""
-    same = all(value.kind and value.masked == values[0].masked for value in values)
-    return Value(any(value.masked for value in values), values[0].kind if values and same else "")
-
-
-def _holds_query(node: exp.Expr) -> bool:
-    """Return whether a node is a query in brackets, not a table or a join."""
-    inner = node.this if isinstance(node, exp.Subquery | exp.Paren) else None
-    return isinstance(inner, exp.Select | exp.SetOperation) or (inner is not None and _holds_query(inner))
-
-
-def _children(node: exp.Expr, *handled: str) -> Iterator[exp.Expr]:
-    """Yield the child nodes in all other arguments."""
-    for key, value in node.args.items():
-        if key not in handled:
-            yield from (child for child in (value if isinstance(value, list) else [value]) if isinstance(child, exp.Expr))
-
-
-def _bare(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
+        return merged(values or [Value(masked=name in self._masked_names)])
 
 
 def _alias_of(node: exp.Expr) -> exp.Expr | None:

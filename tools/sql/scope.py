@@ -1,14 +1,17 @@
-"""Distinguish a common table expression from a table of the same name, by the scope that the engine would use.
+"""What a name means where it stands in a query: a table, a common table expression, or columns of the scopes around it.
 
 Where the engines could read a name as the table, it counts as the table: DuckDB reads the real table in
 `WITH RECURSIVE s AS (SELECT * FROM s) ...` and in the first part of a recursive union.
 """
 
-from typing import cast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, cast
 
 from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Table, fold
+from longtable.tools.sql.verdict import without_number
 
 _PLACES = "longtable_places"
 
@@ -109,3 +112,95 @@ def _within(node: exp.Expr, ancestor: exp.Expr) -> bool:
             return True
         above = above.parent
     return False
+
+
+class Value(NamedTuple):
+    """What is known of a column or of an item of a SELECT list."""
+
+    masked: bool = False
+    kind: str = ""
+    """The type in the catalogue of the column that it is by itself; empty for what is computed, and for a name of several meanings."""
+
+
+Columns = list[tuple[str | None, Value]]
+"""Names and values in order; an empty name is the engine's choice, None stands for more open columns of any names."""
+UNKNOWN: Columns = [(None, Value())]
+
+
+class Source(NamedTuple):
+    """A table, subquery or CTE in FROM."""
+
+    name: str
+    columns: Columns
+
+    def values(self, name: str) -> list[Value]:
+        """Return what a column name may mean here; of two columns of one name the engine numbers one."""
+        names = [column for column, _ in self.columns if column is not None]
+        plain = without_number(name) if len(set(names)) < len(names) else name
+        return [value for column, value in self.columns if column in (name, plain)]
+
+
+@dataclass
+class Scope:
+    """What a name means in one query; an inner query sees the names of the outer ones, too."""
+
+    outer: "Scope | None" = None
+    sources: list[Source] = field(default_factory=list)
+    star: Columns = field(default_factory=list)
+    items: Columns = field(default_factory=list)
+    computed: list[exp.Expr] = field(default_factory=list)
+    """Items that are computed from masked columns."""
+    partial: bool = True
+    """Whether FROM is still being read. A name in it may mean a source read so far, or one of an outer query."""
+
+    def chain(self) -> "Iterator[Scope]":
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+    def find(self, name: str, table: str | None = None) -> list[Value]:
+        """Return what a column may mean, from the nearest query outwards."""
+        found: list[Value] = []
+        other: list[Value] = []
+        for one in self.chain():
+            sources = [source for source in one.sources if table in (None, source.name)]
+            listed = [value for source in sources for value in source.values(name)]
+            found += listed
+            if table is None:
+                found += [value for item, value in one.items if item == name]
+            if listed and not one.partial:
+                break
+            if any(column is None for source in sources for column, _ in source.columns):
+                other = [Value()]  # a function's column may have the name
+        return found and found + other
+
+    def any_masked(self) -> bool:
+        """Return whether a masked column can be named here."""
+        return any(value.masked for one in self.chain() for source in one.sources for _, value in source.columns)
+
+
+def merged(values: list[Value]) -> Value:
+    """Return what one name means that may mean all of these."""
+    same = all(value.kind and value.masked == values[0].masked for value in values)
+    return Value(any(value.masked for value in values), values[0].kind if values and same else "")
+
+
+def holds_query(node: exp.Expr) -> bool:
+    """Return whether a node is a query in brackets, not a table or a join."""
+    inner = node.this if isinstance(node, exp.Subquery | exp.Paren) else None
+    return isinstance(inner, exp.Select | exp.SetOperation) or (inner is not None and holds_query(inner))
+
+
+def child_nodes(node: exp.Expr, *handled: str) -> Iterator[exp.Expr]:
+    """Yield the child nodes in all other arguments."""
+    for key, value in node.args.items():
+        if key not in handled:
+            yield from (child for child in (value if isinstance(value, list) else [value]) if isinstance(child, exp.Expr))
+
+
+def bare(node: exp.Expr) -> exp.Expr:
+    """Return what stands in brackets."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
