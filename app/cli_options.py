@@ -57,6 +57,19 @@ Policy = Annotated[
     str | None,
     typer.Option(envvar="LONGTABLE_POLICY", help="A TOML file that says which tables and columns may be read. Default: all."),
 ]
+Summarizer = Annotated[
+    str | None,
+    typer.Option(
+        envvar="LONGTABLE_SUMMARIZER",
+        help="Who writes summaries: same (the model that answers), code, or another model as provider:name. Default: same.",
+    ),
+]
+Compaction = Annotated[
+    str | None,
+    typer.Option(
+        envvar="LONGTABLE_COMPACTION", help="How to compact: analyst, rolling_chat, single_history, window or topics. Default: analyst."
+    ),
+]
 Project = Annotated[
     str | None,
     typer.Option(envvar="LONGTABLE_PROJECT", help="What the thread is for: threads are listed and tokens added up by it."),
@@ -87,6 +100,8 @@ class RunOptions(TypedDict):
     approve_sql: NotRequired[str | None]
     private: NotRequired[bool]
     policy: NotRequired[str | None]
+    summarizer: NotRequired[str | None]
+    compaction: NotRequired[str | None]
     project: NotRequired[str | None]
     archive_on_compact: NotRequired[bool]
 
@@ -101,6 +116,8 @@ def chat_options(
     approve_sql: ApproveSql = None,
     private: Private = False,
     policy: Policy = None,
+    summarizer: Summarizer = None,
+    compaction: Compaction = None,
     project: Project = None,
     archive_on_compact: ArchiveOnCompact = False,
     json: Json = False,
@@ -117,6 +134,8 @@ def chat_options(
         approve_sql=approve_sql,
         private=private,
         policy=policy,
+        summarizer=summarizer,
+        compaction=compaction,
         project=project,
         archive_on_compact=archive_on_compact,
         json=json,

@@ -1,10 +1,10 @@
 """Open the model a user names: the built-in analyst, `provider:model`, or any OpenAI-compatible endpoint."""
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from longtable.app.settings import check_base_url, key_for
+from longtable.app.settings import CODE, SAME, check_base_url, key_for
 from longtable.base.errors import ConfigError
 from longtable.base.extras import pip_install
 
@@ -21,7 +21,7 @@ _PACKAGE = re.compile(r"pip install (?:-U )?([\w.-]+)")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 
 
-def open_model(name: str | None, *, base_url: str | None = None) -> "BaseChatModel":
+def open_model(name: str | None, *, base_url: str | None = None, option: str = "--model") -> "BaseChatModel":
     """Return the chat model; None for both is the built-in analyst. Raises `ConfigError` that says what to install or set."""
     if base_url:
         check_base_url(base_url)
@@ -30,7 +30,17 @@ def open_model(name: str | None, *, base_url: str | None = None) -> "BaseChatMod
         from longtable.analyst.model import BuiltInAnalyst
 
         return BuiltInAnalyst()
-    return _named(name)
+    return _named(name, option)
+
+
+def open_summarizer(name: str | None, *, base_url: str | None = None) -> "BaseChatModel | Literal[False] | None":
+    """Return the `summarizer` of `build_graph`: None for the model that answers, False for code, else the model of that name.
+
+    With `base_url` it is a model there, as `open_model` says.
+    """
+    if name in (None, "", SAME):
+        return None
+    return False if name == CODE else open_model(name, base_url=base_url, option="--summarizer")
 
 
 def model_label(name: str | None, base_url: str | None = None) -> str:
@@ -53,18 +63,18 @@ def _endpoint(name: str | None, base_url: str) -> "BaseChatModel":
     return ChatOpenAI(model=bare, base_url=base_url, api_key=key, stream_usage=True, timeout=TIMEOUT_SECONDS, max_retries=MAX_RETRIES)
 
 
-def _named(name: str) -> "BaseChatModel":
+def _named(name: str, option: str) -> "BaseChatModel":
     provider, colon, bare = name.partition(":")
     if not colon or not provider or not bare:
         raise ConfigError(
-            f"--model must be provider:name, as in openai:gpt-4o-mini, found {name!r} (or add --base-url for a server of your own)"
+            f"{option} must be provider:name, as in openai:gpt-4o-mini, found {name!r} (or add --base-url for a server of your own)"
         )
     from langchain.chat_models import init_chat_model
 
     try:
         return init_chat_model(bare, model_provider=provider)
     except Exception as error:  # each provider's package raises its own; the user gets one sentence
-        raise ConfigError(f"--model {name} cannot be opened: {_advice(error, provider)}") from error
+        raise ConfigError(f"{option} {name} cannot be opened: {_advice(error, provider)}") from error
 
 
 def _advice(error: Exception, provider: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtable.app.demo import OnStep, demo_path, ensure_demo
-from longtable.app.models import model_label, open_model
+from longtable.app.models import model_label, open_model, open_summarizer
 from longtable.app.settings import Settings, archive_folder, cache_folder, check_apart, key_for, new_thread_id, results_folder, store_url
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
 
     context = settings.context().replace(channel="cli")
     model = open_model(settings.model, base_url=settings.base_url)
+    summarizer = open_summarizer(settings.summarizer, base_url=settings.base_url)
     store = store_url(settings.store)
     opening = open_persistence(store, key=key_for("LONGTABLE_STORE_KEY"))
     check_apart(database=database_url(settings), store=store)
@@ -75,7 +76,14 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         lasting = None if opening.key else results_folder(store)  # they are files in plain text: not beside what is encrypted
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
         on_compact = archive if settings.archive_on_compact else None
-        built = build_graph(model=model, database=database, results=results, archive_on_compact=on_compact)
+        built = build_graph(
+            model=model,
+            database=database,
+            summarizer=summarizer,
+            policy=settings.compaction_policy(),
+            results=results,
+            archive_on_compact=on_compact,
+        )
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         with _demo_hint(settings):
             # A wrong file, and a name in the policy that it lacks, are told now, not in the first turn.

@@ -1,9 +1,10 @@
 """What a command line or a server's environment says, checked, and where a user's files live."""
 
+import difflib
 import hashlib
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -11,8 +12,16 @@ from urllib.parse import urlsplit
 
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, InputError
+from longtable.memory.policy import CompactionPolicy, analyst, rolling_chat, single_history, topics, window
 
 MOST_THREAD_ID = 128
+SAME, CODE = "same", "code"
+SUMMARIZERS = (SAME, CODE)
+"""Who writes summaries, besides a model by its name: the model that answers, or code."""
+PRESETS: Mapping[str, Callable[[], CompactionPolicy]] = {
+    made.__name__: made for made in (analyst, rolling_chat, single_history, window, topics)
+}
+"""Policies of compaction by the name that is asked for."""
 _FLAGS = {**dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True), **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False)}
 """What the command line takes for yes and no."""
 
@@ -30,6 +39,8 @@ class Settings:
     approve_sql: str | None = None
     private: bool = False
     policy: str | None = None
+    summarizer: str | None = None
+    compaction: str | None = None
     project: str | None = None
     archive_on_compact: bool = False
     json: bool = False
@@ -40,6 +51,17 @@ class Settings:
             check_thread_id(self.thread)
         if self.base_url is not None:
             check_base_url(self.base_url)
+        self.compaction_policy()
+        if self.summarizer and not (self.base_url or ":" in self.summarizer):
+            check_choice("--summarizer", "LONGTABLE_SUMMARIZER", self.summarizer, SUMMARIZERS, "or another model as provider:name")
+
+    def compaction_policy(self) -> CompactionPolicy | None:
+        """Return the preset of compaction that was asked for, None for the default. Raises `ConfigError`."""
+        if not self.compaction:
+            return None
+        name = self.compaction.replace("-", "_").lower()
+        check_choice("--compaction", "LONGTABLE_COMPACTION", name, PRESETS)
+        return PRESETS[name]()
 
     def context(self) -> Context:
         """Return these settings as those of a run. Raises `ConfigError`."""
@@ -74,6 +96,8 @@ def server_settings(environment: Mapping[str, str]) -> Settings:
         model=environment.get("LONGTABLE_MODEL") or None,
         base_url=environment.get("LONGTABLE_BASE_URL") or None,
         policy=environment.get("LONGTABLE_POLICY") or None,
+        summarizer=environment.get("LONGTABLE_SUMMARIZER") or None,
+        compaction=environment.get("LONGTABLE_COMPACTION") or None,
         model_limit=int(limit) if limit else None,
         approve_sql=environment.get("LONGTABLE_APPROVE_SQL") or None,
         private=flag("LONGTABLE_PRIVATE"),
@@ -82,6 +106,16 @@ def server_settings(environment: Mapping[str, str]) -> Settings:
     )
     settings.context()
     return settings
+
+
+def check_choice(option: str, variable: str, value: str, known: Collection[str], other: str = "") -> None:
+    """Raise `ConfigError` for a value that is not among those known; it names the one most like it."""
+    if value in known:
+        return
+    near = difflib.get_close_matches(value.lower(), known, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    allowed = ", ".join([*known, *([other] if other else [])])
+    raise ConfigError(f"{option} (or {variable}) must be one of {allowed}, found {value[:40]!r}{hint}")
 
 
 def check_thread_id(thread: str) -> None:

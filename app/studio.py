@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from longtable.app.demo import ensure_demo
-from longtable.app.models import open_model
+from longtable.app.models import open_model, open_summarizer
 from longtable.app.session import server_archive, server_results
 from longtable.app.settings import cache_folder, server_settings
 from longtable.app.terminal import start_log
@@ -24,6 +24,8 @@ start_log()
 
 _built = build_graph(
     model=open_model(_settings.model, base_url=_settings.base_url),
+    summarizer=open_summarizer(_settings.summarizer, base_url=_settings.base_url),
+    policy=_settings.compaction_policy(),
     database=Database.open(
         _settings.database or f"duckdb:///{ensure_demo(cache_folder())}", policy=Path(_settings.policy) if _settings.policy else None
     ),

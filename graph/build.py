@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import BaseMessage
@@ -78,7 +78,7 @@ def build_graph(
     *,
     model: BaseChatModel,
     database: Database | None = None,
-    summarizer: BaseChatModel | None = None,
+    summarizer: BaseChatModel | Literal[False] | None = None,
     tools: Sequence[BaseTool] = (),
     policy: CompactionPolicy | None = None,
     strategies: Sequence[Strategy] = (),
@@ -99,8 +99,9 @@ def build_graph(
     """Return the uncompiled graph; `graph.compile(checkpointer=..., store=...)` is the caller's.
 
     `database` brings its tools, `recall` one that searches what was compacted (or, for a model that calls no tools, a
-    marker that asks for it); `tools` are further ones (a name given twice raises `ConfigError`). `summarizer`
-    writes the summaries, in at most `summary_seconds` a call; without one a fallback does that needs no model.
+    marker that asks for it); `tools` are further ones (a name given twice raises `ConfigError`). `summarizer` writes the
+    summaries, in at most `summary_seconds` a call: None means the conversation's `model`, unless that says of itself that it
+    writes none (`writes_summaries = False`); False means that code writes them.
     `results` keeps every whole result under a handle that the model is told, for `fetch_result`, `show_chart` and
     `Conversation.result`. `cost` says which queries are costly, for `Context.approve_sql`.
     `operator`: settings that no run's context loosens (`Context.within`), for servers whose clients send the context. A
@@ -136,15 +137,16 @@ def build_graph(
     answerers = [Answerer(model_name(each), MarkerFilter(inner=run) if marker else run, _prepared(each)) for each, run in line]
     if len({provider.name for provider in context_providers}) != len(context_providers):
         raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
-    config = call_configs(model, summarizer, database, toolset if tooled else [], policy, marker=marker)
+    writer = summary_writer(model, summarizer)
+    config = call_configs(model, writer, database, toolset if tooled else [], policy, marker=marker)
     compactor = Compactor(
-        summarizer,
+        _prepared(writer) if writer else None,
         known,
         clock,
         plans,
         summary_seconds,
         archive_from(archive_on_compact),
-        model_name(summarizer) if summarizer else "",
+        model_name(writer) if writer else "",
         memory_prompt,
     )
     gate = Gate(database, cost or CostThresholds()) if database else None
@@ -244,6 +246,18 @@ def _authenticates_nobody() -> bool:
     """Return whether this process is an Agent Server without authentication."""
     config = sys.modules.get("langgraph_api.config")
     return config is not None and not config.LANGGRAPH_AUTH and config.LANGGRAPH_AUTH_TYPE == "noop"
+
+
+def summary_writer(model: BaseChatModel, summarizer: BaseChatModel | Literal[False] | None) -> BaseChatModel | None:
+    """Return the model that writes summaries, None where code does. Raises `ConfigError` for what is no model."""
+    if summarizer is None:
+        return model if getattr(model, "writes_summaries", True) else None
+    if summarizer is not False and not isinstance(summarizer, BaseChatModel):
+        raise ConfigError(
+            "summarizer must be a chat model, None (the conversation's model writes summaries) or False (code does), "
+            f"found {type(summarizer).__name__}"
+        )
+    return summarizer or None
 
 
 def _prepared(model: BaseChatModel) -> BaseChatModel:

@@ -1,6 +1,7 @@
 """Run one compaction: plan it, let the strategy write with the summariser, look up what was already compacted, emit the event."""
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,21 +19,24 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 
 from longtable.base.context import Context
-from longtable.base.errors import ArchiveFormatError, ArchiveGapError, ConfigError, Reason
+from longtable.base.errors import ArchiveFormatError, ArchiveGapError, ConfigError, ProviderError, Reason
 from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.base.redaction import redacted
 from longtable.base.store_keys import Namespace, thread_namespace
 from longtable.base.twins import Execution, in_thread
 from longtable.memory.archive import DAMAGED, page
-from longtable.memory.compaction import Job, Outcome, Request, Strategy, compaction_steps, must_be_remade, needs_originals
+from longtable.memory.call_config import CallConfig
+from longtable.memory.compaction import ROLLING, Job, Outcome, Request, Strategy, compaction_steps, must_be_remade, needs_originals
 from longtable.memory.compaction_plan import CompactionPlan, When, plan_compaction
 from longtable.memory.reasoning import split_reasoning
+from longtable.memory.rolling import PIN_ROOM
 from longtable.memory.spent import SummaryCall, call_usage
 from longtable.memory.summary import Numbered
 from longtable.memory.thread import Compaction
 from longtable.memory.view import CallPlan
 from longtable.nodes.estimate import breaker_holds
 from longtable.nodes.model.call_plans import CallPlans
+from longtable.nodes.model.caller import is_locked_out, summary_settings
 from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.records.archive_store import Files, StoreArchive, archived
 from longtable.nodes.records.bounded_cache import BoundedCache
@@ -40,10 +44,17 @@ from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, Update, turn_of
 from longtable.nodes.turns.tracing import log_cause, span, usage_fields
 
+NO_THREAD = "-"
 NO_STORE = "messages of this thread have retired to a store that is not there"
-PRIVATE: RunnableConfig = {"tags": ["nostream", "langsmith:nostream"], "run_name": "summarise", "callbacks": []}
+PRIVATE: RunnableConfig = {
+    "tags": ["longtable:summary", "nostream", "langsmith:nostream"],
+    "run_name": "summarise",
+    "callbacks": [],
+}
 """Keeps the summariser's tokens out of every stream of the user's run: no callbacks of the run reach it, and two tags say
 so to LangGraph and to agent-chat-ui."""
+OTHER_ANSWERS = 4_096
+"""Least that may be answered to a strategy other than "rolling", in tokens."""
 RECENT = 256
 """Records a process keeps, so that a compaction is made once also where there is no store."""
 
@@ -57,6 +68,7 @@ class Task:
     turn: int
     thread_id: str
     from_originals: bool
+    context: Context
 
     @property
     def namespace(self) -> Namespace:
@@ -81,6 +93,8 @@ class Compactor:
     instructions: str | None = None
     """Replaces the built-in instructions of the summariser."""
     recent: BoundedCache[tuple[str, str], Compaction] = field(default_factory=lambda: BoundedCache(RECENT), repr=False)
+    locked_out: BoundedCache[tuple[str, int], ProviderError] = field(default_factory=lambda: BoundedCache(RECENT), repr=False)
+    """By thread and turn: why the summariser's key or account is not asked again in this run."""
 
     async def compact(self, state: State, runtime: Runtime[Context], when: When, how: Execution) -> Outcome | None:
         """Return the compaction's outcome, None when there was nothing to do."""
@@ -119,8 +133,9 @@ class Compactor:
             call_plan=call_plan,
             plan=plan,
             turn=turn_of(state).get("number", 0),
-            thread_id=thread_id_of(runtime) or "-",
+            thread_id=thread_id_of(runtime) or NO_THREAD,
             from_originals=needs_originals(call_plan.thread, call_plan.call_config),
+            context=runtime.context or Context(),
         )
 
     def _job(self, task: Task, originals: Sequence[Numbered] | None) -> Job:
@@ -146,14 +161,17 @@ class Compactor:
         return replace(request, record={**record, "spent": calls}) if record and calls else request
 
     async def _ask(self, request: Request, task: Task, calls: list[SummaryCall], how: Execution) -> str | Exception:
-        model = self.summarizer
+        model, run = self.summarizer, (task.thread_id, task.turn)
         assert model is not None, "a compaction without a summariser asks nothing"
+        if (refusal := self.locked_out.get(run)) is not None:
+            return refusal
         fields = {"thread_id": task.thread_id, "turn": task.turn, "purpose": "summarise", "gen_ai.request.model": self.name or None}
         try:
             with span("model", self.name or "summariser", fields) as attributes:
+                settings = summary_settings(task.context, model, answer_tokens(task.plan, task.call_plan.call_config))
                 answer = await how.call(
-                    lambda: _within(self.seconds, lambda: model.invoke(request, PRIVATE)),
-                    lambda: asyncio.wait_for(model.ainvoke(request, PRIVATE), self.seconds),
+                    lambda: _within(self.seconds, lambda: model.invoke(request, PRIVATE, **settings)),
+                    lambda: asyncio.wait_for(model.ainvoke(request, PRIVATE, **settings), self.seconds),
                 )
                 attributes.update(usage_fields(answer))
                 calls.append(call_usage(answer, request, self.name, task.call_plan.call_config.counter))
@@ -162,7 +180,17 @@ class Compactor:
         except Exception as error:  # a summariser that fails in any way must not fail the turn: the outcome says so
             known = provider_error(error)
             log_cause(known.code if known else "summariser_failed", error)
+            if known is not None and task.thread_id != NO_THREAD and is_locked_out(error, known):
+                self.locked_out.put(run, known)
             return known or error
+
+
+def answer_tokens(plan: CompactionPlan, call_config: CallConfig) -> int:
+    """Return the most tokens, in the provider's, that one answer of the summariser may have."""
+    most = plan.summary_budget + PIN_ROOM
+    if call_config.policy.strategy != ROLLING:  # its answers are documents, lists, or a caller's own
+        most = max(2 * most, OTHER_ANSWERS)
+    return math.ceil(most * call_config.factor)
 
 
 def plan_ahead(call_plan: CallPlan, breaker: int | None) -> CompactionPlan | None:

@@ -18,7 +18,14 @@ from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.types import StreamWriter
 
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError, ModelContextOverflowError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
+from longtable.base.errors import (
+    ConfigError,
+    ModelContextOverflowError,
+    ProviderAuthError,
+    ProviderError,
+    ProviderRateLimitedError,
+    ProviderUnavailableError,
+)
 from longtable.base.events import ModelFallback, ModelRetry
 from longtable.base.twins import Execution
 from longtable.memory.reasoning import reasoning_sent, split_reasoning, without_reasoning
@@ -199,3 +206,34 @@ def _for_anthropic(context: Context) -> Settings:
         return {}
     tokens = DEFAULT_BUDGET if context.thinking is True else context.thinking
     return {"thinking": {"type": "enabled", "budget_tokens": tokens} if tokens else {"type": "disabled"}}
+
+
+THINKS = re.compile(r"^(?:.*/)?(?:o\d|gpt-5(?!.*chat))|r1\b|reason|think|qwq|qwen-?3|glm-(?:4\.[5-9]|[5-9])|magistral", re.IGNORECASE)
+"""Names of models that may think before they answer, and whose thinking counts among the tokens of the answer."""
+ROOM_TO_THINK = 4_096
+QUOTA = "insufficient_quota"
+
+
+def summary_settings(context: Context, model: BaseChatModel, tokens: int) -> Settings:
+    """Return what goes with a call that writes a summary: at most `tokens` of text, little or no thinking.
+
+    Only to clients whose settings are known, and no switch for thinking to servers that may not know one: what a server
+    refuses costs the summary.
+    """
+    modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    name = str(getattr(model, "model_name", getattr(model, "model", "")))
+    most = {"max_tokens": tokens + (ROOM_TO_THINK if THINKS.search(name) else 0)}
+    if "langchain_openai" in modules:
+        if _OPENAI_NAMES.match(name):
+            return {**most, **({"reasoning_effort": "low"} if THINKS.search(name) else {})}
+        return most if context.thinking is None else {**most, **_for_openai(Context(thinking=False), model)}
+    if "langchain_anthropic" in modules:
+        thinks = context.thinking is not None or getattr(model, "thinking", None) is not None
+        return {**most, **({"thinking": {"type": "disabled"}} if thinks else {})}
+    return {}
+
+
+def is_locked_out(error: Exception, known: ProviderError) -> bool:
+    """Return whether a provider refused the key or the account: the next call would be refused as well."""
+    account = getattr(error, "status_code", None) == 402 or getattr(error, "code", None) == QUOTA
+    return account or isinstance(known, ProviderAuthError)

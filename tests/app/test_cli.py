@@ -20,6 +20,7 @@ from tests.support.model_server import (
     Reply,
     Step,
     ToolCall,
+    answer_or_summary,
     call,
     calls,
     context_overflow,
@@ -197,6 +198,40 @@ def test_a_compaction_can_be_undone_in_a_chat(home: Home, server: ModelServer) -
     assert f" {folded['original_tokens']:,} / " in usage
 
 
+def summaries(server: ModelServer) -> list[ChatRequest]:
+    return [request for request in server.requests if request.is_for_summary]
+
+
+def test_in_a_chat_the_conversations_model_writes_the_summaries(home: Home, server: ModelServer) -> None:
+    server.always(answer_or_summary)
+    talk = "".join(f"question {n}\n" for n in range(14)) + "/compact\nand now?\n"
+    events = home.events("chat", "--thread", "t", "--model-limit", "8000", *using(server), stdin=talk.encode())
+    compactions = [event for event in events if event["type"] == "context_compressed"]
+    assert {event["method"] for event in compactions} == {"model"}
+    asked = summaries(server)
+    assert len(asked) == len(compactions) > 0
+    assert len(server.requests) == 15 + len(asked)
+    for request in asked:
+        assert request.tool_names == []
+        assert not request.streams
+        assert 0 < request.body["max_completion_tokens"] < 8_000
+    assert "the user asked for words" in str([request.messages[0] for request in server.requests if not request.is_for_summary][-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "model"),
+    [(["--summarizer", "code"], None), (["--summarizer", "same"], "gpt-4o-mini"), (["--summarizer", "openai:small"], "small")],
+)
+def test_the_summarizer_option_says_who_writes(home: Home, server: ModelServer, options: list[str], model: str | None) -> None:
+    server.always(answer_or_summary)
+    talk = "".join(f"question {n}\n" for n in range(6)) + "/compact\n"
+    more = ["--compaction", "rolling-chat", "--thread", "t", *using(server)]
+    events = home.events("chat", *more, *options, stdin=talk.encode())
+    [made] = [event for event in events if event["type"] == "context_compressed"]
+    assert made["method"] == ("model" if model else "fallback")
+    assert [request.body["model"] for request in summaries(server)] == ([model] if model else [])
+
+
 def picky(request: ChatRequest) -> Reply | Fault:
     """Refuse the word "poison", as a content policy does."""
     refused = error(400, "The prompt was flagged.", code="content_policy_violation")
@@ -316,7 +351,7 @@ def test_ask_fails_when_the_models_calls_are_spent(home: Home, server: ModelServ
 def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> None:
     server.always(say("word " * 150))
     talk = b"\n".join(b"tell me more about this and that, please" for _ in range(14))
-    done = home.run("chat", "--model-limit", "4000", *using(server), stdin=talk)
+    done = home.run("chat", "--model-limit", "4000", "--summarizer", "code", *using(server), stdin=talk)
     assert done.returncode == 0
     assert "compacted " in done.stdout
     assert "fallback" in done.stdout

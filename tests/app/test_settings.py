@@ -7,13 +7,16 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
+from longtable.app.cli_options import chat_options
 from longtable.app.models import open_model
-from longtable.app.settings import Settings, check_apart, server_settings
+from longtable.app.settings import PRESETS, Settings, check_apart, server_settings
 from longtable.base.errors import ConfigError
 from longtable.graph import Context
+from longtable.memory.policy import rolling_chat
 from tests.app.runner import PROGRAM, make_home
 
 ROOT = Path(__file__).parents[2]
@@ -136,11 +139,21 @@ def test_a_servers_environment_is_what_the_operator_sets() -> None:
         ("LONGTABLE_ARCHIVE_ON_COMPACT", "1", "LONGTABLE_ARCHIVE_ON_COMPACT needs a folder"),
         ("LONGTABLE_BASE_URL", "127.0.0.1:8000", "must begin with http"),
         ("LONGTABLE_PROJECT", " ", "project must be"),
+        ("LONGTABLE_SUMMARIZER", "sam", "must be one of same, code, or another model as provider:name, found 'sam'; did you mean same"),
+        ("LONGTABLE_COMPACTION", "rolling_cat", "must be one of analyst, .*, found 'rolling_cat'; did you mean rolling_chat"),
+        ("LONGTABLE_COMPACTION", "滚动", "must be one of analyst, .*, found '滚动'$"),
     ],
 )
 def test_what_a_server_cannot_honour_is_refused_before_it_starts(name: str, value: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         server_settings({name: value})
+
+
+def test_a_preset_of_compaction_is_taken_by_its_name() -> None:
+    assert server_settings({}).compaction_policy() is None
+    assert {name: Settings(compaction=name).compaction_policy() for name in PRESETS} == {name: PRESETS[name]() for name in PRESETS}
+    assert Settings(compaction="Rolling-Chat").compaction_policy() == rolling_chat()
+    assert all(name in get_type_hints(chat_options, include_extras=True)["compaction"].__metadata__[0].help for name in PRESETS)
 
 
 def test_a_servers_key_is_refused_where_results_would_be_kept_in_plain_text() -> None:

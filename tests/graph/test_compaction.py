@@ -8,10 +8,12 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 
+from longtable.base.errors import ConfigError
 from longtable.graph import CompactionPolicy, Conversation, build_graph, next_view
 from longtable.memory.summary import HEADINGS, findings_in
 from longtable.memory.tokens import counter
 from tests.memory.test_rounds import assert_paired
+from tests.support.model_server import answer_or_summary, open_model_server, unauthorized
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import CONTEXT, GOOD, LIMIT, SECRET, Events, Hopeless, of_type, summariser, talk, talker, thread
 
@@ -59,6 +61,38 @@ def test_the_memory_reaches_the_model_and_reads_back() -> None:
     talk(conversation, 14)
     memory = next(sent[0].text for sent in model.sent if "<memory>" in sent[0].text)
     assert any(f.question.startswith("q0 ") and "answer to q0" in f.answer for f in findings_in(memory))
+
+
+@pytest.mark.parametrize("other", [None, False, "another"])
+def test_the_conversations_model_writes_the_memory_unless_told_otherwise(other: Any) -> None:
+    with open_model_server() as server, open_model_server() as second:
+        server.always(answer_or_summary)
+        second.always(answer_or_summary)
+        summarizer = second.chat_model() if other else other
+        conversation = thread(server.chat_model(), summarizer=summarizer)
+        folds = of_type(talk(conversation, 8), "context_compressed")
+        written = [request for request in server.requests if request.is_for_summary]
+        assert {fold["method"] for fold in folds} == {"fallback" if other is False else "model"}
+        assert len(written) == (len(folds) if other is None else 0)
+        assert len(second.requests) == (len(folds) if other else 0)
+        assert conversation.graph.get_state(conversation.config).values["compactions"]
+
+
+def test_a_summarizer_that_is_no_model_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"summarizer must be a chat model, None .* or False .*, found str"):
+        thread(summarizer="gpt-4o-mini")
+
+
+def test_a_refused_key_is_not_used_again_in_the_run() -> None:
+    with open_model_server() as server, open_model_server() as locked:
+        server.always(answer_or_summary)
+        locked.always(unauthorized())
+        for strategy in ("rolling", "topics"):
+            asked = len(locked.requests)
+            conversation = thread(server.chat_model(), summarizer=locked.chat_model(), policy=CompactionPolicy(strategy=strategy))
+            folds = of_type(talk(conversation, 8), "context_compressed")
+            assert {fold["method"] for fold in folds} == {"fallback"}
+            assert len(locked.requests) - asked == len({fold["id"] for fold in folds})
 
 
 def test_the_summariser_writes_the_memory_and_its_tokens_stay_private() -> None:

@@ -41,7 +41,7 @@ def server() -> Iterator[ModelServer]:
 
 
 def conversation(server: ModelServer, context: Context = CONTEXT) -> Conversation:
-    graph = build_graph(model=server.chat_model(), tools=[add]).compile(checkpointer=InMemorySaver())
+    graph = build_graph(model=server.chat_model(), summarizer=False, tools=[add]).compile(checkpointer=InMemorySaver())
     return Conversation(graph, "t", context=context)
 
 

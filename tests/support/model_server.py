@@ -88,6 +88,11 @@ class ChatRequest:
         return [tool["function"]["name"] for tool in self.body.get("tools", [])]
 
     @property
+    def is_for_summary(self) -> bool:
+        """Whether it asks for the memory of a conversation, not for an answer."""
+        return "<memory-so-far>" in str(self.messages[-1]["content"])
+
+    @property
     def streams(self) -> bool:
         return bool(self.body.get("stream"))
 
@@ -98,6 +103,13 @@ Step = Reply | Fault | Callable[[ChatRequest], Reply | Fault]
 def say(text: str, **settings: Any) -> Reply:
     """Return a plain answer."""
     return Reply(text=text, **settings)
+
+
+def answer_or_summary(request: ChatRequest, *, answer: str = "word " * 150, heading: str = "Facts and findings") -> Reply:
+    """Return an answer, or a summary of one line where that is asked for."""
+    if request.is_for_summary:
+        return say(f"## {heading}\n- the user asked for words [m1-m2]", input_tokens=5_100, output_tokens=600)
+    return say(answer)
 
 
 def call(name: str, **arguments: Any) -> Reply:

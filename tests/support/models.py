@@ -1,7 +1,7 @@
 """A chat model whose words are the point of a test: it answers what a function says and remembers what it was sent."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -18,7 +18,12 @@ Say = Callable[[Sequence[BaseMessage]], AIMessage]
 
 
 class ScriptedModel(BaseChatModel):
-    """Answers `say(messages)`; `sent` holds every request. Streams its words one by one."""
+    """Answers `say(messages)`; `sent` holds every request. Streams its words one by one.
+
+    As the conversation's model it leaves summaries to code, so that `sent` holds the turns' requests alone.
+    """
+
+    writes_summaries: ClassVar[bool] = False
 
     say: Say
     sent: list[list[BaseMessage]] = Field(default_factory=list)

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
@@ -47,7 +48,7 @@ class Hopeless(Rolling):
                 step = inner.send((yield replace(step, text="") if isinstance(step, Draft) else step))
 
 
-def thread(model: ScriptedModel | None = None, *, thread_id: str = "t", saver: Any = None, store: Any = None, **more: Any) -> Conversation:
+def thread(model: BaseChatModel | None = None, *, thread_id: str = "t", saver: Any = None, store: Any = None, **more: Any) -> Conversation:
     """Return a new conversation; `more` goes to `build_graph`. Without recall_history, whose definition takes room."""
     graph = build_graph(model=model or talker(), **{"recall": False, **more}).compile(
         checkpointer=saver or InMemorySaver(), store=store or InMemoryStore()
