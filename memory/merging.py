@@ -36,8 +36,9 @@ class Merge:
 
 def merge_of(thread: Thread, call_config: CallConfig) -> Merge | None:
     """Return what is to merge now; None while there are few compactions, or where nothing of a thread retires."""
-    chain = thread.chain
-    if call_config.policy.retire_after is None or len(thread.compactions) < MERGE_AT or len(chain) <= KEEP:
+    if call_config.policy.retire_after is None or len(thread.compactions) < MERGE_AT:
+        return None
+    if len(chain := thread.chain) <= KEEP:
         return None
     last = chain[-KEEP - 1]
     old = thread.compactions[: next(i for i, record in enumerate(thread.compactions) if record["id"] == last["id"]) + 1]

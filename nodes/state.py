@@ -61,8 +61,10 @@ def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[Base
     field. `RemoveMessage` takes a message out, with `REMOVE_ALL_MESSAGES` all before it; an unknown id is no error, for
     the removal may be replayed.
     """
-    known_ones = (item if isinstance(item, BaseMessage) else _message(item) for item in state)  # a server restores dicts
-    merged = {message.id: message for message in known_ones}
+    try:
+        merged = {message.id: message for message in state}
+    except AttributeError:  # a server restores dicts
+        merged = {message.id: message for message in map(_message, state)}
     for message in (_message(item) for write in writes for item in _items(write)):
         if isinstance(message, BaseMessageChunk):
             message = message_chunk_to_message(message)

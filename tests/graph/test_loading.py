@@ -68,6 +68,15 @@ def test_a_value_is_what_langgraph_decodes(value: Any) -> None:
         assert parts(ours[0]) == parts(theirs[0])
 
 
+def test_what_a_caller_does_to_a_decoded_message_is_seen_in_no_other() -> None:
+    stored = MessageSerializer().dumps_typed([AIMessage("one", id="1"), AIMessage("two", id="2")])
+    changed, other = MessageSerializer().loads_typed(stored)
+    changed.content, changed.mood = "mine", "curious"
+    changed.additional_kwargs["mine"] = changed.response_metadata["mine"] = 1
+    changed.tool_calls.append(CALL)
+    assert parts(other) == parts(JsonPlusSerializer().loads_typed(stored)[1])
+
+
 def test_a_message_that_was_stored_with_other_fields_is_validated() -> None:
     fields = {"content": "from an earlier version", "type": "human", "id": "1"}
     payload = ormsgpack.packb((HumanMessage.__module__, "HumanMessage", fields, "model_validate_json"))
