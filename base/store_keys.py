@@ -9,9 +9,13 @@ THREADS: Namespace = ("longtable", "threads")
 BELLS: Namespace = ("longtable", "bells")
 """One item a thread whose inbox is not empty."""
 
-Kind = Literal["archive", "archived", "compactions", "records", "inbox", "audit"]
+Kind = Literal["archive", "archived", "compactions", "records", "inbox", "audit", "recall"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""What a store keeps of one thread: `archive` holds retired messages by number, `archived` their numbers by message id."""
+"""What a store keeps of one thread.
+
+`archive` holds retired messages by number, `archived` their numbers by message id, `recall` the texts of live messages that were
+made searchable by meaning.
+"""
 NODE = "\x1f"
 """Separates a thread's id from the node of a parent graph whose memory it is."""
 

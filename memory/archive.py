@@ -154,10 +154,6 @@ class Archive(Protocol):
         """Return the item of each key, None where there is none."""
         ...
 
-    def near(self, namespace: Namespace, query: str, limit: int) -> Sequence[Mapping[str, Any]]:
-        """Return items of exactly this namespace by meaning, the nearest first; none where the store cannot."""
-        ...
-
 
 def key_of(number: int) -> str:
     """Return the key of a message's number."""
@@ -193,7 +189,7 @@ def put_all(archive: Archive, thread_id: str, originals: Sequence[Original], *, 
 
 def ids_in_archive(archive: Archive, thread_id: str, ids: Sequence[str], count: int) -> list[str]:
     """Return which of these message ids are among the first `count` messages of the archive."""
-    found = archive.get(thread_namespace("archived", thread_id), [_id_key(each) for each in ids])
+    found = archive.get(thread_namespace("archived", thread_id), [key_of_id(each) for each in ids])
     return [each for each, item in zip(ids, found, strict=True) if item is not None and item["number"] <= count]
 
 
@@ -214,11 +210,6 @@ def readable_page(archive: Archive, thread_id: str, first: int, last: int) -> li
     return found
 
 
-def near(archive: Archive, thread_id: str, query: str, limit: int) -> list[Original]:
-    """Return a thread's originals nearest in meaning, the nearest first; none where the store has no embedding index."""
-    return [from_item(item) for item in archive.near(thread_namespace("archive", thread_id), query, limit)] if query.strip() else []
-
-
 def _puts(thread_id: str, originals: Sequence[Original], embed: bool) -> Iterator[tuple[Namespace, list[tuple[str, Item]], bool]]:
     """Return what is written where, batch by batch: the ids first, so that no archived message lacks its own."""
     items = [to_item(original) for original in originals]
@@ -227,13 +218,14 @@ def _puts(thread_id: str, originals: Sequence[Original], embed: bool) -> Iterato
         for start in range(0, len(items), BATCH)
         for batch in [items[start : start + BATCH]]
         for put in [
-            (thread_namespace("archived", thread_id), [(_id_key(item["id"]), {"number": item["number"]}) for item in batch], False),
+            (thread_namespace("archived", thread_id), [(key_of_id(item["id"]), {"number": item["number"]}) for item in batch], False),
             *((thread_namespace("archive", thread_id), group, indexed) for indexed, group in _by_embedding(batch, embed)),
         ]
     )
 
 
-def _id_key(message_id: str) -> str:
+def key_of_id(message_id: str) -> str:
+    """Return the key of a message's id."""
     return hashlib.sha256(_clean(message_id).encode()).hexdigest()[:32]
 
 

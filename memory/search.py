@@ -13,7 +13,7 @@ from functools import lru_cache
 from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.memory.rounds import all_calls
-from longtable.memory.stamps import EXCLUDED, RECALLED, kind_of, turn_number
+from longtable.memory.stamps import EXCLUDED, RECALLED, kind_of, speaker_of, turn_number
 
 K1, B = 1.2, 0.75
 """BM25's usual constants (Robertson and Zaragoza 2009; Lucene's defaults)."""
@@ -61,12 +61,16 @@ class Index:
     @classmethod
     def build(cls, originals: Iterable[Original]) -> "Index":
         """Index originals, in one pass. Messages that only bring earlier ones back and excluded ones are left out."""
+        return cls((), {}, array("l")).extended(originals)
+
+    def extended(self, originals: Iterable[Original]) -> "Index":
+        """Return an index that also holds these originals, which come after its own; this one stays as it is."""
         wanted = (original for original in originals if kind_of(original.message) not in {RECALLED, EXCLUDED})
-        kept = tuple(sorted(wanted, key=lambda original: original.number))
-        postings: dict[str, tuple[array[int], array[int]]] = {}
-        lengths: array[int] = array("l")
-        for place, original in enumerate(kept):
-            terms = Counter(tokens_of(text_of(original.message)))
+        new = sorted(wanted, key=lambda original: original.number)
+        postings = {term: (places[:], counts[:]) for term, (places, counts) in self.postings.items()}
+        lengths = self.lengths[:]
+        for place, original in enumerate(new, len(self.originals)):
+            terms = Counter(tokens_of(f"{speaker_of(original.message)} {text_of(original.message)}"))
             lengths.append(terms.total())
             for term, times in terms.items():
                 if term not in postings:
@@ -74,7 +78,7 @@ class Index:
                 places, counts = postings[term]
                 places.append(place)
                 counts.append(times)
-        return cls(kept, postings, lengths)
+        return type(self)((*self.originals, *new), postings, lengths)
 
     def search(self, query: str, limit: int) -> Hits:
         """Return the originals that share a term with the query, the best first, the newest first among equals."""

@@ -56,6 +56,13 @@ def is_recalled(message: BaseMessage) -> bool:
     return kind_of(message) == RECALLED
 
 
+def speaker_of(message: BaseMessage) -> str:
+    """Return the name of the person or model who said a message, "" where it bears none; a tool is no speaker."""
+    # langchain-openai sends either
+    name = (message.name or message.additional_kwargs.get("name")) if message.type in ("human", "ai") else None
+    return " ".join(str(name or "").split())
+
+
 def unmarked(message: Marked) -> Marked:
     """Return the message without marks: what a caller hands in says nothing of them."""
     if STAMP not in message.additional_kwargs:

@@ -11,7 +11,7 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ArchiveGapError, LongtableError, Reason
 from longtable.base.store_keys import Namespace, thread_namespace
-from longtable.memory.archive import BATCH, key_of, put_all
+from longtable.memory.archive import BATCH, key_of, key_of_id, put_all, to_item
 from longtable.memory.compaction import Job, Outcome
 from longtable.memory.merging import Merge
 from longtable.memory.search import Original
@@ -35,13 +35,21 @@ class StoreArchive:
         items = self.store.batch([GetOp(namespace, key) for key in keys])
         return [item.value if isinstance(item, Item) else None for item in items]
 
-    def near(self, namespace: Namespace, query: str, limit: int) -> list[Mapping[str, Any]]:
-        """Return items by meaning, none where the store has no embedding index."""
-        if not embeds(self.store):
-            return []
+    def near(self, namespace: Namespace, query: str, limit: int) -> list[tuple[str, float]]:
+        """Return the ids of the messages of exactly this namespace that are nearest in meaning, the nearest first, with their scores."""
         # A store fills up with items that are not embedded, unscored, and searches below a namespace as well.
         items = self.store.search(namespace, query=query, limit=limit)
-        return [item.value for item in items if item.score is not None and item.namespace == namespace]
+        return [(item.value["id"], item.score) for item in items if item.score is not None and item.namespace == namespace]
+
+    def embed(self, thread_id: str, originals: Sequence[Original]) -> None:
+        """Make live messages searchable by meaning, each once; those that retire are so in the archive."""
+        namespace = thread_namespace("recall", thread_id)
+        for start in range(0, len(originals), BATCH):
+            keyed = {key_of_id(str(original.message.id)): original for original in originals[start : start + BATCH]}
+            known = self.get(namespace, list(keyed))
+            new = [(key, to_item(original)) for (key, original), there in zip(keyed.items(), known, strict=True) if there is None]
+            texts = [(key, {name: item[name] for name in ("id", "text")}) for key, item in new if item["text"].strip()]
+            self.put(namespace, texts, embed=True)
 
 
 def keep_originals(archive: StoreArchive, thread_id: str, originals: Sequence[Original]) -> None:

@@ -1,8 +1,9 @@
-"""Bring originals back: what a thread compacted or retired, searched by words and, where the store can, by meaning."""
+"""Bring back what the next call does not show of a thread, searched by words and, where the store can, by meaning."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
@@ -10,10 +11,10 @@ from langgraph.store.base import BaseStore
 
 from longtable.base.context import Context
 from longtable.base.events import Recall
-from longtable.memory.archive import near, readable_page
-from longtable.memory.call_config import CallConfig
+from longtable.base.store_keys import Kind, thread_namespace
+from longtable.memory.archive import readable_page
 from longtable.memory.search import Index, Original, in_turns, text_of
-from longtable.memory.stamps import is_recalled, marks_of
+from longtable.memory.stamps import marks_of, speaker_of
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import topics_of
 from longtable.memory.topics import find_section
@@ -24,7 +25,7 @@ from longtable.nodes.records.thread_index import thread_id_of
 from longtable.tools.recall_tool import Hit
 
 KEPT_INDEXES = 8
-"""Indexes a process keeps: one a thread, made again when more was compacted."""
+"""Indexes a process keeps: one a thread, extended as the thread grows."""
 RANK = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
 BUDGET_SHARE = 0.1
@@ -32,57 +33,93 @@ BUDGET_SHARE = 0.1
 CHARS_A_TOKEN = 2
 """Characters counted as one token when a budget in tokens bounds a text: on the safe side for English, about right for Chinese."""
 
-Key = tuple[int, int, str, frozenset[str]]
-"""What an index was made of: messages retired, live ones compacted, the last of them, those excluded."""
-Indexes = BoundedCache[str, tuple[Key, Index]]
+
+@dataclass(frozen=True)
+class ThreadIndex:
+    """The index of a thread's first `end` messages, of which the first `archived` had retired; `last`: id of the newest."""
+
+    archived: int
+    end: int
+    last: str | None
+    index: Index = field(repr=False)
+
+    def continues_in(self, thread: Thread) -> bool:
+        """Return whether a thread begins with the messages that are indexed here: another branch of it does not."""
+        place = self.end - self.archived - 1
+        if self.archived != thread.archived or self.end > thread.length:
+            return False
+        return place < 0 or thread.messages[place].id == self.last
+
+
+Indexes = BoundedCache[str, ThreadIndex]
 """The newest index of each thread, shared by a process's runs."""
 
 
 @dataclass(frozen=True)
 class Originals:
-    """The compacted and retired messages of one thread, for one run. Blocking: call it from a worker thread."""
+    """The messages of one thread, for one run. Blocking: call it from a worker thread."""
 
-    thread: Thread = field(repr=False)
-    call_config: CallConfig = field(repr=False)
+    call_plan: CallPlan = field(repr=False)
     store: BaseStore | None = field(repr=False)
     thread_id: str | None
     indexes: Indexes = field(repr=False)
 
     @property
-    def budget_chars(self) -> int:
-        """Return the most characters a recalled block may have."""
-        return max(400, int(self.call_config.threshold_tokens * BUDGET_SHARE) * CHARS_A_TOKEN)
-
-    def search(self, query: str, from_turn: int | None, to_turn: int | None, limit: int) -> list[Hit]:
-        """Return what answers the query best, the best first; never a message of another thread, nor an excluded one."""
-        index = self.index
-        most = limit if from_turn is None and to_turn is None else len(index.originals)
-        by_words = [original for original, _ in index.search(query, most)]
-        found = in_turns([*self._of_section(query), *_fused([by_words, self._by_meaning(query, limit)])], from_turn, to_turn)
-        return [_hit(original) for original in {original.number: original for original in found}.values()][:limit]
-
-    def numbered(self, numbers: Sequence[int]) -> list[Hit]:
-        """Return the compacted messages with these numbers, in the order asked."""
-        by_number = {original.number: original for original in self.index.originals}
-        return [_hit(by_number[number]) for number in numbers if number in by_number]
+    def thread(self) -> Thread:
+        """Return the thread."""
+        return self.call_plan.thread
 
     @property
-    def index(self) -> Index:
-        """Return the index over them, made once until more is compacted."""
-        thread, end = self.thread, self.thread.live[1]
-        last = thread.messages[end - 1].id if end else ""
-        key = (thread.archived, end, last or "", frozenset(thread.excluded))
-        known = self.indexes.get(self.thread_id or "-")
-        if known is None or known[0] != key:
-            known = self.indexes.put(self.thread_id or "-", (key, Index.build(self._all())))
-        return known[1]
+    def budget_chars(self) -> int:
+        """Return the most characters a recalled block may have."""
+        return max(400, int(self.call_plan.call_config.threshold_tokens * BUDGET_SHARE) * CHARS_A_TOKEN)
 
-    def _all(self) -> list[Original]:
-        thread = self.thread
-        there = thread.archived and self.store is not None and self.thread_id
-        retired = readable_page(StoreArchive(self.store), str(self.thread_id), 1, thread.archived) if there and self.store else []
-        live = [Original(number, message) for number, message in thread.numbered(0, thread.live[1])]
-        return [original for original in [*retired, *live] if original.message.id not in thread.excluded]
+    def search(self, query: str, from_turn: int | None, to_turn: int | None, limit: int) -> list[Hit]:
+        """Return what answers the query best, the best first, of the messages that the next call does not show whole.
+
+        Never a message of another thread, nor an excluded one.
+        """
+        hidden = {original.number: original for original in in_turns(self.index.originals, from_turn, to_turn) if self._is_hidden(original)}
+        by_words = [original for original, _ in self.index.search(query, len(self.index.originals)) if original.number in hidden]
+        found = [*self._of_section(query), *_fused([by_words[:limit], self._by_meaning(query, list(hidden.values()), limit)])]
+        return [_hit(hidden[number]) for number in dict.fromkeys(original.number for original in found) if number in hidden][:limit]
+
+    def numbered(self, numbers: Sequence[int]) -> list[Hit]:
+        """Return the messages with these numbers, in the order asked, shown or not; excluded ones are left out."""
+        by_number = {original.number: original for original in self.index.originals if original.message.id not in self.thread.excluded}
+        return [_hit(by_number[number]) for number in numbers if number in by_number]
+
+    @cached_property
+    def has_hidden(self) -> bool:
+        """Return whether there is any message that the next call does not show whole."""
+        return bool(self.thread.archived) or any(map(self._is_hidden, self._live))
+
+    @cached_property
+    def index(self) -> Index:
+        """Return the index over all messages, of which only the new ones are indexed anew."""
+        thread, key = self.thread, self.thread_id or "-"
+        known = self.indexes.get(key)
+        if known is None or not known.continues_in(thread):
+            there = thread.archived and self.store is not None and self.thread_id
+            retired = readable_page(StoreArchive(self.store), str(self.thread_id), 1, thread.archived) if there and self.store else []
+            known = ThreadIndex(thread.archived, thread.archived, None, Index.build(retired))
+        if known.end < thread.length:
+            index = known.index.extended(self._live[known.end - thread.archived :])
+            known = ThreadIndex(thread.archived, thread.length, thread.messages[-1].id, index)
+        return self.indexes.put(key, known).index
+
+    @property
+    def _live(self) -> list[Original]:
+        return [Original(number, message) for number, message in enumerate(self.thread.messages, self.thread.archived + 1)]
+
+    @cached_property
+    def _shown(self) -> dict[str | None, str]:
+        return {message.id: str(message.text) for message in self.call_plan.view.messages}
+
+    def _is_hidden(self, original: Original) -> bool:
+        """Return whether a message that is not excluded is left out of the next call, or shortened there."""
+        shown = self._shown.get(original.message.id)
+        return original.message.id not in self.thread.excluded and (shown is None or str(original.message.text) not in shown)
 
     def _of_section(self, query: str) -> list[Original]:
         """Return the source messages of the topic section that answers a query, where the memory is kept in topics."""
@@ -90,20 +127,24 @@ class Originals:
         sources = set(section.section.sources) if section else set()
         return [original for original in self.index.originals if original.number in sources]
 
-    def _by_meaning(self, query: str, limit: int) -> list[Original]:
+    def _by_meaning(self, query: str, hidden: Sequence[Original], limit: int) -> list[Original]:
+        """Return the hidden messages nearest in meaning, the nearest first; none where the store has no embedding index."""
         if self.store is None or self.thread_id is None or not embeds(self.store):
             return []
+        archive, by_id = StoreArchive(self.store), {original.message.id: original for original in hidden}
+        kinds: tuple[Kind, ...] = ("recall", "archive")
         try:
-            found = near(StoreArchive(self.store), self.thread_id, query, limit)
+            archive.embed(self.thread_id, [original for original in hidden if original.number > self.thread.archived])
+            near = [pair for kind in kinds for pair in archive.near(thread_namespace(kind, self.thread_id), query, limit)]
         except Exception:  # an embedding server that is down: words alone must do
             return []
-        excluded, length = self.thread.excluded, self.thread.length
-        return [o for o in found if o.message.id not in excluded and o.number <= length and not is_recalled(o.message)]
+        scores = {id_: score for id_, score in near if id_ in by_id}
+        return [by_id[id_] for id_ in sorted(scores, key=scores.__getitem__, reverse=True)]
 
 
 def originals_of(call_plan: CallPlan, runtime: Runtime[Context], indexes: Indexes) -> Originals:
     """Return what a run may recall."""
-    return Originals(call_plan.thread, call_plan.call_config, runtime.store, thread_id_of(runtime), indexes)
+    return Originals(call_plan, runtime.store, thread_id_of(runtime), indexes)
 
 
 def recall_event(query: str, answer: Mapping[str, Any], *, via: Literal["marker", "tool"]) -> Recall:
@@ -129,5 +170,6 @@ def _hit(original: Original) -> Hit:
         turn=original.turn,
         time=str(marks_of(message).get("time", "")),
         role=message.type,
+        name=speaker_of(message),
         text=text_of(message),
     )

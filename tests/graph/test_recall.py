@@ -2,17 +2,20 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
-from longtable.memory.policy import topics
+from longtable.graph.persistence import Persistence
+from longtable.graph.threads import delete_thread
+from longtable.memory.policy import topics, window
 from longtable.memory.stamps import RECALLED, kind_of
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import of_type, talk, thread, values_of
@@ -49,6 +52,50 @@ def test_what_was_compacted_or_retired_comes_back_word_for_word(retire_after: in
     answer = conversation.ask(f"recall {query}")
     assert words in answer.text
     assert answer.recalls == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "words"), [("Kingfisher budget", "48,250 euros"), ("翠鸟的预算是多少", "四万八千欧元"), ("m1", "48,250 euros")]
+)
+def test_with_a_window_what_has_left_it_is_recalled(query: str, words: str) -> None:
+    conversation = long_thread(policy=window(4))
+    assert words in conversation.ask(f"recall {query}").text
+
+
+def test_a_range_of_numbers_brings_those_messages_and_no_others() -> None:
+    conversation = thread(recaller(), recall=True, policy=window(4))
+    conversation.context = conversation.context.replace(model_limit=12_000)
+    talk(conversation, 10, words=2)
+    read = conversation.ask("recall m9-m13").text.removeprefix("read: ").split(" | ")
+    assert [text.split()[0] for text in read] == ["q4", "noted", "q5", "noted", "q6"]
+
+
+@pytest.mark.parametrize(("query", "words"), [("m3", "row 2: value 14"), ("value 4900", "row 700: value 4900")])
+def test_a_result_that_was_shortened_in_this_turn_is_read_in_this_turn(query: str, words: str) -> None:
+    @tool
+    def report() -> str:
+        """Report."""
+        return "".join(f"row {n}: value {n * 7}\n" for n in range(1, 1_500))
+
+    def say(sent: Any) -> AIMessage:
+        if not isinstance(sent[-1], ToolMessage):
+            return call("report", "c1")
+        if sent[-1].tool_call_id == "c1":
+            assert "row 700: value 4900" not in sent[-1].text
+            return call("recall_history", "c2", query=query)
+        return AIMessage(json.loads(sent[-1].text)["messages"][0]["text"])
+
+    assert words in thread(ScriptedModel(say=say), recall=True, tools=[report]).ask("report, please").text
+
+
+def test_what_is_recalled_names_its_speaker_and_is_found_by_that_name() -> None:
+    conversation = thread(recaller(), recall=True, policy=window(2))
+    given: Any = {"messages": [HumanMessage("The budget is 48,250 euros.", name="Wang Fang"), HumanMessage("It is 9.", name="Ann")]}
+    conversation.graph.invoke(given, conversation.config, context=conversation.context)
+    talk(conversation, 6)
+    conversation.ask("recall Wang Fang")
+    [answer] = [json.loads(m.text) for m in conversation.history() if m.type == "tool"]
+    assert [(message["name"], message["text"]) for message in answer["messages"]] == [("Wang Fang", "The budget is 48,250 euros.")]
 
 
 def test_what_is_still_in_view_is_not_recalled() -> None:
@@ -113,11 +160,29 @@ def test_wrong_arguments_are_told_to_the_model() -> None:
     assert "swap them" in conversation.ask("recall it").text
 
 
-def test_meaning_finds_what_words_do_not_where_the_store_embeds() -> None:
-    store = InMemoryStore(index={"dims": 32, "embed": DeterministicFakeEmbedding(size=32), "fields": ["text"]})
+def meanings(texts: Sequence[str]) -> list[list[float]]:
+    """Embed by subject: what speaks of money is near to what speaks of a budget, whatever the words."""
+    subjects = (("budget", "money"), ("预算", "钱"), ("noted",))
+    return [[1.0 * any(word in text for word in subject) for subject in subjects] + [0.1] for text in texts]
+
+
+@pytest.mark.parametrize("policy", [CompactionPolicy(retire_after=10), CompactionPolicy(retire_after=None), window(4)])
+@pytest.mark.parametrize(("query", "words"), [("money", "48,250 euros"), ("钱", "四万八千欧元")])
+def test_meaning_finds_what_words_do_not_where_the_store_embeds(policy: CompactionPolicy, query: str, words: str) -> None:
+    store = InMemoryStore(index={"dims": 4, "embed": meanings, "fields": ["text"]})
+    conversation = long_thread(store=store, policy=policy)
+    assert words in conversation.ask(f"recall {query}").text
+    delete_thread(Persistence(conversation.graph.checkpointer, store), "t")  # type: ignore[arg-type]  # an in-memory saver
+    assert store.search(("longtable",), limit=1_000) == []
+
+
+def test_without_an_embedding_server_words_alone_are_searched() -> None:
+    def down(_: Sequence[str]) -> list[list[float]]:
+        raise ConnectionError("no embedding server")
+
+    store = InMemoryStore(index={"dims": 4, "embed": down, "fields": ["text"]})
     conversation = long_thread(store=store, policy=CompactionPolicy(retire_after=10))
-    # No word in common: only the embedding index can have found what comes back.
-    assert conversation.ask("recall zzzz").text.startswith("read: ")
+    assert "48,250 euros" in conversation.ask("recall Kingfisher budget").text
 
 
 def test_recall_works_async_on_real_files_after_a_restart(tmp_path: Path) -> None:

@@ -29,9 +29,10 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 
 from longtable.base.errors import ArchiveFormatError, ArchiveGapError
+from longtable.base.store_keys import thread_namespace
 from longtable.base.twins import in_thread
 from longtable.graph.persistence import open_persistence
-from longtable.memory.archive import BATCH, from_item, near, page, put_all, to_item
+from longtable.memory.archive import BATCH, from_item, page, put_all, to_item
 from longtable.memory.search import Original, tokens_of
 from longtable.memory.stamps import marked
 from longtable.nodes.records.archive_store import StoreArchive
@@ -323,17 +324,17 @@ def test_the_nearest_in_meaning_are_found_in_their_own_thread_only(kind: str, tm
         put_all(archive, "t", originals(said), embed=True)
         put_all(archive, "t.x", [Original(1, HumanMessage("tailnum plane", id="other"))], embed=True)
         put_all(archive, "t", [Original(5, HumanMessage("plane tailnum tailnum", id="5"))], embed=False)
-        assert [o.message.id for o in near(archive, "t", "tailnum plane", 1)] == ["1"]
-        assert sorted(o.number for o in near(archive, "t", "weather may", 5)[:2]) == [3, 4]
-        assert [o.message.id for o in near(archive, "t", "weather may", 5)[2:]] == ["1"]
-        assert near(archive, "t", "  ", 5) == []
-        assert near(archive, "nobody", "weather", 5) == []
+        mine = thread_namespace("archive", "t")
+        assert [id_ for id_, _ in archive.near(mine, "tailnum plane", 1)] == ["1"]
+        found = [id_ for id_, _ in archive.near(mine, "weather may", 5)]
+        assert (sorted(found[:2]), found[2:]) == (["3", "said twice"], ["1"])
+        assert archive.near(thread_namespace("archive", "nobody"), "weather", 5) == []
         assert len(page(archive, "t", 1, 5)) == 5
 
 
 def test_a_store_without_an_index_finds_nothing_by_meaning(archive: StoreArchive) -> None:
     put_all(archive, "t", originals(talk(2)), embed=True)
-    assert near(archive, "t", "question", 5) == []
+    assert archive.near(thread_namespace("archive", "t"), "question", 5) == []
 
 
 def test_a_store_that_is_awaited_takes_the_same_calls_from_a_thread(tmp_path: Path) -> None:
@@ -345,6 +346,6 @@ def test_a_store_that_is_awaited_takes_the_same_calls_from_a_thread(tmp_path: Pa
             archive = StoreArchive(store)
             await in_thread(put_all, archive, "t", told, embed=True)
             assert await in_thread(page, archive, "t", 1, len(told)) == told
-            assert await in_thread(near, archive, "t", "question", 2) == []
+            assert await in_thread(archive.near, thread_namespace("archive", "t"), "question", 2) == []
 
     asyncio.run(run())

@@ -105,12 +105,31 @@ def test_as_many_as_were_asked_for_may_be_more() -> None:
 
 @pytest.mark.parametrize(
     ("query", "numbers"),
-    [("m3", [3]), ("#3", [3]), ("[m3]", [3]), (" m3, m1 ", [3, 1]), ("m3，m1", [3, 1]), ("[m3 m1]", [3, 1])],
+    [
+        ("m3", [3]),
+        ("#3", [3]),
+        ("[m3]", [3]),
+        (" m3, m1 ", [3, 1]),
+        ("m3，m1", [3, 1]),
+        ("[m3 m1]", [3, 1]),
+        ("m1-m3", [1, 2, 3]),
+        ("[m1–3]", [1, 2, 3]),
+        ("m1 to m3 and m4", [1, 2, 3, 4]),
+        ("m1至m3、m4", [1, 2, 3, 4]),
+    ],
 )
 def test_messages_are_read_by_their_numbers(query: str, numbers: list[int]) -> None:
     originals = Fixed([hit(n) for n in range(5)])
     assert [message["number"] for message in json.loads(recall(originals, query))["messages"]] == numbers
     assert originals.asked == [tuple(numbers)]
+
+
+def test_a_range_is_read_whole_as_far_as_it_fits_and_never_searched_as_words() -> None:
+    originals = Fixed([hit(n) for n in range(40)])
+    assert json.loads(recall(originals, "m11-m22"))["shown"] == 12  # more than a search shows by default
+    assert json.loads(recall(originals, "m50-m60"))["messages"] == []
+    assert json.loads(recall(originals, "m1-m999999999"))["found"] == 39
+    assert [type(asked[0]) for asked in originals.asked] == [int] * 3
 
 
 @pytest.mark.parametrize("query", ["M3", "the m3", "m3 engine", "3", "m3x", "m99"])
@@ -154,7 +173,7 @@ TEXTS = st.one_of(
     st.lists(TEXTS, max_size=8), st.integers(400, 3_000), st.sampled_from(["tailnum", "航班延误", "m1 m2 m3", "zzz"]), st.integers(1, 20)
 )
 def test_an_answer_is_never_over_its_budget(texts: list[str], budget: int, query: str, limit: int) -> None:
-    answer = recall(Fixed([hit(n, text) for n, text in enumerate(texts)], budget_chars=budget), query, limit=limit)
+    answer = recall(Fixed([hit(n, text) for n, text in enumerate(texts, 1)], budget_chars=budget), query, limit=limit)
     assert len(answer) <= budget
     assert answer.encode(), "no half characters: no request could be sent with them"
     told = json.loads(answer)
@@ -162,7 +181,7 @@ def test_an_answer_is_never_over_its_budget(texts: list[str], budget: int, query
     assert bool(told["messages"]) == bool(texts)
     if len(told["messages"]) > 1:
         for message in told["messages"]:
-            text = texts[message["number"]]
+            text = texts[message["number"] - 1]
             assert message["text"] == text.replace("\ud800", "\ufffd") or len(message["text"]) >= min(LEAST_TEXT, len(text))
 
 
