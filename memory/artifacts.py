@@ -121,11 +121,6 @@ def _is_fence(line: str) -> bool:
 # -- merge and check ------------------------------------------------------------------------------------------------
 
 
-def merge(old: str, new: str) -> str:
-    """Join two artifacts: same-titled sections become one, a text already there is not repeated, sources are united."""
-    return join(merge_sections([*sections(old), *sections(new)]))
-
-
 def merge_sections(parts: Iterable[Section]) -> list[Section]:
     """Join same-titled sections; each stands where its title stood first."""
     merged: dict[str, Section] = {}
@@ -143,11 +138,6 @@ def same(title: str) -> str:
 def sources_of(artifact: str) -> set[int]:
     """Return every message an artifact cites."""
     return {number for part in sections(artifact) for number in part.sources}
-
-
-def lost_sources(before: Sequence[str], after: str) -> set[int]:
-    """Return the messages that the artifacts before cite and the one after does not."""
-    return {number for artifact in before for number in sources_of(artifact)} - sources_of(after)
 
 
 def _united(old: Section, new: Section) -> Section:

@@ -6,14 +6,12 @@ from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from longtable.memory.artifacts import Count, Section, fit_artifact, join, lost_sources, merge_sections, same, sections
+from longtable.memory.artifacts import Count, Section, fit_artifact, join, merge_sections, same, sections
 from longtable.memory.compaction import Attempts, Draft, Job
-from longtable.memory.lexical import Words, overlap, rarity, words
 from longtable.memory.summary import Numbered, coverage, packed, render_message
 from longtable.memory.thread import Thread
 from longtable.memory.topic_drafts import (
     ASSIGN,
-    MERGE,
     MOST_ANSWER_CHARS,
     SUMMARY_CHARS,
     SubjectDraft,
@@ -23,7 +21,6 @@ from longtable.memory.topic_drafts import (
     code_drafts,
     complete,
     enough_for,
-    merge_input,
     read_analysis,
     read_assignment,
     read_drafts,
@@ -32,14 +29,11 @@ from longtable.memory.topic_drafts import (
     subject_of,
     topic_line,
 )
-from longtable.memory.topics import Topic, current, next_number, recently_used, render_topics
+from longtable.memory.topics import Topic, Words, current, next_number, overlap, rarity, recently_used, render_topics
 
 WINDOW_SHARE = 0.6
 """Share of the model's window that a request may fill; the rest is for its answer and for another tokenizer's count."""
 TRIES = 2
-SAME_SECTION = 0.5
-LEAST_MERGED = 0.25
-"""A model's merge with less text than this share of what was there is a summary, not a merge: code merges instead."""
 
 Kept = TypeVar("Kept")
 Steps = Generator[list[BaseMessage], "str | Exception | None", Kept]
@@ -160,7 +154,7 @@ class _Clerk:
             home = Topic(id, 0, draft.title, draft.summary, "", (), 0, self.job.time)
             artifact = join(draft.sections)
         else:
-            artifact = join((yield from self._merge(sections(home.artifact), draft.sections)))
+            artifact = join(merge_sections([*sections(home.artifact), *draft.sections]))
             summary = summary or _both(home.summary, draft.summary)
         self.changed[home.id] = None
         self.topics[home.id] = replace(
@@ -199,26 +193,6 @@ class _Clerk:
                 break
             offered.append(topic)
         return offered or list(topics[:1])
-
-    # -- 3. merge
-
-    def _merge(self, old: Sequence[Section], new: Sequence[Section]) -> Steps[list[Section]]:
-        """Merge sections: by the model those about the same thing, the rest, and all where it loses anything, by code."""
-        by_code = merge_sections([*old, *new])
-        touched = [part for part in old if any(_alike(part, other) for other in new)]
-        adding = [part for part in new if any(_alike(other, part) for other in old)]
-        if not touched:
-            return by_code
-        answer = yield from self._ask(MERGE[self.job.language], merge_input(touched, adding))
-        if answer is None:
-            return by_code
-        merged, fault = _checked_merge(answer, touched, adding)
-        if fault:
-            self.reasons.append(fault)
-            return by_code
-        at = old.index(touched[0])
-        before, after = [p for p in old[:at] if p not in touched], [p for p in old[at:] if p not in touched]
-        return merge_sections([*before, *merged, *after, *(part for part in new if part not in adding)])
 
 
 def _parts(job: Filing) -> list[tuple[list[list[Numbered]], bool]]:
@@ -272,26 +246,6 @@ def _by_likeness(draft: SubjectDraft, topics: Sequence[Topic]) -> list[tuple[boo
 def _subject(title: str, summary: str, parts: Sequence[Section]) -> Words:
     asked, told = " ".join(part.title for part in parts), "\n".join(part.body for part in parts)
     return subject_of((title, 2.0), (summary, 1.0), (asked, 1.0), sql=told)
-
-
-def _alike(one: Section, other: Section) -> bool:
-    if same(one.title) == same(other.title):
-        return True
-    mine, its = words((one.title, 1.0)), words((other.title, 1.0))
-    return max(overlap(mine, its, {}), overlap(its, mine, {})) >= SAME_SECTION
-
-
-def _checked_merge(answer: str, old: Sequence[Section], new: Sequence[Section]) -> tuple[list[Section], str]:
-    """Return a model's merged sections with only real citations, and why they are not accepted, "" if they are."""
-    known = {number for part in (*old, *new) for number in part.sources}
-    merged = [replace(part, sources=tuple(known.intersection(part.sources))) for part in sections(answer)]
-    merged = [part for part in merged if part.sources and part.body]
-    if lost := lost_sources([join(old), join(new)], join(merged)):
-        return [], f"the merge lost messages {', '.join(f'm{n}' for n in sorted(lost)[:10])}"
-    there = sum(len(part.body) for part in merge_sections([*old, *new]))
-    if sum(len(part.body) for part in merged) < there * LEAST_MERGED:
-        return [], "the merge lost most of the text"
-    return merged, ""
 
 
 def _both(old: str, new: str) -> str:

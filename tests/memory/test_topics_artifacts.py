@@ -10,8 +10,6 @@ from longtable.memory.artifacts import (
     clean,
     fit_artifact,
     join,
-    lost_sources,
-    merge,
     merge_sections,
     read_sources,
     sections,
@@ -71,10 +69,13 @@ def test_the_words_of_a_section_cite_nothing_of_their_own(both: tuple[list[Secti
     assert sources_of(join(parts)) == {n for part in parts for n in part.sources} == sources_of(join(shuffled))
 
 
+def merge(old: str, new: str) -> str:
+    return join(merge_sections([*sections(old), *sections(new)]))
+
+
 @given(ARTIFACTS, ARTIFACTS)
 def test_a_merge_loses_no_source_invents_none_and_is_idempotent(old: str, new: str) -> None:
     merged = merge(old, new)
-    assert lost_sources([old, new], merged) == set()
     assert sources_of(merged) == sources_of(old) | sources_of(new) == sources_of(merge(new, old))
     assert merge(merged, new) == merged
     assert merge(merged, merged) == merged
@@ -152,10 +153,6 @@ def test_headings_are_read_as_models_write_them(artifact: str) -> None:
 
 def test_words_before_the_first_heading_are_kept() -> None:
     assert sections("Here you are:\n\n## T <!-- sources: m1 -->\nbody")[0] == Section("Notes", (), "Here you are:")
-
-
-def test_lost_sources_are_named() -> None:
-    assert lost_sources(["## A <!-- sources: m1-m3 -->", "## B <!-- sources: m9 -->"], "## C <!-- sources: m2, m9 -->") == {1, 3}
 
 
 @settings(deadline=None)
