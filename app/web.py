@@ -44,11 +44,10 @@ from longtable.base.errors import (
     UnknownTurnError,
 )
 from longtable.base.twins import in_thread
+from longtable.graph.changes import TopicHistory, topic_histories
 from longtable.graph.reports import ALL, spent_in
 from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread
 from longtable.memory.spent import added
-from longtable.memory.topic_strategy import topics_of
-from longtable.memory.topics import current, versions
 from longtable.nodes.turns.failures import failed_event as failure
 from longtable.tools.results import ResultGoneError, UnknownResultError
 
@@ -109,21 +108,23 @@ async def usage(request: Request) -> Response:
 
 
 async def topics(request: Request) -> Response:
-    """Return the newest version of each topic."""
-    found = current(topics_of((await _load(request)).thread))
-    return _json({"topics": [{**asdict(topic), "artifact": topic.artifact} for topic in found]})
+    """Return each topic as its newest version is, with all its versions."""
+    return _json({"topics": [asdict(topic) for topic in _topics(await _load(request))]})
 
 
 async def topic(request: Request) -> Response:
     """Return one topic's document as Markdown; `?version=` an older one."""
     topic_id = request.path_params["topic_id"]
-    found = versions(topics_of((await _load(request)).thread), topic_id)
     wanted = request.query_params.get("version")
-    if wanted is not None:
-        found = [one for one in found if str(one.version) == wanted]
+    history = [version for topic in _topics(await _load(request)) if topic.id == topic_id for version in topic.versions]
+    found = [version for version in history if wanted in (None, str(version.version))]
     if not found:
         raise UnknownTopicError(topic_id)
     return Response(found[-1].artifact, media_type="text/markdown; charset=utf-8", headers=SAFE)
+
+
+def _topics(record: ThreadRecord) -> list[TopicHistory]:
+    return topic_histories(record.thread, record.retired)
 
 
 async def results(request: Request) -> Response:

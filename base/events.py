@@ -66,6 +66,8 @@ class ContextCompressed(TypedDict):
     reasons: list[Reason]
     """What happened on the way: drafts the gate refused, a summariser that failed, an archive file that was not written."""
     ms: int
+    topics: NotRequired[dict[str, str]]
+    """Titles, by id, of the topics that it filed messages into, or took excluded ones out of."""
     archive: NotRequired[str]
     """Key of the file that holds what was compacted: `Conversation.archive_file(key)`."""
 

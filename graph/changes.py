@@ -1,5 +1,6 @@
 """What a person changes of a thread, each as a pure function from its values to the update; what a compaction would do."""
 
+import itertools
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -18,11 +19,9 @@ from longtable.memory.pins import Pin, make_pin
 from longtable.memory.rolling import split_input
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked
-from longtable.memory.thread import Edit, Thread
-from longtable.memory.topic_strategy import topics_of
-from longtable.memory.topics import Topic, current, versions
+from longtable.memory.thread import Compaction, Edit, Thread
+from longtable.memory.topics import Topic, current, topics_of, versions
 from longtable.memory.view import CallPlan
-from longtable.nodes.records.archive_store import read_compactions
 from longtable.nodes.state import UNDER_WAY, call_plan_of, thread_of, turn_of, without_key
 from longtable.nodes.turns.failures import FAILED, exclusions, request_in
 
@@ -34,9 +33,9 @@ class TopicHistory(Topic):
     versions: tuple[Topic, ...] = ()
 
 
-def topic_histories(thread: Thread, retired: Sequence[Any]) -> list[TopicHistory]:
-    """Return a thread's topics; `retired`: items of the store with compactions that retired."""
-    made = topics_of(replace(thread, compactions=unmerged(read_compactions(retired), thread.compactions)))
+def topic_histories(thread: Thread, retired: Sequence[Compaction]) -> list[TopicHistory]:
+    """Return a thread's topics; `retired`: compactions that retired to the store."""
+    made = topics_of(replace(thread, compactions=unmerged(retired, thread.compactions)))
     return [
         TopicHistory(**{each.name: getattr(topic, each.name) for each in fields(topic)}, versions=tuple(versions(made, topic.id)))
         for topic in current(made)
@@ -59,19 +58,6 @@ def transcript(thread: Thread, archived: Sequence[Original], first: int, last: i
     live = thread.messages[max(0, first - 1 - thread.archived) : max(0, last - thread.archived)]
     messages = [*(original.message for original in archived), *live]
     return [marked(message, kind=EXCLUDED) if message.id in thread.excluded else message for message in messages]
-
-
-def live_number(thread: Thread, message_id: str) -> int:
-    """Return the number of a live message, 0 where it is none."""
-    return next((thread.archived + i + 1 for i, message in enumerate(thread.messages) if message.id == message_id), 0)
-
-
-def retired_number(archived: Sequence[Original], message_id: str) -> int:
-    """Return the number of a retired message. Raises `UnknownMessageError`."""
-    for original in archived:
-        if original.message.id == message_id:
-            return original.number
-    raise UnknownMessageError(message_id)
 
 
 def undo(values: Values, context: Context) -> tuple[str | None, Update]:
@@ -116,14 +102,21 @@ def _same_words(one: Pin, other: Pin) -> bool:
     return one.message_id == other.message_id != "" and (one.text in other.text or other.text in one.text)
 
 
-def exclude(values: Values, message_id: str, number: int) -> tuple[None, Update]:
-    """Exclude a message, with the whole turn where it opened one that failed."""
+def exclude(values: Values, message_id: str, archived: Sequence[Original]) -> tuple[None, Update]:
+    """Exclude a message, with the whole turn where it opened one that failed; `archived` are the retired ones.
+
+    Raises `UnknownMessageError`.
+    """
     thread, turn = thread_of(values), turn_of(values)
     if turn.get("status") in UNDER_WAY or "failure" in turn:
         request = request_in(thread, turn["number"])
         if request and request[0].id == message_id:  # what followed answers nothing then
             return None, {"edits": exclusions(thread, request), "turn": {**without_key(turn, "failure"), "status": FAILED}}
-    return None, {"edits": [_edit("exclude", message=message_id, number=number)]}
+    originals = [*map(Original, itertools.count(thread.archived + 1), thread.messages), *archived]
+    original = next((original for original in originals if original.message.id == message_id), None)
+    if original is None:
+        raise UnknownMessageError(message_id)
+    return None, {"edits": [_edit("exclude", message=message_id, number=original.number, turn=original.turn)]}
 
 
 def include(values: Values, message_id: str) -> tuple[None, Update]:

@@ -40,9 +40,8 @@ from longtable.memory.pins import Pin, live_pins
 from longtable.memory.search import Original
 from longtable.memory.spent import Price, Spent
 from longtable.memory.thread import Thread
-from longtable.memory.topic_strategy import topics_of
-from longtable.memory.topics import SectionHit, find_section
-from longtable.nodes.records.archive_store import StoreArchive, compaction_gets
+from longtable.memory.topics import SectionHit, find_section, visible_topics
+from longtable.nodes.records.archive_store import StoreArchive, compaction_gets, read_compactions
 from longtable.nodes.records.audit import AuditEntry
 from longtable.nodes.state import next_view, thread_of
 from longtable.nodes.turns.failures import aends_with_failed, ends_with_failed
@@ -271,12 +270,13 @@ class Conversation:
     def exclude(self, message_id: str) -> None:
         """Leave a message out of views, summaries and recall from now on; it stays in the transcript, marked.
 
-        A memory that holds it is made again at the next compaction. With the message that opened a failed turn goes all
-        after it, and the turn is over. Raises `UnknownMessageError`.
+        From the next call on the memory is without the lines that cite it, and the next compaction writes it anew. With the
+        message that opened a failed turn goes all after it, and the turn is over. Raises `UnknownMessageError`.
         """
         thread = self._thread()
-        number = changes.live_number(thread, message_id) or changes.retired_number(self._archived(thread, 1, thread.archived), message_id)
-        self._runner.change(lambda values: changes.exclude(values, message_id, number), mid_turn=True)
+        live = any(message.id == message_id for message in thread.messages)
+        archived = [] if live else self._archived(thread, 1, thread.archived)
+        self._runner.change(lambda values: changes.exclude(values, message_id, archived), mid_turn=True)
 
     def include(self, message_id: str) -> None:
         """Take an excluded message in again. Raises `UnknownMessageError` where it is not excluded."""
@@ -289,11 +289,12 @@ class Conversation:
         thread = self._thread()
         batches = compaction_gets(self.thread_id, 1, merged_count(thread.compactions))
         with readable(self.thread_id, "its archive"):
-            return changes.topic_histories(thread, [item for batch in batches for item in self._threads.store.batch(batch)])
+            retired = read_compactions(item for batch in batches for item in self._threads.store.batch(batch))
+        return changes.topic_histories(thread, retired)
 
     def find_section(self, keyword: str) -> SectionHit | None:
         """Return the topic section that answers a keyword, titles before contents; its sources are message numbers."""
-        return find_section(topics_of(self._thread()), keyword)
+        return find_section(visible_topics(self._thread()), keyword)
 
     # -- results ----------------------------------------------------------------------------------------------------
 

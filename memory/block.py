@@ -1,18 +1,23 @@
 """The memory block: what compactions left of the earlier conversation, as a call shows it."""
 
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
+from longtable.memory.artifacts import read_sources
 from longtable.memory.call_config import CallConfig
 from longtable.memory.ledger import LedgerLine, fit_ledger, render_ledger
 from longtable.memory.pins import Pin, fit_pins, live_pins, render_pins
+from longtable.memory.policy import TOPICS
 from longtable.memory.summary import language_of, render_memory
-from longtable.memory.thread import Thread
+from longtable.memory.thread import Compaction, Thread
 from longtable.memory.tokens import counter
+from longtable.memory.topics import render_topics, visible_topics
 
 LEAST_LINE = 12
 """Tokens that a line of the ledger has at least."""
+_CITE = re.compile(r"\[m\d[^\]]*\]")
 _RANGE = {"en": "It stands for messages m1-m{count} of the transcript.", "zh": "它代表会话记录中的消息 m1-m{count}。"}
 
 
@@ -54,12 +59,27 @@ def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
         return Memory()
     language = record["language"] if record else language_of(thread.messages)
     return Memory(
-        text=record["summary"] if record else "",
+        text=visible_text(record, thread, call_config) if record else "",
         pins=pins_text(pins, call_config, language),
         ledger=ledger_text(*ledger_of(thread, call_config), call_config, language),
         language=language,
         count=record["count"] if record else 0,
     )
+
+
+def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) -> str:
+    """Return the text of the live compaction without what messages said that were excluded since it was written.
+
+    A line that cites one of them goes, and one that cites nothing, for it may speak of any message that the text covers.
+    """
+    gone = {number for number in thread.excluded.values() if number <= record["count"] and number not in record["excluded"]}
+    if not gone:
+        return record["summary"]
+    if record.get("strategy") == TOPICS:
+        count = partial(_tokens, call_config.encoding)
+        return render_topics(visible_topics(thread), record["summary_tokens"], count, record["language"])[0]
+    lines = [(line, {number for cite in _CITE.findall(line) for number in read_sources(cite)}) for line in record["summary"].splitlines()]
+    return "\n".join(line for line, cited in lines if line.startswith("#") or (cited and gone.isdisjoint(cited)))
 
 
 def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine], int]:
@@ -73,6 +93,8 @@ def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine]
         stored = [*record.get("ledger", ()), *stored] if len(stored) < most else stored
     earlier = sum(len(record.get("ledger", ())) + record.get("earlier", 0) for record in thread.chain) - len(stored[-most:])
     lines = [LedgerLine.from_json(line) for line in stored[-most:]]
+    # The question of a turn of which a message was excluded may be that message.
+    lines = [replace(line, question="") if line.turn in thread.excluded_turns else line for line in lines]
     return [line for line in lines if line.message_id not in thread.excluded], earlier
 
 

@@ -19,10 +19,12 @@ from longtable.memory.compaction_plan import CompactionPlan
 from longtable.memory.gate import Candidate, objections, pairs_valid
 from longtable.memory.ledger import ledger_lines
 from longtable.memory.pins import Pin, heuristic_pins, live_pins
+from longtable.memory.policy import TOPICS
 from longtable.memory.stamps import is_recalled
 from longtable.memory.summary import Numbered, cited_numbers, harmless, language_of
 from longtable.memory.thread import Compaction, Thread, covered_exclusions
 from longtable.memory.tokens import fingerprint
+from longtable.memory.topics import unfiled
 from longtable.memory.view import CallPlan
 
 ROLLING = "rolling"
@@ -108,8 +110,8 @@ class Job:
 
     @property
     def rebuilt(self) -> bool:
-        """Return whether the memory is made from the originals."""
-        return self.originals is not None
+        """Return whether the memory is made from the originals. Topics are not: they stay, and what they lack is filed."""
+        return self.originals is not None and self.strategy != TOPICS
 
     @property
     def count(self) -> int:
@@ -179,12 +181,17 @@ class Job:
 def needs_originals(thread: Thread, call_config: CallConfig) -> bool:
     """Return whether the next memory must be made from the originals rather than from the one before.
 
-    It must when a covered message was excluded or included since, and when another strategy wrote the one before. With
+    It must when a covered message was excluded or included since, and when another strategy wrote the one before; of the
+    originals topics read only what they lack, and they leave out what was excluded without reading them. With
     a model it is also done every `rebuild_every`-th time, so that no error is handed on for ever, as long as the
     compacted text fills at most one window: each is a call.
     """
-    if thread.live[0] is None:
+    record = thread.live[0]
+    if record is None:
         return False
+    if call_config.policy.strategy == TOPICS:
+        count, again = unfiled(thread)
+        return count < record["count"] or bool(again)
     if must_be_remade(thread, call_config):
         return True
     every, window = call_config.policy.rebuild_every, call_config.window

@@ -1,18 +1,13 @@
-"""`[NEED_CONTEXT: keyword]`: how a model that calls no tools asks for earlier messages. Found, taken out, held back."""
+"""`[NEED_CONTEXT: keyword]`: how a model that calls no tools asks for earlier messages."""
 
 import re
 from dataclasses import dataclass
 
-DRAFT_CHARS = 160
-"""Characters of an answer that are not shown before it is sure that no marker follows a short draft."""
 KEYWORD_CHARS = 200
-LOOSE_CHARS = 256
-"""Most blanks, quotes and emphasis before a marker that are held back with it."""
 
 _SPACE = r"\s{0,8}"
-# Each step of a marker's beginning, in order: as soon as the colon is there it is a marker, whatever follows.
-_STEPS = [r"[\[［【]", _SPACE, *"NEED", r"[\s_\-－＿]{0,3}", *"CONTEXT", _SPACE, r"[:：]"]
-_BEGINNING = re.compile("".join(_STEPS), re.IGNORECASE)
+# As soon as the colon is there it is a marker, whatever follows.
+_BEGINNING = re.compile(rf"[\[［【]{_SPACE}NEED[\s_\-－＿]{{0,3}}CONTEXT{_SPACE}[:：]", re.IGNORECASE)
 _REST = re.compile(rf"([^\]］】\r\n]{{0,{KEYWORD_CHARS}}})[\]］】]?")
 _QUOTES = "\"'`“”‘’「」<> "
 _PAIRS = {
@@ -30,19 +25,6 @@ _PAIRS = {
     "(": ")",
     "（": "）",
 }
-_LOOSE = {*_PAIRS, *_PAIRS.values()}
-"""What may be tidied away with a marker that follows it, besides white space."""
-
-
-def _unfinished() -> re.Pattern[str]:
-    """Return a pattern of a text's end that could still become a marker: any number of its steps, then nothing."""
-    pattern = r"\Z"
-    for step in reversed(_STEPS[1:]):
-        pattern = rf"(?:\Z|{step}{pattern})" if step.startswith("[") or len(step) == 1 else rf"{step}{pattern}"
-    return re.compile(_STEPS[0] + pattern, re.IGNORECASE)
-
-
-_UNFINISHED = _unfinished()
 
 
 @dataclass(frozen=True)
@@ -68,6 +50,15 @@ def find(text: str) -> Marker | None:
     return Marker(" ".join(rest[1].split()).strip(_QUOTES), begun.start(), rest.end())
 
 
+def keywords_in(text: str) -> list[str]:
+    """Return the keywords of a text's markers, each once, in order."""
+    keywords: list[str] = []
+    while marker := find(text):
+        keywords.append(marker.keyword)
+        text = text[marker.end :]
+    return list(dict.fromkeys(keywords))
+
+
 def without(text: str) -> str:
     """Return a text without its markers and the quotes or emphasis right around them, the white space tidied there."""
     while marker := find(text):
@@ -85,52 +76,3 @@ def _joined(before: str, after: str) -> str:
     gap = before[len(left) :] + after[: len(after) - len(right)]
     lines = min(2, gap.count("\n"))
     return left + ("\n" * lines or gap[:1]) + right
-
-
-class MarkerScanner:
-    """Show a streamed answer, but no marker and no short draft before one, however the pieces are cut.
-
-    While no marker was seen, the first `DRAFT_CHARS` characters wait; past them all flows but an end that could begin a
-    marker, with the blanks and quotes before it. Once a marker was seen nothing more is shown.
-    """
-
-    def __init__(self, draft_chars: int = DRAFT_CHARS) -> None:
-        self._draft_chars = draft_chars
-        self._shown: list[str] = []
-        self._held = ""
-        self._seen = False
-        self._length = 0
-
-    def feed(self, piece: str) -> str:
-        """Take a piece and return what may be shown now."""
-        self._held += piece
-        self._length += len(piece)
-        self._seen = self._seen or _BEGINNING.search(self._held) is not None
-        if self._seen or self._length <= self._draft_chars:
-            return ""
-        until = _safe(self._held)
-        released, self._held = self._held[:until], self._held[until:]
-        self._shown.append(released)
-        return released
-
-    def close(self) -> tuple[str, Marker | None]:
-        """Return what was not shown, without markers, and the first marker of the whole; no piece may be fed after."""
-        shown, whole = "".join(self._shown), self.whole
-        tidy = without(whole)
-        # Only where taking markers out makes a new one of what stood around them is the shown part not the beginning.
-        return (tidy[len(shown) :] if tidy.startswith(shown) else without(self._held)), find(whole)
-
-    @property
-    def whole(self) -> str:
-        """Return all that was fed."""
-        return "".join(self._shown) + self._held
-
-
-def _safe(text: str) -> int:
-    """Return up to where no character can still belong to a marker, or be tidied away with one."""
-    begun = _UNFINISHED.search(text)
-    until = begun.start() if begun else len(text)
-    # Of a long run of blanks only the end waits: what is held stays short, and each piece costs the same.
-    while until > len(text) - LOOSE_CHARS and until and (text[until - 1] in _LOOSE or text[until - 1].isspace()):
-        until -= 1
-    return until

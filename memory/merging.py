@@ -11,9 +11,9 @@ from typing import Any
 from longtable.memory.block import LEAST_LINE
 from longtable.memory.call_config import CallConfig
 from longtable.memory.pins import Pin, live_pins
+from longtable.memory.policy import TOPICS
 from longtable.memory.thread import Compaction, Thread
-from longtable.memory.topic_strategy import TOPICS, topics_of
-from longtable.memory.topics import current
+from longtable.memory.topics import current, topics_of
 
 MERGE_AT = 24
 """Compactions in the state at which the older ones are merged."""

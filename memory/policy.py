@@ -12,6 +12,8 @@ from longtable.base.errors import ConfigError
 
 WINDOW = "window"
 """The strategy that summarises nothing."""
+TOPICS = "topics"
+"""The strategy that files messages into documents by subject."""
 MOST = 1_000_000_000
 """Most of any whole number, so that a checkpoint can hold it."""
 

@@ -1,5 +1,6 @@
 """A thread as memory sees it: the live transcript, what was compacted of it, and what a person changed about its memory."""
 
+import json
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +13,9 @@ from typing_extensions import TypedDict
 
 from longtable.memory.pins import Pin
 from longtable.memory.spent import SummaryCall
+from longtable.memory.stamps import is_recalled
 from longtable.memory.summary import language_of
+from longtable.memory.tokens import compact_json
 
 NAME_CHARS = 64
 _NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_CHARS}}}")
@@ -21,6 +24,8 @@ REFUSED_NOTE = {
     "en": "[What the user sent here was refused by the model's provider, and is left out.]",
     "zh": "[用户在此处发送的内容被模型服务拒绝，已略去。]",
 }
+BLANK = "[excluded]"
+"""Stands for the words of an excluded message where it was brought back before."""
 NEAR = 20
 """Messages before a note that its language is read from."""
 
@@ -59,6 +64,17 @@ def with_sent_name(message: BaseMessage) -> BaseMessage:
     short = re.sub(r"[^a-zA-Z0-9_-]+", "_", plain).strip("_")[:NAME_CHARS]
     changes = {"name": short or None, "additional_kwargs": {key: value for key, value in extra.items() if key != "name"}}
     return message.model_copy(update={**changes, "content": _named(message, real)})
+
+
+def _without_copies(message: BaseMessage, excluded: Collection[str]) -> BaseMessage:
+    """Return a message that brought earlier ones back without the words of those that were excluded since."""
+    if not is_recalled(message):
+        return message
+    answer = json.loads(message.text)
+    gone = [copy for copy in answer.get("messages", ()) if copy["id"] in excluded]
+    for copy in gone:
+        copy["text"] = BLANK
+    return message.model_copy(update={"content": compact_json(answer)}) if gone else message
 
 
 def _named(message: BaseMessage, name: str) -> str | list[str | dict[str, object]]:
@@ -179,6 +195,13 @@ class Thread:
         return excluded
 
     @cached_property
+    def excluded_turns(self) -> frozenset[int]:
+        """Return the turns of the excluded messages."""
+        return frozenset(
+            edit["turn"] for edit in self.edits if edit["op"] == "exclude" and "turn" in edit and edit["message"] in self.excluded
+        )
+
+    @cached_property
     def refused(self) -> frozenset[str]:
         """Return the ids of excluded messages that the model's provider refused."""
         newest = {edit["message"]: edit for edit in self.edits if edit["op"] == "exclude"}
@@ -235,7 +258,7 @@ class Thread:
     def shown(self) -> list[BaseMessage]:
         """Return them as a call is shown them: with a note where a refused turn stood, and with names that providers take."""
         live = with_notes(self.messages[self.live[1] :], self.excluded, self.refused)
-        return [with_sent_name(message) for message in live]
+        return [with_sent_name(_without_copies(message, self.excluded) if self.excluded else message) for message in live]
 
     @property
     def stale(self) -> bool:

@@ -13,9 +13,9 @@ from longtable.memory.artifacts import FENCE, Section, clean, merge_sections, re
 from longtable.memory.rounds import split_rounds
 from longtable.memory.stamps import is_recalled, turn_number
 from longtable.memory.summary import Numbered, harmless, render_message
-from longtable.memory.topics import Topic, Words, keywords, overlap, rarity, terms, words
+from longtable.memory.topics import SUMMARY_CHARS, Topic, Words, keywords, overlap, rarity, terms, words
 
-TITLE_CHARS, SUMMARY_CHARS = 80, 240
+TITLE_CHARS = 80
 MOST_ANSWER_CHARS = 400_000
 """An answer longer than this is no artifact: it is refused unread."""
 

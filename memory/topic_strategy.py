@@ -1,19 +1,18 @@
 """The strategy `topics`: compacted rounds are filed into documents by subject; each section cites its source messages."""
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from longtable.memory.artifacts import Count, Section, fit_artifact, join, merge_sections, same, sections
 from longtable.memory.compaction import Attempts, Draft, Job
+from longtable.memory.policy import TOPICS
 from longtable.memory.summary import Numbered, coverage, packed, render_message
-from longtable.memory.thread import Thread
 from longtable.memory.topic_drafts import (
     ASSIGN,
     MOST_ANSWER_CHARS,
-    SUMMARY_CHARS,
     SubjectDraft,
     analyse_input,
     analyse_prompt,
@@ -29,7 +28,20 @@ from longtable.memory.topic_drafts import (
     subject_of,
     topic_line,
 )
-from longtable.memory.topics import Topic, Words, current, next_number, overlap, rarity, recently_used, render_topics
+from longtable.memory.topics import (
+    SUMMARY_CHARS,
+    Topic,
+    Words,
+    current,
+    next_number,
+    overlap,
+    rarity,
+    recently_used,
+    render_topics,
+    topics_of,
+    unfiled,
+    visible_topics,
+)
 
 WINDOW_SHARE = 0.6
 """Share of the model's window that a request may fill; the rest is for its answer and for another tokenizer's count."""
@@ -46,6 +58,7 @@ class Filing:
 
     messages: Sequence[Numbered]
     topics: Sequence[Topic]
+    """The newest version of each."""
     language: str
     window: int | None
     count: Count
@@ -53,6 +66,8 @@ class Filing:
     """Tokens one artifact may take."""
     turn: int
     time: str
+    changed: Mapping[str, Topic] = field(default_factory=dict)
+    """Topics that lost something since, by id: each gets a new version."""
     instructions: str | None = None
 
     @property
@@ -72,7 +87,7 @@ class Filed:
 
 def file_steps(job: Filing) -> Steps[Filed]:
     """File all messages of the job; every one of their ids stands in a returned version."""
-    if not job.messages:
+    if not job.messages and not job.changed:
         return Filed([], "fallback", ["there is nothing to file"])
     return (yield from _Clerk(job).file())
 
@@ -82,10 +97,11 @@ class _Clerk:
 
     def __init__(self, job: Filing) -> None:
         self.job = job
-        self.topics = {topic.id: topic for topic in current(job.topics)}
-        self.before = {id: topic.version for id, topic in self.topics.items()}
+        self.before = {topic.id: topic.version for topic in job.topics}
+        rewritten = {id: replace(topic, version=topic.version + 1, time=job.time) for id, topic in job.changed.items()}
+        self.topics = {topic.id: topic for topic in job.topics} | rewritten
         self.number = next_number(job.topics)
-        self.changed: dict[str, None] = {}
+        self.changed: dict[str, None] = dict.fromkeys(rewritten)
         self.reasons: list[str] = []
         self.silent = job.window is None
 
@@ -96,7 +112,7 @@ class _Clerk:
                 self.reasons.append("a message is longer than the summariser's window")
             drafts = (yield from self._analyse(rounds)) if fits else []
             by_model = by_model and bool(drafts)
-            there = recently_used(self.topics.values())
+            there = recently_used(topic for topic in self.topics.values() if topic.artifact)
             for draft in drafts or code_drafts(rounds, self.job.language):
                 yield from self._put(draft, there)
         return Filed([self.topics[id] for id in self.changed], "model" if by_model else "fallback", self.reasons)
@@ -256,24 +272,42 @@ def _both(old: str, new: str) -> str:
     return "; ".join(items)
 
 
-TOPICS = "topics"
 ARTIFACT_SHARE = 0.5
 """Most one artifact may take, as a share of what all may."""
 
 
 @dataclass(frozen=True)
 class Topics:
-    """Files with the summariser where there is one; without a model, or where it fails, by words and SQL."""
+    """Files with the summariser where there is one; without a model, or where it fails, by words and SQL.
+
+    Topics are never made anew: what was not filed before is filed, and what was excluded since is taken out.
+    """
 
     name: str = TOPICS
 
     def attempts(self, job: Job) -> Attempts:
         """See `longtable.memory.compaction.Strategy`."""
-        before = [] if job.rebuilt else topics_of(job.thread)
-        for window in [job.call_config.window, None] if job.call_config.window is not None else [None]:
-            filed = yield from _file(job, before, window)
-            text, _ = render_topics(current([*before, *filed.topics]), job.budget, job.call_config.counter.text, job.language)
-            seen, unseen = coverage(job.reads, job.call_config.counter.text)
+        call_config, count, before = job.call_config, job.call_config.counter.text, topics_of(job.thread)
+        newest, visible = current(before), visible_topics(job.thread)
+        filed_before, again = unfiled(job.thread)
+        reads = [(number, message) for number, message in job.reads if number > filed_before or number in again]
+        for window in [call_config.window, None] if call_config.window is not None else [None]:
+            filed = yield from file_steps(
+                Filing(
+                    messages=reads,
+                    topics=newest,
+                    language=job.language,
+                    window=window,
+                    count=count,
+                    budget=int(call_config.summary_tokens * ARTIFACT_SHARE),
+                    turn=job.turn,
+                    time=job.time,
+                    changed={topic.id: topic for topic, old in zip(visible, newest, strict=True) if topic != old},
+                    instructions=job.instructions,
+                )
+            )
+            text, _ = render_topics([*newest, *filed.topics], job.budget, count, job.language)
+            seen, unseen = coverage(reads, count)
             yield Draft(
                 text=text,
                 method="model" if filed.method == "model" else "fallback",
@@ -281,20 +315,6 @@ class Topics:
                 note="; ".join(filter(None, [unseen, *filed.reasons])),
                 kept={"topics": _changes(filed.topics, before)},
             )
-
-
-def topics_of(thread: Thread) -> list[Topic]:
-    """Return every version of a thread's topics, oldest first."""
-    found: list[Topic] = []
-    known: dict[str, tuple[str, ...]] = {}
-    for record in thread.chain:
-        if record.get("rebuilt"):
-            found, known = [], {}  # made from the originals: what was before is the same messages, filed once more
-        for change in (record.get("kept") or {}).get("topics", ()):
-            topic = Topic.from_json(change)
-            known[topic.id] = tuple(dict.fromkeys((*known.get(topic.id, ()), *topic.message_ids)))
-            found.append(replace(topic, message_ids=known[topic.id]))
-    return found
 
 
 def _changes(filed: Sequence[Topic], before: Sequence[Topic]) -> list[dict[str, Any]]:
@@ -305,22 +325,3 @@ def _changes(filed: Sequence[Topic], before: Sequence[Topic]) -> list[dict[str, 
         known = filed_before.get(topic.id, set())
         changes.append(replace(topic, message_ids=tuple(id_ for id_ in topic.message_ids if id_ not in known)).as_json())
     return changes
-
-
-def _file(job: Job, before: Sequence[Topic], window: int | None) -> Generator[Any, Any, Filed]:
-    call_config = job.call_config
-    return (
-        yield from file_steps(
-            Filing(
-                messages=job.reads,
-                topics=before,
-                language=job.language,
-                window=window,
-                count=call_config.counter.text,
-                budget=int(call_config.summary_tokens * ARTIFACT_SHARE),
-                turn=job.turn,
-                time=job.time,
-                instructions=job.instructions,
-            )
-        )
-    )

@@ -5,12 +5,14 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from longtable.memory.artifacts import Count, Section, sections, sources_of
+from longtable.memory.artifacts import Count, Section, join, sections, sources_of
 from longtable.memory.search import stem
+from longtable.memory.thread import Thread
 
+SUMMARY_CHARS = 240
 ENOUGH_WORDS = 0.5
 """Share of a keyword's words that a section must have where none has the keyword itself."""
 
@@ -59,6 +61,51 @@ class SectionHit:
 
     topic: Topic
     section: Section
+
+
+def topics_of(thread: Thread) -> list[Topic]:
+    """Return every version of a thread's topics, oldest first."""
+    found: list[Topic] = []
+    known: dict[str, tuple[str, ...]] = {}
+    for record in thread.chain:
+        if record.get("rebuilt"):
+            found, known = [], {}  # of an earlier version of this package, which made topics anew
+        for change in (record.get("kept") or {}).get("topics", ()):
+            topic = Topic.from_json(change)
+            known[topic.id] = tuple(dict.fromkeys((*known.get(topic.id, ()), *topic.message_ids)))
+            found.append(replace(topic, message_ids=known[topic.id]))
+    return found
+
+
+def visible_topics(thread: Thread) -> list[Topic]:
+    """Return the newest version of each topic, without what messages said that were excluded since it was written."""
+    known = {change["id"]: record["excluded"] for record in thread.chain for change in (record.get("kept") or {}).get("topics", ())}
+    return [
+        _without(topic, {id_: number for id_, number in thread.excluded.items() if number not in known[topic.id]})
+        for topic in current(topics_of(thread))
+    ]
+
+
+def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
+    """Return a topic without the sections that cite these messages.
+
+    The summary cites nothing and goes too; the title stays where the sections that are left hold its words.
+    """
+    gone = set(excluded.values())
+    if gone.isdisjoint(sources_of(topic.artifact)) and excluded.keys().isdisjoint(topic.message_ids):
+        return topic
+    parts = [part for part in sections(topic.artifact) if gone.isdisjoint(part.sources)]
+    titles = [part.title for part in parts]
+    named = set(terms(topic.title)) <= set(terms(join(parts)))
+    title = topic.title if named and parts else titles[0] if parts else topic.id
+    return replace(topic, title=title, summary="; ".join(titles)[:SUMMARY_CHARS], artifact=join(parts))
+
+
+def unfiled(thread: Thread) -> tuple[int, frozenset[int]]:
+    """Return how many messages the topics were made of, and the numbers of those among them that were left out and no longer are."""
+    record = next((record for record in reversed(thread.chain) if "topics" in (record.get("kept") or {})), None)
+    count, left_out = (record["count"], record["excluded"]) if record else (0, [])
+    return count, frozenset(left_out) - set(thread.excluded.values())
 
 
 def current(topics: Sequence[Topic]) -> list[Topic]:
@@ -147,7 +194,7 @@ def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: 
     The least recently used give way first: to title and summary, then to their titles in one last line. The order of
     those shown is that in which they came up, so that a new version leaves the text before it as it was.
     """
-    shown = current(topics)
+    shown = [topic for topic in current(topics) if topic.artifact]
     used = recently_used(shown)
     texts = {topic.id: _whole(topic) for topic in shown}
     costs = {id: count(text) + 2 for id, text in texts.items()}

@@ -223,6 +223,8 @@ def compaction_update(state: State, outcome: Outcome | None, runtime: Runtime[Co
         reasons=outcome.reasons,
         ms=round((time.perf_counter() - started) * 1000),
     )
+    if topics := (record.get("kept") or {}).get("topics"):
+        event["topics"] = {topic["id"]: topic["title"] for topic in topics}
     runtime.stream_writer({**event, "archive": outcome.archive} if outcome.archive else event)
     return {"compactions": [record], "turn": {**turn, "breaker": None}}
 

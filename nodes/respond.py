@@ -27,7 +27,7 @@ from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.model.caller import Answerer, Caller
 from longtable.nodes.model.context_providers import ContextProviders, ProvidedContext, context_passed_event
-from longtable.nodes.model.marker_filter import NEED_CONTEXT, WholeAnswer, needed_context, whole_answers
+from longtable.nodes.model.marker_filter import NEED_CONTEXT, drafts, needed_context
 from longtable.nodes.model.provider_errors import broke_off, learned_limit, provider_error
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of
@@ -58,8 +58,11 @@ MAX_OVERFLOW_RETRIES = 3
 
 EMPTY_TRIES = 2
 """An empty answer is asked for once more."""
-MOST_RECALLS = 3
-"""Times a marker is followed in one answer."""
+MOST_RECALLS, MOST_KEYWORDS = 3, 3
+"""Times that markers are followed in one answer, and how many of them each time."""
+
+
+LAST_SEARCH = "That was the last search: answer with what is here, and say what is missing."
 
 
 @dataclass
@@ -72,6 +75,8 @@ class Asking:
     tries: int = 0
     recalls: int = 0
     blocks: list[str] = field(default_factory=list)
+    searched: dict[str, None] = field(default_factory=dict)
+    """Keywords of markers, in order."""
     materials: Sequence[Material] = ()
     """What goes with this call and is not kept."""
     passed: list[MaterialPart] = field(default_factory=list)
@@ -82,7 +87,7 @@ class Asking:
         view, self.passed = with_materials(view, self.materials, self.call_plan.call_config)
         return view
 
-    def take(self, answer: BaseMessage, wholes: Sequence[WholeAnswer]) -> BaseMessage | None:
+    def take(self, answer: BaseMessage, drafts: Sequence[str]) -> BaseMessage | None:
         """Return the answer to keep, None to ask again. Searches the store: call it off the event loop.
 
         Raises `ProviderUnavailableError` for one that broke off.
@@ -90,28 +95,33 @@ class Asking:
         if broke_off(answer):
             raise ProviderUnavailableError("the provider's stream ended before its answer was complete")
         self.tries += 1
-        keyword = needed_context(answer)
-        if keyword is None:
+        keywords = needed_context(answer)[:MOST_KEYWORDS]
+        if not keywords:
             return None if is_empty(answer) and self.tries < EMPTY_TRIES else answer
         if self.recalls < MOST_RECALLS:
             self.recalls += 1
-            block = self._recalled(keyword)
-            if block or not wholes[-1].rest.strip():
-                self.blocks.append(block or f"Nothing was found for “{keyword}”.")
+            self.searched |= dict.fromkeys(keywords)
+            blocks = [block for keyword in keywords if (block := self._recalled(keyword, len(keywords)))]
+            if blocks or not drafts[-1].strip():
+                self.blocks += blocks or [f"Nothing was found for “{'”, “'.join(keywords)}”."]
+                self.blocks += [LAST_SEARCH] if self.recalls == MOST_RECALLS else []
                 return None
         extra = {key: value for key, value in answer.additional_kwargs.items() if key != NEED_CONTEXT}
-        return answer.model_copy(update={"content": f"{answer.text}{wholes[-1].rest}", "additional_kwargs": extra})
+        return answer.model_copy(update={"content": drafts[-1], "additional_kwargs": extra})
 
-    def _recalled(self, keyword: str) -> str:
-        """Return the block of originals for a keyword, "" when there are none."""
+    def _recalled(self, keyword: str, among: int) -> str:
+        """Return the block of originals for one of so many keywords, "" when there are none."""
         try:
-            hits = answered(recall(self.originals, keyword))
+            hits = answered(recall(self.originals, keyword, share=among))
         except Exception:  # no words in the keyword, or a store that fails: the answer stays as it is
             return ""
         if not hits["messages"]:
             return ""
         self.emit(recall_event(keyword, hits, via="marker"))
-        lines = [f"[m{hit['number']}] {hit['role']} (turn {hit['turn']}): {hit['text']}" for hit in hits["messages"]]
+        lines = [
+            f"[m{hit['number']}] {' '.join(filter(None, [hit['role'], hit.get('name')]))} (turn {hit['turn']}): {hit['text']}"
+            for hit in hits["messages"]
+        ]
         return "\n".join([f"Recalled for “{keyword}”: {hits['note']}", *lines])
 
 
@@ -140,8 +150,8 @@ class Respond:
         provided = await self.providers.collect(state, runtime, how)
         view, usage = await how.call(partial(_first_view, asking, provided, state, runtime))
         try:
-            with whole_answers() as wholes:
-                while (answer := await how.call(partial(asking.take, await caller.call(view.messages, how), wholes))) is None:
+            with drafts() as texts:
+                while (answer := await how.call(partial(asking.take, await caller.call(view.messages, how), texts))) is None:
                     view = await how.call(asking.view)
         except Exception as error:
             if self.rate_limit and not turn.get("calls") and not isinstance(provider_error(error), CAUSED_BY_INPUT):
@@ -156,6 +166,8 @@ class Respond:
         status = _status(answer)
         calls, recalls = turn.get("calls", 0) + asking.tries, turn.get("recalls", 0) + asking.recalls
         turn = {**turn, "calls": calls, "recalls": recalls, "status": status}
+        if status == "empty_answer" and asking.searched:
+            turn = {**turn, "status": "recall_exhausted", "searched": list(asking.searched)}
         update: Update = {}
         reported = answer.usage_metadata if isinstance(answer, AIMessage) else None
         if not caller.answered:  # what a fallback reports says nothing of the model that limit and tokens are counted for

@@ -64,6 +64,10 @@ NOTICES: dict[str, dict[str, str]] = {
         "en": "The model returned an empty answer twice. Please ask again or put the question differently.",
         "zh": "模型两次返回了空答案。请重试，或换一种问法。",
     },
+    "recall_exhausted": {
+        "en": "The model searched the earlier conversation for {searched} and found no answer. Please say it again, or ask otherwise.",
+        "zh": "模型在之前的会话中查找了{searched}，仍未得出答案。请重新说明，或换一种问法。",
+    },
     "content_filter": {
         "en": "The model's provider withheld the answer (content filter). Please put the question differently.",
         "zh": "模型服务的内容过滤器拦截了答案。请换一种问法。",
@@ -102,7 +106,8 @@ class Settle:
             return {**again, "turn": {**turn, "status": kept, "prepare": prepare, **doubts}}
         context = runtime.context or Context()
         language = context.language or newest_language(thread_of(state).messages)
-        notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0)), id=str(uuid.uuid4()))
+        searched = ", ".join(f"“{keyword}”" for keyword in turn.get("searched", ()))
+        notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0), searched=searched), id=str(uuid.uuid4()))
         stamped = stamp(notice, turn=turn, time=self.clock().isoformat(timespec="seconds"), marks={"notice": status})
         return {**again, "messages": [stamped], "turn": with_last({**turn, "prepare": prepare}, [stamped])}
 

@@ -190,7 +190,7 @@ class InputRefusal(TypedDict):
     language: str
 
 
-Notice = Literal["call_budget", "empty_answer", "content_filter"]
+Notice = Literal["call_budget", "empty_answer", "recall_exhausted", "content_filter"]
 TurnStatus = Literal["running", "overflow", "again", "refused", "failed", "compacting", "cut_off", "answered"] | Notice
 """`overflow` and `again` count and ask once more; `refused` is an input, `failed` a request that the provider refused; a notice
 stands for the answer."""
@@ -204,6 +204,8 @@ class Turn(TypedDict, total=False):
     calls: int
     """Model calls so far."""
     recalls: int
+    searched: list[str]
+    """What a model without tools asked for in vain."""
     overflows: int
     ceiling: int
     """Most tokens of this turn's calls, after the provider said that one is too long."""

@@ -31,7 +31,7 @@ ARROWS = {
 BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "nodes": 2_600, "graph": 2_700, "app": 2_900}
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
-    "base": 602,  # a lost worker is an error of its own
+    "base": 603,  # a lost worker is an error of its own; a compaction names its topics
     "memory": 4_185,
     # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
     "tools": 6_849,

@@ -29,7 +29,7 @@ CACHED_TURNS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRequest:
-    """What a provider is asked. `messages`: the thread's live transcript, not to be changed."""
+    """What a provider is asked. `messages`: the thread's live transcript without what was excluded, not to be changed."""
 
     question: str
     thread_id: str | None
@@ -88,7 +88,8 @@ class ContextProviders:
         key = f"{thread_id}/{turn['run']}/{number}" if thread_id and turn.get("run") else ""
         if key and (cached := self.turns.get(key)):
             return cached
-        messages, owner = tuple(thread_of(state).messages), (runtime.context or Context()).owner
+        thread, owner = thread_of(state), (runtime.context or Context()).owner
+        messages = [message for message in thread.messages if message.id not in thread.excluded]
         question = next((str(message.text) for message in reversed(messages) if message.type == "human"), "")
         request = ContextRequest(question=question, thread_id=thread_id, turn=number, owner=owner, messages=messages)
         answers = await how.call(

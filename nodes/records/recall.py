@@ -16,13 +16,12 @@ from longtable.memory.archive import readable_page
 from longtable.memory.search import Index, Original, in_turns, text_of
 from longtable.memory.stamps import marks_of, speaker_of
 from longtable.memory.thread import Thread
-from longtable.memory.topic_strategy import topics_of
-from longtable.memory.topics import find_section
+from longtable.memory.topics import find_section, visible_topics
 from longtable.memory.view import CallPlan
 from longtable.nodes.records.archive_store import StoreArchive, embeds
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.tools.recall_tool import Hit
+from longtable.tools.recall_tool import LEAST_BUDGET, Hit
 
 KEPT_INDEXES = 8
 """Indexes a process keeps: one a thread, extended as the thread grows."""
@@ -72,7 +71,7 @@ class Originals:
     @property
     def budget_chars(self) -> int:
         """Return the most characters a recalled block may have."""
-        return max(400, int(self.call_plan.call_config.threshold_tokens * BUDGET_SHARE) * CHARS_A_TOKEN)
+        return max(LEAST_BUDGET, int(self.call_plan.call_config.threshold_tokens * BUDGET_SHARE) * CHARS_A_TOKEN)
 
     def search(self, query: str, from_turn: int | None, to_turn: int | None, limit: int) -> list[Hit]:
         """Return what answers the query best, the best first, of the messages that the next call does not show whole.
@@ -123,7 +122,7 @@ class Originals:
 
     def _of_section(self, query: str) -> list[Original]:
         """Return the source messages of the topic section that answers a query, where the memory is kept in topics."""
-        section = find_section(topics_of(self.thread), query)
+        section = find_section(visible_topics(self.thread), query)
         sources = set(section.section.sources) if section else set()
         return [original for original in self.index.originals if original.number in sources]
 

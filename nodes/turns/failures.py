@@ -176,7 +176,8 @@ def exclusions(thread: Thread, messages: Sequence[BaseMessage], *, why: str = ""
     edits: list[Edit] = []
     for number, message in enumerate(thread.messages, thread.archived + 1):
         if message.id in ids:
-            edits.append({"id": uuid.uuid4().hex, "op": "exclude", "message": message.id, "number": number})
+            turn = turn_number(message)
+            edits.append({"id": uuid.uuid4().hex, "op": "exclude", "message": message.id, "number": number, "turn": turn})
             if why:
                 edits[-1]["why"] = why
     return edits

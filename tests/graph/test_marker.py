@@ -54,7 +54,7 @@ def test_a_marker_brings_the_originals_and_the_model_is_asked_again() -> None:
     assert conversation.ask("and?").recalls == 0
 
 
-@pytest.mark.parametrize("draft", ["", "Let me look that up. ", "让我查一下。"])
+@pytest.mark.parametrize("draft", ["", "Let me look that up. ", "让我查一下。", "As far as I remember it was rather high. " * 40])
 def test_neither_marker_nor_draft_reaches_anyone_in_any_mode(draft: str) -> None:
     conversation = long_thread(asker(f"{draft}[NEED_CONTEXT: Kingfisher]"))
     given: Any = {"messages": [HumanMessage("budget?")]}
@@ -97,14 +97,23 @@ def test_a_model_that_never_stops_asking_is_followed_three_times() -> None:
     answer = conversation.ask("budget?")
     assert len(model.sent) - before == 4
     assert answer.recalls == 3
-    assert answer.status == "empty_answer"
+    assert answer.status == "recall_exhausted"
+    assert "“Kingfisher”" in answer.text
+    assert "last search" in model.sent[-1][0].text
 
 
-def test_a_bracket_that_is_no_marker_streams_on() -> None:
-    conversation = thread(asker("See [1] and [NEED] and [a link](x) " + "word " * 60), recall=True)
+def test_two_markers_in_one_answer_load_both() -> None:
+    model = asker("[NEED_CONTEXT: Kingfisher] and then [NEED_CONTEXT: q3]")
+    conversation = long_thread(model)
     events = [dict(event) for event in conversation.stream("budget?")]
-    assert len(of_type(events, "token")) > 10
-    assert "See [1] and [NEED] and [a link](x)" in of_type(events, "answer")[0]["text"]
+    assert [event["query"] for event in of_type(events, "recall")] == ["Kingfisher", "q3"]
+    assert FACT in model.sent[-1][0].text
+    assert "q3 w" in model.sent[-1][0].text
+
+
+def test_other_brackets_are_words_of_the_answer() -> None:
+    answer = thread(asker("See [1] and [NEED] and [a link](x)"), recall=True).ask("budget?")
+    assert answer.text == "See [1] and [NEED] and [a link](x)"
 
 
 def test_a_model_that_calls_tools_is_told_of_no_marker() -> None:

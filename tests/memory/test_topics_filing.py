@@ -268,8 +268,8 @@ def test_an_answer_nested_without_end_is_refused() -> None:
 
 
 def test_of_hundreds_of_topics_the_model_is_offered_the_likeliest_that_fit() -> None:
-    many = [Topic(f"t{n}", 1, f"Subject {n}", "some other matter " * 8, "", (), n, "then") for n in range(1, 300)]
-    many[150] = Topic("t151", 1, "Delays at departure", "departure delay", "", (), 1, "then")
+    many = [Topic(f"t{n}", 1, f"Subject {n}", "some other matter " * 8, "## S", (), n, "then") for n in range(1, 300)]
+    many[150] = Topic("t151", 1, "Delays at departure", "departure delay", "## S", (), 1, "then")
     answer = analysis(("Departure delay", [("Median", list(range(11, 19)), "0.5")]))
     filed, asked = run(job(DELAYS, many, start=11, window=3_000), scripted(answer, {"topic": "t151"}))
     assert "t151 | Delays at departure" in asked[1][1].text
