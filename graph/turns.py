@@ -26,17 +26,7 @@ from longtable.graph.locks import pause, pauses
 from longtable.graph.thread_runner import GraphInput, RunReader, ThreadRunner
 from longtable.graph.thread_state import Values, answer_command, is_failed, is_pending, leftover_update
 from longtable.memory.stamps import turn_number, unmarked
-from longtable.nodes.inbox import (
-    InboxMessage,
-    delete_ops,
-    inbox_messages,
-    inbox_op,
-    message_op,
-    new_token,
-    notification_op,
-    post_ops,
-    steered_event,
-)
+from longtable.nodes.inbox import Inbox, InboxMessage, steered_event
 from longtable.nodes.ingest import check_input
 from longtable.nodes.state import Input, call_config_of, thread_of, turn_of
 
@@ -259,18 +249,17 @@ async def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool
 
     `wait`: until it was taken in.
     """
-    store, thread_id = _inbox_store(runner), runner.thread_id
+    inbox, thread_id = Inbox(_inbox_store(runner), runner.thread_id), runner.thread_id
     free = not runner.locks.is_mine(thread_id, blocks=not runner.how.on_loop)
     async with AsyncExitStack() as stack:
         if not (free and await _is_alone(runner, stack)):
             number = _checked(runner, message, (await runner.work(runner.state)).values)
             key = f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}"
             posted = InboxMessage(key, message, detached=not (wait and free))
-            await runner.work(lambda: store.batch(post_ops(thread_id, posted)))
+            await runner.work(lambda: inbox.post(posted))
             joined = posted.detached
             for seconds in () if joined else pauses():
-                item = await runner.work(lambda: store.batch([message_op(thread_id, posted)]))
-                joined = item == [None]
+                joined = not await runner.work(lambda: inbox.holds(posted))
                 if joined or await _is_alone(runner, stack):
                     break
                 await pause(seconds, runner.how)
@@ -278,8 +267,7 @@ async def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool
                 number = _turn_with(message, (await runner.work(runner.state)).values)
             if joined or number:
                 if not joined:
-                    deletion = delete_ops(thread_id, [key])
-                    await runner.work(lambda: store.batch(deletion))
+                    await runner.work(lambda: inbox.delete([key]))
                 yield steered_event(message, number)
                 yield AnswerEvent(type="answer", text="", status="steered", turn=number)
                 return
@@ -323,12 +311,10 @@ def _left(runner: ThreadRunner, readers: Sequence[RunReader]) -> list[BaseMessag
     store = runner.graph.store
     if store is None or not readers or not readers[-1].settled:
         return []
-    notification = store.batch([notification_op(runner.thread_id)])[0]
-    if new_token(notification, readers[-1].turn) is None:
+    inbox = Inbox(store, runner.thread_id)
+    if inbox.new_token(readers[-1].turn) is None:
         return []
-    items: Any = store.batch([inbox_op(runner.thread_id)])[0]
-    posted = inbox_messages(runner.thread_id, items or [])
-    return [each.message for each in posted if each.detached]
+    return [each.message for each in inbox.messages() if each.detached]
 
 
 def _inbox_store(runner: ThreadRunner) -> BaseStore:

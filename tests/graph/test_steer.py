@@ -20,7 +20,7 @@ from longtable.base.errors import ConfigError, ContextTooLargeError, MessageTooL
 from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.threads import delete_thread
 from longtable.memory.stamps import kind_of, turn_number
-from longtable.nodes.inbox import InboxMessage, inbox_messages, inbox_op, post_ops
+from longtable.nodes.inbox import Inbox, InboxMessage
 from tests.memory.test_rounds import assert_paired
 from tests.support import doomed
 from tests.support.models import ScriptedModel, call
@@ -44,9 +44,7 @@ def asks_tool_once(messages: Sequence[BaseMessage]) -> AIMessage:
 
 
 def waiting_in(store: BaseStore, thread_id: str = "t") -> list[str]:
-    found = store.batch([inbox_op(thread_id)])[0]
-    assert isinstance(found, list)
-    return [str(each.message.text) for each in inbox_messages(thread_id, found)]
+    return [str(each.message.text) for each in Inbox(store, thread_id).messages()]
 
 
 @contextmanager
@@ -175,13 +173,13 @@ def test_what_a_dead_sender_left_stands_before_the_next_question(url: str) -> No
     with held(url, in_tool=False) as (kept, conversation, _, go_on):
         go_on.set()
         for key in ("2", "1"):
-            kept.store.batch(post_ops("t", InboxMessage(key, HumanMessage(f"left {key}", id=f"m{key}"))))
+            Inbox(kept.store, "t").post(InboxMessage(key, HumanMessage(f"left {key}", id=f"m{key}")))
         conversation.ask("question")
         conversation.ask("next")
         history = conversation.history()
         assert [m.text for m in history if m.type == "human"] == ["left 1", "left 2", "question", "next"]
         assert [kind_of(m) for m in history if m.type == "human"] == ["steered", "steered", "normal", "normal"]
-        kept.store.batch(post_ops("t", InboxMessage("3", HumanMessage("left 3", id="m3"))))
+        Inbox(kept.store, "t").post(InboxMessage("3", HumanMessage("left 3", id="m3")))
         delete_thread(kept, "t")
         assert kept.store.search(("longtable",)) == []
 
