@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
-from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -44,7 +43,6 @@ from longtable.memory.topics import SectionHit, find_section, visible_topics
 from longtable.nodes.records.archive_store import StoreArchive, compaction_gets, read_compactions
 from longtable.nodes.records.audit import AuditEntry
 from longtable.nodes.state import next_view, thread_of
-from longtable.nodes.turns.failures import aends_with_failed, ends_with_failed
 from longtable.tools.charts.chart_tool import Chart, chart_of
 from longtable.tools.database import QueryResult
 
@@ -157,22 +155,16 @@ class Conversation:
         """Go on with whatever waits: see `resume`."""
         return answer_of([event async for event in self.astream(answer=answer, waiting_id=waiting_id)])
 
-    @ends_with_failed
     def stream(self, text: str | None = None, *, answer: Any = None, waiting_id: str | None = None) -> Iterator[Event]:
         """Run one turn and yield its events, the last an `answer`; without `text` those of `resume`, none where nothing waits.
 
         Raises the typed errors of `longtable.base.errors`.
         """
-        with storage_errors():
-            yield from turns.iterate(turns.ask(self._runner, text, answer, waiting_id))
+        return turns.iterate(turns.ask(self._runner, text, answer, waiting_id))
 
-    @aends_with_failed
-    async def astream(self, text: str | None = None, *, answer: Any = None, waiting_id: str | None = None) -> AsyncGenerator[Event, None]:
+    def astream(self, text: str | None = None, *, answer: Any = None, waiting_id: str | None = None) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events: see `stream`. Cancelling the task cancels queries, not the thread."""
-        with storage_errors():
-            async with aclosing(turns.ask(self._awaiting_runner, text, answer, waiting_id)) as events:
-                async for event in events:
-                    yield event
+        return turns.ask(self._awaiting_runner, text, answer, waiting_id)
 
     def steer(self, text: str, *, wait: bool = True) -> Answer:
         """Hand a message to the running turn, in whatever process it runs; where none runs, it is a turn of its own.

@@ -15,6 +15,7 @@ from langgraph.types import StateSnapshot
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, InputError, WrongRoleError
 from longtable.base.store_keys import NODE
+from longtable.base.twins import ASYNC, SYNC, Execution, complete
 from longtable.graph.build import ConversationGraph
 from longtable.graph.thread_state import is_failed
 from longtable.memory.stamps import STAMP, marked, marks_of, turn_number
@@ -101,29 +102,29 @@ class _Node:
 
     def run(self, state: Any) -> Update:
         """Run a turn of the child in one of the parent's."""
-        context = _context_of(self.context)
-        new = self._new_messages(state, context)
-        if not _has_thread():
-            values = self.once.invoke(Input(messages=new), context=context)
-            return self._update(_newest_answer(values))
-        child = self.memory.get_state(get_config())
-        if not _has_answered(child, new[-1]):
-            self.memory.invoke(*_run_of(child, new), context=context)
-            child = self.memory.get_state(get_config())
-        return self._update(_answer_to(child, new[-1]))
+        return complete(self._turn(state, SYNC))
 
     async def arun(self, state: Any) -> Update:
         """Do the same without blocking the event loop."""
+        return await self._turn(state, ASYNC)
+
+    async def _turn(self, state: Any, how: Execution) -> Update:
         context = _context_of(self.context)
         new = self._new_messages(state, context)
         if not _has_thread():
-            values = await self.once.ainvoke(Input(messages=new), context=context)
+            once, asked = self.once, Input(messages=new)
+            values = await how.call(lambda: once.invoke(asked, context=context), lambda: once.ainvoke(asked, context=context))
             return self._update(_newest_answer(values))
-        child = await self.memory.aget_state(get_config())
+        child = await self._child(how)
         if not _has_answered(child, new[-1]):
-            await self.memory.ainvoke(*_run_of(child, new), context=context)
-            child = await self.memory.aget_state(get_config())
+            memory, run = self.memory, _run_of(child, new)
+            await how.call(lambda: memory.invoke(*run, context=context), lambda: memory.ainvoke(*run, context=context))
+            child = await self._child(how)
         return self._update(_answer_to(child, new[-1]))
+
+    async def _child(self, how: Execution) -> StateSnapshot:
+        config = get_config()
+        return await how.call(lambda: self.memory.get_state(config), lambda: self.memory.aget_state(config))
 
     def _new_messages(self, state: Any, context: Context) -> list[BaseMessage]:
         """Return what the parent's messages say since the node's last answer, the question last."""

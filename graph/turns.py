@@ -23,12 +23,14 @@ from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError
 from longtable.base.events import AnswerEvent, Event, ModelRetry
 from longtable.base.twins import complete
 from longtable.graph.locks import pause, pauses
+from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_runner import GraphInput, RunReader, ThreadRunner
 from longtable.graph.thread_state import Values, answer_command, is_failed, is_pending, leftover_update
 from longtable.memory.stamps import turn_number, unmarked
 from longtable.nodes.inbox import Inbox, InboxMessage, steered_event
 from longtable.nodes.ingest import check_input
 from longtable.nodes.state import Input, call_config_of, thread_of, turn_of
+from longtable.nodes.turns.failures import ending_with_failed
 
 Events = AsyncGenerator[Event, None]
 TRIES = 30
@@ -56,11 +58,16 @@ def iterate(events: Events) -> Iterator[Event]:
         complete(cast("Any", events.aclose()))
 
 
-async def ask(runner: ThreadRunner, text: str | None, answer: Any, waiting_id: str | None) -> Events:
+def ask(runner: ThreadRunner, text: str | None, answer: Any, waiting_id: str | None) -> Events:
     """Run a turn that begins with a text, or go on with what waits; see `Conversation.stream`."""
+    return ending_with_failed(_asked(runner, text, answer, waiting_id), runner.context, text)
+
+
+async def _asked(runner: ThreadRunner, text: str | None, answer: Any, waiting_id: str | None) -> Events:
     if text is not None and answer is not None:
         raise ConfigError("a turn begins with a message or goes on with an answer: give one of the two")
     async with AsyncExitStack() as stack:
+        stack.enter_context(storage_errors())
         message = _message(runner, text) if text is not None else None
         if message is not None and runner.when_busy == "steer":
             run = _steered_in(runner, message, wait=True)

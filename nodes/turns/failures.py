@@ -5,10 +5,9 @@ The developer's text goes to the log, never to a server's clients.
 
 import sys
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from functools import wraps
-from typing import Concatenate, Literal, ParamSpec, Protocol, TypeVar
+from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
@@ -24,17 +23,8 @@ from longtable.memory.thread import REFUSED, Edit, Thread
 from longtable.nodes.state import Failure, State, Turn, Update, newest_language, thread_of, turn_of, without_key
 from longtable.nodes.turns.tracing import log_failure
 
-P = ParamSpec("P")
 _REPORTED = "_reported"
 """Attribute of an error for which the event `failed` was sent."""
-
-
-class _HasContext(Protocol):
-    @property
-    def context(self) -> Context: ...
-
-
-Owner = TypeVar("Owner", bound=_HasContext)
 
 
 @contextmanager
@@ -65,47 +55,24 @@ def failed_event(error: Exception, language: str) -> Failed:
     return Failed(type="failed", code=known.code, text=known.user_text(language), retry_after=wait)
 
 
-def ends_with_failed(stream: Callable[Concatenate[Owner, P], Iterator[Event]]) -> Callable[Concatenate[Owner, P], Iterator[Event]]:
-    """Decorate a stream of events: a failure outside the nodes, such as in the store, is its last event, too."""
+async def ending_with_failed(events: AsyncGenerator[Event, None], context: Context, text: str | None) -> AsyncGenerator[Event, None]:
+    """Yield a turn's events; a failure outside the nodes, such as in the store, is the last event, too.
 
-    @wraps(stream)
-    def wrapper(self: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Event]:
-        try:
-            yield from stream(self, *args, **kwargs)
-        except Exception as error:
-            if not _is_reported(error):
-                yield failed_event(error, _language_of_call(self.context, args))
-            raise
-
-    return wrapper
-
-
-def aends_with_failed(
-    stream: Callable[Concatenate[Owner, P], AsyncGenerator[Event, None]],
-) -> Callable[Concatenate[Owner, P], AsyncGenerator[Event, None]]:
-    """Decorate an async stream: see `ends_with_failed`."""
-
-    @wraps(stream)
-    async def wrapper(self: Owner, /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Event, None]:
-        try:
-            async with aclosing(stream(self, *args, **kwargs)) as events:
-                async for event in events:
-                    yield event
-        except Exception as error:
-            if not _is_reported(error):
-                yield failed_event(error, _language_of_call(self.context, args))
-            raise
-
-    return wrapper
+    `text`: what the user wrote; a failure is told in its language.
+    """
+    try:
+        async with aclosing(events):
+            async for event in events:
+                yield event
+    except Exception as error:
+        if not _is_reported(error):
+            yield failed_event(error, context.language or language_of([HumanMessage(text or "")]))
+        raise
 
 
 def _is_reported(error: BaseException | None) -> bool:
     """Return whether a node sent an event for this error or for its cause."""
     return error is not None and (_REPORTED in vars(error) or _is_reported(error.__cause__))
-
-
-def _language_of_call(context: Context, args: tuple[object, ...]) -> str:
-    return context.language or language_of([HumanMessage(text) for text in args if isinstance(text, str)])
 
 
 def _is_retried(error: Exception) -> bool:
