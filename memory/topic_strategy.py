@@ -112,7 +112,7 @@ class _Clerk:
                 self.reasons.append("a message is longer than the summariser's window")
             drafts = (yield from self._analyse(rounds)) if fits else []
             by_model = by_model and bool(drafts)
-            there = recently_used(topic for topic in self.topics.values() if topic.artifact)
+            there = recently_used(self.topics.values())
             for draft in drafts or code_drafts(rounds, self.job.language):
                 yield from self._put(draft, there)
         return Filed([self.topics[id] for id in self.changed], "model" if by_model else "fallback", self.reasons)
@@ -187,6 +187,7 @@ class _Clerk:
         for topic in there:
             if same(topic.title) == same(draft.title):
                 return topic, ""
+        there = [topic for topic in there if topic.artifact]
         if not there:
             return None, ""
         ranked = _by_likeness(draft, there)

@@ -89,23 +89,29 @@ def visible_topics(thread: Thread) -> list[Topic]:
 def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
     """Return a topic without the sections that cite these messages.
 
-    The summary cites nothing and goes too; the title stays where the sections that are left hold its words.
+    The summary cites nothing and goes too; the title stays where the sections that are left hold its words, or where there
+    are none: then no call shows it, and the topic is found by it again.
     """
     gone = set(excluded.values())
     if gone.isdisjoint(sources_of(topic.artifact)) and excluded.keys().isdisjoint(topic.message_ids):
         return topic
     parts = [part for part in sections(topic.artifact) if gone.isdisjoint(part.sources)]
     titles = [part.title for part in parts]
-    named = set(terms(topic.title)) <= set(terms(join(parts)))
-    title = topic.title if named and parts else titles[0] if parts else topic.id
+    named = not parts or set(terms(topic.title)) <= set(terms(join(parts)))
+    title = topic.title if named else titles[0]
     return replace(topic, title=title, summary="; ".join(titles)[:SUMMARY_CHARS], artifact=join(parts))
 
 
 def unfiled(thread: Thread) -> tuple[int, frozenset[int]]:
-    """Return how many messages the topics were made of, and the numbers of those among them that were left out and no longer are."""
+    """Return how many messages the topics were made of, and the numbers of those among them that are to be filed again.
+
+    They were excluded and no longer are, or stand in one section with a message that was excluded since.
+    """
     record = next((record for record in reversed(thread.chain) if "topics" in (record.get("kept") or {})), None)
-    count, left_out = (record["count"], record["excluded"]) if record else (0, [])
-    return count, frozenset(left_out) - set(thread.excluded.values())
+    count, again = (record["count"], set(record["excluded"])) if record else (0, set())
+    for whole, left in zip(current(topics_of(thread)), visible_topics(thread), strict=True):
+        again |= sources_of(whole.artifact) - sources_of(left.artifact)
+    return count, frozenset(again) - set(thread.excluded.values())
 
 
 def current(topics: Sequence[Topic]) -> list[Topic]:
