@@ -1,8 +1,6 @@
 """Split messages into drafts of topic documents: the prompts and answers of a model, or by code alone."""
 
-import itertools
 import json
-import operator
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -202,13 +200,16 @@ class SubjectDraft:
 def rounds_of(messages: Sequence[Numbered]) -> list[list[Numbered]]:
     """Split numbered messages into rounds; an answer whose question is not among them is one of its own."""
     rest = iter(messages)
-    rounds = [[next(rest) for _ in round_] for round_ in split_rounds([message for _, message in messages])]
-    turns = [list(itertools.accumulate((turn_number(m) for _, m in round_), lambda before, turn: turn or before)) for round_ in rounds]
-    return [
-        [item for _, item in group]
-        for pair in zip(turns, rounds, strict=True)
-        for _, group in itertools.groupby(zip(*pair, strict=True), key=operator.itemgetter(0))
-    ]
+    rounds: list[list[Numbered]] = []
+    for round_ in split_rounds([message for _, message in messages]):
+        turn = 0
+        rounds.append([])
+        for message in round_:
+            if turn and turn_number(message) not in (0, turn):
+                rounds.append([])
+            turn = turn_number(message) or turn
+            rounds[-1].append(next(rest))
+    return rounds
 
 
 def shown(messages: Round) -> list[Numbered]:
