@@ -8,10 +8,10 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -116,20 +116,37 @@ SCHEMA = 2
 META_TABLE = "CREATE TABLE IF NOT EXISTS longtable_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
 
-class Meta(Protocol):
-    """The table, within a transaction that keeps other processes out."""
+@dataclass(frozen=True)
+class Meta:
+    """The table of a store's version and key, within a transaction that keeps other processes out."""
+
+    execute: Callable[[str, Sequence[str]], Any]
+    """Runs a statement with `?` for its parameters, and returns its rows as tuples."""
+    tables_query: str
+    """Lists the names of the database's tables."""
+    writable: bool = True
 
     def get(self, name: str) -> str | None:
-        """Return a value."""
-        ...
+        """Return a value; version 0.1.0 made no such table."""
+        if "longtable_meta" not in self._tables():
+            return None
+        row = self.execute("SELECT value FROM longtable_meta WHERE name = ?", (name,)).fetchone()
+        return str(row[0]) if row else None
 
     def put(self, name: str, value: str) -> None:
-        """Write a value."""
-        ...
+        """Write a value; nothing where the store cannot be written."""
+        put = """INSERT INTO longtable_meta (name, value) VALUES (?, ?)
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
+        if self.writable:
+            self.execute(put, (name, value))
 
     def has_threads(self) -> bool:
         """Return whether anything was stored here before."""
-        ...
+        there = {"checkpoints", "store"} & self._tables()
+        return any(self.execute(f"SELECT 1 FROM {table} LIMIT 1", ()).fetchone() for table in there)
+
+    def _tables(self) -> set[str]:
+        return {row[0] for row in self.execute(self.tables_query, ())}
 
 
 def checked_serializer(meta: Meta, key: str | None) -> EncryptedSerializer | None:
@@ -159,47 +176,18 @@ def checked_serializer(meta: Meta, key: str | None) -> EncryptedSerializer | Non
     return serializer
 
 
-@dataclass(frozen=True)
-class SqliteMeta:
-    """The table in a SQLite file."""
-
-    connection: sqlite3.Connection
-
-    def get(self, name: str) -> str | None:
-        """Return a value."""
-        row = self.connection.execute("SELECT value FROM longtable_meta WHERE name = ?", (name,)).fetchone()
-        return row[0] if row else None
-
-    def put(self, name: str, value: str) -> None:
-        """Write a value."""
-        self.connection.execute("INSERT OR REPLACE INTO longtable_meta (name, value) VALUES (?, ?)", (name, value))
-
-    def has_threads(self) -> bool:
-        """Return whether anything was stored here before."""
-        tables = self.connection.execute("SELECT name FROM sqlite_master WHERE name IN ('checkpoints', 'store')").fetchall()
-        return any(self.connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for (table,) in tables)
-
-
-class ReadOnlyMeta(SqliteMeta):
-    """The table in a SQLite file that cannot be written; version 0.1.0 made none."""
-
-    def get(self, name: str) -> str | None:
-        """Return a value."""
-        there = self.connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'longtable_meta'").fetchone()
-        return super().get(name) if there else None
-
-    def put(self, name: str, value: str) -> None:
-        """Do nothing: the file cannot be written."""
+SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
 def sqlite_serializer(connection: sqlite3.Connection, key: str | None, *, read_only: bool = False) -> EncryptedSerializer | None:
     """Look at a SQLite file: see `checked_serializer`. The connection is in autocommit mode."""
+    meta = Meta(connection.execute, SQLITE_TABLES, writable=not read_only)
     if read_only:
-        return checked_serializer(ReadOnlyMeta(connection), key)
+        return checked_serializer(meta, key)
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(META_TABLE)
-        serializer = checked_serializer(SqliteMeta(connection), key)
+        serializer = checked_serializer(meta, key)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -20,7 +19,7 @@ from psycopg_pool import ConnectionPool
 
 from longtable.base.errors import ConfigError
 from longtable.base.twins import a_from
-from longtable.graph.encryption import META_TABLE, checked_serializer
+from longtable.graph.encryption import META_TABLE, Meta, checked_serializer
 from longtable.graph.heads import TABLE, Execute, Saver, SqlHeads, retry_once
 from longtable.graph.loading import MessageSerializer
 from longtable.graph.locks import Lease, setup_lease
@@ -37,6 +36,14 @@ Rows = psycopg.Connection[DictRow]
 ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false))"
+
+
+def _execute(cursor: psycopg.Cursor[Any]) -> Execute:
+    """Return what runs a statement with `?` for its parameters."""
+    return lambda sql, parameters: cursor.execute(sql.replace("?", "%s").encode(), parameters)
+
+
 class PostgresHeads(SqlHeads):
     """A PostgreSQL database: the saver writes through the connection whose transaction compared."""
 
@@ -50,7 +57,7 @@ class PostgresHeads(SqlHeads):
     @contextmanager
     def _reading(self) -> Iterator[Execute]:
         with self._connection() as connection, connection.cursor(row_factory=tuple_row) as cursor:
-            yield lambda sql, parameters: cursor.execute(sql.replace("?", "%s").encode(), parameters)
+            yield _execute(cursor)
 
     @contextmanager
     def _transaction(self, name: str) -> Iterator[tuple[Execute, Saver]]:
@@ -58,7 +65,7 @@ class PostgresHeads(SqlHeads):
             cursor.execute(ALONE, (f"longtable head {name}",))
             bound = copy.copy(self.saver)
             bound.conn, bound.lock = connection, threading.Lock()
-            yield lambda sql, parameters: cursor.execute(sql.replace("?", "%s").encode(), parameters), bound
+            yield _execute(cursor), bound
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Any]]:
@@ -186,34 +193,11 @@ def _has_news(socket: int) -> bool:
 
 def _set_up(url: str, lease: AdvisoryLease, key: str | None) -> EncryptedSerializer | None:
     with setup_lease(lease), Rows.connect(url, row_factory=dict_row, **OPTIONS) as connection:
-        with connection.transaction():  # before anything else is made: a store of a later version is left as it is
-            connection.execute(META_TABLE)
-            serde = checked_serializer(PostgresMeta(connection), key)
+        # Before anything else is made: a store of a later version is left as it is.
+        with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
+            cursor.execute(META_TABLE)
+            serde = checked_serializer(Meta(_execute(cursor), TABLES), key)
         PostgresSaver(connection).setup()
         PostgresStore(connection).setup()
         connection.execute(TABLE)
     return serde
-
-
-@dataclass(frozen=True)
-class PostgresMeta:
-    """The table of `longtable.graph.encryption` in a database."""
-
-    connection: Rows
-
-    def get(self, name: str) -> str | None:
-        """Return a value."""
-        row = self.connection.execute("SELECT value FROM longtable_meta WHERE name = %s", (name,)).fetchone()
-        return str(row["value"]) if row else None
-
-    def put(self, name: str, value: str) -> None:
-        """Write a value."""
-        put = "INSERT INTO longtable_meta (name, value) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-        self.connection.execute(put, (name, value))
-
-    def has_threads(self) -> bool:
-        """Return whether anything was stored here before."""
-        there = self.connection.execute("SELECT to_regclass('checkpoints') IS NOT NULL AS there").fetchone()
-        if not there or not there["there"]:
-            return False
-        return self.connection.execute("SELECT 1 FROM checkpoints LIMIT 1").fetchone() is not None
