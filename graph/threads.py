@@ -17,13 +17,14 @@ from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, reader
 from longtable.graph.transcripts import PAGE, REDUCING, archive_messages, find_thread, index_entry, load_thread, save_thread
 from longtable.memory.archive import DAMAGED, key_of
-from longtable.memory.search import Index, Original, excerpt_of, text_of, tokens_of
+from longtable.memory.search import Index, Original, text_of, tokens_of
 from longtable.memory.stamps import marks_of
 from longtable.nodes.records.thread_index import may_see, owner_of, title_of
 
 if TYPE_CHECKING:
     from longtable.graph.archive_files import ArchiveFiles
     from longtable.tools.results import ResultStore
+from longtable.tools.recall_tool import short_excerpt
 
 REDUCED = "reduced"
 """Key in the index: time and number of the last turn before a thread's checkpoints were dropped."""
@@ -390,6 +391,6 @@ def _hit(info: ThreadInfo, number: int, original: Original, score: float, query:
         number=number,
         role=message.type,
         time=str(marks_of(message).get("time", "")),
-        excerpt=excerpt_of(text_of(message), query),
+        excerpt=short_excerpt(text_of(message), query),
         score=round(score, 3),
     )

@@ -227,6 +227,16 @@ def excerpt(text: str, words: Sequence[str], size: int, *, start: int | None = N
     return f"{before}{text[start:end]}{after}"
 
 
+def short_excerpt(text: str, query: str, chars: int = 200) -> str:
+    """Return at most so many characters of a text on one line, around where most of the query's words are; … marks a cut."""
+    line = " ".join(text.split())
+    if len(line) <= chars:
+        return line
+    start = _densest(line, words_of(query), chars)
+    end = min(len(line), start + chars - 2)
+    return f"{'…' if start else ''}{line[start:end].strip()}{'…' if end < len(line) else ''}"
+
+
 def _densest(text: str, words: Sequence[str], size: int) -> int:
     """Return where to begin so that most different words are shown, the first such place; some text stands before them."""
     if not words:

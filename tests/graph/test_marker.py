@@ -54,7 +54,7 @@ def test_a_marker_brings_the_originals_and_the_model_is_asked_again() -> None:
     assert conversation.ask("and?").recalls == 0
 
 
-@pytest.mark.parametrize("draft", ["", "Let me look that up. ", "让我查一下。", "As far as I remember it was rather high. " * 40])
+@pytest.mark.parametrize("draft", ["", "Let me look that up. ", "让我查一下。", "Xanadu " * 300])
 def test_neither_marker_nor_draft_reaches_anyone_in_any_mode(draft: str) -> None:
     conversation = long_thread(asker(f"{draft}[NEED_CONTEXT: Kingfisher]"))
     given: Any = {"messages": [HumanMessage("budget?")]}
@@ -62,6 +62,7 @@ def test_neither_marker_nor_draft_reaches_anyone_in_any_mode(draft: str) -> None
     assert "It was 48,250." in shown
     assert "[NEED_CONTEXT: Kingfisher" not in shown
     assert not draft or draft.strip() not in shown
+    assert "Xanadu" not in shown
     assert "NEED_CONTEXT" not in str(conversation.history())
 
 

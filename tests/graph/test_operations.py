@@ -29,8 +29,8 @@ from longtable.graph.threads import (
     search_threads,
     stale_threads,
 )
-from longtable.memory.search import excerpt_of
 from longtable.memory.stamps import EXCLUDED, kind_of
+from longtable.tools.recall_tool import short_excerpt
 from tests.support.models import script
 from tests.support.threads import CONTEXT, summariser, talk, talker, values_of
 
@@ -231,7 +231,7 @@ def test_search_shows_nothing_of_another_owner_and_nothing_excluded(kept: Persis
     ],
 )
 def test_an_excerpt_holds_what_was_found(text: str, query: str, holds: str) -> None:
-    excerpt = excerpt_of(text, query)
+    excerpt = short_excerpt(text, query)
     assert holds in excerpt
     assert len(excerpt) <= 200
 
