@@ -1,10 +1,10 @@
 """What a turn costs as its thread grows: bytes stored and milliseconds, over thousands of turns; with docs/growth.png.
 
-python -m benchmarks.growth [TURNS] [STORE ...]     # 5,000 turns; sqlite, postgres, plain
+python -m benchmarks.growth [TURNS] [STORE ...]     # 5,000 turns; sqlite, postgres, plain, agent
 
-Two messages of some 300 bytes a turn. `plain`: LangGraph's own `add_messages` and SqliteSaver, without memory; its
-bytes grow with the square of the turns, so it is stopped at a tenth of them. Bytes are those of the file with its
-journal, or of the database; times are of the whole turn.
+Two messages of some 300 bytes a turn. `plain`: LangGraph's own `add_messages` and SqliteSaver, without memory, stopped at
+a tenth of the turns; `agent`: LangChain's `create_agent` with `SummarizationMiddleware`, at half. Bytes are those of the
+file with its journal, or of the database; times are of the whole turn.
 """
 
 import sqlite3
@@ -19,7 +19,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import matplotlib as mpl
+from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
@@ -30,10 +33,16 @@ from tests.support.postgres import postgres_server, stop_postgres_server
 
 TURNS = 5_000
 POINTS = 50
-PLAIN_SHARE = 10
+SHARES = {"plain": 10, "agent": 2}
+"""A peer's turns are fewer by this: the bytes of `add_messages` grow with the square of them."""
 LIMIT = 16_000
 PICTURE = Path(__file__).parents[1] / "docs" / "growth.png"
-LABELS = {"sqlite": "longtable, SQLite", "postgres": "longtable, PostgreSQL", "plain": "add_messages, SqliteSaver"}
+LABELS = {
+    "sqlite": "longtable, SQLite",
+    "postgres": "longtable, PostgreSQL",
+    "plain": "StateGraph + add_messages, SQLite",
+    "agent": "create_agent + summarization, SQLite",
+}
 FILLER = "and what of the north and the south and the east and the west " * 5
 
 
@@ -62,7 +71,7 @@ def measure(store: str, turns: int) -> Growth:
     """Run so many turns on one thread."""
     growth = Growth(store)
     step = max(1, turns // POINTS)
-    with {"sqlite": sqlite, "postgres": postgres, "plain": plain}[store]() as place:
+    with {"sqlite": sqlite, "postgres": postgres, "plain": plain, "agent": agent}[store]() as place:
         for start in range(0, turns, step):
             times = []
             for n in range(start, start + step):
@@ -129,30 +138,49 @@ class Plain(TypedDict):
 
 @contextmanager
 def plain() -> Iterator[Place]:
-    """Keep the thread as LangGraph's examples do."""
-    from langgraph.checkpoint.sqlite import SqliteSaver
+    """Keep the thread as LangGraph's examples do; each call is sent the newest 20 messages."""
 
+    def compiled(speaker: ScriptedModel, saver: SqliteSaver) -> Any:
+        def respond(state: Plain) -> dict[str, Any]:
+            return {"messages": [speaker.invoke(state["messages"][-20:])]}
+
+        builder = StateGraph(Plain).add_node("respond", respond)
+        return builder.add_edge(START, "respond").add_edge("respond", END).compile(checkpointer=saver)
+
+    with _peer(compiled) as place:
+        yield place
+
+
+@contextmanager
+def agent() -> Iterator[Place]:
+    """Keep the thread as LangChain's agent does, with its summarisation at the same threshold."""
+
+    def compiled(speaker: ScriptedModel, saver: SqliteSaver) -> Any:
+        summaries = SummarizationMiddleware(model(), trigger=("tokens", int(LIMIT * 0.6)), keep=("messages", 12))
+        return create_agent(speaker, [], middleware=[summaries], checkpointer=saver)
+
+    with _peer(compiled) as place:
+        yield place
+
+
+@contextmanager
+def _peer(compiled: Callable[[ScriptedModel, SqliteSaver], Any]) -> Iterator[Place]:
     speaker = model()
-
-    def respond(state: Plain) -> dict[str, Any]:
-        speaker.sent.clear()
-        return {"messages": [speaker.invoke(state["messages"][-20:])]}
-
+    config: Any = {"configurable": {"thread_id": "t"}}
     with tempfile.TemporaryDirectory() as folder, SqliteSaver.from_conn_string(f"{folder}/chat.db") as saver:
         saver.conn.execute("PRAGMA synchronous=NORMAL")
-        graph = (
-            StateGraph(Plain).add_node("respond", respond).add_edge(START, "respond").add_edge("respond", END).compile(checkpointer=saver)
-        )
-        config: Any = {"configurable": {"thread_id": "t"}}
+        graph = compiled(speaker, saver)
+
+        def ask(text: str) -> None:
+            speaker.sent.clear()
+            graph.invoke({"messages": [HumanMessage(text)]}, config, durability="sync")
 
         def opened() -> float:
             begun = time.perf_counter()
             assert graph.get_state(config).values["messages"]
             return (time.perf_counter() - begun) * 1000
 
-        yield Place(
-            lambda text: graph.invoke({"messages": [HumanMessage(text)]}, config, durability="sync"), lambda: _files(Path(folder)), opened
-        )
+        yield Place(ask, lambda: _files(Path(folder)), opened)
 
 
 def _files(folder: Path) -> int:
@@ -183,7 +211,7 @@ def draw(found: list[Growth]) -> None:
 
 def main(turns: int = TURNS, stores: Sequence[str] = tuple(LABELS)) -> None:
     """Measure, print, draw."""
-    found = [measure(store, turns // PLAIN_SHARE if store == "plain" else turns) for store in stores]
+    found = [measure(store, turns // SHARES.get(store, 1)) for store in stores]
     print("| one thread | turns | MiB | KiB a turn: first tenth | last tenth | ms a turn: first tenth | last tenth | ms to open |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for growth in found:
