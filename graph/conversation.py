@@ -34,13 +34,12 @@ from longtable.graph.thread_state import (
 )
 from longtable.graph.transcripts import find_thread, fork_thread, load_thread
 from longtable.memory.archive import page
-from longtable.memory.merging import merged_count
 from longtable.memory.pins import Pin, live_pins
 from longtable.memory.search import Original
 from longtable.memory.spent import Price, Spent
 from longtable.memory.thread import Thread
 from longtable.memory.topics import SectionHit, find_section, visible_topics
-from longtable.nodes.records.archive_store import StoreArchive, compaction_gets, read_compactions
+from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import AuditEntry
 from longtable.nodes.state import next_view, thread_of
 from longtable.tools.charts.chart_tool import Chart, chart_of
@@ -279,9 +278,8 @@ class Conversation:
     def topics(self) -> list[TopicHistory]:
         """Return the topics, each as its newest version is and with all its versions; none where another strategy keeps the memory."""
         thread = self._thread()
-        batches = compaction_gets(self.thread_id, 1, merged_count(thread.compactions))
         with readable(self.thread_id, "its archive"):
-            retired = read_compactions(item for batch in batches for item in self._threads.store.batch(batch))
+            retired = self._threads.retired_compactions(self.thread_id, thread)
         return changes.topic_histories(thread, retired)
 
     def find_section(self, keyword: str) -> SectionHit | None:

@@ -1,6 +1,6 @@
 """The conversation as a part of another graph: a node with a memory of its own, or a tool of another agent."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
@@ -122,9 +122,9 @@ class _Node:
             child = await self._child(how)
         return self._update(_answer_to(child, new[-1]))
 
-    async def _child(self, how: Execution) -> StateSnapshot:
+    def _child(self, how: Execution) -> Awaitable[StateSnapshot]:
         config = get_config()
-        return await how.call(lambda: self.memory.get_state(config), lambda: self.memory.aget_state(config))
+        return how.call(lambda: self.memory.get_state(config), lambda: self.memory.aget_state(config))
 
     def _new_messages(self, state: Any, context: Context) -> list[BaseMessage]:
         """Return what the parent's messages say since the node's last answer, the question last."""

@@ -19,7 +19,10 @@ from longtable.graph.guard import GuardedSaver
 from longtable.graph.loading import check_values, readable
 from longtable.graph.locks import locks_of
 from longtable.graph.persistence import Persistence, storage_errors
+from longtable.memory.merging import merged_count
+from longtable.memory.thread import Compaction, Thread
 from longtable.nodes.approve import decisions_of
+from longtable.nodes.records.archive_store import read_compactions
 from longtable.nodes.records.thread_index import owner_of
 from longtable.nodes.state import Input, State, turn_of, without_key
 from longtable.nodes.turns.failures import FAILED
@@ -71,6 +74,11 @@ class StoredThreads:
         """Carry out store operations, in one transaction where the store has them; None for each where there is no store."""
         store = self.optional_store
         return store.batch(ops) if store is not None else [None] * len(ops)
+
+    def retired_compactions(self, thread_id: str, thread: Thread) -> list[Compaction]:
+        """Return those that were merged into the first of the thread's. Raises `ArchiveGapError`."""
+        count = merged_count(thread.compactions)
+        return read_compactions(self.store, thread_id, count) if count else []
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateSnapshot:
         """Return a thread's state, the newest or that of a checkpoint. Raises `DamagedThreadError`."""

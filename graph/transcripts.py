@@ -14,11 +14,11 @@ from longtable.graph.loading import readable
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, state_owner
 from longtable.memory.archive import DAMAGED, page
-from longtable.memory.merging import merged_count, unmerged
+from longtable.memory.merging import unmerged
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked, turn_number
 from longtable.memory.thread import Compaction, Edit, Thread
-from longtable.nodes.records.archive_store import StoreArchive, compaction_gets, compaction_puts, keep_originals, read_compactions
+from longtable.nodes.records.archive_store import StoreArchive, keep_originals, write_compactions
 from longtable.nodes.records.thread_index import may_see, owner_of, title_of
 from longtable.nodes.state import Turn, thread_of, turn_of
 
@@ -110,13 +110,12 @@ def _whole(threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: 
     for first in range(1, archived + 1, PAGE):
         originals = page(StoreArchive(threads.store), thread_id, first, min(archived, first + PAGE - 1))
         messages += [original.message for original in originals]
-    batches = compaction_gets(thread_id, 1, merged_count(thread.compactions))
     return ThreadRecord(
         thread_id=thread_id,
         entry=entry,
         messages=[*messages, *thread.messages],
         archived=archived,
-        retired=read_compactions([item for batch in batches for item in threads.batch(batch)]),
+        retired=threads.retired_compactions(thread_id, thread),
         compactions=thread.compactions,
         edits=thread.edits,
         turn=turn_of(state.values),
@@ -130,8 +129,8 @@ def save_thread(threads: StoredThreads, whole: ThreadRecord) -> None:
     if is_stored(threads.load(whole.thread_id)) or item is not None:
         raise ThreadExistsError(whole.thread_id)
     archive_messages(threads, whole, 0, whole.archived)
-    for batch in compaction_puts(whole.thread_id, 1, whole.retired):
-        threads.batch(batch)
+    if whole.retired:
+        write_compactions(threads.store, whole.thread_id, 1, whole.retired)
     if whole.values:
         threads.save(whole.thread_id, whole.values)
     if whole.entry:

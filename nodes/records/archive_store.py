@@ -1,7 +1,7 @@
 """Originals and old compactions in a LangGraph store: many items a call, one transaction where the store has them; and in files."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -87,45 +87,33 @@ def _batches(store: BaseStore, puts: list[PutOp]) -> Iterator[list[PutOp]]:
 
 def retire_compactions(store: BaseStore, thread_id: str, merge: Merge) -> bool:
     """Write what retires; False where another branch of the thread (time travel) has its own records at these places."""
-    for batch in compaction_gets(thread_id, merge.first, merge.first + len(merge.retired) - 1):
-        if _places_taken(store.batch(batch), merge):
-            return False
-    for writes in compaction_puts(thread_id, merge.first, merge.retired):
-        store.batch(writes)
+    stored = _stored_compactions(store, thread_id, merge.first, merge.first + len(merge.retired) - 1)
+    if any(item and item["id"] != record["id"] for item, record in zip(stored, merge.retired, strict=True)):
+        return False
+    write_compactions(store, thread_id, merge.first, merge.retired)
     return True
 
 
-def compaction_puts(thread_id: str, first: int, records: Sequence[Compaction]) -> Iterator[list[PutOp]]:
-    """Yield what writes them, in batches; writing one again changes nothing."""
-    for start in range(0, len(records), BATCH):
-        batch = enumerate(records[start : start + BATCH], first + start)
-        # As ASCII text: what a model wrote may hold characters that PostgreSQL refuses in JSON.
-        yield [
-            PutOp(_compactions_of(thread_id), key_of(n), {"id": record["id"], "record": json.dumps(record)}, False) for n, record in batch
-        ]
+def write_compactions(store: BaseStore, thread_id: str, first: int, records: Sequence[Compaction]) -> None:
+    """Write compactions from place `first` on; writing one again changes nothing."""
+    # As ASCII text: what a model wrote may hold characters that PostgreSQL refuses in JSON.
+    items = [(key_of(n), {"id": record["id"], "record": json.dumps(record)}) for n, record in enumerate(records, first)]
+    for start in range(0, len(items), BATCH):
+        StoreArchive(store).put(thread_namespace("records", thread_id), items[start : start + BATCH], embed=False)
 
 
-def compaction_gets(thread_id: str, first: int, last: int) -> Iterator[list[GetOp]]:
-    """Yield what reads those from place `first` to `last`, in batches."""
-    for start in range(first, last + 1, BATCH):
-        yield [GetOp(_compactions_of(thread_id), key_of(number)) for number in range(start, min(last + 1, start + BATCH))]
-
-
-def read_compactions(found: Iterable[Any]) -> list[Compaction]:
-    """Return the records that `compaction_gets` found, from the first. Raises `ArchiveGapError` where one is missing."""
-    items = [item.value if isinstance(item, Item) else None for item in found]
-    if missing := [(place, place) for place, item in enumerate(items, 1) if item is None]:
+def read_compactions(store: BaseStore, thread_id: str, count: int) -> list[Compaction]:
+    """Return the first `count` compactions that retired. Raises `ArchiveGapError` where one is missing."""
+    stored = _stored_compactions(store, thread_id, 1, count)
+    if missing := [(place, place) for place, item in enumerate(stored, 1) if item is None]:
         raise ArchiveGapError(missing, what="compactions")
-    return [json.loads(item["record"]) for item in items if item is not None]
+    return [json.loads(item["record"]) for item in stored if item is not None]
 
 
-def _compactions_of(thread_id: str) -> tuple[str, ...]:
-    return thread_namespace("records", thread_id)
-
-
-def _places_taken(found: Sequence[Any], merge: Merge) -> bool:
-    there = (item.value["id"] if isinstance(item, Item) else None for item in found)
-    return any(id_ not in (None, record["id"]) for id_, record in zip(there, merge.retired, strict=True))
+def _stored_compactions(store: BaseStore, thread_id: str, first: int, last: int) -> list[Mapping[str, Any] | None]:
+    keys = [key_of(number) for number in range(first, last + 1)]
+    pages = (keys[start : start + BATCH] for start in range(0, len(keys), BATCH))
+    return [item for page in pages for item in StoreArchive(store).get(thread_namespace("records", thread_id), page)]
 
 
 # -- files ----------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from longtable.memory.materials import PASSED_ID
 from longtable.memory.merging import merged_count, unmerged
 from longtable.memory.summary import harmless
 from longtable.memory.tokens import counter
-from longtable.nodes.records.archive_store import compaction_gets, read_compactions
+from longtable.nodes.records.archive_store import read_compactions
 from tests.memory.test_rounds import assert_paired
 from tests.support.histories import TEXTS
 from tests.support.models import ScriptedModel
@@ -180,8 +180,7 @@ def test_all_rules_hold_with_everything_on(place: Path, turns: list[Turn], priva
         assert harmless(" ".join(pin.text.split())) in " ".join(view[0].text.split())
     store = talk.conversation.graph.store
     assert store is not None
-    retired = [item for batch in compaction_gets("t", 1, merged_count(records)) for item in store.batch(batch)]
-    whole = unmerged(read_compactions(retired), records)
+    whole = unmerged(read_compactions(store, "t", merged_count(records)), records)
     assert next_view({**values, "compactions": whole}, talk.conversation.context) == view
 
 

@@ -17,7 +17,7 @@ from longtable.graph.persistence import Persistence
 from longtable.graph.threads import delete_thread, import_thread
 from longtable.memory.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
 from longtable.memory.thread import Compaction
-from longtable.nodes.records.archive_store import compaction_gets, read_compactions, retire_compactions
+from longtable.nodes.records.archive_store import read_compactions, retire_compactions
 from longtable.nodes.state import append_records, call_config_of, thread_of
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import values_of
@@ -67,10 +67,9 @@ def test_the_state_holds_few_compactions_and_the_store_the_others(long: tuple[Pe
     gone = merged_count(records)
     assert gone > 0
     assert KEEP < len(records) < MERGE_AT + 2
-    (batch,) = compaction_gets("t", 1, gone)
-    assert [record["id"] for record in read_compactions(persistence.store.batch(batch))][-1] == records[0]["id"]
+    assert read_compactions(persistence.store, "t", gone)[-1]["id"] == records[0]["id"]
     with pytest.raises(ArchiveGapError, match="compactions"):
-        read_compactions(persistence.store.batch([*batch, *next(compaction_gets("t", gone + 1, gone + 1))]))
+        read_compactions(persistence.store, "t", gone + 1)
 
 
 @pytest.mark.parametrize("strategy", ["rolling", "topics"])
@@ -82,8 +81,7 @@ def test_the_view_is_what_it_were_with_all_compactions(strategy: str, long: tupl
     values = values_of(conversation)
     gone = merged_count(values["compactions"])
     assert gone > 0
-    (batch,) = compaction_gets("t", 1, gone)
-    whole = unmerged(read_compactions(persistence.store.batch(batch)), values["compactions"])
+    whole = unmerged(read_compactions(persistence.store, "t", gone), values["compactions"])
     assert len(whole) == gone + len(values["compactions"]) - 1
     assert next_view({**values, "compactions": whole}, conversation.context) == next_view(values, conversation.context)
     assert [pin.id for pin in thread_of({**values, "compactions": whole}).pins] == [pin.id for pin in thread_of(values).pins]
