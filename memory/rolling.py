@@ -8,6 +8,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from longtable.base.errors import ModelContextOverflowError, Reason
 from longtable.memory import summary as text
 from longtable.memory.compaction import ROLLING, Attempts, Draft, Job, Request
+from longtable.memory.model_summary import Sources, checked, filled, fitted, read_sections
 from longtable.memory.pins import PIN_CONTRACT, Pin, proposals_in, verify, without_proposals
 from longtable.memory.summary import coverage, packed, pieces
 
@@ -55,7 +56,8 @@ def _told(why: "str | Exception | list[Reason] | None") -> list[str]:
 
 def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object, Draft | Exception]:
     """Ask for the summary; input longer than the window goes in parts, each merged into the memory so far (map-reduce)."""
-    summary, pins = job.previous, list[Pin]()
+    summary, pins, kept = job.previous, list[Pin](), list[list[str]]()
+    sources, count = Sources(job.reads, job.previous), job.call_config.counter.text
     shown = dict(job.reads)
     for part in split_input(job, window, reason):
         answer = yield _request(job, summary, part, reason)
@@ -63,10 +65,14 @@ def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object,
             return answer
         told = str(answer or "")
         pins += verify(proposals_in(told), shown)[0]
-        summary = text.clean_summary(without_proposals(told), language=job.language, messages=job.count)
-        if not summary or job.call_config.counter.text(summary) > job.plan.summary_budget:
-            break  # the gate says why; the next part would not fit beside it
-    seen, note = coverage(job.reads, job.call_config.counter.text)
+        lines = checked(read_sections(without_proposals(told), job.instructions or ""), sources, job.count)
+        kept = fitted(lines, job.language, job.budget, count)
+        summary = text.join_sections(kept if any(kept) else lines, job.language) if any(lines) else ""
+        if not any(kept):
+            break  # the gate says why: nothing that can be used, or one line over the budget
+    else:
+        summary = filled(kept, sources, job.language, job.budget, count)
+    seen, note = coverage(job.reads, count)
     return Draft(text=summary, method="model", pins=pins, coverage=seen, note=note)
 
 

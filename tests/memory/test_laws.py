@@ -38,6 +38,8 @@ SAYS: dict[str, Say] = {
     "no headings": lambda _: "I had rather talk about the weather.",
     "echo": echo,
     "longer": lambda request: "## Facts and findings\n" + "- a line of nothing at all\n" * 3_000,
+    "too many lines": lambda request: "## Facts and findings\n" + "".join(f"- question {n} came up [m1]\n" for n in range(3_000)),
+    "one endless line": lambda request: f"## Facts and findings\n- {'question and answer ' * 3_000} [m1]",
     "invents ids": lambda _: f"{GOOD}\n## Decisions\n- agreed on it [m999999]\n- and on this [m0]",
     "overflows": lambda _: ModelContextOverflowError("too long"),
     "json": lambda _: '{"topics": []}',
@@ -245,17 +247,18 @@ def test_a_message_longer_than_the_summarisers_window_reaches_it_whole(long: str
         assert words >= set(long.split())
 
 
-def test_a_memory_that_grows_between_the_parts_is_refused_before_it_fills_the_window() -> None:
+def test_a_memory_that_grows_between_the_parts_is_cut_before_it_fills_the_window() -> None:
     window = 3_000
-    say: Say = lambda _: "## Facts and findings\n" + "- one more line\n" * 2_000  # noqa: E731  # a fake beside its use
+    say: Say = lambda _: "## Facts and findings\n" + "".join(f"- word{n} came up [m1]\n" for n in range(2_000))  # noqa: E731  # a fake beside its use
     talking = Talk(call_config(100_000, window=window), say=say)
     for message in [HumanMessage(" ".join(f"word{n}" for n in range(6_000)), id="long"), AIMessage("noted", id="noted"), *talk(8)]:
         talking.add(message)
     outcome = talking.compact("asked")
     assert outcome is not None
     assert outcome.record is not None
-    assert outcome.record["method"] == "fallback"
-    assert {reason["code"] for reason in outcome.reasons} == {"too_long"}
+    assert outcome.record["method"] == "model"
+    assert outcome.reasons == []
+    assert len(talking.asked[0]) > 2
     assert max(talking.call_config.counter.messages(request) for request in talking.asked[0]) <= window
 
 
@@ -304,7 +307,9 @@ def test_whatever_the_summariser_does_a_lawful_memory_stands_in_the_end(kind: st
         ("empty", ["empty", "empty"], 2, "fallback"),
         ("no headings", ["empty", "empty"], 2, "fallback"),
         ("echo", ["empty", "empty"], 2, "fallback"),
-        ("longer", ["too_long", "no_gain", "over_threshold"] * 2, 2, "fallback"),
+        ("longer", ["empty", "empty"], 2, "fallback"),
+        ("too many lines", [], 1, "model"),
+        ("one endless line", ["too_long", "no_gain", "over_threshold"] * 2, 2, "fallback"),
         ("overflows", ["summariser_failed"] * 4, 4, "fallback"),
     ],
 )

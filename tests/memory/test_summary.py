@@ -5,7 +5,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from longtable.memory.summary import (
     HEADINGS,
     Finding,
-    clean_summary,
     fallback_summary,
     findings_in,
     language_of,
@@ -68,22 +67,6 @@ def test_the_fallback_fits_any_budget_and_says_what_gave_way() -> None:
 
 def test_a_budget_for_nothing_gives_nothing() -> None:
     assert fallback_summary("", numbered(talk(2)), language="en", budget=5, count=count) == ""
-
-
-def test_a_models_summary_keeps_its_lines_and_loses_unknown_citations() -> None:
-    answer = (
-        "Sure!\n**Facts and findings**\n- 28,796 flights in May [m4]\n* invented [m99]\n## Constraints:\nonly JFK [m2-m3]\n## Nonsense\n- x"
-    )
-    cleaned = clean_summary(answer, language="en", messages=10)
-    assert cleaned.splitlines()[:3] == ["## Facts and findings", "- 28,796 flights in May [m4]", "- invented"]
-    assert "- only JFK [m2-m3]" in cleaned
-    assert "Sure" not in cleaned
-    assert [line for line in cleaned.splitlines() if line.startswith("## ")] == [f"## {heading}" for heading in HEADINGS["en"]]
-
-
-def test_a_summary_without_headings_is_empty() -> None:
-    for answer in ("", "I cannot do that.", "## Something else\n- x"):
-        assert clean_summary(answer, language="en", messages=10) == ""
 
 
 def test_the_language_is_the_users() -> None:

@@ -1,0 +1,332 @@
+"""Turn a model's answer into a summary: headings however they are written, no invented figure, cut by line, no room unused."""
+
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import chain
+
+from longtable.memory import figures as reading
+from longtable.memory.figures import Figure, magnitude, values
+from longtable.memory.lexical import terms
+from longtable.memory.summary import (
+    CONSTRAINTS,
+    DECISIONS,
+    FACTS,
+    PREFERENCES,
+    Count,
+    Numbered,
+    citations,
+    cited_numbers,
+    facts_in,
+    fallback_summary,
+    join_sections,
+    known_citations,
+    left_out_lines,
+    message_text,
+    numbered_rounds,
+)
+
+# What the five sections are called, in the order of `HEADINGS`: beginnings of English words, parts of Chinese ones.
+NAMES: tuple[tuple[str, ...], ...] = (
+    ("fact", "finding", "figure", "result", "conclusion", "事实", "事實", "发现", "發現", "结论", "結論", "结果", "結果", "数据", "數據"),
+    ("preference", "style", "偏好", "喜好", "习惯", "習慣"),
+    ("constraint", "rule", "restriction", "limit", "filter", "约束", "約束", "限制", "规则", "規則", "条件", "條件"),
+    ("decision", "decided", "choice", "agree", "决定", "決定", "决策", "決策"),
+    ("open", "item", "question", "issue", "pending", "unresolved", "todo", "next", "step", "未决", "未決", "待办", "待辦",
+     "待解决", "待解決", "待定", "未解决", "未解決", "事项", "事項", "问题", "問題"),
+)  # fmt: skip
+_NAMED = [(tuple(filter(str.isascii, names)), re.compile("|".join(name for name in names if not name.isascii()))) for names in NAMES]
+_WORD = re.compile("[a-z]+")
+# Words of a heading that name no section.
+_NEUTRAL = frozenset(["and", "the", "of", "or", "a", "an", "s", "user", "users", "key", "main", "new", "so", "far", "made", "taken"])
+_NEUTRAL_CHINESE = re.compile("用户|用戶|使用者|主要|关键|關鍵|当前|目前|已确定|已確定|已做|[与與和及的、]")
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_LEAD = re.compile(r"(?:[\W_]|\d{1,2}[.)、．）](?!\d)|[一二三四五六七八九十]{1,2}[、.．)）]|(?<=#)\s*\d{1,2}\s)*")
+_HEAD_ENDS = re.compile(r"\*\*|__|[】\]>」》:：]|\s[-–—]+\s|\s+#+\s*$")
+_BULLET = re.compile(r"(?:(?:[-*•·◦▪+]|\d{1,3}[.)、]|[（(]\d{1,3}[)）])\s+|[•·◦▪])+")
+_NUMBERED = re.compile(r"[\W_]*(?:\d{1,2}[.)、．）]|[一二三四五六七八九十]{1,2}[、.．)）])")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\d])|(?<=[。！？])\s*(?=[^\s\[])|(?<=\])\s+(?=[A-Z])")
+_NOTHING = frozenset(("", "none", "n/a", "na", "nothing", "empty", "无", "無", "没有", "沒有", "暂无", "暫無"))
+# How messages are shown to the summariser: an answer that repeats them sums up nothing.
+_SHOWN = re.compile(r"\[m\d+\] (?:human|ai|tool|system)\b")
+MOST_LINES = 2_000
+"""Lines of an answer that are read: more than the summary of the largest window holds."""
+MOST_HEAD = 40
+"""Characters of a heading at most, and eight words."""
+MOST_ROUNDS = 3
+"""A line that cites more rounds stands for none of them: one "[m1-m40]" must not keep code from writing of each."""
+
+
+# -- headings -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Block:
+    """A heading (None: before the first), its section (None: its name says none), and the lines under it."""
+
+    name: str | None
+    section: int | None
+    lines: list[str] = field(default_factory=list)
+
+
+def read_sections(text: str, asked: str = "") -> list[list[str]]:
+    """Return the lines under each of the five headings, in either language, however the headings are marked and numbered.
+
+    A heading is known by its words. One of other words (`asked`: a user's instructions, which may name some) stands for
+    the section of its place where there are five, else for the first. Text without any known heading is prose: its sentences
+    stand under the first.
+    """
+    lines = [line.strip() for line in text.splitlines() if re.search(r"\w", line) and not line.lstrip().startswith("```")]
+    lines = [line for line in lines if not _SHOWN.match(line)][:MOST_LINES]
+    blocks = _blocks(lines, asked)
+    headed = [block for block in blocks if block.name is not None]
+    if headed and not headed[0].lines and headed[0].section is None:
+        headed = headed[1:]  # a title
+    in_place = len(headed) == len(NAMES) and (asked != "" or any(block.section is not None for block in headed))
+    sections: list[list[str]] = [[] for _ in NAMES]
+    if not in_place and all(block.section is None for block in headed):
+        said = [sentence for line in lines for sentence in sentences(_unmarked(line))]
+        return [_listed(said), *sections[1:]]
+    for block in blocks:
+        if block.name is None:
+            block.lines = [line for line in block.lines if cited_numbers(line)]  # "Here is the summary:"
+    for block in blocks:
+        place = headed.index(block) if in_place and block in headed else FACTS
+        sections[place if block.section is None else block.section] += _listed(block.lines)
+    return sections
+
+
+def sentences(line: str) -> list[str]:
+    """Return the sentences of a line, each with the citation after it."""
+    return [part.strip() for part in _SENTENCE.split(line) if part.strip()]
+
+
+def _blocks(lines: Sequence[str], asked: str) -> list[_Block]:
+    # Where headings are written with "#", a bullet such as "- Decision: ..." is a line.
+    plain = not any(line.startswith("#") and _section(_head(line)[0])[1] for line in lines)
+    blocks = [_Block(None, None)]
+    for line in lines:
+        head, rest = _head(line)
+        bullet = bool(_BULLET.match(line)) and not _NUMBERED.match(line)
+        marked = line.startswith(("#", "**", "__", "【", "<")) or bool(_NUMBERED.match(line))
+        section, share = _section(head)
+        named = share >= 0.5 and (not rest or share == 1 or line.startswith("#")) and (marked or share == 1 or line.endswith((":", "：")))
+        if named and (plain or not bullet):
+            blocks.append(_Block(head, section))
+        elif (line.startswith("#") and head) or _is_asked(head, line, asked):
+            blocks.append(_Block(head, None))
+        else:
+            rest = line
+        if rest:
+            blocks[-1].lines.append(rest)
+    return blocks
+
+
+def _head(line: str) -> tuple[str, str]:
+    """Return the words a line begins with that could be a heading, "" where they are too many, and the text after them."""
+    lead = _LEAD.match(line)
+    bare = line[lead.end() if lead else 0 :]
+    end = _HEAD_ENDS.search(bare)
+    head, rest = (bare[: end.start()], bare[end.end() :]) if end else (bare, "")
+    head = re.sub(r"[(（][^)）]*[)）]?", "", head).strip("*_# ")
+    return ("", line) if len(head) > MOST_HEAD or len(head.split()) > 8 else (head, rest.strip(" *_:：-–—】>"))
+
+
+@lru_cache(maxsize=4_096)
+def _section(head: str) -> tuple[int | None, float]:
+    """Return the section whose names make up most of a heading, and the share of its words and characters that they are."""
+    plain = _NEUTRAL_CHINESE.sub("", unicodedata.normalize("NFKC", head).casefold())
+    words = [word for word in _WORD.findall(plain) if word not in _NEUTRAL]
+    size = len(words) + len(_CHINESE.findall(plain))
+    best: tuple[int | None, float] = (None, 0.0)
+    for place, (english, chinese) in enumerate(_NAMED if size else ()):
+        known = sum(word.startswith(english) for word in words) + sum(map(len, chinese.findall(plain)))
+        if known / size > best[1]:
+            best = place, known / size
+    return best
+
+
+def _is_asked(head: str, line: str, asked: str) -> bool:
+    """Return whether a line begins with a name that a user's instructions gave."""
+    if len(head) < 2 or head.casefold() not in asked.casefold():
+        return False
+    if not re.search(rf"(?<!\w){re.escape(head)}(?!\w)", asked, re.IGNORECASE) and not _CHINESE.match(head):
+        return False
+    return not line.rstrip(":：*_ ").endswith("]") or bool(_HEAD_ENDS.search(line))
+
+
+def _unmarked(line: str) -> str:
+    return _BULLET.sub("", line.strip("#> "), count=1) if _BULLET.match(line.strip("#> ")) else line.strip("#> ")
+
+
+def _listed(lines: Iterable[str]) -> list[str]:
+    """Return lines as "- " lines, each once, without those that only say that there is nothing."""
+    bare = [_unmarked(line) for line in lines]
+    return [f"- {line}" for line in dict.fromkeys(bare) if line.strip("()（）*_.。- ").casefold() not in _NOTHING]
+
+
+# -- figures ----------------------------------------------------------------------------------------------------------
+
+_WRITTEN = re.compile(r"\d{1,3}(?: \d{3})+|\d+(?:[.,'’]\d+)*(?:[eE][+-]?\d{1,2}(?!\w))?", re.ASCII)
+
+
+@lru_cache(maxsize=8_192)
+def figures(line: str) -> tuple[Figure, ...]:
+    """Return the figures that a line claims; its lines are looked at several times."""
+    return tuple(reading.figures(line))
+
+
+def numbers_in(text: str) -> set[float]:
+    """Return every value that the digits of a text may stand for, whatever stands around them."""
+    found: set[float] = set()
+    plain = unicodedata.normalize("NFKC", text).replace("’", "'")
+    for match in _WRITTEN.finditer(plain):
+        scale, extra, _, _ = magnitude(plain, match.end())
+        for value, _ in chain(values(match[0]), *(values(piece) for piece in re.findall(r"\d+", match[0]))):
+            found |= {value, value * scale + extra}
+    return found
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a summary is made of: the messages it reads, by number, and the summary before it."""
+
+    messages: Sequence[Numbered]
+    previous: str
+
+    @cached_property
+    def rounds(self) -> list[list[Numbered]]:
+        """Return the messages by rounds."""
+        return numbered_rounds(self.messages)
+
+    @cached_property
+    def _numbers(self) -> list[list[float]]:
+        return [sorted(set().union(*(numbers_in(message_text(message)) for _, message in round_))) for round_ in self.rounds]
+
+    @cached_property
+    def _before(self) -> list[float]:
+        return sorted(numbers_in(self.previous))
+
+    @cached_property
+    def _terms(self) -> set[str]:
+        return set(terms(" ".join([self.previous, *(str(message.text) for _, message in self.messages)])))
+
+    def cited(self, line: str) -> list[int]:
+        """Return the places of the rounds that a line cites."""
+        numbers = cited_numbers(line)
+        return [place for place, round_ in enumerate(self.rounds) if any(number in numbers for number, _ in round_)]
+
+    def hold(self, figure: Figure, line: str) -> bool:
+        """Return whether a round that the line cites has the figure; a line that cites none, or older messages, may have it from all."""
+        places = self.cited(line)
+        known = {number for round_ in self.rounds for number, _ in round_}
+        read = [self._numbers[place] for place in places] or self._numbers
+        held = read if places and cited_numbers(line) <= known else [*read, self._before]
+        bounds = [(may.low, may.high) for may in figure.readings]
+        bounds += [(may.low / 100, may.high / 100) for may in figure.readings if may.kind == "percent"]
+        return any(_within(numbers, low, high) for numbers in held for low, high in bounds)
+
+    def know(self, line: str) -> bool:
+        """Return whether a line is about what was said: it cites a message, has a figure, or shares two words."""
+        return bool(cited_numbers(line) or figures(line)) or len(self._terms.intersection(terms(line))) >= 2
+
+
+def _within(numbers: Sequence[float], low: float, high: float) -> bool:
+    place = bisect_left(numbers, low)
+    return place < len(numbers) and numbers[place] <= high
+
+
+def supported(line: str, sources: Sources) -> str:
+    """Return a line without the sentences that hold a figure no cited round has, "" where none is left.
+
+    The whole sentence goes: without its figure it might say something else.
+    """
+
+    def held(figure: Figure) -> bool:
+        return sources.hold(figure, line) or (bool(figure.parts) and all(sources.hold(part, line) for part in figure.parts))
+
+    said = sentences(line)
+    kept = [sentence for sentence in said if all(held(figure) for figure in figures(sentence))]
+    if len(kept) == len(said) or not kept:
+        return line if kept else ""
+    cites = "".join(citation for citation in dict.fromkeys(citations(line)) if citation not in " ".join(kept))
+    return " ".join([*kept, cites]).strip()
+
+
+def checked(sections: Sequence[Sequence[str]], sources: Sources, messages: int) -> list[list[str]]:
+    """Return the lines without citations of unknown messages and figures that no message has.
+
+    `messages`: how many the transcript has. An answer that cites nothing and stands under no heading but the first may be
+    about anything ("I cannot do that."): of it stays what has to do with the conversation.
+    """
+    lines = [[known_citations(line, messages) for line in section] for section in sections]
+    lines = [[supported(line, sources) for line in section if not left_out_lines([line])] for section in lines]
+    prose = not any(lines[FACTS + 1 :])
+    return [[line for line in section if line.strip("- ") and (not prose or sources.know(line))] for section in lines]
+
+
+# -- room -------------------------------------------------------------------------------------------------------------
+
+_WORTH = {CONSTRAINTS: 2, PREFERENCES: 1, DECISIONS: 1}
+
+
+def fitted(sections: Sequence[Sequence[str]], language: str, budget: int, count: Count) -> list[list[str]]:
+    """Return as many lines as fit `budget` tokens, in their order.
+
+    The first to stay are constraints, then preferences and decisions, then facts and open items; among these lines with a
+    figure before lines without, newer ones (by the messages they cite) before older ones.
+    """
+    room = budget - count(join_sections([[]] * len(sections), language))
+    lines = [(place, at, line) for place, section in enumerate(sections) for at, line in enumerate(section)]
+
+    def worth(item: tuple[int, int, str]) -> tuple[int, bool, int, int]:
+        place, at, line = item
+        return _WORTH.get(place, 0), bool(figures(line)), max(cited_numbers(line), default=0), at
+
+    stays: set[tuple[int, int]] = set()
+    for place, at, line in sorted(lines, key=worth, reverse=True):
+        if (cost := count(line) + 1) <= room:
+            stays.add((place, at))
+            room -= cost
+    return [[line for at, line in enumerate(section) if (place, at) in stays] for place, section in enumerate(sections)]
+
+
+def filled(sections: Sequence[Sequence[str]], sources: Sources, language: str, budget: int, count: Count) -> str:
+    """Return the summary's text, its unused room filled with the code's own line of each round that no line cites.
+
+    So a lazy model is never worse than none. Facts of the summary before it that no line cites are carried on likewise,
+    unless a line says the same with another figure.
+    """
+    lines = [line for section in sections for line in section]
+    cited: set[int] = set()
+    for line in lines:
+        if len(sources.cited(line)) <= MOST_ROUNDS:
+            cited |= cited_numbers(line)
+    rounds = [message for round_ in sources.rounds if not any(number in cited for number, _ in round_) for message in round_]
+    before = facts_in(sources.previous)
+    said = {_claim(line) for line in lines}
+    older = [
+        line
+        for line in before
+        if (numbers := cited_numbers(line)) and not numbers & cited and line not in lines and not _corrected(_claim(line), said)
+    ]
+    facts = [*left_out_lines(before), *older, *sections[FACTS]]
+    text = join_sections([facts, *sections[FACTS + 1 :]], language)
+    return fallback_summary(text, rounds, language=language, budget=budget, count=count) or join_sections(sections, language)
+
+
+_Claim = tuple[frozenset[str], frozenset[float]]
+
+
+def _claim(line: str) -> _Claim:
+    """Return the words and the figures of a line."""
+    return frozenset(term for term in terms(line) if not term.isdigit()), frozenset(figure.value for figure in figures(line))
+
+
+def _corrected(claim: _Claim, said: Iterable[_Claim]) -> bool:
+    """Return whether one of these says the same with one figure changed."""
+    words, numbers = claim
+    return any(words == other and len(numbers - new) == 1 == len(new - numbers) for other, new in said)
