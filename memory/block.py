@@ -72,7 +72,7 @@ def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) ->
 
     A line that cites one of them goes, and one that cites nothing, for it may speak of any message that the text covers.
     """
-    gone = {number for number in thread.excluded.values() if number <= record["count"] and number not in record["excluded"]}
+    gone = {number for number in thread.excluded.values() if number <= record["count"] and number not in record.get("excluded", ())}
     if not gone:
         return record["summary"]
     if record.get("strategy") == TOPICS:

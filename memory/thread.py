@@ -70,8 +70,11 @@ def _without_copies(message: BaseMessage, excluded: Collection[str]) -> BaseMess
     """Return a message that brought earlier ones back without the words of those that were excluded since."""
     if not is_recalled(message):
         return message
-    answer = json.loads(message.text)
-    gone = [copy for copy in answer.get("messages", ()) if copy["id"] in excluded]
+    try:
+        answer = json.loads(message.text)
+        gone = [copy for copy in answer["messages"] if copy["id"] in excluded]
+    except (ValueError, KeyError, TypeError):  # of another version: it may hold the words
+        return message.model_copy(update={"content": BLANK})
     for copy in gone:
         copy["text"] = BLANK
     return message.model_copy(update={"content": compact_json(answer)}) if gone else message

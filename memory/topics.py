@@ -78,7 +78,7 @@ def topics_of(thread: Thread) -> list[Topic]:
 
 def visible_topics(thread: Thread) -> list[Topic]:
     """Return the newest version of each topic, without what messages said that were excluded since it was written."""
-    known = {change["id"]: record["excluded"] for record in thread.chain for change in (record.get("kept") or {}).get("topics", ())}
+    known = {change["id"]: record.get("excluded", ()) for record in thread.chain for change in (record.get("kept") or {}).get("topics", ())}
     return [
         _without(topic, {id_: number for id_, number in thread.excluded.items() if number not in known[topic.id]})
         for topic in current(topics_of(thread))
@@ -107,7 +107,7 @@ def unfiled(thread: Thread) -> tuple[int, frozenset[int]]:
     They were excluded and no longer are, or stand in one section with a message that was excluded since.
     """
     record = next((record for record in reversed(thread.chain) if "topics" in (record.get("kept") or {})), None)
-    count, again = (record["count"], set(record["excluded"])) if record else (0, set())
+    count, again = (record["count"], set(record.get("excluded", ()))) if record else (0, set())
     for whole, left in zip(current(topics_of(thread)), visible_topics(thread), strict=True):
         again |= sources_of(whole.artifact) - sources_of(left.artifact)
     return count, frozenset(again) - set(thread.excluded.values())

@@ -89,11 +89,6 @@ class Originals:
         return [_hit(by_number[number]) for number in numbers if number in by_number]
 
     @cached_property
-    def has_hidden(self) -> bool:
-        """Return whether there is any message that the next call does not show whole."""
-        return bool(self.thread.archived) or any(map(self._is_hidden, self._live))
-
-    @cached_property
     def index(self) -> Index:
         """Return the index over all messages, of which only the new ones are indexed anew."""
         thread, key = self.thread, self.thread_id or "-"

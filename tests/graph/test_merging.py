@@ -13,8 +13,11 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ArchiveGapError, UndoTooFarError
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, next_view
+from longtable.graph.changes import topic_histories
 from longtable.graph.persistence import Persistence
+from longtable.graph.thread_state import StoredThreads
 from longtable.graph.threads import delete_thread, import_thread
+from longtable.graph.transcripts import load_thread
 from longtable.memory.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
 from longtable.memory.thread import Compaction
 from longtable.nodes.records.archive_store import read_compactions, retire_compactions
@@ -88,6 +91,8 @@ def test_the_view_is_what_it_were_with_all_compactions(strategy: str, long: tupl
     for topic in conversation.topics():
         assert [version.version for version in topic.versions] == list(range(1, topic.version + 1))
     assert bool(conversation.topics()) == (strategy == "topics")
+    record, _ = load_thread(StoredThreads(conversation.graph), "t", None)
+    assert topic_histories(record.thread, record.retired) == conversation.topics()  # as the web route gives them
 
 
 def test_an_export_and_a_fork_have_the_retired_ones_too(long: tuple[Persistence, Conversation]) -> None:

@@ -146,3 +146,34 @@ def test_every_message_of_words_is_found_by_its_own_text(history: list[BaseMessa
 @given(st.text(alphabet="abcdeginsuyzl", min_size=1, max_size=12))
 def test_a_stem_is_never_empty_and_never_longer_than_one_letter_more(word: str) -> None:
     assert 1 <= len(stem(word)) <= len(word) + 1
+
+
+SAID = (
+    ("Customer 30 from Lyon complained about late deliveries.", "里昂的30号客户投诉送货太晚。"),
+    ("Revenue means net revenue without returns.", "收入是指扣除退货后的净收入。"),
+    ("Please ignore cancelled flights in all counts.", "所有统计都不要算取消的航班。"),
+    ("The warehouse in Rotterdam holds 312 pallets.", "鹿特丹仓库有312个托盘。"),
+    ("The supplier of lamps is Hansen from Bergen.", "灯具的供应商是卑尔根的汉森。"),
+    ("Refund rate of shoes is 8.4 percent.", "鞋类的退款率是百分之8.4。"),
+)
+ASKED = (
+    ("which customer complained on late delivery?", "哪个客户投诉了送货晚？"),
+    ("what did I say about the meaning of revenue", "我之前说的收入是什么意思"),
+    ("what to do with cancelled flights?", "取消的航班怎么处理？"),
+    ("pallets at the Rotterdam warehouse", "鹿特丹仓库的托盘数量"),
+    ("who supplies the lamps", "灯具由谁供应"),
+    ("what was the refund rate for shoes", "鞋子的退款率是多少"),
+)
+
+
+@pytest.mark.parametrize("language", [0, 1], ids=["en", "zh"])
+def test_other_forms_of_the_words_find_what_was_said_in_either_language(language: int) -> None:
+    index = Index.build([Original(n, HumanMessage(said[language])) for n, said in enumerate(SAID, 1)])
+    assert [index.search(asked[language], 1)[0][0].number for asked in ASKED] == [1, 2, 3, 4, 5, 6]
+
+
+def test_an_index_that_is_extended_is_the_one_built_at_once_and_the_first_stays_as_it_was() -> None:
+    originals = [Original(n, HumanMessage(said)) for n, said in enumerate((text for pair in SAID for text in pair), 1)]
+    first = Index.build(originals[:5])
+    assert first.extended(originals[5:]) == Index.build(originals)
+    assert first == Index.build(originals[:5])
