@@ -69,12 +69,14 @@ class By(StrEnum):
     thread = "thread"
     model = "model"
     project = "project"
+    purpose = "purpose"
 
 
-NAMES: dict[By, Literal["day", "thread", "model", "project"]] = {
+NAMES: dict[By, Literal["day", "thread", "model", "project", "purpose"]] = {
     By.day: "day",
     By.thread: "thread",
     By.model: "model",
+    By.purpose: "purpose",
     By.project: "project",
 }
 
@@ -351,7 +353,7 @@ def prune(
 def usage(
     ctx: typer.Context,
     options: Scope,
-    by: Annotated[list[By] | None, typer.Option(help="Add up by this; may be given again. Default: model.")] = None,
+    by: Annotated[list[By] | None, typer.Option(help="Add up by this; may be given again. Default: model and purpose.")] = None,
     prices: Annotated[
         Path | None, typer.Option(envvar="LONGTABLE_PRICES", help="A price table (TOML or JSON): show what the tokens cost.")
     ] = None,
@@ -364,7 +366,7 @@ def usage(
         from longtable.app import render
         from longtable.graph.reports import read_prices, usage_of_threads
 
-        names = [NAMES[each] for each in by or [By.model]]
+        names = [NAMES[each] for each in by or [By.model, By.purpose]]
         table = read_prices(prices) if prices else None
         seen: Any = {"owner": options.owner, "all_owners": options.all_owners, "on_damaged": report_damaged(screen)}
         spent = usage_of_threads(persistence, by=names, prices=table, **seen)

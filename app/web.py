@@ -88,6 +88,8 @@ def status_of(error: LongtableError) -> int:
 async def compact(request: Request) -> Response:
     """Compact a thread now, also under the threshold."""
     made = await web_threads.compact(_client(request), request.path_params["thread_id"], owner_of(request))
+    if made is not None and made["type"] == "context_compaction_skipped":
+        return _json({"compacted": None, "reasons": made["reasons"]})
     return _json({"compacted": made})
 
 
@@ -99,7 +101,7 @@ async def delete(request: Request) -> Response:
 
 
 async def usage(request: Request) -> Response:
-    """Return the tokens a thread took, by day and model, or as `?by=` says."""
+    """Return the tokens a thread took, by day, model and purpose, or as `?by=` says."""
     asked = request.query_params.get("by", ",".join(ALL))
     by = [name for name in ALL if name in asked.split(",")]
     if len(by) != len(asked.split(",")):

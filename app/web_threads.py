@@ -12,8 +12,9 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
 from longtable.base.errors import LongtableError, ThreadBusyError, ThreadNotFoundError, TurnPendingError
-from longtable.base.events import ContextCompressed
+from longtable.base.events import Event
 from longtable.base.twins import a_from, in_thread
+from longtable.graph.thread_runner import CompactionEvent, compaction_of
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, leftover_update
 from longtable.graph.threads import delete as delete_stored
 from longtable.graph.transcripts import find_thread
@@ -65,7 +66,7 @@ class ServerThreads(StoredThreads):
             self.wait(self.client.threads.delete(thread_id))
 
 
-async def compact(client: LangGraphClient, thread_id: str, owner: str | None) -> ContextCompressed | None:
+async def compact(client: LangGraphClient, thread_id: str, owner: str | None) -> CompactionEvent | None:
     """Compact a thread now; None when there is nothing to compact. Raises `ThreadNotFoundError`, `TurnPendingError`, `ThreadBusyError`."""
     state, _ = await in_thread(find_thread, ServerThreads(client), thread_id, owner)
     if is_pending(state):
@@ -74,7 +75,7 @@ async def compact(client: LangGraphClient, thread_id: str, owner: str | None) ->
         await client.threads.update_state(thread_id, dict(update), as_node="prepare")
     command = {"goto": "compact", "update": {"turn": {**turn_of(state.values), "status": "compacting"}}}
     context = {"owner": owner} if owner else {}
-    made: ContextCompressed | None = None
+    told: list[Event] = []
     try:
         async for part in client.runs.stream(
             thread_id,
@@ -86,11 +87,11 @@ async def compact(client: LangGraphClient, thread_id: str, owner: str | None) ->
         ):
             if part.event == "error":
                 raise CompactionFailedError(f"the server could not compact thread {thread_id!r}: {part.data}")
-            if part.event == "custom" and part.data.get("type") == "context_compressed":
-                made = cast("ContextCompressed", part.data)
+            if part.event == "custom":
+                told.append(cast("Event", part.data))
     except (ConflictError, UnprocessableEntityError) as error:
         raise ThreadBusyError(thread_id) from error
-    return made
+    return compaction_of(told)
 
 
 async def delete(

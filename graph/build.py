@@ -176,7 +176,7 @@ def _wired(
 ) -> ConversationGraph:
     graph: ConversationGraph = StateGraph(State, context_schema=Context, input_schema=Input, output_schema=cast("Any", output_schema))
     for name, node in nodes.items():
-        graph.add_node(name, _Step(name, node, operator, counting.get(name)))
+        graph.add_node(name, Step(name, node, operator, counting.get(name)))
     graph.add_edge(START, "ingest")
     graph.add_conditional_edges("ingest", after_ingest)
     graph.add_conditional_edges("estimate", after_estimate)
@@ -206,7 +206,7 @@ class _Counting:
         return {**update, **counted, **({"messages": messages} if messages else {})}
 
 
-class _Step(Runnable[State, Update]):
+class Step(Runnable[State, Update]):
     """One node, for `invoke` and `ainvoke`, as a span.
 
     LangGraph starts a traced run for each node. A `RunnableLambda` would start a second one within, 0.3 ms a node.
@@ -224,17 +224,25 @@ class _Step(Runnable[State, Update]):
         """Run the node, in a worker thread where it never waits."""
         return await (self._run(input, ASYNC) if self.waits else super().ainvoke(input, config))
 
-    async def _run(self, state: State, how: Execution) -> Update:
-        runtime = _runtime(self.operator)
+    @property
+    def may_wait(self) -> bool:
+        """Return whether it makes room for the next turn, and asks a model for that."""
+        return isinstance(self.node, Prepare) and self.node.compactor.summarizer is not None
+
+    def outside(self, state: State, runtime: Runtime[Context]) -> Update:
+        """Run the node outside a run of its graph."""
+        return complete(self._run(state, SYNC, runtime))
+
+    async def _run(self, state: State, how: Execution, runtime: Runtime[Context] | None = None) -> Update:
+        runtime = _within(self.operator, runtime or get_runtime(Context))
         with reporting(state, runtime), span("node", str(self.name), run_fields(turn_of(state), thread_id_of(runtime))):
             update = cast("Update", await self.node(state, runtime=runtime, how=how) if self.waits else self.node(state, runtime=runtime))
             counted = partial(self.counting.done, state, update, runtime) if self.counting else None
             return update if counted is None else await how.call(counted) if self.waits else counted()
 
 
-def _runtime(operator: Context) -> Runtime[Context]:
-    """Return the run's runtime with the settings that hold: the run's own, within the operator's, of the owner that a server found."""
-    runtime = get_runtime(Context)
+def _within(operator: Context, runtime: Runtime[Context]) -> Runtime[Context]:
+    """Return the runtime with the settings that hold: the run's own, within the operator's, of the owner that a server found."""
     context = (runtime.context or Context()).within(operator)
     user = runtime.server_info.user if runtime.server_info else None
     if user is not None and user.is_authenticated and not user.identity and _authenticates_nobody():

@@ -13,17 +13,18 @@ from langchain_core.runnables import RunnableConfig
 
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError
-from longtable.base.events import ActionRequest, ContextCompressed, Event
+from longtable.base.events import ActionRequest, Event
 from longtable.base.store_keys import NODE
-from longtable.base.twins import ASYNC, a_from, in_thread
+from longtable.base.twins import ASYNC, SYNC, a_from, complete, in_thread
 from longtable.graph import changes, threads, turns
 from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, archive_from
 from longtable.graph.changes import CompactionPreview, TopicHistory
 from longtable.graph.export import Form, chart_drawer, export_as
 from longtable.graph.loading import readable
+from longtable.graph.locks import WAIT_SECONDS
 from longtable.graph.persistence import storage_errors
 from longtable.graph.reports import audit_of, spent_in
-from longtable.graph.thread_runner import Answer, ThreadRunner, WhenBusy, answer_of, compaction_of
+from longtable.graph.thread_runner import Answer, CompactionEvent, ThreadRunner, WhenBusy, answer_of, compaction_of
 from longtable.graph.thread_state import (
     OWNER,
     Graph,
@@ -205,7 +206,11 @@ class Conversation:
         return changes.transcript(thread, self._archived(thread, first, last), first, last)
 
     def view(self) -> list[BaseMessage]:
-        """Return exactly what the next model call would be sent. Raises `ThreadNotFoundError`."""
+        """Return exactly what the next model call would be sent, as the thread is now. Raises `ThreadNotFoundError`.
+
+        A memory that is being made ahead is waited for, 2 seconds at most.
+        """
+        complete(self._runner.locks.wait_for_job(self.thread_id, SYNC, most=WAIT_SECONDS))
         values = self._runner.values()
         with readable(self.thread_id):
             return next_view(values, self.context)
@@ -213,13 +218,14 @@ class Conversation:
     # -- compaction -------------------------------------------------------------------------------------------------
 
     @overload
-    def compact(self, *, preview: Literal[False] = False) -> ContextCompressed | None: ...
+    def compact(self, *, preview: Literal[False] = False) -> CompactionEvent | None: ...
     @overload
     def compact(self, *, preview: Literal[True]) -> CompactionPreview | None: ...
-    def compact(self, *, preview: bool = False) -> ContextCompressed | CompactionPreview | None:
+    def compact(self, *, preview: bool = False) -> CompactionEvent | CompactionPreview | None:
         """Compact now, also under the threshold; None when there is nothing to compact. `preview`: only say what it would do and cost.
 
-        Raises `ThreadNotFoundError`, and `TurnPendingError` while an interrupted turn waits.
+        Return the event `context_compressed`, which says who wrote the memory and what that cost, or `context_compaction_skipped`,
+        which says why nothing came of it. Raises `ThreadNotFoundError`, and `TurnPendingError` while an interrupted turn waits.
         """
         if preview:
             return self._preview()
@@ -227,10 +233,10 @@ class Conversation:
             return compaction_of(list(turns.iterate(turns.compaction(self._runner))))
 
     @overload
-    def acompact(self, *, preview: Literal[False] = False) -> Coroutine[Any, Any, ContextCompressed | None]: ...
+    def acompact(self, *, preview: Literal[False] = False) -> Coroutine[Any, Any, CompactionEvent | None]: ...
     @overload
     def acompact(self, *, preview: Literal[True]) -> Coroutine[Any, Any, CompactionPreview | None]: ...
-    async def acompact(self, *, preview: bool = False) -> ContextCompressed | CompactionPreview | None:
+    async def acompact(self, *, preview: bool = False) -> CompactionEvent | CompactionPreview | None:
         """Compact now, or say what that would do and cost: see `compact`."""
         if preview:
             return await in_thread(self._preview)
@@ -361,7 +367,7 @@ class Conversation:
         return export_as(whole, form, language=self.context.language, draw=chart_drawer(self.results, self.thread_id))
 
     def usage(self, prices: Mapping[str, Price] | None = None) -> list[Spent]:
-        """Return the tokens the thread's model calls took, by day and model: as reported, or estimated and marked.
+        """Return the tokens the thread's model calls took, by day, model and purpose: as reported, or estimated and marked.
 
         With `prices` also what they cost. `pandas.DataFrame` takes the list.
         """

@@ -5,6 +5,8 @@ lease, or never asked for one. The leases of a SQLite file are here, those of a 
 """
 
 import asyncio
+import atexit
+import math
 import sqlite3
 import threading
 import time
@@ -20,7 +22,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from longtable.base.errors import PersistenceError, ThreadBusyError
+from longtable.base.events import Event
 from longtable.base.twins import SYNC, Execution, complete, in_thread
+from longtable.nodes.records.bounded_cache import BoundedCache
+from longtable.nodes.turns.tracing import log_cause
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.1
 """How long a process waits before it asks again for a lease that another has."""
@@ -28,7 +33,7 @@ SETUP, SETUP_PAUSE_S = "longtable setup", 0.05
 """The lease of the process that creates the tables, and how long others wait before they ask for it again."""
 Result = TypeVar("Result")
 Owner = tuple[int, int]
-"""An OS thread and an asyncio task, 0 for none."""
+"""An OS thread and an asyncio task, 0 for none; or 0 and a number for one that is yet to come."""
 
 
 # -- leases between processes ---------------------------------------------------------------------
@@ -158,6 +163,38 @@ class SqliteLease(Lease):
         return self.connection
 
 
+# -- work that goes on after a turn ---------------------------------------------------------------
+
+WAIT_SECONDS = 2.0
+"""How long a store that is closed, and a process that ends, wait for it."""
+GRACE_SECONDS = 0.2
+"""How long a turn that has its answer waits for it: what is quickly made is told in the turn that made it."""
+KEPT_JOBS = 1_024
+
+
+class Background:
+    """Work on a thread in an OS thread of its own, after a turn. It writes nothing more once it is `dropped`."""
+
+    def __init__(self, locks: "ThreadLocks") -> None:
+        self.locks = locks
+        self.events: list[Event] = []
+        self.done = threading.Event()
+        self.dropped = False
+
+
+_running: set[Background] = set()
+
+
+@atexit.register
+def wait_or_drop(locks: "ThreadLocks | None" = None) -> None:
+    """Wait for the work under way, of these locks or of all, for at most `WAIT_SECONDS`; then drop what is left."""
+    end = time.monotonic() + WAIT_SECONDS
+    for job in [job for job in [*_running] if locks in (None, job.locks)]:
+        if not job.done.wait(max(0.0, end - time.monotonic())):
+            job.dropped = True
+            _running.discard(job)
+
+
 # -- locks within a process, with a lease ---------------------------------------------------------
 
 
@@ -180,14 +217,18 @@ class ThreadLocks:
         self.lease = lease
         self.queues: dict[str, Queue] = {}
         self.lock = threading.Lock()
+        self.jobs: BoundedCache[str, Background] = BoundedCache(KEPT_JOBS)
 
     @asynccontextmanager
-    async def alone(self, thread_id: str, how: Execution, *, wait: bool) -> AsyncIterator[None]:
-        """Have the thread alone within the block.
+    async def alone(self, thread_id: str, how: Execution, *, wait: bool, place: "Future[None] | None" = None) -> AsyncIterator[None]:
+        """Have the thread alone within the block; `place`: the caller's in the queue.
 
-        Raises `ThreadBusyError` if the caller may not wait, or would wait for itself.
+        Raises `ThreadBusyError` if the caller may not wait, or would wait for itself. Work that goes on after a turn is waited for
+        in any case.
         """
-        granted = self._enter(thread_id, wait=wait, blocks=not how.on_loop)
+        if not wait:
+            await self.wait_for_job(thread_id, how)
+        granted = place or self._enter(thread_id, _caller(), wait=wait, blocks=not how.on_loop)
         try:
             if not granted.done():
                 await how.call(granted.result, lambda: asyncio.wrap_future(granted))
@@ -204,14 +245,55 @@ class ThreadLocks:
             self._leave(thread_id)
 
     @contextmanager
-    def locked(self, thread_id: str, *, wait: bool) -> Iterator[None]:
+    def locked(self, thread_id: str, *, wait: bool, place: "Future[None] | None" = None) -> Iterator[None]:
         """Have the thread alone within the block: see `alone`."""
         stack = AsyncExitStack()
-        complete(stack.enter_async_context(self.alone(thread_id, SYNC, wait=wait)))
+        complete(stack.enter_async_context(self.alone(thread_id, SYNC, wait=wait, place=place)))
         try:
             yield
         finally:
             complete(stack.aclose())
+
+    def go_on(self, thread_id: str, work: Callable[[Background], None]) -> None:
+        """Run `work` in an OS thread of its own when the caller has left the thread, before all who come for it later."""
+        job = Background(self)
+        place = self._enter(thread_id, (0, id(job)), wait=True, blocks=False)
+        _running.add(self.jobs.put(thread_id, job))
+        try:
+            threading.Thread(target=self._go_on, args=(thread_id, job, place, work), daemon=True, name="longtable prepare").start()
+        except RuntimeError:  # no further thread can be started
+            self._give_up(thread_id, place)
+            self._ended(job)
+
+    async def wait_for_job(self, thread_id: str, how: Execution, *, most: float = math.inf) -> None:
+        """Wait for work that goes on after a turn, `most` seconds at most."""
+        job, end = self.jobs.get(thread_id), time.monotonic() + most
+        for seconds in pauses():
+            if job is None or job.done.is_set() or job.dropped or time.monotonic() > end:
+                return
+            await pause(seconds, how)
+
+    def events_of(self, thread_id: str) -> list[Event]:
+        """Return, once, the events of work that went on after a turn and is done."""
+        job = self.jobs.get(thread_id)
+        if job is None or not job.done.is_set():
+            return []
+        self.jobs.pop(thread_id)
+        return job.events
+
+    def _go_on(self, thread_id: str, job: Background, place: "Future[None]", work: Callable[[Background], None]) -> None:
+        try:
+            with self.locked(thread_id, wait=True, place=place):
+                work(job)
+        except Exception as error:  # nobody waits for it, and the thread stands as its last turn left it
+            if not job.dropped:
+                log_cause("prepare_failed", error)
+        finally:
+            self._ended(job)
+
+    def _ended(self, job: Background) -> None:
+        _running.discard(job)
+        job.done.set()
 
     async def relock(self, thread_id: str, how: Execution) -> None:
         """Wait for the lease of a thread that the caller has locked, after another process took it over."""
@@ -245,9 +327,8 @@ class ThreadLocks:
         if (lease := self.lease) is not None:
             await how.call(partial(lease.release, thread_id), lambda: _uncancelled(lease.release, thread_id))
 
-    def _enter(self, thread_id: str, *, wait: bool, blocks: bool) -> Future[None]:
+    def _enter(self, thread_id: str, owner: Owner, *, wait: bool, blocks: bool) -> Future[None]:
         granted: Future[None] = Future()
-        owner = _caller()
         with self.lock:
             queue = self.queues.get(thread_id)
             if queue is None:

@@ -28,7 +28,7 @@ from longtable.base.twins import a_from, in_thread
 from longtable.graph.encryption import EncryptedStore, check_key, sqlite_serializer
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.loading import LoadingSaver, MessageSerializer, item_row, item_value, text_factory
-from longtable.graph.locks import LEASE_SECONDS, SqliteLease, ThreadLocks, setup_lease
+from longtable.graph.locks import LEASE_SECONDS, SqliteLease, ThreadLocks, setup_lease, wait_or_drop
 from longtable.tools.url import parse_url
 
 BUSY_TIMEOUT_MS = 10_000
@@ -193,7 +193,11 @@ def _path(url: str) -> Path | None:
 
 @contextmanager
 def _memory() -> Iterator[Persistence]:
-    yield Persistence(GuardedSaver(InMemorySaver()), InMemoryStore())
+    saver = GuardedSaver(InMemorySaver())
+    try:
+        yield Persistence(saver, InMemoryStore())
+    finally:
+        wait_or_drop(saver.locks)
 
 
 @contextmanager
@@ -202,6 +206,7 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
     checkpoints = sqlite3.connect(file.uri, uri=True, check_same_thread=False, factory=file.factory)
     items = sqlite3.connect(file.uri, uri=True, check_same_thread=False, isolation_level=None, factory=file.factory)
     locks: list[threading.Lock] = []
+    threads = ThreadLocks(file.lease)
     try:
         for connection in (checkpoints, items):
             connection.text_factory = text_factory
@@ -211,8 +216,9 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
         saver = LoadingSaver(checkpoints, serde=file.serde or MessageSerializer())
         store = _Store(items, deserializer=item_value)
         locks += [store.lock, saver.lock]
-        yield Persistence(GuardedSaver(saver, locks=ThreadLocks(file.lease)), _encrypted(store, file.serde))
+        yield Persistence(GuardedSaver(saver, locks=threads), _encrypted(store, file.serde))
     finally:
+        wait_or_drop(threads)
         lease.close()
         # A call that was cancelled may still be at work in a thread, and SQLite crashes when closed under it. A list that was
         # left half read never frees its lock.
@@ -227,11 +233,15 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
 def _postgres(url: str, key: str | None) -> Iterator[Persistence]:
     module = _postgres_module()
     lease = module.AdvisoryLease(module.check_url(url))
+    threads = ThreadLocks(lease)
     try:
         with ExitStack() as stack:
             with storage_errors():
                 saver, store = stack.enter_context(module.open_threads(url, lease, key))
-            yield Persistence(GuardedSaver(saver, locks=ThreadLocks(lease)), _encrypted(store, saver.serde))
+            try:
+                yield Persistence(GuardedSaver(saver, locks=threads), _encrypted(store, saver.serde))
+            finally:
+                wait_or_drop(threads)
     finally:
         lease.close()
 

@@ -22,7 +22,7 @@ from longtable.memory.spent import By, Price, Spent, added, price_rows, spent_of
 from longtable.nodes.records.audit import AuditEntry
 
 MOST_ENTRIES = 1_000_000
-ALL: tuple[By, ...] = ("day", "thread", "model")
+ALL: tuple[By, ...] = ("day", "thread", "model", "purpose")
 PRICE_FIELDS = {"input", "output", "cached", "reasoning"}
 
 # -- audit ----------------------------------------------------------------------------------------------------------
@@ -77,10 +77,11 @@ def usage_of_threads(
     all_owners: bool = False,
     on_damaged: Report = log_damaged,
 ) -> list[Spent]:
-    """Return the tokens that an owner's threads took, added up `by` day, thread, model or project; `pandas.DataFrame` takes the list.
+    """Return the tokens that an owner's threads took, added up `by` day, thread, model, project or purpose.
 
     What an answer's provider reported, else an estimate, marked; with `prices` also what it cost. The summariser's calls for
-    memories that were taken are in it. `on_damaged` is called for each thread that cannot be read; by default the log says it.
+    memories that were taken are rows of the purpose "summary". `pandas.DataFrame` takes the list. `on_damaged` is called
+    for each thread that cannot be read; by default the log says it.
     """
     threads = StoredThreads(reader(persistence))
     spent: list[Spent] = []

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from langchain_core.messages import (
     AIMessage,
@@ -11,6 +11,8 @@ from langchain_core.messages import (
 )
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.runtime import ExecutionInfo, Runtime
+from langgraph.store.base.batch import AsyncBatchedBaseStore
 from langgraph.types import Command, Interrupt, StateSnapshot
 
 from longtable.base.context import Context
@@ -19,10 +21,20 @@ from longtable.base.errors import (
     ThreadNotFoundError,
     TurnPendingError,
 )
-from longtable.base.events import AnswerEvent, ChartShown, ContextCompressed, ContextUsage, Event, QueryFinished, ReasoningEvent, Token
+from longtable.base.events import (
+    AnswerEvent,
+    ChartShown,
+    ContextCompactionSkipped,
+    ContextCompressed,
+    ContextUsage,
+    Event,
+    QueryFinished,
+    ReasoningEvent,
+    Token,
+)
 from longtable.base.twins import SYNC, Execution, in_thread
 from longtable.graph.loading import UNREADABLE, readable
-from longtable.graph.locks import ThreadLocks, locks_of
+from longtable.graph.locks import Background, ThreadLocks, locks_of
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_state import (
     Graph,
@@ -42,10 +54,16 @@ from longtable.graph.thread_state import (
 )
 from longtable.memory.reasoning import streamed_reasoning
 from longtable.nodes.records.thread_index import may_see
-from longtable.nodes.state import Input, Turn, next_view
+from longtable.nodes.state import Input, State, Turn, next_view
 
+if TYPE_CHECKING:
+    from longtable.graph.build import Step
+
+CompactionEvent = ContextCompressed | ContextCompactionSkipped
 INTERRUPT = "__interrupt__"
 """Key of what a run stopped with, among a stream's updates."""
+PREPARE = "prepare"
+"""The node that makes room for the next turn."""
 MODES = ["messages", "custom", "updates"]
 WhenBusy = Literal["queue", "reject", "steer"]
 """What a turn does where another one has the thread: wait, raise `ThreadBusyError`, or join it."""
@@ -227,6 +245,33 @@ class ThreadRunner:
             self.write(update, "approve")
             self._go_on(interrupt_after=["run_tools"])
 
+    # -- after the answer -----------------------------------------------------------------------
+
+    @property
+    def step_after_answer(self) -> "Step | None":
+        """Return the step that makes room for the next turn, where it may wait for a model and can go on after the answer.
+
+        A saver or store that is bound to an event loop serves no work that outlives the loop.
+        """
+        from longtable.graph.build import Step  # here: whoever only reads threads loads no tools
+
+        node = self.graph.nodes.get(PREPARE)
+        if node is None or not isinstance(node.bound, Step) or not node.bound.may_wait:
+            return None
+        bound = hasattr(self.graph.checkpointer, "loop") or isinstance(self.graph.store, AsyncBatchedBaseStore)
+        return None if bound else node.bound
+
+    def make_room(self, job: Background) -> None:
+        """Take the step that a run has left, unless another turn came first or the work was dropped."""
+        state, step = self.state(), self.step_after_answer
+        if state.next != (PREPARE,) or step is None:
+            return
+        info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id=self.thread_id)
+        runtime = Runtime(context=self.context, store=self.graph.store, stream_writer=job.events.append, execution_info=info)
+        update = step.outside(cast("State", state.values), runtime)
+        if not job.dropped:
+            self.write(cast("Update", update), PREPARE)
+
     # -- runs ---------------------------------------------------------------------------------
 
     async def work(self, call: Callable[[], Result]) -> Result:
@@ -236,7 +281,8 @@ class ThreadRunner:
     async def run(self, graph_input: GraphInput, reader: RunReader) -> AsyncGenerator[Event, None]:
         """Run the graph and yield events, the last an `answer`."""
         run: Any = self.graph.astream if self.how.on_loop else self.graph.stream
-        stream = run(graph_input, self.config, context=self.context, stream_mode=MODES, durability="sync")
+        until = {"interrupt_before": [*self.graph.interrupt_before_nodes, PREPARE]} if self.step_after_answer else {}
+        stream = run(graph_input, self.config, context=self.context, stream_mode=MODES, durability="sync", **until)
         try:
             # The loop closes LangGraph's own generator; closed twice at a loop's end it is left open.
             parts = nullcontext(stream) if self.how.on_loop else aclosing(_awaited(stream))
@@ -281,6 +327,8 @@ class Answer:
     """Figures of the text that no result of the turn gives, as written."""
     charts: list[ChartShown] = field(default_factory=list)
     """Charts of the turn: `Conversation.chart(handle, spec)` draws each."""
+    compactions: list[CompactionEvent] = field(default_factory=list)
+    """What was compacted for this turn, or after it, or why not. What went on after an answer is told with the next one."""
 
 
 def answer_of(events: Sequence[Event]) -> Answer:
@@ -300,12 +348,20 @@ def answer_of(events: Sequence[Event]) -> Answer:
         recalls=sum(event["type"] == "recall" for event in turn),
         unsupported_numbers=figures[-1] if figures else [],
         charts=[event for event in turn if event["type"] == "chart"],
+        compactions=compactions_in(events),
     )
 
 
-def compaction_of(events: Sequence[Event]) -> ContextCompressed | None:
-    """Return the compaction that a stream tells of, None where there was none."""
-    return next((event for event in events if event["type"] == "context_compressed"), None)
+def compactions_in(events: Sequence[Event]) -> list[CompactionEvent]:
+    """Return the compactions that a stream tells of, those that came to nothing as well."""
+    return [event for event in events if event["type"] == "context_compressed" or event["type"] == "context_compaction_skipped"]
+
+
+def compaction_of(events: Sequence[Event]) -> CompactionEvent | None:
+    """Return what became of a compaction that a person asked for, None where there was nothing to compact."""
+    event = next(iter(compactions_in(events)), None)
+    nothing = event is not None and event["type"] == "context_compaction_skipped" and event["reasons"][0]["code"] == "nothing_to_fold"
+    return None if nothing else event
 
 
 def _begins_again(event: Event) -> bool:

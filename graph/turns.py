@@ -22,7 +22,7 @@ from langgraph.types import Command, StateSnapshot
 from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError
 from longtable.base.events import AnswerEvent, Event, ModelRetry
 from longtable.base.twins import complete
-from longtable.graph.locks import pause, pauses
+from longtable.graph.locks import GRACE_SECONDS, pause, pauses
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_runner import GraphInput, RunReader, ThreadRunner
 from longtable.graph.thread_state import Values, answer_command, is_failed, is_pending, leftover_update
@@ -83,6 +83,9 @@ async def _asked(runner: ThreadRunner, text: str | None, answer: Any, waiting_id
         events = await stack.enter_async_context(aclosing(run))
         async for event in events:
             yield event
+    await runner.locks.wait_for_job(runner.thread_id, runner.how, most=GRACE_SECONDS)
+    for event in runner.locks.events_of(runner.thread_id):
+        yield event
 
 
 def steer(runner: ThreadRunner, text: str, *, wait: bool) -> Events:
@@ -120,8 +123,11 @@ def turn(runner: ThreadRunner, message: HumanMessage) -> Events:
 async def resumed(runner: ThreadRunner, graph_input: GraphInput, messages: Sequence[BaseMessage]) -> Events:
     """Go on with a turn on a locked thread: see `turn`.
 
-    `messages`: the user messages of the turn, none where they are not yet stored.
+    `messages`: the user messages of the turn, none where they are not yet stored. What was made ahead after the last turn is told
+    first; what is to be made ahead after this one goes on when the caller has left the thread.
     """
+    for event in runner.locks.events_of(runner.thread_id):
+        yield event
     while True:
         readers: list[RunReader] = []
         rest_after = partial(_next_run, runner, graph_input, messages)
@@ -130,6 +136,8 @@ async def resumed(runner: ThreadRunner, graph_input: GraphInput, messages: Seque
                 yield event
         messages = await runner.work(partial(_left, runner, readers))
         if not messages:
+            if readers and readers[-1].settled and readers[-1].turn.get("prepare") and runner.step_after_answer:
+                runner.locks.go_on(runner.thread_id, runner.make_room)
             return
         graph_input = Input(messages=[*messages])
 
@@ -281,6 +289,9 @@ async def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool
         events = await stack.enter_async_context(aclosing(turn(runner, message)))
         async for event in events:
             yield event
+    await runner.locks.wait_for_job(runner.thread_id, runner.how, most=GRACE_SECONDS)
+    for event in runner.locks.events_of(runner.thread_id):
+        yield event
 
 
 async def _is_alone(runner: ThreadRunner, stack: AsyncExitStack) -> bool:

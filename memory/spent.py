@@ -14,7 +14,7 @@ from longtable.memory.stamps import GIVEN, marks_of
 from longtable.memory.tokens import TokenCounter, counter
 
 UNKNOWN = "unknown"
-By = Literal["day", "thread", "model", "project"]
+By = Literal["day", "thread", "model", "project", "purpose"]
 FIGURES = ("calls", "input", "output", "cached", "reasoning", "estimated")
 
 
@@ -38,6 +38,8 @@ class Spent:
     unpriced: int = 0
     """Calls of models that the price table does not know: they are not in `cost`."""
     project: str = ""
+    purpose: str = ""
+    """"summary" for the calls that wrote memories; "" for those of turns, or where both were added up."""
 
 
 class ReportedTokens(TypedDict):
@@ -105,8 +107,8 @@ def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent
     for record in records:
         for call in record.get("spent") or ():
             figures: dict[str, Any] = {name: _tokens(call.get(name)) or 0 for name in FIGURES}
-            rows.append(Spent(_day(record.get("time")), thread, str(call.get("model") or UNKNOWN), **figures))
-    return added(rows, ("day", "thread", "model"))
+            rows.append(Spent(_day(record.get("time")), thread, str(call.get("model") or UNKNOWN), purpose="summary", **figures))
+    return added(rows, ("day", "thread", "model", "purpose"))
 
 
 def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
@@ -114,11 +116,10 @@ def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
     sums: dict[tuple[str, ...], Spent] = {}
     for row in rows:
         key = tuple(str(getattr(row, name)) for name in by)
-        names = dict(zip(by, key, strict=True))
+        names: dict[str, Any] = dict(zip(by, key, strict=True))
         total = sums.get(key)
         if total is None:
-            day, thread, model, project = (names.get(name, "") for name in ("day", "thread", "model", "project"))
-            total = Spent(day, thread, model, project=project)
+            total = replace(Spent("", "", ""), **names)
         sums[key] = replace(
             total,
             calls=total.calls + row.calls,

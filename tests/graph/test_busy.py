@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
 from longtable.base.twins import ASYNC
-from longtable.graph import Context, Conversation, build_graph, open_persistence
+from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
 from longtable.graph.locks import Lease, SqliteLease, ThreadLocks, locks_of
 from longtable.graph.thread_state import Graph
 from longtable.graph.threads import delete_thread, import_thread, prune_threads, rename_thread
@@ -123,7 +123,9 @@ class SlowWriter(ScriptedModel):
 
 def test_a_turn_that_is_cancelled_in_mid_summary_leaves_no_running_call() -> None:
     graph = build_graph(
-        model=ScriptedModel(say=lambda _: AIMessage("fine " * 40)), summarizer=SlowWriter(say=lambda _: AIMessage(""))
+        model=ScriptedModel(say=lambda _: AIMessage("fine " * 40)),
+        summarizer=SlowWriter(say=lambda _: AIMessage("")),
+        policy=CompactionPolicy(ahead=False),
     ).compile(checkpointer=InMemorySaver())
     talk = Conversation(graph, "t", context=CONTEXT.replace(model_limit=2_000))
 

@@ -10,6 +10,7 @@ from langchain_core.tools import tool
 
 from longtable.base.errors import ConfigError
 from longtable.graph import CompactionPolicy, Conversation, build_graph, next_view
+from longtable.memory.spent import Price
 from longtable.memory.summary import HEADINGS, findings_in
 from longtable.memory.tokens import counter
 from tests.memory.test_rounds import assert_paired
@@ -75,7 +76,11 @@ def test_the_conversations_model_writes_the_memory_unless_told_otherwise(other: 
         assert {fold["method"] for fold in folds} == {"fallback" if other is False else "model"}
         assert len(written) == (len(folds) if other is None else 0)
         assert len(second.requests) == (len(folds) if other else 0)
-        assert conversation.graph.get_state(conversation.config).values["compactions"]
+        rows = conversation.usage({"gpt-4o-mini": Price(input=1, output=2)})
+        summaries = [(row.calls, row.input, row.output, row.cost) for row in rows if row.purpose == "summary"]
+        n = 0 if other is False else len(folds)
+        assert summaries == ([(n, 5_100 * n, 600 * n, 6_300 * n / 1e6)] if n else [])
+        assert [row.calls for row in rows if not row.purpose] == [8]
 
 
 def test_a_summarizer_that_is_no_model_is_refused() -> None:
@@ -216,6 +221,7 @@ def test_compacting_now_compacts_under_the_threshold_and_changes_no_turn() -> No
     history = conversation.history()
     fold = conversation.compact()
     assert fold is not None
+    assert fold["type"] == "context_compressed"
     assert fold["messages"] == 6
     assert conversation.history() == history
     assert not conversation.pending()

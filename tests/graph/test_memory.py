@@ -130,6 +130,7 @@ def test_what_was_undone_can_be_compacted_again_and_counts_as_another_compaction
     second = conversation.compact()
     assert first is not None
     assert second is not None
+    assert first["type"] == second["type"] == "context_compressed"
     assert first["id"] != second["id"]
     assert "<memory>" in conversation.view()[0].text
 
@@ -147,6 +148,7 @@ def test_a_preview_says_what_a_compaction_would_do_and_does_nothing() -> None:
     assert len(list(conversation.graph.get_state_history(conversation.config))) == checkpoints
     fold = conversation.compact()
     assert fold is not None
+    assert fold["type"] == "context_compressed"
     assert (fold["messages"], fold["original_tokens"]) == (preview.messages, preview.tokens_before)
     assert fold["compressed_tokens"] <= preview.tokens_after_most
     assert conversation.compact(preview=True) is None

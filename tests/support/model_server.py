@@ -163,6 +163,12 @@ def context_overflow(shape: OverflowShape = "openai", *, need: int = 9_000, limi
     return nested if shape == "vllm" else replace(nested, body={"object": "error", **nested.body["error"]})
 
 
+def client_of(base_url: str, model: str = "gpt-4o-mini", **settings: Any) -> ChatOpenAI:
+    """Return a client of a server, which may run in another process: see `ModelServer.chat_model`."""
+    defaults: dict[str, Any] = {"api_key": SecretStr("sk-test"), "max_retries": 0, "stream_usage": True, "timeout": 20}
+    return ChatOpenAI(model=model, base_url=base_url, **{**defaults, **settings})
+
+
 class ModelServer:
     """The scripted server. `requests` keeps what came in, in order."""
 
@@ -192,8 +198,7 @@ class ModelServer:
 
     def chat_model(self, model: str = "gpt-4o-mini", **settings: Any) -> ChatOpenAI:
         """Return a client of this server that asks once, streams usage, and has a placeholder for a key."""
-        defaults: dict[str, Any] = {"api_key": SecretStr("sk-test"), "max_retries": 0, "stream_usage": True, "timeout": 20}
-        return ChatOpenAI(model=model, base_url=self.base_url, **{**defaults, **settings})
+        return client_of(self.base_url, model, **settings)
 
     def _next(self, request: ChatRequest) -> Reply | Fault:
         with self._lock:
