@@ -4,13 +4,12 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import chain
 
 from longtable.memory import figures as reading
-from longtable.memory.figures import Figure, magnitude, values
-from longtable.memory.lexical import terms
+from longtable.memory.figures import Figure
 from longtable.memory.summary import (
     CONSTRAINTS,
     DECISIONS,
@@ -27,7 +26,9 @@ from longtable.memory.summary import (
     left_out_lines,
     message_text,
     numbered_rounds,
+    without_citations,
 )
+from longtable.memory.topics import terms
 
 # What the five sections are called, in the order of `HEADINGS`: beginnings of English words, parts of Chinese ones.
 NAMES: tuple[tuple[str, ...], ...] = (
@@ -181,12 +182,14 @@ def figures(line: str) -> tuple[Figure, ...]:
 
 def numbers_in(text: str) -> set[float]:
     """Return every value that the digits of a text may stand for, whatever stands around them."""
-    found: set[float] = set()
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
+    found = {figure.value for figure in reading.figures(plain)}
     for match in _WRITTEN.finditer(plain):
-        scale, extra, _, _ = magnitude(plain, match.end())
-        for value, _ in chain(values(match[0]), *(values(piece) for piece in re.findall(r"\d+", match[0]))):
-            found |= {value, value * scale + extra}
+        digits = re.sub("[ ']", "", match[0])
+        # 1,234.5 and 1.234,5; "3,4" may be two numbers.
+        for written in (digits.replace(",", ""), digits.replace(".", "").replace(",", "."), *re.findall(r"\d+", digits)):
+            with suppress(ValueError):
+                found.add(float(written))
     return found
 
 
@@ -323,7 +326,9 @@ _Claim = tuple[frozenset[str], frozenset[float]]
 
 def _claim(line: str) -> _Claim:
     """Return the words and the figures of a line."""
-    return frozenset(term for term in terms(line) if not term.isdigit()), frozenset(figure.value for figure in figures(line))
+    return frozenset(term for term in terms(without_citations(line)) if not term.isdigit()), frozenset(
+        figure.value for figure in figures(line)
+    )
 
 
 def _corrected(claim: _Claim, said: Iterable[_Claim]) -> bool:

@@ -219,6 +219,11 @@ def citations(text: str) -> list[str]:
     return _CITE.findall(text)
 
 
+def without_citations(text: str) -> str:
+    """Return a text without the messages it cites."""
+    return _CITE.sub("", text)
+
+
 def known_citations(line: str, messages: int) -> str:
     """Return a line without citations of messages beyond the transcript's last."""
 
