@@ -94,8 +94,8 @@ def unpin(values: Values, pin_id: str) -> tuple[None, Update]:
     if pin is None:
         raise UnknownPinError(pin_id)
     # With it go the older ones on its matter, or what it superseded would come back, and other cuts of the same words.
-    gone = [other.id for other in pins if other.id == pin.id or other.matter == pin.matter or _same_words(other, pin)]
-    return None, {"edits": [_edit("unpin", pins=gone)]}
+    ended = [other.id for other in pins if other.id == pin.id or other.matter == pin.matter or _same_words(other, pin)]
+    return None, {"edits": [_edit("unpin", pins=ended)]}
 
 
 def _same_words(one: Pin, other: Pin) -> bool:

@@ -83,10 +83,10 @@ class Writer(str):
 
     def stored_id(self, checkpoint_id: str) -> str:
         """Return the id under which a checkpoint of this run is stored, later than the one it loaded though the clock was set back."""
-        made = _time_of(checkpoint_id)
-        if not self.shift or made is None or checkpoint_id == self.loaded:
+        time_ = _time_of(checkpoint_id)
+        if not self.shift or time_ is None or checkpoint_id == self.loaded:
             return checkpoint_id
-        later, rest = made + self.shift, UUID(checkpoint_id).int & (1 << 64) - 1
+        later, rest = time_ + self.shift, UUID(checkpoint_id).int & (1 << 64) - 1
         return str(UUID(int=later >> 12 << 80 | 6 << 76 | (later & 0xFFF) << 64 | rest))
 
     def claim(self, head: Head, checkpoint: Checkpoint | None) -> None:
@@ -335,7 +335,7 @@ def _with_mark(loaded: CheckpointTuple | None, config: RunnableConfig, seen: str
 def _time_of(checkpoint_id: str | None) -> int | None:
     """Return the time in a checkpoint id, in units of 100 ns since 1582; None for an id that is no UUID of version 6."""
     try:
-        made = UUID(checkpoint_id or "")
+        uuid = UUID(checkpoint_id or "")
     except ValueError:
         return None
-    return made.int >> 80 << 12 | made.int >> 64 & 0xFFF if made.version == 6 else None
+    return uuid.int >> 80 << 12 | uuid.int >> 64 & 0xFFF if uuid.version == 6 else None

@@ -107,7 +107,7 @@ class LoadingSaver(SqliteSaver):
 
     def _history(self, config: RunnableConfig, channels: Sequence[str]) -> dict[str, DeltaChannelHistory]:
         key = str(config["configurable"]["thread_id"]), config["configurable"].get("checkpoint_ns", "")
-        found: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
+        histories: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
         chain: dict[str, None] = {}
         unseeded = {channel: f'"{channel}":' for channel in channels}
         last = dict.fromkeys(channels, 0)
@@ -121,7 +121,7 @@ class LoadingSaver(SqliteSaver):
                 if not all(name in counters for name in unseeded.values()):
                     whole = self._values(key, checkpoint_id)
                     for channel in whole.keys() & unseeded.keys():
-                        found[channel]["seed"] = whole[channel]
+                        histories[channel]["seed"] = whole[channel]
                         last[channel] = len(chain)
                         del unseeded[channel]
                     if not unseeded:
@@ -129,8 +129,8 @@ class LoadingSaver(SqliteSaver):
             writes = cursor.execute(_WRITES, (json.dumps([*chain]), *key, json.dumps(channels))).fetchall()
         for place, _, task_id, _, channel, kind, value in sorted(writes, key=_oldest_first):
             if channel in unseeded or place < last[channel]:
-                found[channel]["writes"].append((task_id, channel, self.serde.loads_typed((kind, value))))
-        return found
+                histories[channel]["writes"].append((task_id, channel, self.serde.loads_typed((kind, value))))
+        return histories
 
     def _values(self, key: tuple[str, str], checkpoint_id: str) -> Mapping[str, Any]:
         stored = self.conn.execute(_CHECKPOINT, (*key, checkpoint_id)).fetchone()

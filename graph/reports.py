@@ -33,11 +33,11 @@ def audit_of(threads: StoredThreads, thread_id: str, owner: str | None, *, all_o
     with storage_errors():
         find_thread(threads, thread_id, owner, all_owners=all_owners)
         namespace = thread_namespace("audit", thread_id)
-        (found,) = threads.batch([SearchOp(namespace, limit=MOST_ENTRIES)])
-    if found is None:
+        (items,) = threads.batch([SearchOp(namespace, limit=MOST_ENTRIES)])
+    if items is None:
         raise ConfigError("the audit is kept in a store: compile the graph with it, graph.compile(..., store=...)")
     with readable(thread_id, "its audit"):
-        entries = [AuditEntry.from_json(item.value) for item in found if isinstance(item, Item) and tuple(item.namespace) == namespace]
+        entries = [AuditEntry.from_json(item.value) for item in items if isinstance(item, Item) and tuple(item.namespace) == namespace]
         return sorted(entries, key=lambda entry: (entry.turn, entry.time, entry.key))
 
 
@@ -49,11 +49,11 @@ def audit_of_threads(
     `on_damaged` is called for each thread that cannot be read; by default the log says it.
     """
     threads = StoredThreads(reader(persistence))
-    found: list[tuple[str, AuditEntry]] = []
+    entries: list[tuple[str, AuditEntry]] = []
     for info in list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
         with skip_unreadable(on_damaged):
-            found += [(info.thread_id, entry) for entry in audit_of(threads, info.thread_id, owner, all_owners=all_owners)]
-    return sorted(found, key=lambda pair: (pair[1].time, pair[0], pair[1].key))
+            entries += [(info.thread_id, entry) for entry in audit_of(threads, info.thread_id, owner, all_owners=all_owners)]
+    return sorted(entries, key=lambda pair: (pair[1].time, pair[0], pair[1].key))
 
 
 aaudit_of_threads = a_from(audit_of_threads)
@@ -122,13 +122,13 @@ def read_prices(path: Path) -> dict[str, Price]:
     Raises `ConfigError` that names file, model and field."""
     try:
         text = path.read_text(encoding="utf-8")
-        found: Any = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        table: Any = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except (OSError, ValueError) as error:  # missing, no UTF-8, no TOML, no JSON
         why = (error.strerror if isinstance(error, OSError) else "it is not UTF-8" if isinstance(error, UnicodeError) else None) or error
         raise ConfigError(f"the price table {path.name!r} cannot be read: {why}") from error
-    if not isinstance(found, dict) or not found:
+    if not isinstance(table, dict) or not table:
         raise ConfigError(f'the price table {path.name!r} must hold a table for each model, as in ["gpt-4o-mini"] input = 0.15')
-    return {str(model): _price(path.name, str(model), fields) for model, fields in found.items()}
+    return {str(model): _price(path.name, str(model), fields) for model, fields in table.items()}
 
 
 def _price(file: str, model: str, fields: Any) -> Price:

@@ -84,8 +84,8 @@ def list_threads(
     without one only nobody's. `all_owners` is for those who run the store.
     """
     with storage_errors():
-        found = persistence.store.search(THREADS, limit=MOST_THREADS)
-    return _page(_infos(found, text, project, owner, all_owners=all_owners), limit, offset)
+        items = persistence.store.search(THREADS, limit=MOST_THREADS)
+    return _page(_infos(items, text, project, owner, all_owners=all_owners), limit, offset)
 
 
 alist_threads = a_from(list_threads)
@@ -112,9 +112,9 @@ def _infos(items: Iterable[Item], text: str, project: str | None, owner: str | N
     words = text.casefold().split()
     infos = (info_of(item.key, item.value) for item in items if item.namespace == THREADS)
     # The owner of a damaged entry is unknown: show it to operators, and where threads have no owners.
-    seen = [info for info in infos if all_owners or (owner is None if info.damaged else may_see(info.owner, owner))]
+    visible = [info for info in infos if all_owners or (owner is None if info.damaged else may_see(info.owner, owner))]
     wanted = [
-        info for info in seen if project in (None, info.project) and (not words or all(word in info.title.casefold() for word in words))
+        info for info in visible if project in (None, info.project) and (not words or all(word in info.title.casefold() for word in words))
     ]
     return sorted(wanted, key=lambda info: (info.updated, info.thread_id), reverse=True)
 
@@ -173,13 +173,13 @@ aimport_thread = a_from(import_thread)
 
 def rename(threads: StoredThreads, thread_id: str, title: str, owner: str | None, *, all_owners: bool = False) -> str:
     """Write a title into the index and return it as it stands there."""
-    if not (made := title_of(title)):
+    if not (new_title := title_of(title)):
         raise ConfigError("a title needs at least one character that is not white space")
     _, entry = find_thread(threads, thread_id, owner, all_owners=all_owners)
     if not entry:
         raise ConfigError(f"thread {thread_id!r} has no place in the index: it was run without a store, compile the graph with one")
-    threads.batch([PutOp(THREADS, thread_id, {**entry, "title": made}, False)])
-    return made
+    threads.batch([PutOp(THREADS, thread_id, {**entry, "title": new_title}, False)])
+    return new_title
 
 
 def delete(
@@ -227,8 +227,8 @@ def _check_owner(threads: StoredThreads, thread_id: str, owner: str | None, *, a
 def _embedded_ids(threads: StoredThreads, thread_id: str) -> list[str]:
     """Return under which ids nodes of another graph keep what is theirs on its thread: each result has an entry of the audit."""
     place = ("longtable", "audit", label(thread_id))
-    (found,) = threads.batch([ListNamespacesOp((MatchCondition("prefix", place),))])
-    below = [namespace[len(place) :] for namespace in found or [] if len(namespace) > len(place)]
+    (namespaces,) = threads.batch([ListNamespacesOp((MatchCondition("prefix", place),))])
+    below = [namespace[len(place) :] for namespace in namespaces or [] if len(namespace) > len(place)]
     return [NODE.join([thread_id, *map(unquote, names)]) for names in below]
 
 
@@ -236,8 +236,8 @@ def _clear(threads: StoredThreads, namespace: tuple[str, ...]) -> None:
     """Delete what is in a namespace and below it: of a thread, and of another graph's nodes on it."""
     before: list[PutOp] = []
     while True:
-        (found,) = threads.batch([SearchOp(namespace, limit=PAGE)])
-        deletions = [PutOp(tuple(item.namespace), item.key, None) for item in found or [] if isinstance(item, Item)]
+        (items,) = threads.batch([SearchOp(namespace, limit=PAGE)])
+        deletions = [PutOp(tuple(item.namespace), item.key, None) for item in items or [] if isinstance(item, Item)]
         if deletions == before:  # nothing is left, or only what a damaged name keeps from being deleted
             return
         threads.batch(deletions)

@@ -168,17 +168,17 @@ def _last_readable(
     """
     ids = threads.checkpoint_ids(thread_id)
     damaged, place = 0, 1
-    found: tuple[ThreadRecord, StateSnapshot] | None = None
-    while found is None or place - damaged > 1:
-        middle = (damaged + place) // 2 if found else min(place, len(ids) - 1)
+    newest: tuple[ThreadRecord, StateSnapshot] | None = None
+    while newest is None or place - damaged > 1:
+        middle = (damaged + place) // 2 if newest else min(place, len(ids) - 1)
         if middle <= damaged:
             raise error
         try:
-            found = load_thread(threads, thread_id, owner, checkpoint_id=ids[middle])
+            newest = load_thread(threads, thread_id, owner, checkpoint_id=ids[middle])
             place = middle
         except DamagedThreadError:
-            damaged, place = middle, place if found else 2 * middle
-    return found
+            damaged, place = middle, place if newest else 2 * middle
+    return newest
 
 
 def last_turn(whole: ThreadRecord) -> int:
@@ -200,8 +200,8 @@ def fork_of(whole: ThreadRecord, new_id: str, turn: int | None, *, pending: bool
         raise TurnPendingError(whole.thread_id)
     length = next((i for i, message in enumerate(whole.messages) if turn_number(message) > turn), len(whole.messages))
     messages = whole.messages[:length]
-    made = unmerged(whole.retired, whole.compactions)
-    records = [record for record in made if record["turn"] <= turn and record["count"] <= length]
+    compactions = unmerged(whole.retired, whole.compactions)
+    records = [record for record in compactions if record["turn"] <= turn and record["count"] <= length]
     edits = [edit for edit in whole.edits if _concerns(edit, turn, length, {record["id"] for record in records})]
     chain = Thread(messages, records, edits).chain
     # Retired by then was what the compaction before the live one covers; the live one's originals stay, for undo.

@@ -116,15 +116,15 @@ class Settle:
         turn = turn_of(state)
         if turn.get("status") == "compacting" or (runtime.context or Context()).check_numbers == "off":
             return {}
-        number, told = turn.get("number", 0), ""
+        number, failure = turn.get("number", 0), ""
         try:
             figures = unsupported_in(thread_of(state), number, self._whole(thread_id_of(runtime)), self.said)
         except Exception as error:  # a check that fails is told, and fails no turn
-            figures, told = [], f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}"
-        if not figures and not told:
+            figures, failure = [], f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}"
+        if not figures and not failure:
             return {}
         event = UnsupportedNumbers(type="unsupported_numbers", turn=number, figures=figures)
-        runtime.stream_writer({**event, "failure": told} if told else event)
+        runtime.stream_writer({**event, "failure": failure} if failure else event)
         return {"unsupported_numbers": figures} if figures else {}
 
     def _whole(self, thread_id: str | None) -> Whole:

@@ -25,9 +25,9 @@ def open_turn(
 ) -> None:
     """Write that a turn began. The title is made from the `first` text and stays, as the owner does; a project until another is named."""
     known = _entry(store, thread_id)
-    begun = {"title": title_of(first), "created": now, "owner": owner}
+    new = {"title": title_of(first), "created": now, "owner": owner}
     named = {"project": project} if project else {}
-    store.put(THREADS, thread_id, {**(known or begun), "updated": now, "turns": turns, "model": model, **named}, index=False)
+    store.put(THREADS, thread_id, {**(known or new), "updated": now, "turns": turns, "model": model, **named}, index=False)
 
 
 def close_turn(store: BaseStore, thread_id: str, *, messages: int) -> None:
@@ -38,8 +38,8 @@ def close_turn(store: BaseStore, thread_id: str, *, messages: int) -> None:
 
 def _entry(store: BaseStore, thread_id: str) -> Entry:
     """Return a thread's item, empty where there is none, or where it is damaged: the next turn writes it anew."""
-    found = store.get(THREADS, thread_id)
-    return found.value if found and DAMAGED not in found.value else {}
+    item = store.get(THREADS, thread_id)
+    return item.value if item and DAMAGED not in item.value else {}
 
 
 def may_see(thread_owner: str | None, owner: str | None) -> bool:
