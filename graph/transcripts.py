@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from langgraph.store.base import GetOp, Item, PutOp
+from langgraph.store.base import GetOp, PutOp
 from langgraph.types import StateSnapshot
 
 from longtable.base.errors import DamagedThreadError, ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
@@ -13,13 +13,13 @@ from longtable.base.store_keys import THREADS
 from longtable.graph.loading import readable
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, state_owner
-from longtable.memory.archive import DAMAGED, page
+from longtable.memory.archive import page
 from longtable.memory.merging import unmerged
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked, turn_number
 from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.nodes.records.archive_store import StoreArchive, keep_originals, write_compactions
-from longtable.nodes.records.thread_index import may_see, owner_of, title_of
+from longtable.nodes.records.thread_index import entry_of, may_see, owner_of, title_of
 from longtable.nodes.state import Turn, thread_of, turn_of
 
 PAGE = 1_000
@@ -87,9 +87,8 @@ def find_thread(
 
 
 def index_entry(threads: StoredThreads, thread_id: str) -> Json:
-    """Return a thread's item of the index, empty where there is none or it is damaged."""
-    (item,) = threads.batch([GetOp(THREADS, thread_id)])
-    return dict(item.value) if isinstance(item, Item) and DAMAGED not in item.value else {}
+    """Return a thread's item of the index, empty where there is none, it is damaged, or no store keeps any."""
+    return dict(entry_of(threads.optional_store, thread_id)) if threads.optional_store is not None else {}
 
 
 def load_thread(

@@ -24,7 +24,7 @@ def open_turn(
     store: BaseStore, thread_id: str, *, first: str, owner: str | None, model: str, turns: int, now: str, project: str | None = None
 ) -> None:
     """Write that a turn began. The title is made from the `first` text and stays, as the owner does; a project until another is named."""
-    known = _entry(store, thread_id)
+    known = entry_of(store, thread_id)
     new = {"title": title_of(first), "created": now, "owner": owner}
     named = {"project": project} if project else {}
     store.put(THREADS, thread_id, {**(known or new), "updated": now, "turns": turns, "model": model, **named}, index=False)
@@ -32,12 +32,12 @@ def open_turn(
 
 def close_turn(store: BaseStore, thread_id: str, *, messages: int) -> None:
     """Write how many messages the transcript has now; nothing for a thread that was deleted under way."""
-    if known := _entry(store, thread_id):
+    if known := entry_of(store, thread_id):
         store.put(THREADS, thread_id, {**known, "messages": messages}, index=False)
 
 
-def _entry(store: BaseStore, thread_id: str) -> Entry:
-    """Return a thread's item, empty where there is none, or where it is damaged: the next turn writes it anew."""
+def entry_of(store: BaseStore, thread_id: str) -> Entry:
+    """Return a thread's item, empty where there is none or it is damaged: the next turn writes it anew."""
     item = store.get(THREADS, thread_id)
     return item.value if item and DAMAGED not in item.value else {}
 
@@ -66,6 +66,6 @@ def thread_id_of(runtime: Runtime[Context]) -> str | None:
 
 def retitle(store: BaseStore, thread_id: str, *, gone: Collection[str], first: str) -> None:
     """Name a thread after the text `first` where its title was made of a message that has left the view."""
-    known = store.get(THREADS, thread_id)
-    if known and known.value.get("title") in gone:
-        store.put(THREADS, thread_id, {**known.value, "title": title_of(first)}, index=False)
+    known = entry_of(store, thread_id)
+    if known.get("title") in gone:
+        store.put(THREADS, thread_id, {**known, "title": title_of(first)}, index=False)
