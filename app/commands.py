@@ -11,7 +11,7 @@ from longtable.app.screen import make_console
 from longtable.app.settings import check_text
 from longtable.app.terminal import clean_line
 from longtable.app.translations import counted, say
-from longtable.base.errors import MessageTooLongError
+from longtable.base.errors import MessageTooLongError, UnknownPinError
 from longtable.base.events import QueryFinished
 from longtable.tools.cells import json_value
 
@@ -133,9 +133,13 @@ class Commands:
             self._wait(self.conversation.aexclude(message_id))
         self.screen.note("excluded")
 
-    def _pins(self, _: str) -> None:
+    def _pins(self, pin_id: str) -> None:
         pins = self._wait(self.conversation.apins()) if self.chat.values() else []
-        if pins:
+        if pin_id:
+            if not any(pin.id == pin_id for pin in pins):
+                raise UnknownPinError(pin_id)
+            self.screen.note("pin_restored", id=self._wait(self.conversation.apin(pin_id)).id)
+        elif pins:
             self.screen.show("pins", render.pins(pins, self.screen.language))
         else:
             self.screen.note("no_pins")

@@ -303,9 +303,9 @@ def tables(catalog: "Catalog") -> RenderableType:
 
 
 def pins(shown: Sequence["Pin"], language: Language) -> RenderableType:
-    """Return the statements that stay word for word, whole."""
-    rows = [[pin.id, pin.kind, str(pin.turn), cell(pin.text, most=None)] for pin in shown]
-    return _listed(("id", "kind", "turn", "text"), rows, language)
+    """Return the statements that stay word for word, whole; with an ended one the words that ended it."""
+    rows = [[pin.id, say(f"pin_{pin.by}", language), str(pin.turn), cell(pin.text, most=None), cell(pin.ended, most=None)] for pin in shown]
+    return _listed(("id", "pin_by", "turn", "text", "ended"), rows, language)
 
 
 def topics(shown: Sequence["Topic"], language: Language) -> RenderableType:

@@ -154,6 +154,9 @@ class ConsoleScreen:
                 self._print(render.retired(event, self.language))
             case "recall":
                 self._print(render.recalled(event, self.language))
+            case "pins_changed":
+                for end in event["ended"]:
+                    self.note("pin_ended", id=end["id"], quote=clean_line(end["quote"]))
             case "audit_failed":
                 self.note("audit_failed", failure=event["failure"])
             case "answer":

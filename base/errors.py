@@ -374,6 +374,10 @@ class RecallRefusedError(LongtableError):
     """A recall was asked for in a way that can find nothing; the message tells the model how to ask."""
 
 
+class PinRefusedError(LongtableError):
+    """A model asked to pin or end what it may not; the message tells the model why."""
+
+
 # -- the database ---------------------------------------------------------------------------------------------------
 
 

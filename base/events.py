@@ -139,6 +139,17 @@ class Recall(TypedDict):
     via: Literal["marker", "tool"]
 
 
+class PinsChanged(TypedDict):
+    """Words of the user were pinned, or pins ended by words of theirs; `/pins` lists them and restores one.
+
+    `by`: "model", "heuristic" (code found it, said in passing).
+    """
+
+    type: Literal["pins_changed"]
+    pinned: list[dict[Literal["id", "text", "by"], str]]
+    ended: list[dict[Literal["id", "quote"], str]]
+
+
 class ToolStarted(TypedDict):
     """A tool other than a query begins."""
 
@@ -320,6 +331,7 @@ Event = (
     | ModelFallback
     | MessagesRetired
     | Recall
+    | PinsChanged
     | ToolStarted
     | ToolFinished
     | QueryStarted

@@ -56,6 +56,8 @@ from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tracing import run_fields, span
 from longtable.tools.charts.chart_tool import chart_tool
 from longtable.tools.database import Database
+from longtable.tools.pin_tools import NAMES as PIN_NAMES
+from longtable.tools.pin_tools import pin_tools as _pin_tools
 from longtable.tools.recall_tool import recall_tool
 from longtable.tools.sql.cost import CostThresholds
 from longtable.tools.toolset import database_tools, fetch_tool
@@ -83,6 +85,7 @@ def build_graph(
     policy: CompactionPolicy | None = None,
     strategies: Sequence[Strategy] = (),
     recall: bool = True,
+    pin_tools: bool | None = None,
     results: "ResultStore | None" = None,
     archive_on_compact: "ArchiveFiles | Path | str | None" = None,
     fallbacks: Sequence[BaseChatModel] = (),
@@ -99,7 +102,9 @@ def build_graph(
     """Return the uncompiled graph; `graph.compile(checkpointer=..., store=...)` is the caller's.
 
     `database` brings its tools, `recall` one that searches what was compacted (or, for a model that calls no tools, a
-    marker that asks for it); `tools` are further ones (a name given twice raises `ConfigError`). `summarizer` writes the
+    marker that asks for it); `tools` are further ones (a name given twice raises `ConfigError`). `pin_tools`: whether the model may
+    pin what the user lays down, by `remember` and `forget` (from a limit of 8,000 tokens); None: unless it says of itself that it
+    writes no summaries, or `tools` have these names. `summarizer` writes the
     summaries, in at most `summary_seconds` a call: None means the conversation's `model`, unless that says of itself that it
     writes none (`writes_summaries = False`); False means that code writes them.
     `results` keeps every whole result under a handle that the model is told, for `fetch_result`, `show_chart` and
@@ -122,6 +127,10 @@ def build_graph(
         *tools,
     ]
     by_name = {tool.name: tool for tool in toolset}
+    offered = pin_tools
+    if offered is None:
+        offered = getattr(model, "writes_summaries", True) and by_name.keys().isdisjoint(PIN_NAMES)
+    with_pins = [*toolset, *_pin_tools()] if offered else []
     if len(by_name) != len(toolset):
         raise ConfigError(f"two tools share a name: {', '.join(sorted(tool.name for tool in toolset))}")
     policy = policy or CompactionPolicy()
@@ -133,12 +142,22 @@ def build_graph(
         )
     bound, tooled = _with_tools(_prepared(model), toolset)
     marker = recall and not tooled
+    with_pins = with_pins if tooled else []
+    by_name |= {tool.name: tool for tool in with_pins}
     line = [(model, bound), *((each, _with_tools(_prepared(each), toolset if tooled else [])[0]) for each in fallbacks)]
-    answerers = [Answerer(model_name(each), MarkerFilter(inner=run) if marker else run, _prepared(each)) for each, run in line]
+    answerers = [
+        Answerer(
+            model_name(each),
+            MarkerFilter(inner=run) if marker else run,
+            _prepared(each),
+            _with_tools(_prepared(each), with_pins)[0] if with_pins else None,
+        )
+        for each, run in line
+    ]
     if len({provider.name for provider in context_providers}) != len(context_providers):
         raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
     writer = summary_writer(model, summarizer)
-    config = call_configs(model, writer, database, toolset if tooled else [], policy, marker=marker)
+    config = call_configs(model, writer, database, toolset if tooled else [], policy, marker=marker, with_pins=with_pins)
     compactor = Compactor(
         _prepared(writer) if writer else None,
         known,

@@ -9,13 +9,13 @@ from typing import Any, cast
 from langchain_core.messages import BaseMessage
 
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError, EmptyMessageError, UndoTooFarError, UnknownMessageError, UnknownPinError
+from longtable.base.errors import ConfigError, EmptyMessageError, PinRefusedError, UndoTooFarError, UnknownMessageError, UnknownPinError
 from longtable.graph.thread_state import Update, Values
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction import BLOCK_TOKENS, Job, needs_originals
 from longtable.memory.compaction_plan import plan_compaction
 from longtable.memory.merging import unmerged
-from longtable.memory.pins import Pin, make_pin
+from longtable.memory.pins import Pin, holds_secret, make_pin
 from longtable.memory.rolling import split_input
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked
@@ -80,11 +80,15 @@ def undo(values: Values, context: Context) -> tuple[str | None, Update]:
 
 
 def pin(values: Values, text: str) -> tuple[Pin, Update]:
-    """Pin a statement. Raises `EmptyMessageError`."""
+    """Pin a statement; of an ended pin its id restores it. Raises `EmptyMessageError`, `PinRefusedError` for a password or a key."""
     if not text.strip():
         raise EmptyMessageError
-    pin = make_pin(text, turn=turn_of(values).get("number", 0))
-    return pin, {"edits": [_edit("pin", pin=pin.as_json())]}
+    turn = turn_of(values).get("number", 0)
+    if holds_secret(text):
+        raise PinRefusedError("a password, key or token is not pinned: it would go with every call")
+    ended = next((pin for pin in thread_of(values).pins if pin.id == text.strip()), None)
+    pin = replace(ended, ended="") if ended else make_pin(text, turn=turn)
+    return pin, {"edits": [_edit("pin", pin=pin.as_json(), turn=turn)]}
 
 
 def unpin(values: Values, pin_id: str) -> tuple[None, Update]:
@@ -93,9 +97,8 @@ def unpin(values: Values, pin_id: str) -> tuple[None, Update]:
     pin = next((pin for pin in pins if pin.id == pin_id), None)
     if pin is None:
         raise UnknownPinError(pin_id)
-    # With it go the older ones on its matter, or what it superseded would come back, and other cuts of the same words.
-    ended = [other.id for other in pins if other.id == pin.id or other.matter == pin.matter or _same_words(other, pin)]
-    return None, {"edits": [_edit("unpin", pins=ended)]}
+    same = [other.id for other in pins if other.id == pin.id or _same_words(other, pin)]
+    return None, {"edits": [_edit("unpin", pins=same)]}
 
 
 def _same_words(one: Pin, other: Pin) -> bool:

@@ -24,6 +24,7 @@ from longtable.nodes.state import Schema, StoredConfig, thread_of, turn_of
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import clean, clip
 from longtable.tools.database import Database
+from longtable.tools.pin_tools import LEAST_LIMIT
 from longtable.tools.schema.schema_card import schema_card
 
 SCHEMA_SHARE = 0.04
@@ -87,19 +88,24 @@ def call_configs(
     policy: CompactionPolicy,
     *,
     marker: bool,
+    with_pins: Sequence[BaseTool] = (),
 ) -> Configure:
-    """Return the function that makes a thread's call config; it counts tool definitions once a process."""
+    """Return the function that makes a thread's call config; it counts tool definitions once a process.
+
+    `with_pins`: the tools with `remember` and `forget`, for limits from `LEAST_LIMIT`; none where they are not offered.
+    """
     name = model_name(model)
     database_name, dialect = (database.name, database.dialect) if database else ("", "")
 
     @cache
-    def counted() -> tuple[str, int]:
+    def counted(pinning: bool) -> tuple[str, int]:
         encoding = encoding_name(name) if not model_encoding(model) else model_encoding(model)
-        return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in tools])
+        return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in (with_pins if pinning else tools)])
 
     def config(context: Context, values: Mapping[str, Any]) -> tuple[StoredConfig, SchemaChange | None]:
-        encoding, tool_tokens = counted()
         limit = model_limit(name, setting=context.model_limit, profile=model.profile)
+        pinning = bool(with_pins) and limit >= LEAST_LIMIT
+        encoding, tool_tokens = counted(pinning)
         about: StoredConfig = {
             "system": system_prompt(name=database_name, dialect=dialect, marker=marker, private=context.privacy == "types"),
             "tool_tokens": tool_tokens,
@@ -110,6 +116,8 @@ def call_configs(
             "encoding": encoding,
             "policy": policy.as_json(),
         }
+        if pinning:
+            about["pin_tools"] = True
         if database is None:
             return about, None
         schema, change = schema_config(

@@ -35,7 +35,7 @@ from longtable.graph.thread_state import (
 )
 from longtable.graph.transcripts import find_thread, fork_thread, load_thread
 from longtable.memory.archive import page
-from longtable.memory.pins import Pin, live_pins
+from longtable.memory.pins import Pin, shown_pins
 from longtable.memory.search import Original
 from longtable.memory.spent import Price, Spent
 from longtable.memory.thread import Thread
@@ -253,15 +253,18 @@ class Conversation:
     # -- pins and exclusions ----------------------------------------------------------------------------------------
 
     def pins(self) -> list[Pin]:
-        """Return the statements that stay word for word, superseded ones left out."""
-        return live_pins(self._thread().pins)
+        """Return what the user laid down, word for word, in the order it was said; an ended one has `ended`, the words that ended it."""
+        return shown_pins(self._thread().pins)
 
     def pin(self, text: str) -> Pin:
-        """Keep a statement word for word in every view from now on, until `unpin`."""
+        """Keep a statement word for word in every view from now on, until `unpin`. The id of an ended pin restores it.
+
+        Raises `PinRefusedError` for a password or a key.
+        """
         return self._runner.change(lambda values: changes.pin(values, text))
 
     def unpin(self, pin_id: str) -> None:
-        """End a pin, one the conversation made too. Raises `UnknownPinError`."""
+        """Take a pin away, one the conversation made too. Raises `UnknownPinError`."""
         self._runner.change(lambda values: changes.unpin(values, pin_id))
 
     def exclude(self, message_id: str) -> None:

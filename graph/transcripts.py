@@ -241,9 +241,11 @@ def _concerns(edit: Edit, turn: int, length: int, records: set[str]) -> bool:
     match edit["op"]:
         case "pin":
             return int(edit["pin"].get("turn", 0)) <= turn
+        case "unpin":  # by a person: without effect where there is nothing to take back
+            return int(edit.get("turn", 0)) <= turn
         case "exclude":
             return int(edit["number"]) <= length
         case "undo":
             return edit["record"] in records
-        case _:  # taken back: without effect where there is nothing to take back
+        case _:
             return True

@@ -37,6 +37,8 @@ class CallConfig:
     """The provider's tokens for each one counted, never under 1: what bounds a call shrinks by it."""
     window: int | None = None
     """The summariser's input limit in tokens, None without a summariser."""
+    pin_tools: bool = False
+    """Whether the tools `remember` and `forget` go with each call."""
     reasoning: Sent = "never"
     """When the model wants its reasoning back."""
 
@@ -60,6 +62,11 @@ class CallConfig:
     def pin_tokens(self) -> int:
         """Return the most tokens the pins may take."""
         return self._memory_share(self.policy.pin_share)
+
+    @property
+    def pins_by_code(self) -> bool:
+        """Return whether code looks for rules said in passing: the model calls no tools, or code writes the summaries."""
+        return self.window is None or not self.pin_tools
 
     @property
     def ledger_tokens(self) -> int:

@@ -18,7 +18,7 @@ from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction_plan import CompactionPlan
 from longtable.memory.gate import Candidate, objections, pairs_valid
 from longtable.memory.ledger import ledger_lines
-from longtable.memory.pins import Pin, heuristic_pins, live_pins
+from longtable.memory.pins import IN_PASSING, Pin, PinEnd, live_pins, pins_in_passing
 from longtable.memory.policy import TOPICS
 from longtable.memory.stamps import is_recalled
 from longtable.memory.summary import Numbered, cited_numbers, harmless, language_of
@@ -45,6 +45,8 @@ class Draft:
     method: Literal["model", "fallback"]
     pins: Sequence[Pin] = ()
     """Pins the model found, each verified against its source."""
+    ended: Sequence[PinEnd] = ()
+    """What ended with them, verified in the same way."""
     coverage: float = 1.0
     """Tokens of text the writer saw / tokens of text compacted."""
     note: str = ""
@@ -296,13 +298,18 @@ def _record(job: Job, draft: Draft) -> Compaction:
     }
     if draft.kept:
         made["kept"] = dict(draft.kept)
+    if draft.ended:
+        made["ended"] = list(draft.ended)
     return made
 
 
 def _pins(job: Job, draft: Draft) -> list[Pin]:
-    """Return the pins of what is read that no record has yet, as they were stated, in the model's words for what each is about."""
-    known = {pin["id"] for record in job.thread.chain for pin in record.get("pins", ())}
-    found = {pin.id: pin for pin in [*heuristic_pins([message for _, message in job.reads]), *draft.pins]}
+    """Return the new pins of what is read, in the order they were said: the draft's, and those said in passing where code looks."""
+    stored = [pin for record in job.thread.chain for pin in record.get("pins", ())]
+    stored += [edit["pin"] for edit in job.thread.edits if edit["op"] == "pin"]
+    by_code = job.call_config.pins_by_code or draft.method == "fallback"
+    passing = pins_in_passing([message for _, message in job.reads], job.thread.pins) if by_code else []
+    known, firm = {pin["id"] for pin in stored}, {pin["id"] for pin in stored if pin["by"] != IN_PASSING}
+    found = {pin.id: pin for pin in passing if pin.id not in known} | {pin.id: pin for pin in draft.pins if pin.id not in firm}
     places = {message.id: number for number, message in job.reads}
-    # Of one turn, too, the later statement wins: a turn that another message joined has several.
-    return sorted((pin for pin in found.values() if pin.id not in known), key=lambda pin: places.get(pin.message_id, 0))
+    return sorted(found.values(), key=lambda pin: places.get(pin.message_id, 0))

@@ -7,7 +7,7 @@ from typing import Literal
 
 from longtable.memory.block import ledger_of, ledger_text, pins_text
 from longtable.memory.ledger import ledger_lines
-from longtable.memory.pins import heuristic_pins, live_pins
+from longtable.memory.pins import live_pins
 from longtable.memory.policy import WINDOW
 from longtable.memory.rounds import pair_calls, split_rounds
 from longtable.memory.thread import Compaction
@@ -138,7 +138,7 @@ def _rounds_to_keep(sizes: Sequence[int], lengths: Sequence[int], call_plan: Cal
 def _beside_summary(call_plan: CallPlan) -> int:
     """Return the most tokens that pins and ledger take once all uncompacted rounds are compacted."""
     thread, call_config, count = call_plan.thread, call_plan.call_config, call_plan.call_config.counter.text
-    pins = live_pins([*thread.pins, *heuristic_pins(thread.uncompacted)])
+    pins = live_pins(thread.pins)
     compacted, earlier = ledger_of(thread, call_config)
     lines = [*compacted, *ledger_lines(thread.uncompacted)]
     language = call_plan.memory.language

@@ -10,7 +10,7 @@ from typing import Any
 
 from longtable.memory.block import LEAST_LINE
 from longtable.memory.call_config import CallConfig
-from longtable.memory.pins import Pin, live_pins
+from longtable.memory.pins import Pin, PinEnd
 from longtable.memory.policy import TOPICS
 from longtable.memory.thread import Compaction, Thread
 from longtable.memory.topics import current, topics_of
@@ -20,7 +20,7 @@ MERGE_AT = 24
 KEEP = 8
 """Newest compactions that stay as they are, and can be undone."""
 MOST_PINS = 400
-"""Pins that a merged compaction holds; beyond them superseded ones go first, then the oldest. Those made by hand are no part of it."""
+"""Pins that a merged compaction holds; beyond them ended ones go first, then the oldest. Those made by hand are no part of it."""
 MOST_IDS = 100
 """Newest message ids that a topic of a merged compaction holds."""
 
@@ -62,6 +62,7 @@ def _merged(thread: Thread, chain: Sequence[Compaction], replaces: list[str], co
         "folded": sum(record["folded"] for record in chain),
         "folded_tokens": sum(int(record["folded_tokens"]) for record in chain),
         "pins": _pins(chain),
+        "ended": _ended(chain),
         "ledger": ledger[-most:],
         "earlier": sum(int(record.get("earlier", 0)) for record in chain) + len(ledger[:-most]),
         "folds": sum(int(record.get("folds", 1)) for record in chain[rebuilt + 1 :]),
@@ -76,8 +77,13 @@ def _merged(thread: Thread, chain: Sequence[Compaction], replaces: list[str], co
 def _pins(chain: Sequence[Compaction]) -> list[dict[str, Any]]:
     pins = [Pin.from_json(pin) for record in chain for pin in record.get("pins", ())]
     if len(pins) > MOST_PINS:
-        pins = live_pins(sorted(pins, key=lambda pin: pin.turn))[-MOST_PINS:]
+        ended = {end["pin"] for end in _ended(chain)}
+        pins = sorted((pin for pin in pins if pin.id not in ended), key=lambda pin: pin.turn)[-MOST_PINS:]
     return [pin.as_json() for pin in pins]
+
+
+def _ended(chain: Sequence[Compaction]) -> list[PinEnd]:
+    return [end for record in chain for end in record.get("ended", ())]
 
 
 def unmerged(retired: Sequence[Compaction], records: Sequence[Compaction]) -> list[Compaction]:

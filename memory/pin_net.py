@@ -12,6 +12,8 @@ LONG = 300
 """Characters past which a sentence is pasted material, no rule of a person."""
 MOST_FOUND = 8
 """Finds in one message; one with more is a document."""
+MOST_COMPARED = 64
+"""Newest pins that a sentence may change: a long thread costs no more."""
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -68,6 +70,11 @@ _MOMENT = _any(
     r"^(?:\w+ ){1,2}(?:that|this|it|those|these|them|the same)\b(?! (?:always|every|from now))",
     r"这次|这一次|这张|这个(?:问题|图|表)|这道|暂时|第[一二三四五六七八九十\d]|"
     r"前[一二三四五六七八九十\d]|刚才|上一",
+)
+_PAST = _any(
+    r"\b(?:was|were|had|did|didn't|yesterday|last (?:week|month|year|time)|ago|earlier today|"
+    r"came|looked|seemed)\b",
+    r"昨天|前天|去年|上[周月次]|刚刚|已经|曾|^(?!.*[不别勿]).*了[。！\s]*$",
 )
 _STANDING = _any(
     r"\bfrom (?:now|here|today|this point|then)(?: on(?:wards?)?)?\b|\bgoing forward\b|"
@@ -152,6 +159,9 @@ _UNITS_ZH = (
     r"小写|格式|单位)"
 )
 _LOOKS = _any(
+    r"^(?:count|look at|look|report) only\b|^.{3,60}\bonly(?:,? please| for now)?[.!]*$|"
+    r"\b(?:highest|largest|newest|latest|oldest|smallest|lowest) first\b",
+    r"\b(?:a|de)scending\b",
     rf"^(?!(?:it|there|that|the (?:chart|table|list))\b).{{0,70}}\b(?:in|as|to|with|using|"
     rf"under|at most|into) (?:\S+ ){{0,3}}{_UNIT_WORDS}\b",
     rf"^.{{0,30}}\b{_UNIT_WORDS}(?: only|,? please|,? not\b)",
@@ -186,7 +196,8 @@ _SETS = _any(
     r"^(?:we|i) (?:use|count|call|treat|define|work|measure|exclude|regard|report|say|write)\b",
     r"\b(?:i|we|boss|team|manager|client|customer) (?:hates?|dislikes?|can't (?:stand|read)|"
     r"love|read|speak)\b|\bi'm (?:colou?r|not (?:a|good)|new)",
-    r"(?:^|[，,]|我们?)(?:只|仅|光)(?:看|算|统计|考虑|要|分析|用|关注|保留|计|查|显示|列|关心|"
+    r"(?:^|[，,]|我们?)(?:先|就|都)?(?:只|仅|光)(?:看|算|统计|考虑|要|分析|用|关注|保留|计|查|"
+    r"显示|列|关心|"
     r"包括|包含|给|需要|讨论|针对|取|限|在)",
     r"排除|剔除|不算|不计|不含|不包括|不包含|忽略|过滤掉|除去|扣除|去掉|不考虑|不看",
     r"我们?(?:更|比较|都)?(?:喜欢|偏好|习惯|倾向)|我(?:只|不)(?:想|要|需要|关心|看)|"
@@ -203,13 +214,17 @@ _ENDS = _any(
     r"忘[掉了]|别再|算了|不限|放开|解除|重新|还是|照旧|照常|"
     r"原来|收回|现在可以|现在起|可以.{0,16}了|不算数|停止|更正|说错|之前|前面",
 )
+_REPLACES = re.compile(
+    r"\b(?:instead|no longer|any ?more|back to|go back|forget|switch|cancel)\b|不再|不用|取消|"
+    r"恢复|改[回成为用看]|换[回成为]|回到"
+)
 _SCOPE = re.compile(r"\b(?:all|every\w*|both|any|too|as well|also|whole|entire|now)\b|全部|所有|都|也|又|任何|一起|包括|现在")
 _FILTERS = re.compile(r"\b(?:only|exclude|ignore|without|leave out|restrict|limit)\b|[只仅光]|排除|剔除|不[算计含看]|忽略")
 _REPLY = re.compile(
     r"^(?:thanks?|thank you|great|good|ok(?:ay)?|perfect|nice|cool|fine|yes|no|sure|got it|"
     r"谢谢|好的?|嗯|明白|知道了|不错|行)[\s,.!，。！]*$"
 )
-_WORD = re.compile(r"[a-z][a-z'-]{2,}|\d{2,}|[\u3400-\u9fff]{2,}")
+_LATIN, _HAN = re.compile(r"[a-z][a-z'-]{2,}|\d{2,}"), re.compile("[\u3400-\u9fff]{2,}")
 _COMMON = frozenset(
     re.findall(
         r"\w+",
@@ -220,16 +235,18 @@ _COMMON = frozenset(
 )
 _COMMON_ZH = re.compile(r"[的了吧呢吗请都也再就还是有和与在我你他们这那个一不只看按用以后统计显示数据所全部可现给每次要把]")
 _MATTERS = {
-    "year": r"\b(?:19|20)\d\d\b|\byears?\b|年",
-    "currency": r"\b(?:usd|eur|gbp|dollars?|euros?|cents?|pounds?|yen|francs?|yuan|rmb|currenc\w+)\b|[美欧日]?元|人民币|英镑|货币|币种",
-    "length": r"\b(?:km|kilomet\w+|miles?|met(?:re|er)s?|feet)\b|公里|英里|千米",
-    "language": r"\b(?:english|german|french|spanish|chinese|japanese|italian|language)\b|中文|英文|[英法德日汉]语",
-    "rounding": r"\b(?:round\w*|decimals?|digits?|exact|whole)\b|小数|取整|四舍五入|整数|精确",
-    "size": r"\b(?:short\w*|brief\w*|detail\w*|concise|long\w*|words|sentences?|lines)\b|简[短洁]|详细|字|句",
-    "form": r"\b(?:tables?|bullets?|prose|markdown|chart)\b|表格|列表|图",
-    "time": r"\b(?:hours?|minutes?|seconds?|utc|time ?zone)\b|小时|分钟|时区",
+    "year": re.compile(r"\b(?:19|20)\d\d\b|\byears?\b|年"),
+    "currency": re.compile(
+        r"\b(?:usd|eur|gbp|dollars?|euros?|cents?|pounds?|yen|francs?|yuan|rmb|currenc\w+)\b|"
+        r"[美欧日]?元|人民币|英镑|货币|币种"
+    ),
+    "length": re.compile(r"\b(?:km|kilomet\w+|miles?|met(?:re|er)s?|feet)\b|公里|英里|千米"),
+    "language": re.compile(r"\b(?:english|german|french|spanish|chinese|japanese|italian|language)\b|中文|英文|[英法德日汉]语"),
+    "rounding": re.compile(r"\b(?:round\w*|decimals?|digits?|exact|whole)\b|小数|取整|四舍五入|整数|精确"),
+    "size": re.compile(r"\b(?:short\w*|brief\w*|detail\w*|concise|long\w*|words|sentences?|lines)\b|简[短洁]|详细|字|句"),
+    "form": re.compile(r"\b(?:tables?|bullets?|prose|markdown|chart)\b|表格|列表|图"),
+    "time": re.compile(r"\b(?:hours?|minutes?|seconds?|utc|time ?zone)\b|小时|分钟|时区"),
 }
-_MATTER = {name: re.compile(pattern) for name, pattern in _MATTERS.items()}
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -245,19 +262,18 @@ def sentences(text: str) -> Iterator[str]:
 
 def rules_in(text: str, pinned: Sequence[str] = ()) -> list[str]:
     """Return the sentences of a message that lay down a rule, or change one of `pinned`; at most `MOST_FOUND`."""
-    known, found = list(pinned), list[str]()
+    known, found = list(pinned[-MOST_COMPARED:]), list[str]()
     for sentence in sentences(text):
-        if len(found) < MOST_FOUND and (is_rule(sentence) or (known and is_change(sentence, known))):
+        body, asks = _read(sentence)
+        worth = len(sentence) <= LONG and len(body) > 3 and len(found) < MOST_FOUND and not _REPLY.match(body)
+        if worth and (_is_rule(body, asks) or (known and _is_change(body, asks, known))):
             found.append(sentence)
             known.append(sentence)
     return found
 
 
-def is_rule(sentence: str) -> bool:
+def _is_rule(body: str, asks: bool) -> bool:
     """Return whether a sentence lays down what is to hold for later answers."""
-    body, asks = _read(sentence)
-    if len(sentence) > LONG or len(body) < 4 or _REPLY.match(body):
-        return False
     clauses = [_FILLER.sub("", clause.strip(), count=1) for clause in _CLAUSE.split(body)]
     if asks:  # "use km, how far is it?": what stands before the question may be a rule of its own
         return any(not _QUESTION.search(each) and _is_set(each) for each in clauses if len(each) > 3 and not each.endswith(("的话", "时")))
@@ -268,26 +284,25 @@ def _is_set(clause: str) -> bool:
     """Return whether a clause that is no question sets something; a request for data sets only how all data looks."""
     if _STANDING.search(clause):
         return True
-    if _MOMENT.search(clause):
+    if _MOMENT.search(clause) or _PAST.search(clause):
         return False
     if _REQUEST.search(clause):
         return (
             bool(_LOOKS.search(clause))
             and not _PARTICULAR.search(clause)
-            and not re.search(r"\b(?:of|for|by|from|per|me|who|which|that|whose|where|with)\b|各|每", clause)
+            and not re.search(r"\b(?:of|for|by|from|per|me|who|which|that|whose|where|with|the|this|it)\b|[各每这那]", clause)
         )
     return bool(_FORBIDS.search(clause) or _DEFINES.search(clause) or _LOOKS.search(clause) or _SETS.search(clause))
 
 
-def is_change(sentence: str, pinned: Sequence[str]) -> bool:
+def _is_change(body: str, asks: bool, pinned: Sequence[str]) -> bool:
     """Return whether a sentence seems to change or take back one of the sentences that are pinned."""
-    body, asks = _read(sentence)
-    if asks or len(sentence) > LONG or len(body) < 4 or _REPLY.match(body):
-        return False
     about, ends, scope = _about(body), bool(_ENDS.search(body)), bool(_SCOPE.search(body))
-    shared = any(about & _about(_read(each)[0]) for each in pinned)
+    shared, replaces = any(about & _about(_read(each)[0]) for each in pinned), bool(_REPLACES.search(body))
+    if asks or (_REQUEST.search(body) and _PARTICULAR.search(body)):
+        return shared and (replaces or (asks and ends))
     if _REQUEST.search(body):
-        return not _PARTICULAR.search(body) and ((shared and (ends or scope)) or (ends and scope) or "everything" in body)
+        return (shared and (ends or scope)) or replaces or (ends and scope) or "everything" in body
     return ends or shared or (scope and any(_FILTERS.search(each.casefold()) for each in pinned))
 
 
@@ -300,10 +315,7 @@ def _read(sentence: str) -> tuple[str, bool]:
 
 def _about(body: str) -> frozenset[str]:
     """Return the words and the matters that a sentence is about; Chinese as pairs of characters."""
-    words = {name for name, pattern in _MATTER.items() if pattern.search(body)}
-    for word in _WORD.findall(body):
-        if word[0] < "\u3400":
-            words |= {each.rstrip("s") for each in {word} - _COMMON}
-        else:
-            words |= {run[at : at + 2] for run in _COMMON_ZH.split(word) for at in range(len(run) - 1)}
-    return frozenset(words)
+    latin = {word.rstrip("s") for word in _LATIN.findall(body) if word not in _COMMON}
+    runs = [run for word in _HAN.findall(body) for run in _COMMON_ZH.split(word)]
+    pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
+    return frozenset(latin | pairs | {name for name, pattern in _MATTERS.items() if pattern.search(body)})

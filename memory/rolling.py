@@ -7,9 +7,10 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from longtable.base.errors import ModelContextOverflowError, Reason
 from longtable.memory import summary as text
+from longtable.memory.block import pins_that_fit
 from longtable.memory.compaction import ROLLING, Attempts, Draft, Job, Request
 from longtable.memory.model_summary import Sources, checked, filled, fitted, read_sections
-from longtable.memory.pins import PIN_CONTRACT, Pin, proposals_in, verify, without_proposals
+from longtable.memory.pins import Pin, PinEnd, live_pins, pin_contract, pins_in, without_pins
 from longtable.memory.summary import coverage, packed, pieces
 
 TRIES = 2
@@ -56,16 +57,17 @@ def _told(why: "str | Exception | list[Reason] | None") -> list[str]:
 
 def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object, Draft | Exception]:
     """Ask for the summary; input longer than the window goes in parts, each merged into the memory so far (map-reduce)."""
-    summary, pins, kept = job.previous, list[Pin](), list[list[str]]()
+    summary, kept = job.previous, list[list[str]]()
+    pins, ended = list[Pin](), list[PinEnd]()
     sources, count = Sources(job.reads, job.previous), job.call_config.counter.text
-    shown = dict(job.reads)
     for part in split_input(job, window, reason):
         answer = yield _request(job, summary, part, reason)
         if isinstance(answer, Exception):
             return answer
         told = str(answer or "")
-        pins += verify(proposals_in(told), shown)[0]
-        lines = checked(read_sections(without_proposals(told), job.instructions or ""), sources, job.count)
+        made, ends = pins_in(told, [message for _, message in job.reads], job.thread.pins)
+        pins, ended = [*pins, *made], [*ended, *ends]
+        lines = checked(read_sections(without_pins(told), job.instructions or ""), sources, job.count)
         kept = fitted(lines, job.language, job.budget, count)
         summary = text.join_sections(kept if any(kept) else lines, job.language) if any(lines) else ""
         if not any(kept):
@@ -73,13 +75,14 @@ def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object,
     else:
         summary = filled(kept, sources, job.language, job.budget, count)
     seen, note = coverage(job.reads, count)
-    return Draft(text=summary, method="model", pins=pins, coverage=seen, note=note)
+    return Draft(text=summary, method="model", pins=pins, ended=ended, coverage=seen, note=note)
 
 
 def _request(job: Job, summary: str, part: list[str], reason: str) -> Request:
     words = max(60, job.budget // 2)
     prompt = text.summary_prompt(job.language, words=words, instructions=job.instructions)
-    return [SystemMessage(f"{prompt}\n{PIN_CONTRACT[job.language]}"), HumanMessage(text.summary_input(summary, part, reason=reason))]
+    pins = pin_contract(job.language, pins_that_fit(live_pins(job.thread.pins), job.call_config)[0])
+    return [SystemMessage(f"{prompt}\n{pins}"), HumanMessage(text.summary_input(summary, part, reason=reason))]
 
 
 def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:

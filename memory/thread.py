@@ -11,7 +11,7 @@ from typing import Any, Literal, NotRequired
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from typing_extensions import TypedDict
 
-from longtable.memory.pins import Pin
+from longtable.memory.pins import IN_PASSING, Pin, PinEnd, with_ends
 from longtable.memory.spent import SummaryCall
 from longtable.memory.stamps import is_recalled
 from longtable.memory.summary import language_of
@@ -106,6 +106,8 @@ class Compaction(TypedDict):
     """Messages that are new in it."""
     summary: str
     pins: list[dict[str, Any]]
+    ended: NotRequired[list[PinEnd]]
+    """Pins that the summariser saw taken back or replaced."""
     ledger: list[dict[str, Any]]
     excluded: list[int]
     """Numbers of covered messages that were excluded."""
@@ -145,8 +147,10 @@ class Edit(TypedDict):
     time: NotRequired[str]
     pin: NotRequired[dict[str, Any]]
     pins: NotRequired[list[str]]
+    quote: NotRequired[str]
+    """What the user said that ended the pins; absent where a person took them away."""
     message: NotRequired[str | None]
-    """Id of the message that is excluded or included."""
+    """Id of the message that is excluded or included, or that holds the quote."""
     number: NotRequired[int]
     record: NotRequired[str]
     """Id of the compaction that is undone."""
@@ -212,17 +216,28 @@ class Thread:
 
     @cached_property
     def pins(self) -> list[Pin]:
-        """Return every pin ever made and not taken away, superseded ones too, in the order they were stated."""
-        known = {pin["id"]: Pin.from_json(pin) for record in self.chain for pin in record.get("pins", ())}
+        """Return every pin that was not taken away, ended ones too, in the order they were stated."""
+        known: dict[str, Pin] = {}
+        ends = [end for record in self.chain for end in record.get("ended", ())]
         removed: set[str] = set()
+        restored: dict[str, int] = {}
+        for stored in [
+            *(pin for record in self.chain for pin in record.get("pins", ())),
+            *(edit["pin"] for edit in self.edits if edit["op"] == "pin"),
+        ]:
+            pin = Pin.from_json(stored)
+            if pin.by != IN_PASSING or pin.id not in known:
+                known[pin.id] = pin
         for edit in self.edits:
             if edit["op"] == "pin":
-                known[edit["pin"]["id"]] = Pin.from_json(edit["pin"])
                 removed.discard(edit["pin"]["id"])
+                restored[edit["pin"]["id"]] = edit.get("turn", -1)
+            elif edit["op"] == "unpin" and "quote" in edit:
+                ends += [PinEnd(pin=id_, quote=edit["quote"], message=str(edit["message"]), turn=edit["turn"]) for id_ in edit["pins"]]
             elif edit["op"] == "unpin":
                 removed |= set(edit["pins"])
         kept = [pin for pin in known.values() if pin.id not in removed and pin.message_id not in self.excluded]
-        return sorted(kept, key=lambda pin: pin.turn)
+        return with_ends(kept, [end for end in ends if end["message"] not in self.excluded], restored)
 
     @cached_property
     def live(self) -> tuple[Compaction | None, int]:

@@ -41,7 +41,7 @@ from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.records.archive_store import Files, StoreArchive, archived
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.state import State, Update, turn_of
+from longtable.nodes.state import State, Update, pins_changed, turn_of
 from longtable.nodes.turns.tracing import log_cause, span, usage_fields
 
 NO_THREAD = "-"
@@ -226,6 +226,8 @@ def compaction_update(state: State, outcome: Outcome | None, runtime: Runtime[Co
     if topics := (record.get("kept") or {}).get("topics"):
         event["topics"] = {topic["id"]: topic["title"] for topic in topics}
     runtime.stream_writer({**event, "archive": outcome.archive} if outcome.archive else event)
+    if record["pins"] or record.get("ended"):
+        runtime.stream_writer(pins_changed(record["pins"], record.get("ended", ())))
     return {"compactions": [record], "turn": {**turn, "breaker": None}}
 
 

@@ -146,7 +146,9 @@ class Respond:
         turn, thread_id = turn_of(state), thread_id_of(runtime)
         call_plan = await how.call(partial(self.plans.of, state, runtime))
         asking = Asking(call_plan, originals_of(call_plan, runtime, self.indexes), runtime.stream_writer)
-        caller = Caller(self.line, runtime.context or Context(), runtime.stream_writer, run_fields(turn, thread_id))
+        pinning = call_plan.call_config.pin_tools
+        line = [replace(each, model=each.with_pins or each.model) if pinning else each for each in self.line]
+        caller = Caller(line, runtime.context or Context(), runtime.stream_writer, run_fields(turn, thread_id))
         provided = await self.providers.collect(state, runtime, how)
         view, usage = await how.call(partial(_first_view, asking, provided, state, runtime))
         try:

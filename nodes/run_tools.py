@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.runtime import Runtime
@@ -24,8 +25,9 @@ from longtable.base.errors import DatabaseError, LongtableError
 from longtable.base.events import ApprovalRequested, ChartShown, QueryFinished, QueryStarted, ToolStarted
 from longtable.base.redaction import redacted
 from longtable.base.twins import Execution, complete, in_thread
+from longtable.memory.pins import PinChanges, said_by_user
 from longtable.memory.rounds import DESCRIBED, LISTING, MALFORMED
-from longtable.memory.stamps import RECALLED, TABLES, marked
+from longtable.memory.stamps import RECALLED, TABLES, marked, turn_number
 from longtable.memory.tokens import compact_json
 from longtable.nodes.approve import Gate, request_of
 from longtable.nodes.ingest import stamp
@@ -34,12 +36,14 @@ from longtable.nodes.records.audit import Audit, Log
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import State, Update, newest_language, thread_of, turn_of, with_last, without_key
+from longtable.nodes.state import State, Update, newest_language, pin_changes, thread_of, turn_of, with_last, without_key
 from longtable.nodes.turns.tool_jobs import EDITED, Job, RepairsUsedUpError, StoredAnswer, Work, answer_json, store_result, work_of
 from longtable.nodes.turns.tracing import span
 from longtable.tools.cells import clean, clip, json_value, without_labels
 from longtable.tools.charts import chart_tool
 from longtable.tools.database import QueryResult
+from longtable.tools.pin_tools import KIND as PIN
+from longtable.tools.pin_tools import NAMES as PIN_NAMES
 from longtable.tools.recall_tool import answered
 from longtable.tools.toolset import KIND, Described, ThreadResults, cancellable, with_note
 
@@ -81,7 +85,9 @@ class RunTools:
         work = work_of(state, queries, repairs=context.max_repairs)
         log, thread_id = self.audit.log(work.jobs, self.tools, state, runtime), thread_id_of(runtime)
         results = ThreadResults(self.results, thread_id) if self.results is not None and thread_id else None
-        inputs = ToolInputs(originals_of(self.plans.of(state, runtime), runtime, self.indexes), results, log)
+        thread = thread_of(state)
+        board = PinChanges(thread.pins, said_by_user(thread.messages), _pin_calls(messages, turn.get("number", 0)))
+        inputs = ToolInputs(originals_of(self.plans.of(state, runtime), runtime, self.indexes), results, log, board)
         async with log.around(how):
             while jobs := work.next():
                 runs = [self._run(job, runtime.stream_writer, inputs, how, alone=work.alone) for job in jobs]
@@ -89,7 +95,11 @@ class RunTools:
                     work.done([await runs[0]])
                     break
                 work.done(await how.call(partial(_in_pool, runs), partial(asyncio.gather, *runs)))
-        return self._update(work, state, runtime)
+        update = self._update(work, state, runtime)
+        if board.made or board.ends:
+            update["edits"], event = pin_changes(board.made, board.ends)
+            runtime.stream_writer(event)
+        return update
 
     async def _run(self, job: Job, emit: StreamWriter, inputs: "ToolInputs", how: Execution, *, alone: bool) -> ToolMessage | None:
         """Return the answer, None for a tool that waits for one itself: it is run again, alone, and then asks."""
@@ -126,6 +136,12 @@ class RunTools:
         return {"messages": answers, "turn": with_last(after, answers)}
 
 
+def _pin_calls(messages: Sequence[BaseMessage], turn: int) -> int:
+    """Return how many calls of this turn changed pins."""
+    newest = takewhile(lambda message: turn_number(message) == turn, reversed(messages))
+    return sum(isinstance(message, ToolMessage) and message.name in PIN_NAMES and message.status == "success" for message in newest)
+
+
 def _in_pool(work: Sequence[Coroutine[Any, Any, Result]]) -> list[Result]:
     with ThreadPoolExecutor(max_workers=min(MAX_PARALLEL, len(work))) as pool:
         # Each worker gets the run's context variables, so that a tool's own model calls work.
@@ -135,11 +151,12 @@ def _in_pool(work: Sequence[Coroutine[Any, Any, Result]]) -> list[Result]:
 
 @dataclass(frozen=True)
 class ToolInputs:
-    """What calls get besides their arguments: the thread's originals, its results where a store keeps them, the audit log."""
+    """What calls get besides their arguments: the thread's originals, its results where a store keeps them, the audit log, its pins."""
 
     originals: Originals
     results: ThreadResults | None
     log: Log
+    board: PinChanges
 
 
 class UnknownToolError(LongtableError):
@@ -182,10 +199,12 @@ class _Report:
         return self.tools[self.name]
 
     def tool_call(self, inputs: ToolInputs) -> ToolCall:
-        """Return the call with what the model does not see: originals for recall, results for what fetches or draws them."""
+        """Return the call with what the model does not see: originals for recall, pins for what changes them, results."""
         unseen: dict[str, Any] = {"results": inputs.results} if self.kind in (KIND, chart_tool.KIND) else {}
         if self.kind == "recall":
             unseen["originals"] = inputs.originals
+        elif self.kind == PIN:
+            unseen["board"] = inputs.board
         return {**self.call, "args": {**self.call["args"], **unseen}, "type": "tool_call"}
 
     def done(self, stored: StoredAnswer) -> ToolMessage:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage
@@ -27,13 +28,26 @@ from longtable.base.errors import (
 )
 from longtable.base.events import UnsupportedNumbers
 from longtable.base.redaction import redacted
+from longtable.memory.pins import pins_in_passing
+from longtable.memory.stamps import turn_number
 from longtable.nodes.inbox import receive
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import close_turn, thread_id_of
-from longtable.nodes.state import State, Turn, TurnStatus, Update, newest_language, refresh_update, thread_of, turn_of, with_last
+from longtable.nodes.state import (
+    State,
+    Turn,
+    TurnStatus,
+    Update,
+    newest_language,
+    pin_changes,
+    refresh_update,
+    thread_of,
+    turn_of,
+    with_last,
+)
 from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, NumberCache, Whole, unsupported_in
 from longtable.nodes.turns.failures import FAILED, failure_of
 from longtable.tools.database import QueryResult
@@ -96,6 +110,7 @@ class Settle:
             _close(runtime, thread_of(state).length)
             raise failure_of(turn)
         doubts = self._doubts(state, runtime) if status not in NOTICES else Turn()
+        passing = self._passing(state, runtime) if status != "compacting" else Update()
         prepare = status != "compacting" and worth_preparing(state, runtime, self.plans)
         if not prepare:
             self.plans.drop(runtime)
@@ -103,13 +118,27 @@ class Settle:
         _close(runtime, thread_of(state).length + (status in NOTICES))
         if status not in NOTICES:
             kept: TurnStatus = "cut_off" if status == "cut_off" else "answered"
-            return {**again, "turn": {**turn, "status": kept, "prepare": prepare, **doubts}}
+            return {**again, **passing, "turn": {**turn, "status": kept, "prepare": prepare, **doubts}}
         context = runtime.context or Context()
         language = context.language or newest_language(thread_of(state).messages)
         searched = ", ".join(f"“{keyword}”" for keyword in turn.get("searched", ()))
         notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0), searched=searched), id=str(uuid.uuid4()))
         stamped = stamp(notice, turn=turn, time=self.clock().isoformat(timespec="seconds"), marks={"notice": status})
-        return {**again, "messages": [stamped], "turn": with_last({**turn, "prepare": prepare}, [stamped])}
+        return {**again, **passing, "messages": [stamped], "turn": with_last({**turn, "prepare": prepare}, [stamped])}
+
+    def _passing(self, state: State, runtime: Runtime[Context]) -> Update:
+        """Return the pins of what the user said in passing in this turn, where code looks for them."""
+        thread, number = thread_of(state), turn_of(state).get("number", 0)
+        if not self.plans.of(state, runtime).call_config.pins_by_code:
+            return {}
+        newest = [*takewhile(lambda message: turn_number(message) == number, reversed(thread.messages))]
+        pins = pins_in_passing(newest[::-1], thread.pins)
+        known = {pin.id for pin in thread.pins}
+        edits, event = pin_changes([pin for pin in pins if pin.id not in known], [])
+        if not edits:
+            return {}
+        runtime.stream_writer(event)
+        return {"edits": edits}
 
     def _doubts(self, state: State, runtime: Runtime[Context]) -> Turn:
         """Return the figures of the answer that nothing vouches for, and tell of them; the answer has streamed already."""

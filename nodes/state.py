@@ -1,5 +1,6 @@
 """What a thread keeps: messages and plain JSON only, for a checkpoint outlives our class names."""
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired, cast
 
@@ -25,8 +26,9 @@ from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from longtable.base.context import Context
-from longtable.base.events import UsageFigures
+from longtable.base.events import PinsChanged, UsageFigures
 from longtable.memory.call_config import Calibration, CallConfig
+from longtable.memory.pins import Pin, PinEnd
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.reasoning import reasoning_sent
 from longtable.memory.stamps import is_copy, marks_of
@@ -146,8 +148,8 @@ def refresh_update(values: Mapping[str, Any], turn: int) -> "Update":
     """
     if turn % REFRESH_TURNS:
         # The records grow with the thread: an empty write counts towards their next whole one, and costs nothing.
-        counts = turn % (REFRESH_TURNS // RECORD_WRITES) == 0 and values.get("compactions") is not None
-        return {"compactions": []} if counts else {}
+        counts = turn % (REFRESH_TURNS // RECORD_WRITES) == 0
+        return cast("Update", {name: [] for name in ("compactions", "edits") if counts and values.get(name) is not None})
     whole = {name: [] if isinstance(values[name], list) else values[name] for name in SELDOM if values.get(name) is not None}
     return cast("Update", whole)
 
@@ -260,6 +262,8 @@ class StoredConfig(TypedDict, total=False):
     window: int | None
     encoding: str
     policy: dict[str, Any]
+    pin_tools: bool
+    """Whether the tools `remember` and `forget` go with the calls."""
 
 
 class Learned(TypedDict, total=False):
@@ -290,9 +294,9 @@ class State(TypedDict, total=False):
     """The transcript. Written by the caller, ingest (stamps), respond, run_tools, settle (notices)."""
     compactions: Annotated[list[Compaction], DeltaChannel(append_records, snapshot_frequency=RECORD_WRITES)]
     """Append-only records of compactions. Written by compact."""
-    edits: Annotated[list[Edit], DeltaChannel(append_records, snapshot_frequency=1)]
-    """Append-only changes: pins made and taken away, messages excluded, compactions undone. Written by `Conversation`;
-    messages that the provider refused by respond and ingest."""
+    edits: Annotated[list[Edit], DeltaChannel(append_records, snapshot_frequency=RECORD_WRITES)]
+    """Append-only changes: pins made and ended, messages excluded, compactions undone. Written by `Conversation`; pins also by
+    run_tools and settle, messages that the provider refused by respond and ingest."""
     archive: Annotated[ArchiveCount, DeltaChannel(keep_latest, snapshot_frequency=1)]
     """How many messages retired to the store. Written by prepare."""
     learned: Annotated[Learned, DeltaChannel(keep_latest, snapshot_frequency=1)]
@@ -390,6 +394,7 @@ def call_config_of(values: Mapping[str, Any], context: Context) -> CallConfig:
         ceiling=turn.get("ceiling") if turn.get("status") in UNDER_WAY else None,
         factor=learned.factor,
         window=brief.get("window"),
+        pin_tools=brief.get("pin_tools", False),
         reasoning=reasoning_sent(str(brief.get("model") or "")),
     )
 
@@ -408,6 +413,25 @@ def next_view(values: Mapping[str, Any], context: Context | None = None) -> list
     if not values.get("brief"):
         return []
     return build_view(call_plan_of(values, context or Context())).messages
+
+
+def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit], PinsChanged]:
+    """Return the edits that store new pins and what ended, and the event that tells of them."""
+    made = [Edit(id=uuid.uuid4().hex, op="pin", pin=pin.as_json()) for pin in pins]
+    ended = [
+        Edit(id=uuid.uuid4().hex, op="unpin", pins=[end["pin"]], quote=end["quote"], message=end["message"], turn=end["turn"])
+        for end in ends
+    ]
+    return [*made, *ended], pins_changed([pin.as_json() for pin in pins], ends)
+
+
+def pins_changed(pins: Sequence[Mapping[str, Any]], ends: Sequence[PinEnd]) -> PinsChanged:
+    """Return the event of stored pins and what ended."""
+    return PinsChanged(
+        type="pins_changed",
+        pinned=[{"id": pin["id"], "text": pin["text"], "by": pin["by"]} for pin in pins],
+        ended=[{"id": end["pin"], "quote": end["quote"]} for end in ends],
+    )
 
 
 def newest_language(messages: Sequence[BaseMessage]) -> str:

@@ -31,14 +31,15 @@ ARROWS = {
 BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "nodes": 2_600, "graph": 2_700, "app": 2_900}
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
-    "base": 603,  # a lost worker is an error of its own; a compaction names its topics
+    "base": 610,  # a lost worker is an error of its own; a compaction names its topics; pins: an event and an error
     "memory": 4_185,
     # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
-    "tools": 6_849,
+    # The tools remember and forget (27): the patterns they take the place of were in memory/, which lost 236.
+    "tools": 6_876,
     "nodes": 3_004,  # what a summary call is sent (33): its most tokens, little thinking, no second try with a refused key
     # A store is not closed under work; None, False or a model as summarizer (6); what is made ahead goes on after the answer, under
-    # the thread's lock, and is waited for or dropped (83).
-    "graph": 3_260,
+    # the thread's lock, and is waited for or dropped (83); pins (18).
+    "graph": 3_282,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
 MOST_FILES, FILES_TODAY = 170, 171

@@ -38,11 +38,12 @@ FIRST_WAIT, MOST_WAIT = 0.5, 30.0
 
 @dataclass(frozen=True)
 class Answerer:
-    """One model that may answer. `model`: with its tools bound; `base`: as it was given."""
+    """One model that may answer. `model`: with its tools bound; `base`: as it was given; `with_pins`: with `remember` and `forget`, too."""
 
     name: str
     model: Runnable[Any, BaseMessage]
     base: BaseChatModel
+    with_pins: Runnable[Any, BaseMessage] | None = None
 
 
 class _TokenWatcher(BaseCallbackHandler):

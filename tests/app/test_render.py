@@ -288,10 +288,10 @@ def test_every_event_is_drawn_or_counted_by_the_screen() -> None:
 
 
 def test_pins_and_topics_are_listed_whole_and_safe() -> None:
-    pin = Pin("p1", "keep\n\x1b[1m" + "word " * 40, "", 3, "rule", "m", "user")
+    pin = Pin("p1", "keep\n\x1b[1m" + "word " * 40, "", 3, "user", ended="let it\x1b[1m go")
     text = drawn(render.pins([pin], "en"))
     assert text.count("word") == 40
-    assert "␛[1m" in text
+    assert text.count("␛[1m") == 2
     assert "turn" in text
     topic = Topic("t1", 2, "Prices\x1b", "What prices\nare in", "# Prices", ("a",), 3, "")
     drawn_topics = drawn(render.topics([topic], "zh"))

@@ -119,17 +119,6 @@ def test_a_pin_made_again_after_it_was_taken_away_stands() -> None:
         conversation.pin("  ")
 
 
-def test_taking_a_pin_away_brings_back_no_older_one_on_its_matter() -> None:
-    conversation = thread()
-    conversation.ask("Report all distances in miles.")
-    conversation.ask("Use kilometres for distances instead.")
-    talk(conversation, 14, start=2)
-    [pin] = conversation.pins()
-    assert "kilometres" in pin.text
-    conversation.unpin(pin.id)
-    assert conversation.pins() == []
-
-
 def test_a_thread_without_its_compactions_compacts_again_rather_than_leave_rounds_out() -> None:
     conversation = thread(policy=CompactionPolicy(min_messages=4, retire_after=None))
     talk(conversation, 40)

@@ -15,8 +15,8 @@ from longtable.memory import policy as presets
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction import Request
 from longtable.memory.gate import pairs_valid
-from longtable.memory.pins import live_pins
-from longtable.memory.stamps import STEERED, is_recalled, marked
+from longtable.memory.pins import live_pins, make_pin
+from longtable.memory.stamps import is_recalled, marked
 from longtable.memory.summary import CLIP_TOOL_CHARS, HEADINGS, cited_numbers
 from longtable.memory.view import CallPlan, build_view
 from tests.memory.test_rounds import assert_paired
@@ -429,7 +429,8 @@ def test_a_rule_stands_word_for_word_in_every_view_from_then_on(kind: str, says:
     assert len(talking.thread.compactions) >= 3
 
 
-def test_the_later_rule_on_a_matter_supersedes_the_earlier_in_the_view_and_not_in_the_record() -> None:
+@pytest.mark.parametrize("says", ["good", None])
+def test_the_later_rule_on_a_matter_stands_below_the_earlier_and_replaces_it_where_the_summariser_says_so(says: str | None) -> None:
     later = "From now on report all distances in miles."
     history = [
         HumanMessage(RULE, id="r1"),
@@ -439,26 +440,18 @@ def test_the_later_rule_on_a_matter_supersedes_the_earlier_in_the_view_and_not_i
         AIMessage("ok", id="o2"),
     ]
     more = [message.model_copy(update={"id": f"more-{message.id}"}) for message in talk(20, words=60)]
-    talking = talk_of(3_000, "rolling", "good")
+    quoting = f'{GOOD}\n## Pins\n- "{later}" replaces {make_pin(RULE, HumanMessage(RULE, id="r1")).id}'
+    talking = talk_of(3_000, "rolling", says) if says is None else Talk(call_config(3_000, window=100_000), say=lambda _: quoting)
     for _ in talking.hear([marked(message, turn=i) for i, message in enumerate([*history, *more])]):
         pass
-    told = system_of(build_view(CallPlan(talking.thread, talking.call_config)).messages)
-    assert later in told
-    assert RULE not in told
+    shown = system_of(build_view(CallPlan(talking.thread, talking.call_config)).messages)
     assert {RULE, later} <= {pin.text for pin in talking.thread.pins}
-
-
-def test_of_two_rules_of_one_turn_the_later_wins_whoever_found_them() -> None:
-    """A message that joined the turn corrects its question, which only the model takes for a rule."""
-    earlier, later = "May I have all amounts in euros?", "From now on all amounts in dollars."
-    turn = [HumanMessage(earlier, id="q"), marked(HumanMessage(later, id="s"), kind=STEERED), AIMessage("ok", id="a")]
-    quoting = f'{GOOD}\n## Pins\n- [m1] (unit) "{earlier}"'
-    talking = Talk(call_config(3_000, window=100_000, min_messages=0), say=lambda _: quoting)
-    for message in [*(marked(message, turn=1) for message in turn), *(marked(message, turn=2) for message in talk(12))]:
-        talking.add(message)
-    assert talking.compact("asked")
-    assert [pin.text for pin in talking.thread.pins] == [earlier, later]
-    assert [pin.text for pin in live_pins(talking.thread.pins)] == [later]
+    assert later in shown
+    if says is None:
+        assert 0 < shown.index(RULE) < shown.index(later)
+    else:
+        assert RULE not in shown
+        assert next(pin.ended for pin in talking.thread.pins if pin.text == RULE) == later
 
 
 # -- 9: the text ----------------------------------------------------------------------------------------------------
