@@ -182,7 +182,7 @@ def test_a_process_ends_within_seconds_of_its_last_answer(held: HeldServer, url:
         assert held.asked.wait(SECONDS)
         start = time.monotonic()
         out, err = process.communicate(timeout=SECONDS)
-        assert 1 < time.monotonic() - start < 5
+        assert 1 < time.monotonic() - start < SECONDS / 2  # far less where the machine is idle; the summary is held for longer
     assert (out.split()[-1], err, process.returncode) == ("closed", "", 0)
 
 
