@@ -57,6 +57,13 @@ class ContextCompressed(TypedDict):
     messages: int
     strategy: str
     method: Literal["model", "fallback"]
+    writer: str
+    """Who wrote it: the name of the model, or "code"."""
+    why_by_code: str
+    """Why code wrote it and not a model, in a sentence; "" where a model did."""
+    input: int
+    output: int
+    """Tokens of the summariser's calls for it, those whose text was refused included."""
     coverage: float
     """Tokens of text the writer saw / tokens of text compacted."""
     rebuilt: bool
@@ -77,6 +84,9 @@ class ContextCompactionSkipped(TypedDict):
 
     type: Literal["context_compaction_skipped"]
     reasons: list[Reason]
+    input: NotRequired[int]
+    output: NotRequired[int]
+    """Tokens of the summariser's calls whose text was refused, where there were any."""
 
 
 class PassedMaterial(TypedDict):

@@ -20,6 +20,7 @@ from longtable.memory.gate import Candidate, objections, pairs_valid
 from longtable.memory.ledger import ledger_lines
 from longtable.memory.pins import IN_PASSING, Pin, PinEnd, live_pins, pins_in_passing
 from longtable.memory.policy import TOPICS
+from longtable.memory.spent import SummaryCall
 from longtable.memory.stamps import is_recalled
 from longtable.memory.summary import Numbered, cited_numbers, harmless, language_of
 from longtable.memory.thread import Compaction, Thread, covered_exclusions
@@ -67,6 +68,8 @@ class Outcome:
     tokens: int = 0
     archive: str | None = None
     """Key of the file that what was compacted was written to."""
+    calls: Sequence[SummaryCall] = ()
+    """What the summariser's calls took, also where their text was refused."""
 
 
 Attempts = Generator["Request | Draft", "str | Exception | list[Reason] | None", None]

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from typing_extensions import TypedDict
 
 from longtable.memory.pins import IN_PASSING, Pin, PinEnd, with_ends
-from longtable.memory.spent import SummaryCall
+from longtable.memory.spent import UNKNOWN, SummaryCall
 from longtable.memory.stamps import is_recalled
 from longtable.memory.summary import language_of
 from longtable.memory.tokens import compact_json
@@ -115,6 +115,10 @@ class Compaction(TypedDict):
     """Whether its text was made from the originals."""
     language: str
     method: Literal["model", "fallback"]
+    writer: NotRequired[str]
+    """Name of the model that wrote it, or "code". Absent: written before this was noted; see `writer_of`."""
+    why_by_code: NotRequired[str]
+    """Why code wrote it, "" where a model did."""
     coverage: float
     coverage_note: str
     summary_tokens: int
@@ -136,6 +140,16 @@ class Compaction(TypedDict):
     """How many it stands for; they are in the store."""
     replaces: NotRequired[list[str]]
     """Their ids, as far as they were in the state."""
+
+
+BY_CODE = "code"
+
+
+def writer_of(record: Compaction) -> str:
+    """Return who wrote a compaction: the name of a model, or "code"."""
+    if record["method"] == "fallback":
+        return BY_CODE
+    return record.get("writer") or next((call["model"] for call in reversed(record.get("spent", []))), UNKNOWN)
 
 
 class Edit(TypedDict):

@@ -32,7 +32,7 @@ from longtable.memory.reasoning import split_reasoning
 from longtable.memory.rolling import PIN_ROOM
 from longtable.memory.spent import SummaryCall, call_usage
 from longtable.memory.summary import Numbered
-from longtable.memory.thread import Compaction
+from longtable.memory.thread import Compaction, writer_of
 from longtable.memory.view import CallPlan
 from longtable.nodes.estimate import breaker_holds
 from longtable.nodes.model.call_plans import CallPlans
@@ -157,8 +157,15 @@ class Compactor:
         # Counting and the fallback take time on a long thread: off the event loop.
         while not isinstance(request := await how.call(partial(_advance, steps, answer, job)), Outcome):
             answer = await self._ask(request, task, calls, how)
-        record = request.record
-        return replace(request, record={**record, "spent": calls}) if record and calls else request
+        if (record := request.record) is None:
+            return replace(request, calls=calls)
+        by_code = record["method"] == "fallback"
+        record = {**record, "why_by_code": _why_by_code(self.summarizer is not None, request.reasons) if by_code else ""}
+        if calls:
+            record["spent"] = calls
+        if not record.get("writer"):
+            record["writer"] = writer_of(record)
+        return replace(request, record=record, calls=calls)
 
     async def _ask(self, request: Request, task: Task, calls: list[SummaryCall], how: Execution) -> str | Exception:
         model, run = self.summarizer, (task.thread_id, task.turn)
@@ -207,7 +214,10 @@ def compaction_update(state: State, outcome: Outcome | None, runtime: Runtime[Co
     outcome = outcome or Outcome(None, [{"code": "nothing_to_fold", "message": "there is nothing to compact"}])
     record = outcome.record
     if record is None:
-        runtime.stream_writer(ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons))
+        skipped = ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons)
+        if outcome.calls:
+            skipped |= {"input": sum(call["input"] for call in outcome.calls), "output": sum(call["output"] for call in outcome.calls)}
+        runtime.stream_writer(skipped)
         return {"turn": {**turn, "breaker": outcome.tokens or turn.get("breaker")}}
     event = ContextCompressed(
         type="context_compressed",
@@ -217,6 +227,10 @@ def compaction_update(state: State, outcome: Outcome | None, runtime: Runtime[Co
         messages=record["folded"],
         strategy=record["strategy"],
         method=record["method"],
+        writer=writer_of(record),
+        why_by_code=record.get("why_by_code", ""),
+        input=sum(call["input"] for call in record.get("spent", ())),
+        output=sum(call["output"] for call in record.get("spent", ())),
         coverage=record["coverage"],
         rebuilt=record["rebuilt"],
         ahead=ahead,
@@ -229,6 +243,14 @@ def compaction_update(state: State, outcome: Outcome | None, runtime: Runtime[Co
     if record["pins"] or record.get("ended"):
         runtime.stream_writer(pins_changed(record["pins"], record.get("ended", ())))
     return {"compactions": [record], "turn": {**turn, "breaker": None}}
+
+
+def _why_by_code(has_model: bool, reasons: Sequence[Reason]) -> str:
+    """Return why a model did not write a memory."""
+    if not has_model:
+        return "no model writes summaries here"
+    said = list(dict.fromkeys(reason["message"] for reason in reasons))
+    return "; ".join(said) if said else "there was no room for a text of the model's, or its window is too small"
 
 
 def _stored(item: Any) -> Compaction | None:

@@ -2,21 +2,23 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.tools import tool
 
 from longtable.base.errors import ConfigError
 from longtable.graph import CompactionPolicy, Conversation, build_graph, next_view
 from longtable.memory.spent import Price
 from longtable.memory.summary import HEADINGS, findings_in
+from longtable.memory.thread import Compaction, writer_of
 from longtable.memory.tokens import counter
 from tests.memory.test_rounds import assert_paired
 from tests.support.model_server import answer_or_summary, open_model_server, unauthorized
 from tests.support.models import ScriptedModel, call, script
-from tests.support.threads import CONTEXT, GOOD, LIMIT, SECRET, Events, Hopeless, of_type, summariser, talk, talker, thread
+from tests.support.threads import CONTEXT, GOOD, LIMIT, SECRET, Events, Hopeless, of_type, summariser, talk, talker, thread, values_of
 
 BOTH: Any = ["messages", "custom"]
 HOPELESS = CompactionPolicy(strategy="hopeless")
@@ -113,6 +115,26 @@ def test_the_summariser_writes_the_memory_and_its_tokens_stay_private() -> None:
         assert SECRET in conversation.view()[0].text
 
 
+def test_event_and_record_say_who_wrote_what_it_cost_and_why_not_a_model() -> None:
+    usage = UsageMetadata(input_tokens=5_100, output_tokens=600, total_tokens=5_700)
+    good = AIMessage(GOOD, usage_metadata=usage, response_metadata={"model_name": "gpt-4o"})
+    dull = AIMessage("Sorry.", usage_metadata=usage, response_metadata={"model_name": "gpt-4o"})
+    for answer, writer, calls, why in (
+        (good, "gpt-4o", 1, ""),
+        (dull, "code", 2, "it is empty or lacks the headings"),
+        (None, "code", 0, "no model"),
+    ):
+        conversation = thread(summarizer=summariser(script(answer).say) if answer else False)
+        event = of_type(talk(conversation, 14), "context_compressed")[0]
+        assert (event["writer"], event["input"], event["output"]) == (writer, calls * 5_100, calls * 600)
+        assert event["why_by_code"].startswith(why)
+        assert bool(event["why_by_code"]) == (writer == "code")
+        record = values_of(conversation)["compactions"][0]
+        assert (record["writer"], record["why_by_code"]) == (writer, event["why_by_code"])
+        before = {name: value for name, value in record.items() if name not in ("writer", "why_by_code")}
+        assert writer_of(cast("Compaction", before)) == writer  # as a store of an earlier version has it
+
+
 def test_the_summarisers_tokens_stay_private_in_async_runs_too() -> None:
     summarizer = summariser()
     conversation = thread(summarizer=summarizer)
@@ -133,17 +155,12 @@ def _raises(_: object) -> AIMessage:
     raise RuntimeError("summariser down")
 
 
-def _echo(sent: Any) -> AIMessage:
-    return AIMessage(sent[-1].text)
-
-
 @pytest.mark.parametrize(
     ("say", "calls"),
     [
         (_raises, 1),
         (lambda _: AIMessage(""), 2),
         (lambda _: AIMessage("no headings at all"), 2),
-        (_echo, 2),
         (lambda _: AIMessage("## Facts and findings\n" + "- long line of nothing\n" * 2_000), 2),
         (lambda _: call("add", a=1), 2),
     ],
