@@ -11,7 +11,6 @@ from langchain_core.messages import BaseMessage
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, EmptyMessageError, PinRefusedError, UndoTooFarError, UnknownMessageError, UnknownPinError
 from longtable.graph.thread_state import Update, Values
-from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction import BLOCK_TOKENS, Job, needs_originals
 from longtable.memory.compaction_plan import plan_compaction
 from longtable.memory.merging import unmerged
@@ -152,10 +151,6 @@ class CompactionPreview:
     """It would be made from the originals, not from the memory before; retired messages are not in `summariser_tokens`."""
 
 
-def _most_memory(call_config: CallConfig) -> int:
-    return call_config.summary_tokens + call_config.pin_tokens + call_config.ledger_tokens + BLOCK_TOKENS
-
-
 def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview | None:
     """Return what compacting now would do, None when there is nothing to compact. Pure."""
     call_plan = call_plan_of(values, context)
@@ -174,12 +169,13 @@ def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview
         originals=[] if rebuilt else None,
     )
     parts = split_input(job, call_config.window) if call_config.window is not None else []
+    most_memory = call_config.summary_tokens + call_config.pin_tokens + call_config.ledger_tokens + BLOCK_TOKENS
     return CompactionPreview(
         messages=plan.end - plan.start,
         first=thread.archived + plan.start + 1,
         last=job.count,
         tokens_before=plan.tokens_before,
-        tokens_after_most=plan.tokens_before - plan.compacted_tokens + _most_memory(call_config) - call_plan.parts.memory,
+        tokens_after_most=plan.tokens_before - plan.compacted_tokens + most_memory - call_plan.parts.memory,
         summariser_calls=len(parts),
         summariser_tokens=sum(call_config.counter.text(text) for part in parts for text in part),
         rebuilt=rebuilt,

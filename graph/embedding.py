@@ -83,11 +83,11 @@ def as_tool(
 
     def ask(question: str) -> str:
         """Run one turn."""
-        return _text(compiled.invoke(_question_input(question), context=_context_of(context)))
+        return _text(compiled.invoke(Input(messages=[HumanMessage(question)]), context=_context_of(context)))
 
     async def aask(question: str) -> str:
         """Run one turn."""
-        return _text(await compiled.ainvoke(_question_input(question), context=_context_of(context)))
+        return _text(await compiled.ainvoke(Input(messages=[HumanMessage(question)]), context=_context_of(context)))
 
     return StructuredTool.from_function(ask, aask, name=name, description=description)
 
@@ -130,7 +130,8 @@ class _Node:
         """Return what the parent's messages say since the node's last answer, the question last."""
         values = state if isinstance(state, Mapping) else vars(state)
         if self.messages not in values:
-            raise ConfigError(f"as_node reads and writes {self.messages!r} of the parent's state, found {_keys(values)}: {WHEN_MESSAGES}")
+            found = ", ".join(sorted(values)) or "no keys"
+            raise ConfigError(f"as_node reads and writes {self.messages!r} of the parent's state, found {found}: {WHEN_MESSAGES}")
         talk = [message for message in convert_to_messages(values[self.messages]) if message.type in {"human", "ai"}]
         mine = [i for i, message in enumerate(talk) if marks_of(message).get("node") == self.name]
         since = mine[-1] + 1 if mine and _has_thread() else 0  # without a thread there is no memory but the parent's
@@ -206,10 +207,6 @@ def _as_said(message: BaseMessage) -> BaseMessage:
     return message.model_copy(update={"additional_kwargs": kwargs})
 
 
-def _question_input(question: str) -> Input:
-    return Input(messages=[HumanMessage(question)])
-
-
 def _text(values: Values) -> str:
     return str(values["messages"][-1].text)
 
@@ -239,7 +236,3 @@ def _in_graph() -> bool:
 def _has_thread() -> bool:
     info = get_runtime().execution_info
     return info is not None and info.thread_id is not None
-
-
-def _keys(values: Values) -> str:
-    return ", ".join(sorted(values)) or "no keys"

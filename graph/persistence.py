@@ -78,8 +78,11 @@ class open_persistence:  # used like the function it reads as: `with open_persis
     def __enter__(self) -> Persistence:
         if self.url.startswith(POSTGRES):
             opened = _postgres(self.url, self.key)
+        elif self.path is None:
+            opened = _memory()
         else:
-            opened = _memory() if self.path is None else _sqlite(self.path, self._lease(self.path), self.key)
+            lease = SqliteLease(self.path, seconds=self.lease_seconds, busy_ms=BUSY_TIMEOUT_MS)
+            opened = _sqlite(self.path, lease, self.key)
         with storage_errors():
             persistence = opened.__enter__()
         self._opened = opened
@@ -98,9 +101,6 @@ class open_persistence:  # used like the function it reads as: `with open_persis
 
     async def __aexit__(self, *error: Any) -> None:
         await in_thread(self.__exit__, *error)
-
-    def _lease(self, path: Path) -> SqliteLease:
-        return SqliteLease(path, seconds=self.lease_seconds, busy_ms=BUSY_TIMEOUT_MS)
 
 
 class _WriteConnection(sqlite3.Connection):
