@@ -254,21 +254,19 @@ def sentences(text: str) -> Iterator[str]:
     for part in _FENCE.split(text):
         start = 0
         for end in [*(stop.end() for stop in _END.finditer(part)), len(part)]:
-            lead = _LEAD.match(part, start, end)
-            if sentence := part[lead.end() if lead else start : end].strip():
+            if sentence := _LEAD.sub("", part[start:end], count=1).strip():
                 yield sentence
             start = end
 
 
 def rules_in(text: str, pinned: Sequence[str] = ()) -> list[str]:
     """Return the sentences of a message that lay down a rule, or change one of `pinned`; at most `MOST_FOUND`."""
-    known, found = list(pinned[-MOST_COMPARED:]), list[str]()
+    found: list[str] = []
     for sentence in sentences(text):
         body, asks = _read(sentence)
         worth = len(sentence) <= LONG and len(body) > 3 and len(found) < MOST_FOUND and not _REPLY.match(body)
-        if worth and (_is_rule(body, asks) or (known and _is_change(body, asks, known))):
+        if worth and (_is_rule(body, asks) or _is_change(body, asks, [*pinned[-MOST_COMPARED:], *found])):
             found.append(sentence)
-            known.append(sentence)
     return found
 
 
@@ -299,7 +297,7 @@ def _is_change(body: str, asks: bool, pinned: Sequence[str]) -> bool:
     """Return whether a sentence seems to change or take back one of the sentences that are pinned."""
     about, ends, scope = _about(body), bool(_ENDS.search(body)), bool(_SCOPE.search(body))
     shared, replaces = any(about & _about(_read(each)[0]) for each in pinned), bool(_REPLACES.search(body))
-    if asks or (_REQUEST.search(body) and _PARTICULAR.search(body)):
+    if not pinned or asks or (_REQUEST.search(body) and _PARTICULAR.search(body)):
         return shared and (replaces or (asks and ends))
     if _REQUEST.search(body):
         return (shared and (ends or scope)) or replaces or (ends and scope) or "everything" in body

@@ -60,11 +60,10 @@ class PinEnd(TypedDict):
 
 def make_pin(text: str, message: BaseMessage | None = None, *, turn: int = 0, by: str = "user") -> Pin:
     """Return a pin of a quote from a message, or one made by hand in a turn."""
-    message_id = (message.id or "") if message else ""
-    digest = hashlib.sha256(f"{message_id}\n{' '.join(text.split())}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    digest = hashlib.sha256(f"{(message and message.id) or ''}\n{' '.join(text.split())}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     if message is None:
         return Pin(f"p{digest}", text, "", turn, by)
-    return Pin(f"p{digest}", text, message_id, turn_number(message), by, speaker_of(message))
+    return Pin(f"p{digest}", text, message.id or "", turn_number(message), by, speaker_of(message))
 
 
 def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) -> list[Pin]:
@@ -85,13 +84,13 @@ def said_by_user(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
     return [message for message in messages if message.type == "human" and not is_recalled(message)]
 
 
-_NO_VALUE = r"(?:an?|the|not|to|in|never|secret|stored|kept|hidden|column)\b"
 _NAMED = (
     r"(?:pass ?word|passwd|pass ?code|passphrase|pwd|credentials?|secret|token|密码|口令|密钥|令牌|验证码|私钥|"
     r"(?:api|access|private|secret|license|encryption) ?(?:key|code|token)|(?:my|our|the) (?:key|pin|code|login))"
 )
 _SECRET = re.compile(
-    rf"{_NAMED}\s*(?:(?:for|of) [\w ]{{1,30}})?\s*(?:is|are|was|[=:：为是])\s*(?!{_NO_VALUE})[\w'\"“`]"
+    rf"{_NAMED}\s*(?:(?:for|of) [\w ]{{1,30}})?\s*(?:is|are|was|[=:：为是])\s*"
+    r"(?!(?:an?|the|not|to|in|never|secret|stored|kept|hidden|column)\b)[\w'\"“`]"
     rf"|{_NAMED}\W{{1,4}}(?=\S*\d)[\w-]{{3,}}",
     re.IGNORECASE,
 )
@@ -240,6 +239,8 @@ class PinChanges:
         source, text = find_quote(quote, newer_than(held[ends], self.said) if ends else self.said)
         if source is None:
             raise PinRefusedError(f"not done: no message of the user{' after that pin' if ends else ''} holds these words: quote exactly")
+        if not ends and any(pin.ended and pin.id == make_pin(text, source).id for pin in self.pins):
+            raise PinRefusedError("not done: the user took these words back since; quote newer ones")
         if holds_secret(text):
             raise PinRefusedError("not done: passwords, keys and tokens are never pinned")
         self.used += 1
@@ -260,8 +261,8 @@ def with_ends(pins: Iterable[Pin], ends: Iterable[PinEnd], restored: Mapping[str
     return [replace(pin, ended=by_pin.get(pin.id, "")) for pin in sorted(pins, key=lambda pin: pin.turn)]
 
 
-def live_pins(pins: Sequence[Pin]) -> list[Pin]:
-    """Return the pins that hold, in the order given. What another pin of its message holds or held is left out."""
+def live_pins(pins: Sequence[Pin], *, ended: bool = False) -> list[Pin]:
+    """Return the pins that hold (`ended`: and those that ended), in order; not what another pin of its message holds or held."""
     kept: dict[str, list[tuple[str, Pin]]] = {}
     for pin in sorted(pins, key=lambda pin: (pin.by == IN_PASSING, -len(pin.text))):
         text, others = " ".join(pin.text.split()), kept.setdefault(pin.message_id or pin.id, [])
@@ -270,13 +271,7 @@ def live_pins(pins: Sequence[Pin]) -> list[Pin]:
     whole = {pin.id for others in kept.values() for _, pin in others if not pin.ended}
     # Of the same words said again the newest stands: it may have come after another that disagrees.
     newest = {(pin.text, pin.by): pin.id for pin in pins if pin.id in whole}
-    return [pin for pin in pins if newest.get((pin.text, pin.by)) == pin.id]
-
-
-def shown_pins(pins: Sequence[Pin]) -> list[Pin]:
-    """Return the pins that hold and those that the user's words ended, in the order given."""
-    live = live_pins(pins)
-    return [pin for pin in pins if pin.ended or pin in live]
+    return [pin for pin in pins if (pin.ended and ended) or newest.get((pin.text, pin.by)) == pin.id]
 
 
 # -- in a view ------------------------------------------------------------------------------------------------------
@@ -288,16 +283,16 @@ def fit_pins(pins: Sequence[Pin], budget: int, count: Callable[[str], int]) -> t
     A pin past 600 characters is clipped, with a mark. Of too many in passing go first, those made by hand
     go last, the oldest first within each.
     """
-    words = _WORDS.values()
-    kept = [replace(pin, text=_clip(pin.text)) for pin in pins]
+    kept = [
+        pin if len(pin.text) <= LONG_PIN else replace(pin, text=f"{pin.text[:LONG_PIN]}… ({len(pin.text):,} characters)") for pin in pins
+    ]
     costs = [max(count(_line(pin, language)) for language in _WORDS) + 1 for pin in kept]
     total = sum(costs)
-    room = budget - max(count(each["pinned"]) + count(each["in passing"]) + 2 for each in words)
+    room = budget - max(count(each["pinned"]) + count(each["in passing"]) + 2 for each in _WORDS.values())
     if total > room:
-        room -= max(count(each["left out"].format(n=len(kept))) + 1 for each in words)
+        room -= max(count(each["left out"].format(n=len(kept))) + 1 for each in _WORDS.values())
     gone: set[int] = set()
-    ranks = {IN_PASSING: 0, "user": 2}
-    for place in sorted(range(len(kept)), key=lambda at: (ranks.get(kept[at].by, 1), at)):
+    for place in sorted(range(len(kept)), key=lambda at: ((IN_PASSING, "model", "user").index(kept[at].by), at)):
         if total <= room:
             break
         gone.add(place)
@@ -318,7 +313,3 @@ def _line(pin: Pin, language: str) -> str:
     words = _WORDS[language]
     where = words["turn"].format(n=pin.turn) if pin.message_id else words["by hand"]
     return f'- "{" ".join(pin.text.split())}" [{", ".join(filter(None, [pin.id, pin.speaker, where]))}]'
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= LONG_PIN else f"{text[:LONG_PIN]}… ({len(text):,} characters)"

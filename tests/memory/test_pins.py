@@ -111,6 +111,8 @@ def test_a_document_gives_few_pins_and_a_megabyte_takes_no_second() -> None:
     started = time.process_time()
     for unit in ("never ", "不要", "in all ", "a, ", "if ", "we always use x "):
         rules_in(unit * (200_000 // len(unit)), ["Only look at 2013."])
+    for _ in range(20):
+        rules_in("Show the orders of all customers again, please.", ["Only look at orders from 2013."] * 100_000)
     assert time.process_time() - started < 1
 
 
@@ -217,6 +219,9 @@ def test_remember_replaces_and_forget_ends_by_a_newer_quote_alone() -> None:
         "Use km.": "",
     }
     assert texts(live_pins(pins)) == ["Use km."]
+    later = PinChanges(pins, messages, 0)
+    with pytest.raises(PinRefusedError, match="took these words back"):
+        later.remember("Use miles for distances")
     restored = with_ends(pins, changes.ends, {miles.id: 3})
     assert [pin.ended for pin in restored if pin.id == miles.id] == [""]
 
