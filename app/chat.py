@@ -15,7 +15,7 @@ from longtable.app.session import Progress, Session, open_session, thread_state
 from longtable.app.settings import Settings, check_text
 from longtable.app.terminal import language_of
 from longtable.app.translations import say
-from longtable.base.errors import SYSTEM_AND_TOOLS, ContextTooLargeError
+from longtable.base.errors import THE_MESSAGE, ContextTooLargeError
 from longtable.base.events import ActionRequest, Event
 
 _YES = re.compile(r"(?:y|yes|是|好|批准)[.!。！]?", re.IGNORECASE)
@@ -162,7 +162,7 @@ class Chat:
         try:
             course = self._play(self.session.conversation.astream(text))
         except ContextTooLargeError as error:
-            if error.what != SYSTEM_AND_TOOLS:
+            if error.what == THE_MESSAGE:
                 raise
             self._limit_too_small("limit_below_tools", limit_for(error.need))
             return False

@@ -190,22 +190,24 @@ class NotPrivateError(InputError):
         )
 
 
-SYSTEM_AND_TOOLS = "what surrounds every message (system prompt and tools)"
+THE_MESSAGE, SYSTEM_PROMPT, TOOLS = "the newest message", "the system prompt", "the tools"
+"""What may be too large for a call."""
 
 
 class ContextTooLargeError(InputError):
     """What must be sent word for word does not fit the model's limit. Sizes in tokens."""
 
-    def __init__(self, *, need: int, budget: int, what: str = "the newest message with system prompt and tools") -> None:
+    def __init__(self, *, need: int, budget: int, what: str = THE_MESSAGE) -> None:
+        verb = "are" if what == TOOLS else "is"
         super().__init__(
-            f"{what} needs {need:,} tokens, the budget is {budget:,}: "
-            "shorten it, raise Context.model_limit or use a model with a larger limit"
+            f"{what} {verb} too large: the call needs {need:,} tokens, the limit less the reserve is {budget:,}: "
+            f"{'pass fewer tools' if what == TOOLS else 'shorten it'}, raise Context.model_limit or use a model with a larger limit"
         )
         self.need, self.budget, self.what = need, budget, what
 
     @property
     def sentence(self) -> str:
-        return f"{self.code}.around" if self.what == SYSTEM_AND_TOOLS else self.code
+        return {SYSTEM_PROMPT: f"{self.code}.system", TOOLS: f"{self.code}.tools"}.get(self.what, self.code)
 
 
 # -- threads and their files ----------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from langchain_core.messages import BaseMessage
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, EmptyMessageError, PinRefusedError, UndoTooFarError, UnknownMessageError, UnknownPinError
 from longtable.graph.thread_state import Update, Values
-from longtable.memory.compaction import BLOCK_TOKENS, Job, needs_originals
+from longtable.memory.call_config import BLOCK_TOKENS
+from longtable.memory.compaction import Job, needs_originals
 from longtable.memory.compaction_plan import plan_compaction
 from longtable.memory.merging import unmerged
 from longtable.memory.pins import Pin, holds_secret, make_pin
@@ -168,8 +169,8 @@ def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview
         time="",
         originals=[] if rebuilt else None,
     )
+    most_memory = plan.summary_budget + plan.ledger_budget + call_config.pin_tokens + BLOCK_TOKENS
     parts = split_input(job, call_config.window) if call_config.window is not None else []
-    most_memory = call_config.summary_tokens + call_config.pin_tokens + call_config.ledger_tokens + BLOCK_TOKENS
     return CompactionPreview(
         messages=plan.end - plan.start,
         first=thread.archived + plan.start + 1,

@@ -29,7 +29,7 @@ from longtable.graph.thread_state import Values, answer_command, is_failed, is_p
 from longtable.memory.stamps import turn_number, unmarked
 from longtable.nodes.inbox import Inbox, InboxMessage, steered_event
 from longtable.nodes.ingest import check_input
-from longtable.nodes.state import Input, call_config_of, thread_of, turn_of
+from longtable.nodes.state import Input, call_plan_of, thread_of, turn_of
 from longtable.nodes.turns.failures import ending_with_failed
 
 Events = AsyncGenerator[Event, None]
@@ -320,7 +320,7 @@ def _checked(runner: ThreadRunner, message: HumanMessage, values: Values) -> int
         raise NotPrivateError
     if values.get("brief"):
         for limited in (context, context.replace(model_limit=None)):
-            check_input([message], limited, call_config_of(values, limited))
+            check_input([message], limited, call_plan_of(values, limited))
     return running.get("number", 0)
 
 

@@ -1,7 +1,7 @@
 """The memory block: what compactions left of the earlier conversation, as a call shows it."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -42,14 +42,6 @@ class Memory:
         source = [_RANGE[self.language].format(count=self.count)] if self.count else []
         return render_memory("\n\n".join([*source, *parts]), self.language)
 
-    def smaller(self) -> "Memory":
-        """Return the block without the next part that may give way: ledger, text, what was recalled, last the pins."""
-        if self.ledger:
-            return replace(self, ledger="")
-        if self.text:
-            return replace(self, text="")
-        return replace(self, recalled="") if self.recalled else replace(self, pins="")
-
 
 def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
     """Return what a call remembers: the live compaction's text, the live pins, the ledger of all that was compacted."""
@@ -61,7 +53,7 @@ def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
     return Memory(
         text=visible_text(record, thread, call_config) if record else "",
         pins=pins_text(pins, call_config, language),
-        ledger=ledger_text(*ledger_of(thread, call_config), call_config, language),
+        ledger=ledger_text(*ledger_of(thread, call_config), call_config, language, record.get("ledger_budget") if record else None),
         language=language,
         count=record["count"] if record else 0,
     )
@@ -109,9 +101,10 @@ def pins_text(pins: list[Pin], call_config: CallConfig, language: str) -> str:
     return render_pins(kept, language, gone) if kept else ""
 
 
-def ledger_text(lines: list[LedgerLine], earlier: int, call_config: CallConfig, language: str) -> str:
-    """Return the ledger within its budget, newest queries first to stay."""
-    kept, gone = fit_ledger(lines, call_config.ledger_tokens, partial(_tokens, call_config.encoding), language)
+def ledger_text(lines: list[LedgerLine], earlier: int, call_config: CallConfig, language: str, budget: int | None = None) -> str:
+    """Return the ledger within a budget of tokens, at most its share, newest queries first to stay."""
+    most = call_config.ledger_tokens if budget is None else min(budget, call_config.ledger_tokens)
+    kept, gone = fit_ledger(lines, most, partial(_tokens, call_config.encoding), language)
     return render_ledger(kept, language, earlier + gone) if kept else ""
 
 

@@ -16,8 +16,13 @@ WINDOW_SHARE = 0.25
 """Most the memory's text may take of the summariser's window: it reads it beside what is to be compacted, and writes it again."""
 SUMMARY_FLOOR = 64
 """Tokens a summary may always have: two or three lines, below which it says nothing."""
-AROUND_SHARE = 0.5
-"""Where system prompt and tools take more of the threshold than this, the budgets of the memory's parts shrink with what is left."""
+MEMORY_SHARE = 0.05
+"""Share of the limit that summary and ledger may always have together, however much the kept rounds take."""
+SPARE_SHARE, TALK_SHARE = 0.03, 0.1
+"""Where what must stay leaves less than the first share of the limit below the threshold, the threshold cannot be held:
+the rest of the call may have the second share then."""
+BLOCK_TOKENS = 120
+"""Room for what stands around a memory's text: its introduction and headings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,13 +60,13 @@ class CallConfig:
     @property
     def summary_tokens(self) -> int:
         """Return the most tokens the lossy text of a memory may take."""
-        tokens = max(SUMMARY_FLOOR, self._memory_share(self.policy.summary_share))
+        tokens = max(SUMMARY_FLOOR, self._share(self.policy.summary_share))
         return tokens if self.window is None else min(tokens, int(self.window * WINDOW_SHARE))
 
     @property
     def pin_tokens(self) -> int:
         """Return the most tokens the pins may take."""
-        return self._memory_share(self.policy.pin_share)
+        return self._share(self.policy.pin_share)
 
     @property
     def pins_by_code(self) -> bool:
@@ -71,7 +76,35 @@ class CallConfig:
     @property
     def ledger_tokens(self) -> int:
         """Return the most tokens the query ledger may take."""
-        return self._memory_share(self.policy.ledger_share)
+        return self._share(self.policy.ledger_share)
+
+    @property
+    def spare_tokens(self) -> int:
+        """Return the tokens that must be free below the threshold for it to be held."""
+        return self._share(SPARE_SHARE)
+
+    @property
+    def talk_tokens(self) -> int:
+        """Return the tokens beside what must stay where the threshold cannot be held."""
+        return self._share(TALK_SHARE)
+
+    @property
+    def least_memory(self) -> int:
+        """Return the tokens that summary and ledger may always have together."""
+        least, trigger = self._share(MEMORY_SHARE), self.policy.trigger_tokens
+        return max(SUMMARY_FLOOR, least if trigger is None else min(least, int(trigger * MEMORY_SHARE / self.policy.threshold)))
+
+    def memory_tokens(self, beside: int) -> int:
+        """Return the most tokens of summary and ledger beside so many tokens of pins and kept rounds: what is left under the target."""
+        room, trigger = self.target_tokens - self.around_tokens, self.policy.trigger_tokens
+        if trigger is not None:
+            room = min(room, int(trigger * self.policy.target / self.policy.threshold))
+        return max(self.least_memory, room - beside - BLOCK_TOKENS)
+
+    @cached_property
+    def around_tokens(self) -> int:
+        """Return the tokens of system prompt and tools."""
+        return self.counter.message(SystemMessage(self.system)) + self.tool_tokens
 
     @property
     def hard_tokens(self) -> int:
@@ -85,14 +118,6 @@ class CallConfig:
 
     def _bounded(self, share: float) -> int:
         return min(int(self.limit * share / self.factor), self.ceiling or self.limit)
-
-    @cached_property
-    def _room(self) -> float:
-        around = self.counter.message(SystemMessage(self.system)) + self.tool_tokens
-        return max(0.0, min(1.0, (1 - around / max(1, self.threshold_tokens)) / (1 - AROUND_SHARE)))
-
-    def _memory_share(self, share: float) -> int:
-        return int(self._share(share) * self._room)
 
     def _share(self, share: float) -> int:
         # Of the threshold, so that all shrinks with it when the provider refused a call.

@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 
 from longtable.base.errors import Reason
 from longtable.memory.block import pins_that_fit
-from longtable.memory.call_config import CallConfig
+from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig
 from longtable.memory.compaction_plan import CompactionPlan
 from longtable.memory.gate import Candidate, objections, pairs_valid
 from longtable.memory.ledger import ledger_lines
@@ -33,8 +33,6 @@ MEMORY_VERSION = 2
 """Part of a compaction's identity: raise it when the same input should be compacted anew."""
 MARGIN = 0.1
 """A new memory must be smaller by this share than what it replaces, or a call is spent on nothing."""
-BLOCK_TOKENS = 120
-"""Room for what stands around a memory's text: its introduction and headings."""
 Request = list[BaseMessage]
 
 
@@ -165,12 +163,18 @@ class Job:
     @cached_property
     def budget(self) -> int:
         """Return the most tokens its text may have to pass the gate, 0 where no text could."""
-        empty = _call_plan(self, _record(self, Draft(text="", method="fallback")))
-        alone = empty.parts.total - empty.parts.memory >= self.call_config.threshold_tokens
-        most = self.call_config.threshold_tokens if self.remade else self.plan.tokens_before
-        bound = most if alone else min(most, self.call_config.threshold_tokens)
-        room = bound - empty.parts.total - BLOCK_TOKENS
-        return max(0, min(self.plan.summary_budget, int(self.replaced_tokens * (1 - self.margin)), room))
+        gain = self.room if self.remade else self.room - self.empty.memory_bound + self.plan.tokens_before
+        return max(0, min(self.plan.summary_budget, int(self.replaced_tokens * (1 - self.margin)), self.room, gain))
+
+    @cached_property
+    def room(self) -> int:
+        """Return the tokens that the view has for its text."""
+        return self.empty.memory_bound - self.empty.parts.total - BLOCK_TOKENS
+
+    @cached_property
+    def empty(self) -> CallPlan:
+        """Return the next call with a memory that has no text yet."""
+        return _call_plan(self, _record(self, Draft(text="", method="fallback")))
 
     @property
     def remade(self) -> bool:
@@ -219,6 +223,8 @@ def must_be_remade(thread: Thread, call_config: CallConfig) -> bool:
 
 def compaction_steps(job: Job, strategy: Strategy) -> Generator[Request, str | Exception | None, Outcome]:
     """Let the strategy write until a draft passes the gate; the outcome says what happened on the way."""
+    if refusal := no_room(job):
+        return refusal
     attempts = strategy.attempts(job)
     reasons: list[Reason] = []
     answer: str | Exception | list[Reason] | None = None
@@ -240,6 +246,16 @@ def compaction_steps(job: Job, strategy: Strategy) -> Generator[Request, str | E
                 reasons.append(Reason(code="summariser_failed", message=f"the summariser failed: {type(answer).__name__}"))
 
 
+def no_room(job: Job) -> Outcome | None:
+    """Return the outcome where no memory can pass the gate, so that nobody is asked for one; the breaker waits only for lack of room."""
+    if job.budget >= SUMMARY_FLOOR:
+        return None
+    if job.room >= SUMMARY_FLOOR:
+        return Outcome(None, [Reason(code="too_little", message="what could be compacted is shorter than its memory would be")])
+    message = "system prompt, tools, pins and the newest words leave no room for a memory"
+    return Outcome(None, [Reason(code="no_room", message=message)], job.plan.tokens_before)
+
+
 def judge(job: Job, draft: Draft) -> tuple[Compaction | None, list[Reason]]:
     """Return the record of a draft that passes the gate, or why it does not."""
     record = _record(job, draft)
@@ -254,7 +270,7 @@ def judge(job: Job, draft: Draft) -> tuple[Compaction | None, list[Reason]]:
             view_tokens=after.total,
             # A memory made again for what was excluded or included need not be smaller than the one it replaces.
             view_before=after.total + 1 if job.remade else job.plan.tokens_before,
-            budget=job.call_config.threshold_tokens,
+            budget=_call_plan(job, {**record, "summary": ""}).memory_bound,
             kept_tokens=after.total - after.memory,
             margin=job.margin,
             summary_budget=job.plan.summary_budget,
@@ -283,6 +299,7 @@ def _record(job: Job, draft: Draft) -> Compaction:
         "length": thread.length,
         "folded": plan.end - plan.start,
         "summary": draft.text,
+        "ledger_budget": plan.ledger_budget,
         "pins": [pin.as_json() for pin in _pins(job, draft)],
         "ledger": job.ledger,
         "excluded": covered_exclusions(thread.excluded, job.count),

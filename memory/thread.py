@@ -130,6 +130,8 @@ class Compaction(TypedDict):
     time: str
     spent: NotRequired[list[SummaryCall]]
     """What the summariser's calls took."""
+    ledger_budget: NotRequired[int]
+    """Most tokens of the query ledger beside its text."""
     kept: NotRequired[dict[str, Any]]
     """What its strategy keeps in it."""
     earlier: NotRequired[int]

@@ -1,13 +1,13 @@
-"""Thread + frame -> the messages of the next call. Pure: same input, same view."""
+"""Thread and call config -> the messages of the next call. Pure: same input, same view."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from longtable.memory.block import Memory, memory_of
-from longtable.memory.call_config import CallConfig, Parts
+from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig, Parts
 from longtable.memory.policy import WINDOW
 from longtable.memory.reasoning import with_reasoning
 from longtable.memory.rounds import pair_calls, split_groups, split_rounds, without_stale
@@ -18,7 +18,7 @@ from longtable.memory.tokens import PRIMING
 MEMORY_ID = "longtable-memory"
 """Id of the memory's message where it is one of its own."""
 PREVIEW_CHARS = 200
-"""Characters left of a tool result that has to shrink: its columns and a row or two."""
+"""Characters that stay of a tool result as long as anything else can shrink: its columns and a row or two."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,36 @@ class CallPlan:
         return _parts(self.memory, "", self.messages, self.call_config)
 
     @cached_property
+    def floor(self) -> int:
+        """Return the tokens of what stands in every view: system prompt, tools, pins, the newest user message."""
+        newest_words = next((message for message in reversed(self.messages) if message.type == "human"), None)
+        return must_stay(self, newest_words).total
+
+    @property
+    def bound(self) -> int:
+        """Return the most tokens of a view once all is compacted: the threshold, more only where what must stay leaves too little."""
+        call_config = self.call_config
+        if self.floor + call_config.spare_tokens <= call_config.threshold_tokens:
+            return call_config.threshold_tokens
+        return min(call_config.hard_tokens, self.floor + call_config.talk_tokens)
+
+    @property
+    def memory_bound(self) -> int:
+        """Return the most tokens of this view with a memory: its least goes beyond the bound where too little is left below."""
+        if self.parts.total + BLOCK_TOKENS + SUMMARY_FLOOR <= self.bound:
+            return self.bound
+        return self.parts.total + min(BLOCK_TOKENS + self.call_config.least_memory, self.call_config.hard_tokens - self.floor)
+
+    @cached_property
     def view(self) -> View:
         """Return the call as it is sent."""
         return build_view(self)
+
+
+def must_stay(call_plan: CallPlan, message: BaseMessage | None) -> Parts:
+    """Return the tokens of a call that holds this message and what no view goes without."""
+    pins = replace(call_plan.memory, text="", ledger="", recalled="", count=0)
+    return _parts(pins, "", [message] if message else [], call_plan.call_config)
 
 
 def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
@@ -73,25 +100,29 @@ def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
 
 
 def build_view(call_plan: CallPlan) -> View:
-    """Return the next call's messages, within `call_config.threshold_tokens` whatever their sizes, once all is compacted.
+    """Return the next call's messages, within `call_plan.bound` whatever their sizes, once all is compacted.
 
-    What gives way past the threshold, in order, oldest first: tool results become previews, then stubs. Then, with a
-    note, whole groups (a call with its answers): of the newest round past the threshold; old rounds, which a compaction has
-    not taken yet, only where the call would not fit at all (`call_config.hard_tokens`; no compaction comes for a window's). Last the
-    memory: ledger, text, pins.
-    The newest user message stays word for word: `ingest` refuses one that cannot fit.
+    What gives way past it, in order: tool results shrink, oldest first, to what fits, then to a note. Then, with a
+    note, whole groups (a call with its answers): of the newest round past the bound; old rounds, which a compaction has
+    not taken yet, only where the call would not fit at all (`call_config.hard_tokens`; no compaction comes for a window's).
+    Last the memory: ledger, text, recalled originals. Pins and the newest user message stay word for word: `ingest`
+    refuses a message that does not fit beside them.
     """
     if call_plan.parts.total <= call_plan.call_config.threshold_tokens:
         return View([*_head(call_plan.call_config, call_plan.memory, ""), *call_plan.messages], call_plan.parts)
     fitter = _Fitter(call_plan)
-    if fitter.over():
-        fitter.shrink_results(lambda text: _preview(text, PREVIEW_CHARS))
-    if fitter.over():
-        fitter.shrink_results(lambda text: f"[result of {len(text):,} characters is not shown]" if len(text) > 60 else text)
+    fitter.shrink_results(PREVIEW_CHARS)
+    fitter.shrink_results(0)
     if fitter.over():
         fitter.leave_out()
-    while fitter.over() and fitter.memory.render():
-        fitter.memory = fitter.memory.smaller()
+    if fitter.over():
+        fitter.memory = replace(fitter.memory, ledger="")
+    if fitter.over():
+        fitter.memory = replace(fitter.memory, text="")
+    if fitter.over():
+        fitter.memory = replace(fitter.memory, recalled="")
+    if fitter.over() and fitter.total() > call_plan.call_config.hard_tokens:  # the provider taught since that there is less room
+        fitter.memory = Memory()
     return fitter.view()
 
 
@@ -99,25 +130,42 @@ class _Fitter:
     """Makes one view fit. The total is kept as a running sum, so that each step costs O(1)."""
 
     def __init__(self, call_plan: CallPlan) -> None:
-        self.call_config, self.memory, self.messages = call_plan.call_config, call_plan.memory, list(call_plan.messages)
+        self.call_config, self.memory = call_plan.call_config, call_plan.memory
+        self.whole, self.messages = call_plan.messages, list(call_plan.messages)
+        self.numbers = {message.id: number for number, message in enumerate(call_plan.thread.messages, call_plan.thread.archived + 1)}
         self.shrunk: set[int] = set()
         self.left_out = 0
-        self.bound = self.call_config.threshold_tokens
+        self.bound = call_plan.bound
         self.tokens = call_plan.parts.messages - PRIMING
 
-    def over(self) -> bool:
-        return self._around() + self.tokens > self.bound
+    def total(self) -> int:
+        # The note's length changes by a digit at most: count it as if it were there once anything is left out.
+        head = _head(self.call_config, self.memory, self._note())
+        return sum(map(self.call_config.counter.message, head)) + self.call_config.tool_tokens + PRIMING + self.tokens
 
-    def shrink_results(self, shorten: Callable[[str], str]) -> None:
-        count = self.call_config.counter.message
+    def over(self) -> bool:
+        return self.total() > self.bound
+
+    def shrink_results(self, least: int) -> None:
+        """Cut tool results, the oldest first, by no more than what is too much; none below `least` characters."""
+        count, excess = self.call_config.counter.message, self.total() - self.bound
         for i, message in enumerate(self.messages):
-            if not self.over():
+            if excess <= 0:
                 return
-            if isinstance(message, ToolMessage) and len(shorter := shorten(message.text)) < len(message.text):
-                smaller = message.model_copy(update={"content": shorter})
-                self.tokens += count(smaller) - count(message)
-                self.messages[i] = smaller
-                self.shrunk.add(i)
+            if isinstance(message, ToolMessage):
+                text = self._shortened(i, excess, least)
+                if len(text) < len(message.text):
+                    smaller = message.model_copy(update={"content": text})
+                    freed = count(message) - count(smaller)
+                    self.messages[i], self.tokens, excess = smaller, self.tokens - freed, excess - freed
+                    self.shrunk.add(i)
+
+    def _shortened(self, place: int, excess: int, least: int) -> str:
+        whole, counter = self.whole[place], self.call_config.counter
+        read = f'recall_history("m{self.numbers.get(whole.id, 0)}") reads them'
+        mark = f"… [shortened: {len(whole.text):,} characters in all, {read}]"
+        fitting = counter.prefix(whole.text, counter.text(self.messages[place].text) - excess - counter.text(mark))
+        return f"{whole.text[: max(least, len(fitting))]}{mark}"
 
     def leave_out(self) -> None:
         """Drop old rounds whole, then groups of the newest round, oldest first, its questions last; never the newest user message."""
@@ -143,11 +191,6 @@ class _Fitter:
     def _note(self) -> str:
         return f"[{self.left_out} messages of this conversation do not fit and are not shown.]" if self.left_out else ""
 
-    def _around(self) -> int:
-        # The note's length changes by a digit at most: count it as if it were there once anything is left out.
-        head = _head(self.call_config, self.memory, self._note())
-        return sum(map(self.call_config.counter.message, head)) + self.call_config.tool_tokens + PRIMING
-
 
 def _head(call_config: CallConfig, memory: Memory, note: str) -> list[BaseMessage]:
     """Return the messages before the conversation's own: the system prompt, with memory inside or behind it."""
@@ -165,9 +208,3 @@ def _parts(memory: Memory, note: str, messages: Sequence[BaseMessage], call_conf
     system = count(SystemMessage(call_config.system))
     head = sum(map(count, _head(call_config, memory, note)))
     return Parts(system=system, tools=call_config.tool_tokens, memory=head - system, messages=sum(map(count, messages)) + PRIMING)
-
-
-def _preview(text: str, chars: int) -> str:
-    if len(text) <= chars + 60:
-        return text
-    return f"{text[:chars]}… [shortened: {len(text):,} characters in all]"

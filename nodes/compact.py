@@ -34,7 +34,6 @@ from longtable.memory.spent import SummaryCall, call_usage
 from longtable.memory.summary import Numbered
 from longtable.memory.thread import Compaction, writer_of
 from longtable.memory.view import CallPlan
-from longtable.nodes.estimate import breaker_holds
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.model.caller import is_locked_out, summary_settings
 from longtable.nodes.model.provider_errors import provider_error
@@ -205,7 +204,7 @@ def plan_ahead(call_plan: CallPlan, breaker: int | None) -> CompactionPlan | Non
     if not call_plan.call_config.policy.ahead:
         return None
     plan = plan_compaction(call_plan, "ahead")
-    return None if plan and breaker_holds(breaker, plan.tokens_before, call_plan.call_config) else plan
+    return None if plan and plan.waits(breaker) else plan
 
 
 def compaction_update(state: State, outcome: Outcome | None, runtime: Runtime[Context], started: float, *, ahead: bool = False) -> Update:

@@ -17,9 +17,6 @@ from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.state import UNDER_WAY, State, Update, Usage, applied, thread_of, turn_of, with_last
 
-BREAKER_SHARE = 0.05
-"""After a compaction that failed, no other is tried until this share of the limit came: some three turns."""
-
 
 @dataclass(frozen=True)
 class Estimate:
@@ -44,7 +41,7 @@ class Estimate:
         turn, call_plan = turn_of(state), self.plans.of(state, runtime)
         call_config = call_plan.call_config
         plan = plan_compaction(call_plan)
-        due = plan is not None and not breaker_holds(turn.get("breaker"), plan.tokens_before, call_config)
+        due = plan is not None and not plan.waits(turn.get("breaker"))
         figures = usage_figures(View(call_plan.messages, call_plan.parts) if due else call_plan.view, call_config)
         runtime.stream_writer(ContextUsage(type="context_usage", **figures))
         update = Update(usage=Usage(due=due, **figures))
@@ -57,11 +54,6 @@ def _asks(state: State, runtime: Runtime[Context]) -> bool:
     """Return whether the turn may call the model again."""
     turn, context = turn_of(state), runtime.context or Context()
     return turn.get("status") in UNDER_WAY and turn.get("calls", 0) < context.max_model_calls
-
-
-def breaker_holds(breaker: int | None, tokens: int, call_config: CallConfig) -> bool:
-    """Return whether a compaction that failed at `breaker` tokens keeps the next from being tried at `tokens`."""
-    return breaker is not None and tokens < breaker + BREAKER_SHARE * call_config.limit
 
 
 def usage_event(view: View, call_config: CallConfig) -> ContextUsage:

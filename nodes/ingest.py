@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from longtable.base.context import Context, RequestLimits
 from longtable.base.errors import (
-    SYSTEM_AND_TOOLS,
+    SYSTEM_PROMPT,
+    THE_MESSAGE,
+    TOOLS,
     ContextTooLargeError,
     EmptyMessageError,
     InputError,
@@ -30,12 +32,11 @@ from longtable.base.errors import (
 )
 from longtable.base.events import SchemaChanged
 from longtable.memory.archive import ids_in_archive
-from longtable.memory.call_config import CallConfig
 from longtable.memory.rounds import CHANGED
 from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
 from longtable.memory.summary import language_of
 from longtable.memory.thread import Thread, with_sent_name
-from longtable.memory.tokens import PRIMING
+from longtable.memory.view import CallPlan, must_stay
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.thread_index import may_see, open_turn, owner_of, retitle, title_of
@@ -90,7 +91,7 @@ class Ingest:
         new = _not_retired([unmarked(message) for message in sent if not is_made_up(message)], thread, runtime.store, thread_id)
         try:
             learned = {"brief": brief, "learned": update.get("learned", state.get("learned"))}
-            check_input(new, context, call_config_of(learned, context), None if embedded else self.limits)
+            check_input(new, context, CallPlan(thread, call_config_of(learned, context)), None if embedded else self.limits)
             if self.rate_limit:
                 self.rate_limit.check(context.owner, turn=f"{thread_id} {run}")
         except InputError as error:
@@ -220,11 +221,11 @@ def storable(value: Any) -> Any:
     return value
 
 
-def check_input(new: Sequence[BaseMessage], context: Context, call_config: CallConfig | None, limits: RequestLimits | None = None) -> None:
+def check_input(new: Sequence[BaseMessage], context: Context, call_plan: CallPlan | None, limits: RequestLimits | None = None) -> None:
     """Raise the `InputError` of an input that cannot be accepted; sizes in characters and tokens.
 
-    Without `limits` each message is checked alone. With a `frame`, also refuse a message that could not
-    be sent word for word beside system prompt and tools.
+    Without `limits` each message is checked alone. With a `call_plan`, also refuse a message that could not
+    be sent word for word beside system prompt, tools and pins.
     """
     if not new:
         raise EmptyMessageError
@@ -237,13 +238,20 @@ def check_input(new: Sequence[BaseMessage], context: Context, call_config: CallC
         raise WrongRoleError(role=new[-1].type)
     if limits:
         _check_sizes(request_of(new), context, limits)
-    if call_config:
-        around = call_config.counter.message(SystemMessage(call_config.system)) + call_config.tool_tokens + PRIMING + NOTE_TOKENS
-        if around >= call_config.threshold_tokens:
-            raise ContextTooLargeError(need=around, budget=call_config.threshold_tokens, what=SYSTEM_AND_TOOLS)
-        need = around + call_config.counter.message(with_sent_name(new[-1]))
-        if need > call_config.threshold_tokens:
-            raise ContextTooLargeError(need=need, budget=call_config.threshold_tokens)
+    if call_plan:
+        _check_fit(with_sent_name(new[-1]), call_plan)
+
+
+def _check_fit(message: BaseMessage, call_plan: CallPlan) -> None:
+    """Refuse what cannot be sent word for word within the limit less the reserve; the error names what is too large."""
+    call_config = call_plan.call_config
+    parts = must_stay(call_plan, message)
+    need, budget = parts.total + NOTE_TOKENS, call_config.hard_tokens
+    if need <= budget:
+        return
+    if need - parts.messages <= budget - call_config.talk_tokens:
+        raise ContextTooLargeError(need=need, budget=budget, what=THE_MESSAGE)
+    raise ContextTooLargeError(need=need, budget=budget, what=SYSTEM_PROMPT if parts.system >= parts.tools else TOOLS)
 
 
 def request_of(new: Sequence[BaseMessage]) -> Sequence[BaseMessage]:

@@ -18,12 +18,12 @@ from longtable.base.errors import ContextTooLargeError
 from longtable.graph import CompactionPolicy, Conversation, build_graph
 from longtable.memory import policy as presets
 from longtable.memory.compaction import Request
+from longtable.memory.compaction_plan import WORTH
 from longtable.memory.rounds import INTERRUPTED
 from longtable.memory.summary import findings_in
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import counter, estimate, load_encoding
 from longtable.memory.view import CallPlan, build_view
-from longtable.nodes.estimate import BREAKER_SHARE
 from tests.memory.test_rounds import assert_paired
 from tests.support.compacting import Talk, call_config, sent, system_of
 from tests.support.histories import talk as plain_talk
@@ -203,7 +203,7 @@ def test_11_compaction_never_runs_in_a_circle(reported: int | None) -> None:
     events = talk(conversation, turns)
     tried = len(of_type(events, "context_compressed")) + len(of_type(events, "context_compaction_skipped"))
     spoken = OURS.messages(conversation.history())
-    assert 1 <= tried <= 1 + spoken / (BREAKER_SHARE * LIMIT)
+    assert 1 <= tried <= 1 + spoken / (WORTH * 0.6 * LIMIT)
     assert len(model.sent) == turns
     assert len(summarizer.sent) <= 2 * tried
 

@@ -193,7 +193,7 @@ def test_a_message_that_may_not_come_in_is_refused_to_its_sender(url: str) -> No
             (Context(model_limit=16_000, owner="ann"), "x" * 9_000, MessageTooLongError),
             (Context(model_limit=2_000, owner="ann", max_message_chars=100_000), "word " * 5_000, ContextTooLargeError),
             # The running turn's settings count: its limit is smaller than this sender's, and it shows cells.
-            (Context(model_limit=90_000, owner="ann", max_message_chars=100_000), "word " * 12_000, ContextTooLargeError),
+            (Context(model_limit=90_000, owner="ann", max_message_chars=100_000), "word " * 14_000, ContextTooLargeError),
             (Context(model_limit=16_000, owner="ann", privacy="types"), "hello", NotPrivateError),
         ):
             with pytest.raises(error):

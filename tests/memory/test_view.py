@@ -75,11 +75,11 @@ def test_every_view_fits_is_paired_and_holds_the_newest_words(history: list[Base
     limits = call_config(limit)
     last = [m for m in history if m.type == "human"][-1]
     alone = sent([HumanMessage(limits.system), last], limits) + 40
-    if alone > limits.threshold_tokens:
+    if alone > limits.hard_tokens:
         return  # ingest refuses it
     view = build_view(history, [], limits)
     one_round = sum(m.type == "human" for m in history) == 1
-    assert sent(view.messages, limits) <= (limits.threshold_tokens if one_round else limits.hard_tokens)
+    assert sent(view.messages, limits) <= (CallPlan(Thread(history), limits).bound if one_round else limits.hard_tokens)
     assert view.parts.total == sent(view.messages, limits)
     assert last in view.messages
     assert_paired(view.messages[1:])
@@ -197,13 +197,12 @@ def test_calibration_lowers_what_a_view_may_have() -> None:
     assert view.parts.total <= limits.hard_tokens == 5_666
 
 
-def test_short_threads_are_not_compacted_until_they_would_not_fit_at_all() -> None:
-    over = talk(4, words=150)  # 8 messages
-    limits = call_config(int(measure(over, [], call_config(10_000)).total / 0.7))
-    assert measure(over, [], limits).total > limits.threshold_tokens
-    assert plan_compaction(over, [], limits) is None
-    tight = call_config(int(measure(over, [], limits).total / 0.9))
-    assert plan_compaction(over, [], tight) is not None
+def test_short_threads_are_compacted_past_the_threshold_alone() -> None:
+    history = talk(4, words=150)  # 8 messages
+    total = measure(history, [], call_config(10_000)).total
+    assert plan_compaction(history, [], call_config(int(total / 0.7))) is not None
+    assert plan_compaction(history, [], call_config(10_000, trigger_messages=6, keep_rounds=1)) is None
+    assert plan_compaction(history, [], call_config(10_000, trigger_messages=6, keep_rounds=1, min_messages=0)) is not None
 
 
 def test_the_last_rounds_stay_word_for_word_where_they_fit() -> None:

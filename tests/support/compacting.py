@@ -18,7 +18,6 @@ from longtable.memory.stamps import turn_number
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import Topics
 from longtable.memory.view import CallPlan, View, build_view
-from longtable.nodes.estimate import breaker_holds
 from longtable.nodes.ingest import check_input
 
 Say = Callable[[Request], str | Exception]
@@ -67,7 +66,7 @@ class Talk:
             question = [message for message in round_ if message.type == "human"]
             try:
                 for message in question:
-                    check_input([message], ANY_LENGTH, self.call_config)
+                    check_input([message], ANY_LENGTH, CallPlan(self.thread, self.call_config))
             except InputError:
                 continue
             for i, message in enumerate(round_):
@@ -94,7 +93,7 @@ class Talk:
         if when == "ahead" and not self.call_config.policy.ahead:
             return None
         plan = plan_compaction(call_plan, when)
-        if plan is None or (when != "asked" and breaker_holds(self.breaker, plan.tokens_before, self.call_config)):
+        if plan is None or (when != "asked" and plan.waits(self.breaker)):
             return None
         job = Job(
             strategy=self.call_config.policy.strategy,
