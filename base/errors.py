@@ -198,9 +198,8 @@ class ContextTooLargeError(InputError):
     """What must be sent word for word does not fit the model's limit. Sizes in tokens."""
 
     def __init__(self, *, need: int, budget: int, what: str = THE_MESSAGE) -> None:
-        verb = "are" if what == TOOLS else "is"
         super().__init__(
-            f"{what} {verb} too large: the call needs {need:,} tokens, the limit less the reserve is {budget:,}: "
+            f"too large: {what}: the call needs {need:,} tokens, the limit less the reserve is {budget:,}: "
             f"{'pass fewer tools' if what == TOOLS else 'shorten it'}, raise Context.model_limit or use a model with a larger limit"
         )
         self.need, self.budget, self.what = need, budget, what

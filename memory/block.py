@@ -1,7 +1,7 @@
 """The memory block: what compactions left of the earlier conversation, as a call shows it."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 

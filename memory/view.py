@@ -115,12 +115,10 @@ def build_view(call_plan: CallPlan) -> View:
     fitter.shrink_results(0)
     if fitter.over():
         fitter.leave_out()
-    if fitter.over():
-        fitter.memory = replace(fitter.memory, ledger="")
-    if fitter.over():
-        fitter.memory = replace(fitter.memory, text="")
-    if fitter.over():
-        fitter.memory = replace(fitter.memory, recalled="")
+    memory = fitter.memory
+    for smaller in (replace(memory, ledger=""), replace(memory, ledger="", text=""), replace(memory, ledger="", text="", recalled="")):
+        if fitter.over():
+            fitter.memory = smaller
     if fitter.over() and fitter.total() > call_plan.call_config.hard_tokens:  # the provider taught since that there is less room
         fitter.memory = Memory()
     return fitter.view()
