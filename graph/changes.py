@@ -176,7 +176,8 @@ def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview
         first=thread.archived + plan.start + 1,
         last=job.count,
         tokens_before=plan.tokens_before,
-        tokens_after_most=plan.tokens_before - plan.compacted_tokens + most_memory - call_plan.parts.memory,
+        # A compaction that makes the next call no smaller is not accepted.
+        tokens_after_most=min(plan.tokens_before, plan.tokens_before - plan.compacted_tokens + most_memory - call_plan.parts.memory),
         summariser_calls=len(parts),
         summariser_tokens=sum(call_config.counter.text(text) for part in parts for text in part),
         rebuilt=rebuilt,

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from longtable.memory.rounds import all_calls
-from longtable.memory.stamps import EXCLUDED, kind_of, marks_of, turn_number
+from longtable.memory.stamps import EXCLUDED, kind_of, marks_of, speaker_of, turn_number
 
 MOST_CELL = 200
 _UNSAFE = re.compile(
@@ -56,6 +56,8 @@ class Speech:
     text: str
     markdown: bool
     excluded: bool
+    speaker: str = ""
+    """The name that the message bears, "" for none."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,9 @@ def _parts(message: BaseMessage) -> Iterator[Part]:
         return
     if text.strip():
         role = message.type if message.type in WORDS else "system"
-        yield Speech(role, text, markdown=isinstance(message, AIMessage), excluded=kind_of(message) == EXCLUDED)
+        yield Speech(
+            role, text, markdown=isinstance(message, AIMessage), excluded=kind_of(message) == EXCLUDED, speaker=plain(speaker_of(message))
+        )
     if isinstance(message, AIMessage):
         for call in all_calls(message):
             name, args = plain(str(call["name"])), call["args"]
@@ -245,7 +249,7 @@ def _markdown(part: Part, language: str) -> str:
         case Speech():
             note = f" ({word('excluded', language)})" if part.excluded else ""
             text = part.text.strip("\n") if part.markdown and harmless(part.text) else escaped(part.text.strip())
-            return f"**{word(part.role, language)}**{note}\n\n" + _quoted(text)
+            return f"**{word(part.role, language)}{f' ({escaped(part.speaker)})' if part.speaker else ''}**{note}\n\n" + _quoted(text)
         case Code():
             label = f"**{word('call', language, name=escaped(part.name))}**" if part.name else f"**{word('tool', language)}**"
             return f"{label}\n\n{fenced(part.text, part.language)}"
@@ -296,7 +300,8 @@ def _html(part: Part, language: str) -> str:
             note = f" ({_text(word('excluded', language))})" if part.excluded else ""
             kind = f"said {part.role}{' excluded' if part.excluded else ''}"
             body = _SAFE.render(part.text) if part.markdown else f'<div class="plain">{_text(part.text.strip())}</div>'
-            return f'<div class="{kind}" dir="auto"><span class="role">{_text(word(part.role, language))}{note}</span>{body}</div>'
+            name = f" ({_text(part.speaker)})" if part.speaker else ""
+            return f'<div class="{kind}" dir="auto"><span class="role">{_text(word(part.role, language))}{name}{note}</span>{body}</div>'
         case Code():
             label = _text(word("call", language, name=part.name) if part.name else word("tool", language))
             opened = " open" if part.language == "sql" else ""

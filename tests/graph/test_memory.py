@@ -164,6 +164,15 @@ def test_a_preview_says_what_a_compaction_would_do_and_does_nothing() -> None:
 # -- pins -----------------------------------------------------------------------------------------------------------
 
 
+def test_a_preview_never_promises_a_larger_view() -> None:
+    conversation = thread()
+    conversation = Conversation(conversation.graph, "t", context=Context(model_limit=64_000))
+    talk(conversation, 8)
+    preview = conversation.compact(preview=True)
+    assert preview is not None
+    assert preview.tokens_after_most <= preview.tokens_before
+
+
 def test_a_rule_of_the_user_survives_a_summariser_that_forgets_it() -> None:
     conversation = thread(summarizer=summariser())
     conversation.ask("From now on report all distances in kilometres.")

@@ -91,3 +91,13 @@ def test_the_prompt_names_the_five_headings_and_may_be_replaced() -> None:
         assert all(f"## {heading}" in summary_prompt(language, words=100) for heading in HEADINGS[language])
     mine = summary_prompt("en", words=100, instructions="Do it my way")
     assert mine.startswith("Do it my way\nWrite exactly these five headings")
+
+
+def test_the_names_of_speakers_reach_the_summariser_and_the_summary_of_code() -> None:
+    round_: list[BaseMessage] = [HumanMessage("How many flights?", name="Ana Lima"), AIMessage("28,796 flights.", name="checker")]
+    assert [render_message(n, m) for n, m in numbered(round_)] == [
+        "[m1] human (Ana Lima): How many flights?",
+        "[m2] ai (checker): 28,796 flights.",
+    ]
+    summary = fallback_summary("", numbered(round_), language="en", budget=400, count=count)
+    assert findings_in(summary) == [Finding("Ana Lima: How many flights?", "checker: 28,796 flights.", ids="m1-m2")]

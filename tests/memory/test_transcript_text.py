@@ -102,6 +102,17 @@ def test_labels_are_in_the_language_asked_for() -> None:
             assert label in text
 
 
+def test_the_names_of_speakers_stand_beside_their_roles() -> None:
+    said: list[BaseMessage] = [HumanMessage("How many?", name="Ana <b>Lima</b>"), AIMessage("Seven.", name="checker"), AIMessage("Yes.")]
+    page = Page(to_html(said, language="en", title="t"))
+    assert "User (Ana <b>Lima</b>)" in page.text
+    assert "Assistant (checker)" in page.text
+    text = to_markdown(said, language="en", title="t")
+    assert f"**User ({escaped('Ana <b>Lima</b>')})**" in text
+    assert "**Assistant (checker)**" in text
+    assert "**Assistant**" in text
+
+
 @pytest.mark.parametrize("evil", EVIL)
 def test_html_shows_what_is_evil_and_does_not_do_it(evil: str) -> None:
     messages = [
