@@ -4,6 +4,7 @@ A section is a line "## title <!-- sources: m3-m5, m9 -->" with its text under i
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -186,42 +187,36 @@ def fit_artifact(artifact: str, budget: int, count: Count, language: str = "en")
     Texts become their first line, then 60 characters of it, then nothing; then the oldest sections become one. Older
     versions of the topic keep the whole text. A budget too small for the sources themselves is passed.
     """
-    parts = sections(artifact)
     if count(artifact) <= budget:
         return artifact
-    oldest = sorted(range(len(parts)), key=lambda i: (max(parts[i].sources, default=0), i))
-    costs = [count(_write(part)) + 2 for part in parts]
-    total = sum(costs)
-    for shorten in (_first_line, _start_of_line, _nothing):
-        for i in oldest:
-            if total <= budget:
-                return join(parts)
-            parts[i] = replace(parts[i], body=shorten(parts[i].body))
-            total += count(_write(parts[i])) + 2 - costs[i]
-            costs[i] = count(_write(parts[i])) + 2
-    ordered = [parts[i] for i in oldest]
-    size = 2
-    while len(ordered) > 1:
-        shorter = join([_one(ordered[:size], language), *ordered[size:]])
-        if count(shorter) <= budget or size >= len(ordered):
-            return shorter
-        size *= 2
-    return join(parts)
+    parts = sections(artifact)
+    size = len(parts)
+    oldest = sorted(range(size), key=lambda i: (max(parts[i].sources, default=0), i))
+    age = {place: rank for rank, place in enumerate(oldest)}
+    forms = [[replace(part, body=body) for body in _shorter(part.body)] for part in parts]
+    costs = [[count(_write(form)) + 2 for form in each] for each in forms]
+
+    def levels(step: int) -> list[int]:
+        """Return how short each section is after so many steps: one of each section, the oldest first, before the next."""
+        return [max(0, min(3, -((age[place] - step) // size))) for place in range(size)]
+
+    def fits(step: int) -> bool:
+        return sum(costs[place][level] for place, level in enumerate(levels(step))) <= budget
+
+    if (step := bisect_left(range(3 * size + 1), True, key=fits)) <= 3 * size:
+        return join(forms[place][level] for place, level in enumerate(levels(step)))
+    ordered = [forms[place][-1] for place in oldest]
+    together = 2
+    while count(shorter := join([_one(ordered[:together], language), *ordered[together:]])) > budget and together < size:
+        together *= 2
+    return shorter
 
 
-def _first_line(body: str) -> str:
+def _shorter(body: str) -> tuple[str, str, str, str]:
+    """Return a text, its first line, the start of that, and nothing."""
     lines = [line for line in body.split("\n") if line.strip(" |:-") and not _is_fence(line)]
-    if not lines or lines[0] == body:
-        return body
-    return _marked(lines[0])
-
-
-def _start_of_line(body: str) -> str:
-    return body if len(body) <= 60 else _marked(body[:60])
-
-
-def _nothing(_body: str) -> str:
-    return ""
+    first = body if not lines or lines[0] == body else _marked(lines[0])
+    return body, first, first if len(first) <= 60 else _marked(first[:60]), ""
 
 
 def _marked(line: str) -> str:

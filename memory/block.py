@@ -69,7 +69,7 @@ def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) ->
         return record["summary"]
     if record.get("strategy") == TOPICS:
         count = partial(_tokens, call_config.encoding)
-        return render_topics(visible_topics(thread), call_config.summary_tokens, count, record["language"])[0]
+        return render_topics(visible_topics(thread), call_config.summary_tokens, count, record["language"])
     lines = [(line, {number for cite in _CITE.findall(line) for number in read_sources(cite)}) for line in record["summary"].splitlines()]
     return "\n".join(line for line, cited in lines if line.startswith("#") or (cited and gone.isdisjoint(cited)))
 

@@ -1,5 +1,6 @@
 """The strategy `topics`: compacted rounds are filed into documents by subject; each section cites its source messages."""
 
+import itertools
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -221,17 +222,11 @@ def _parts(job: Filing) -> list[tuple[list[list[Numbered]], bool]]:
     if job.window is None:
         return [(rounds, True)]
     room = job.room - job.count(analyse_prompt(job.language, job.instructions)) - 400  # tags, and the fault of a first try
+    pieces = [(piece, sum(_cost(item, job) for item in shown(piece))) for round_ in rounds for piece in _pieces(round_, job, room)]
     parts: list[tuple[list[list[Numbered]], bool]] = []
-    used, fitting = 0, True
-    for piece in (piece for round_ in rounds for piece in _pieces(round_, job, room)):
-        tokens = sum(_cost(item, job) for item in shown(piece))
-        fits = tokens <= room
+    for fits, group in itertools.groupby(pieces, key=lambda piece: piece[1] <= room):
         # What code has to file goes together, so that it is grouped as a whole.
-        if not parts or fits != fitting or (fits and used + tokens > room):
-            parts.append(([], fits))
-            used, fitting = 0, fits
-        parts[-1][0].append(piece)
-        used += tokens
+        parts += [(part, True) for part in packed(group, room)] if fits else [([piece for piece, _ in group], False)]
     return parts
 
 
@@ -307,7 +302,7 @@ class Topics:
                     instructions=job.instructions,
                 )
             )
-            text, _ = render_topics([*newest, *filed.topics], job.budget, count, job.language)
+            text = render_topics([*newest, *filed.topics], job.budget, count, job.language)
             seen, unseen = coverage(reads, count)
             yield Draft(
                 text=text,

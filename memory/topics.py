@@ -1,7 +1,9 @@
 """Topics: what a wandering conversation was about, as versioned Markdown artifacts; find a section, render for the view."""
 
+import itertools
 import math
 import unicodedata
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -96,7 +98,7 @@ def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
         return topic
     parts = [part for part in sections(topic.artifact) if gone.isdisjoint(part.sources)]
     titles = [part.title for part in parts]
-    named = not parts or set(terms(topic.title)) <= set(terms(join(parts)))
+    named = not parts or set(tokens_of(topic.title)) <= set(tokens_of(join(parts)))
     title = topic.title if named else titles[0]
     return replace(topic, title=title, summary="; ".join(titles)[:SUMMARY_CHARS], artifact=join(parts))
 
@@ -173,17 +175,13 @@ def find_section(topics: Sequence[Topic], keyword: str) -> SectionHit | None:
 
 
 def _by_words(hits: Sequence[SectionHit], wanted: set[str]) -> SectionHit | None:
-    if not wanted:
-        return None
-    best, most = None, ENOUGH_WORDS
-    for found in hits:
-        titles = set(terms(f"{found.section.title} {found.topic.title}"))
-        body = set(terms(found.section.body)) | titles
+    def score(hit: SectionHit) -> float:
+        titles = set(terms(f"{hit.section.title} {hit.topic.title}"))
         # A word of a title tells more than one of the text, but never outweighs one word more.
-        score = (len(wanted & body) + len(wanted & titles) / (len(wanted) + 1)) / len(wanted)
-        if score > most or (best is None and score >= most):
-            best, most = found, score
-    return best
+        return (len(wanted & (set(terms(hit.section.body)) | titles)) + len(wanted & titles) / (len(wanted) + 1)) / len(wanted)
+
+    best = max(hits, key=score, default=None) if wanted else None
+    return best if best and score(best) >= ENOUGH_WORDS else None
 
 
 def _newest_first(topic: Topic) -> list[Section]:
@@ -193,36 +191,32 @@ def _newest_first(topic: Topic) -> list[Section]:
 # -- render ---------------------------------------------------------------------------------------------------------
 
 
-def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: str) -> tuple[str, int]:
-    """Return the text of all topics within `budget` tokens by `count`, and how many are not shown whole.
+def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: str) -> str:
+    """Return the text of all topics within `budget` tokens by `count`.
 
     The least recently used give way first: to title and summary, then to their titles in one last line. The order of
     those shown is that in which they came up, so that a new version leaves the text before it as it was.
     """
     shown = [topic for topic in current(topics) if topic.artifact]
-    used = recently_used(shown)
-    texts = {topic.id: _whole(topic) for topic in shown}
-    costs = {id: count(text) + 2 for id, text in texts.items()}
-    # A running sum, at or above what the joined text counts: that one is counted only where the sum says it may fit.
-    total = sum(costs.values())
-    shrunk = 0
-    for topic in reversed(used):
-        if total <= budget and count(text := _text(texts)) <= budget:
-            return text, shrunk
-        texts[topic.id] = _short(topic)
-        total += count(texts[topic.id]) + 2 - costs[topic.id]
-        costs[topic.id] = count(texts[topic.id]) + 2
-        shrunk += 1
-    gone: list[Topic] = []
-    while True:
-        more = _more(gone, budget, count, language) if total <= budget else ""
-        if total + count(more) <= budget and count(text := _text(texts, more)) <= budget:
-            return text, shrunk
-        if not used:
-            return "", shrunk
-        gone.insert(0, used.pop())
-        del texts[gone[0].id]
-        total -= costs[gone[0].id]
+    used, size = recently_used(shown), len(shown)
+    forms = {topic.id: (_whole(topic), _short(topic)) for topic in shown}
+    costs = {id: [*(count(text) + 2 for text in texts), 0] for id, texts in forms.items()}
+
+    def levels(step: int) -> dict[str, int]:
+        """Return the form of each topic after so many steps: 0 whole, 1 short, 2 in the last line."""
+        return {topic.id: (step >= size - place) + (step >= 2 * size - place) for place, topic in enumerate(used)}
+
+    def last_line(step: int) -> str:
+        return _more(used[2 * size - step :] if step > size else [], budget, count, language)
+
+    def fits(step: int) -> bool:
+        return sum(costs[id][level] for id, level in levels(step).items()) + count(last_line(step)) <= budget
+
+    if (step := bisect_left(range(2 * size + 1), True, key=fits)) > 2 * size:
+        return ""
+    level = levels(step)
+    texts = [forms[topic.id][level[topic.id]] for topic in shown if level[topic.id] < 2]
+    return "\n\n".join(filter(None, [*texts, last_line(step)]))
 
 
 def _whole(topic: Topic) -> str:
@@ -242,10 +236,6 @@ def _more(gone: Sequence[Topic], budget: int, count: Count, language: str) -> st
         titles = titles[: len(titles) * 2 // 3]
     named = "; ".join([*titles, *(["…"] if len(titles) < len(gone) else [])])
     return _MORE[language].format(n=len(gone), titles=named)
-
-
-def _text(texts: Mapping[str, str], more: str = "") -> str:
-    return "\n\n".join([*texts.values(), *([more] if more else [])])
 
 
 # -- compare texts by their words --------------------------------------------------------------------------------------
@@ -272,8 +262,10 @@ def fold(text: str) -> str:
 
 
 def terms(text: str) -> list[str]:
-    """Return a text's content words: English ones stemmed lightly, identifiers in parts, Chinese as bigrams."""
-    return [term for term in tokens_of(text) if len(term) > 1 and term not in _STOP and not _PARTICLES.intersection(term)]
+    """Return a text's content words: English ones stemmed lightly, identifiers whole and in parts, Chinese as bigrams."""
+    # The digits of an identifier (q46) are no word beside it.
+    found = (term for before, term in itertools.pairwise(["", *tokens_of(text)]) if not (term.isdigit() and before.endswith(term)))
+    return [term for term in found if len(term) > 1 and term not in _STOP and not _PARTICLES.intersection(term)]
 
 
 def keywords(texts: Iterable[str], most: int) -> list[str]:
