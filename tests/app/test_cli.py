@@ -270,10 +270,15 @@ def test_pins_are_made_listed_sent_and_let_go(home: Home, server: ModelServer) -
     found = re.search(r"p[0-9a-f]{8}", listed)
     assert found
     again = home.run(
-        "chat", "--thread", "t", *using(server), stdin=f"/unpin\n/unpin p0\n/unpin {found[0]}\n/pins\n/pin {'x' * 8_001}\n".encode()
+        "chat",
+        "--thread",
+        "t",
+        *using(server),
+        stdin=f"/unpin\n/pins p0\n/pins {found[0]}\n/unpin {found[0]}\n/pins\n/pin {'x' * 8_001}\n".encode(),
     )
     assert "/unpin needs an id" in again.stderr
     assert "There is no such pinned statement." in again.stderr
+    assert f"{found[0]} holds again." in again.stdout
     assert f"{found[0]} is let go." in again.stdout
     assert "Nothing is pinned." in again.stdout
     assert "8,001 characters, the limit is 8,000" in again.stderr
