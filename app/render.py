@@ -202,7 +202,16 @@ def compressed(event: ContextCompressed, language: Language) -> Text:
         how=say("comma", language).join([*how, say("ms", language, ms=event["ms"])]),
     )
     missed = [clean_line(reason["message"], 200) for reason in event["reasons"] if reason["code"] == "archive_failed"]
-    return Text.assemble((line, "magenta"), *((f"\n{text}", "yellow") for text in missed))
+    return Text.assemble((line, "magenta"), (_written_by(event, language), "dim"), *((f"\n{text}", "yellow") for text in missed))
+
+
+def _written_by(event: ContextCompressed, language: Language) -> str:
+    """Return the line that says who wrote a memory and what that cost, or why code did; "" where no model was asked."""
+    if not event["input"] and all(reason["code"] == "archive_failed" for reason in event["reasons"]):
+        return ""
+    why = clean_line(event["why_by_code"], 200)
+    figures = {"input": f"{event['input']:,}", "output": f"{event['output']:,}"}
+    return "\n" + say("written_by", language, writer=clean_line(event["writer"], 60), **figures) + (f"; {why}" if why else "")
 
 
 def retired(event: MessagesRetired, language: Language) -> Text:
@@ -226,9 +235,10 @@ def unsupported(figures: Sequence[str], language: Language) -> Text:
 
 def skipped(event: ContextCompactionSkipped, language: Language) -> Text:
     """Return the line of a compaction that was due and did not happen."""
-    return Text(
-        say("not_compacted", language, reasons=clean_line("; ".join(reason["message"] for reason in event["reasons"]), 200)), "yellow"
-    )
+    reasons = clean_line("; ".join(dict.fromkeys(reason["message"] for reason in event["reasons"])), 200)
+    asked = event.get("input", 0)
+    spent = say("spent_on_it", language, input=f"{asked:,}", output=f"{event.get('output', 0):,}") if asked else ""
+    return Text(say("not_compacted", language, reasons=reasons) + spent, "yellow")
 
 
 def error_texts(error: Exception, language: Language) -> tuple[str, str]:

@@ -73,6 +73,8 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "compacted {before} -> {after} tokens ({count} message, {how})",
         "zh": "已压缩 {before} -> {after} 个词元（{count} 条消息，{how}）",
     },
+    "written_by": {"en": "compacted by {writer}: {input} in, {output} out", "zh": "由 {writer} 压缩：输入 {input}，输出 {output}"},
+    "spent_on_it": {"en": " ({input} in, {output} out)", "zh": "（输入 {input}，输出 {output}）"},
     "not_compacted": {"en": "not compacted: {reasons}", "zh": "未压缩：{reasons}"},
     "ms": {"en": "{ms} ms", "zh": "{ms} 毫秒"},
     "comma": {"en": ", ", "zh": "，"},

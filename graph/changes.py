@@ -170,7 +170,7 @@ def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview
         originals=[] if rebuilt else None,
     )
     most_memory = plan.summary_budget + plan.ledger_budget + call_config.pin_tokens + BLOCK_TOKENS
-    parts = split_input(job, call_config.window) if call_config.window is not None else []
+    parts = split_input(job, call_config.window) if call_config.window is not None and job.budget else []
     return CompactionPreview(
         messages=plan.end - plan.start,
         first=thread.archived + plan.start + 1,

@@ -208,6 +208,7 @@ def test_in_a_chat_the_conversations_model_writes_the_summaries(home: Home, serv
     events = home.events("chat", "--thread", "t", "--model-limit", "8000", *using(server), stdin=talk.encode())
     compactions = [event for event in events if event["type"] == "context_compressed"]
     assert {event["method"] for event in compactions} == {"model"}
+    assert {(event["writer"], event["input"], event["output"]) for event in compactions} == {("gpt-4o-mini", 5_100, 600)}
     asked = summaries(server)
     assert len(asked) == len(compactions) > 0
     assert len(server.requests) == 15 + len(asked)

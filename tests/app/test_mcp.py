@@ -13,6 +13,7 @@ from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
 from tests.app.runner import Home, make_home
+from tests.support.model_server import answer_or_summary, open_model_server
 
 Result = TypeVar("Result")
 SECONDS = 60.0
@@ -72,6 +73,21 @@ def test_a_client_asks_goes_on_looks_at_tables_and_runs_sql(home: Home) -> None:
     assert "costly" in text_of(pairs)["error"]["message"]
     assert text_of(empty)["error"]["class"] == "empty_message"
     assert "How many orders" in home.run("threads", "show", "m").stdout
+
+
+def test_what_a_client_asks_is_summarised_by_the_conversations_model(home: Home) -> None:
+    with open_model_server() as models:
+        models.always(answer_or_summary)
+
+        async def work(client: Client) -> None:
+            for n in range(8):
+                await client.call_tool("ask", {"question": f"question {n}"})
+
+        with_server(home, work, "--model", "gpt-4o-mini", "--base-url", models.base_url, "--compaction", "rolling_chat")
+        assert len([request for request in models.requests if not request.is_for_summary]) == 8
+        written = [request for request in models.requests if request.is_for_summary]
+    assert written
+    assert all(request.tool_names == [] and request.body["max_completion_tokens"] > 0 for request in written)
 
 
 @pytest.mark.parametrize("option", ["--private", "--json", "--approve-sql=always"])

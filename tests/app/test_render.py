@@ -238,6 +238,36 @@ USUAL = ContextCompressed(
 @pytest.mark.parametrize(
     ("changes", "en", "zh"),
     [
+        (
+            {"writer": "gpt-4o", "why_by_code": ""},
+            "3 ms)\ncompacted by gpt-4o: 5,100 in, 600 out",
+            "\n由 gpt-4o 压缩：输入 5,100，输出 600",
+        ),
+        (
+            {
+                "writer": "code",
+                "why_by_code": "it cites messages that do not exist: 99",
+                "reasons": [{"code": "empty", "message": "empty"}],
+            },
+            "\ncompacted by code: 5,100 in, 600 out; it cites messages that do not exist: 99",
+            "\n由 code 压缩：输入 5,100，输出 600; it cites",
+        ),
+    ],
+)
+def test_a_compaction_says_who_wrote_it_what_it_cost_and_why_not_the_model(changes: dict[str, Any], en: str, zh: str) -> None:
+    event = cast("ContextCompressed", {**USUAL, "input": 5_100, "output": 600, **changes})
+    assert en in render.compressed(event, "en").plain
+    assert zh in render.compressed(event, "zh").plain
+
+
+def test_a_compaction_that_no_model_was_asked_for_says_nothing_of_models() -> None:
+    event = cast("ContextCompressed", {**USUAL, "input": 0, "output": 0, "writer": "code", "why_by_code": "no model writes summaries here"})
+    assert "\n" not in render.compressed(event, "en").plain
+
+
+@pytest.mark.parametrize(
+    ("changes", "en", "zh"),
+    [
         ({}, "(1 message, model, 3 ms)", "（1 条消息，模型，3 毫秒）"),
         ({"strategy": "topics"}, "(1 message, topics, model, 3 ms)", "（1 条消息，topics，模型，3 毫秒）"),
         ({"rebuilt": True}, "model, made from the originals, 3 ms", "模型，由原文重做，3 毫秒"),

@@ -28,7 +28,7 @@ from longtable.base.errors import ModelContextOverflowError
 from longtable.graph import Context
 from tests.support.errors import CLASSES, HOSTILE, INSIDE, SECRETS, SQL, made
 from tests.support.installed import environment as extras_only
-from tests.support.model_server import ModelServer, open_model_server
+from tests.support.model_server import ModelServer, answer_or_summary, open_model_server
 from tests.support.model_server import call as model_call
 from tests.support.model_server import say as model_says
 
@@ -481,6 +481,7 @@ def operated(tmp_path_factory: pytest.TempPathFactory, models: ModelServer) -> I
         "LONGTABLE_MODEL_LIMIT": "9000",
         "LONGTABLE_PRIVATE": "1",
         "LONGTABLE_APPROVE_SQL": "always",
+        "LONGTABLE_COMPACTION": "rolling_chat",
     }
     auth = {"path": f"{ROOT}/tests/support/authentication.py:auth", "disable_studio_auth": True}
     with running(tmp_path_factory.mktemp("operated"), {}, variables, auth=auth) as url:
@@ -547,3 +548,19 @@ def test_a_server_does_not_start_with_a_setting_that_cannot_be(tmp_path: Path) -
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 1
     assert "'never', 'costly' or 'always', found 'sometimes'" in done.stderr.splitlines()[-1]
+
+
+def test_on_a_server_the_conversations_model_writes_the_summaries(operated: str, models: ModelServer) -> None:
+    async def work(client: LangGraphClient) -> tuple[int, list[Any]]:
+        thread_id, before = await new_thread(client), len(models.requests)
+        models.always(answer_or_summary)
+        for n in range(7):
+            await client.runs.wait(thread_id, "longtable", input=said(f"question {n}"))
+        used = httpx.get(f"{operated}/longtable/threads/{thread_id}/usage", headers={"x-user": "ann"}, timeout=60).json()["usage"]
+        return before, used
+
+    before, used = with_client(operated, work, {"x-user": "ann"})
+    written = [request for request in models.requests[before:] if request.is_for_summary]
+    assert written
+    assert all(request.tool_names == [] and request.body["max_completion_tokens"] > 0 for request in written)
+    assert {row["purpose"]: row["calls"] for row in used} == {"": 7, "summary": len(written)}

@@ -150,6 +150,7 @@ def test_a_preview_says_what_a_compaction_would_do_and_does_nothing() -> None:
     assert preview is not None
     assert (preview.first, preview.last, preview.messages) == (1, 6, 6)
     assert preview.summariser_calls == 1
+    assert preview.tokens_after_most <= preview.tokens_before
     assert preview.summariser_tokens > 300
     assert summarizer.sent == []
     assert len(list(conversation.graph.get_state_history(conversation.config))) == checkpoints
