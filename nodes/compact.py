@@ -158,13 +158,9 @@ class Compactor:
             answer = await self._ask(request, task, calls, how)
         if (record := request.record) is None:
             return replace(request, calls=calls)
-        by_code = record["method"] == "fallback"
-        record = {**record, "why_by_code": _why_by_code(self.summarizer is not None, request.reasons) if by_code else ""}
-        if calls:
-            record["spent"] = calls
-        if not record.get("writer"):
-            record["writer"] = writer_of(record)
-        return replace(request, record=record, calls=calls)
+        why = _why_by_code(self.summarizer is not None, request.reasons) if record["method"] == "fallback" else ""
+        record = {**record, "why_by_code": why, "spent": calls} if calls else {**record, "why_by_code": why}
+        return replace(request, record={**record, "writer": writer_of(record)}, calls=calls)
 
     async def _ask(self, request: Request, task: Task, calls: list[SummaryCall], how: Execution) -> str | Exception:
         model, run = self.summarizer, (task.thread_id, task.turn)
@@ -248,8 +244,7 @@ def _why_by_code(has_model: bool, reasons: Sequence[Reason]) -> str:
     """Return why a model did not write a memory."""
     if not has_model:
         return "no model writes summaries here"
-    said = list(dict.fromkeys(reason["message"] for reason in reasons))
-    return "; ".join(said) if said else "there was no room for a text of the model's, or its window is too small"
+    return "; ".join(dict.fromkeys(reason["message"] for reason in reasons)) or "there was no room for a text of the model's"
 
 
 def _stored(item: Any) -> Compaction | None:
