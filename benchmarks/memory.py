@@ -1,259 +1,290 @@
-"""Memory beside langchain's SummarizationMiddleware and langmem's SummarizationNode: facts kept, calls, views, overhead.
+"""What views still hold after many compactions, how large they are, and what summaries cost, beside
+langchain's SummarizationMiddleware and langmem's SummarizationNode.
 
-python -m benchmarks.memory draws docs/memory.png, for the README. All run in one process, interleaved, on the same
-talks with the same models, which answer at once; times are medians, and the ratios are what holds on other machines.
+python -m benchmarks.memory draws docs/memory.png. All are given the same talks, and models that
+answer at once.
 """
 
 import logging
+import re
+import sqlite3
 import statistics
 import tempfile
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 
-from benchmarks.memories.models import ENCODING, facts_in, waited_for
-from benchmarks.memories.systems import LangChain, LangMem, Longtable, Maker, Setting, System
-from benchmarks.memories.talks import answer, fact, long_question, over_tables, plain, planting
-from longtable.graph import open_persistence
-from longtable.memory.search import Index, Original
+from benchmarks.memories.models import ENCODING, Character, waited_for
+from benchmarks.memories.systems import LangChain, LangMem, Longtable, Maker, Setting
+from benchmarks.memories.talks import (
+    CARRIERS,
+    FIGURE,
+    Item,
+    Language,
+    items,
+    long_question,
+    mixed,
+    over_tables,
+)
+from longtable.graph import Database, open_persistence
 from longtable.memory.tokens import counter
 
 PICTURE = Path(__file__).parents[1] / "docs" / "memory.png"
-FACTS, PLANTED_IN, FOLDS = 290, 32_000, 5
-IMPORT_LIMIT = 24_000
-TURNS, TALK_LIMIT = 200, 16_000
-LENGTHS, REPEATS = (100, 1_000, 5_000), 11
-ALL_IN_VIEW = 1_000_000
-SHOWN = 160
-"""Model calls in the picture."""
-SETTLING = 35
-"""Real turns before the first that is timed: by then each thread is stored as one is that grew turn by turn."""
-OURS = "longtable"
+LIMIT, FILLER_TOKENS = 32_000, 700
+"""Of the talks in which things are planted: all of them fit before the first compaction."""
+AFTER = (1, 5, 10)
+MOST_TURNS = 600
+TABLE_TURNS, TABLE_LIMIT = 100, 8_000
+LIMITS, SHARES, GRID_COMPACTIONS = (8_000, 16_000, 64_000), (0.02, 0.04, 0.06, 0.09, 0.13), 3
+"""Rounds of the grid take these shares of the limit."""
+SMALL_ROUNDS, SMALL_VIEW, LARGE_VIEW = 0.15, 0.3, 0.45
+"""A view after a compaction: at most 0.3 of the limit where the rounds kept take under 0.15."""
+BY_CODE = "longtable, by code"
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
 SYSTEMS: Mapping[str, Maker] = {
-    OURS: Longtable,
+    "longtable": Longtable,
     "langchain": LangChain,
     "langchain, defaults": partial(LangChain, defaults=True),
     "langmem": LangMem,
     "langmem, defaults": partial(LangMem, defaults=True),
 }
+CHARACTERS: tuple[Character, ...] = ("honest", "lazy", "inventing")
+MARKED = re.compile(r"corrected|superseded|replaced|更正|订正|取代", re.IGNORECASE)
 
 
-TIMED: Mapping[str, Maker] = {name: SYSTEMS[name] for name in (OURS, "langchain", "langmem")}
-"""With their default counters, which estimate, the others' own work takes a little longer than with longtable's, cached."""
-
-
-@contextmanager
-def threads(makers: Mapping[str, Maker], setting: Setting, *, files: bool = False) -> Iterator[dict[str, System]]:
-    """Open one thread in each framework: in memory, or each in a SQLite file of its own."""
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        opened: dict[str, System] = {}
-        for number, (name, make) in enumerate(makers.items()):
-            url = f"sqlite:///{folder}/{number}.db" if files else "memory://"
-            opened[name] = make(setting, stack.enter_context(open_persistence(url)))
-        yield opened
-
-
-# -- facts ----------------------------------------------------------------------------------------------------------
+# -- what views hold ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Facts:
-    """How many of the planted facts: in the view after each compaction, in the thread word for word, found by search."""
+class Held:
+    """How much of what was planted a view holds."""
 
-    in_view: list[int]
-    in_thread: int
-    found: int
+    facts: int
+    rules: int
+    revocations: int
+    corrections: int
+    """Corrected figures, as corrected."""
+    stale: int
+    """Figures that were corrected, without a mark on their line."""
+    ended: int
+    """Rules that were ended or replaced and stand without the words that did it."""
+    invented: int
 
 
-def grown() -> dict[str, Facts]:
-    """Plant facts in the first turns, then talk on until there were enough compactions; look at the first view after each."""
-    setting = Setting(PLANTED_IN)
-    found: dict[str, Facts] = {}
-    with threads(SYSTEMS, setting) as systems:
-        for name, system in systems.items():
-            system.load(_planted(fillers=1))
-            in_view: list[int] = []
-            turn = 0
-            while len(in_view) < FOLDS:
-                folds = system.folds()
-                system.say(long_question(turn))
-                if folds > len(in_view):
-                    in_view.append(len(facts_in(system.fakes.answerer.sent[-1])))
-                system.fakes.answerer.sent.clear()
-                turn += 1
-            found[name] = Facts(in_view, *_had_back(name, system))
+def held(view: Sequence[BaseMessage], planted: Sequence[Item], invented: set[str]) -> Held:
+    """Look for each planted thing in what a model is sent."""
+    text = "\n".join(message.text for message in view)
+    figures = set(FIGURE.findall(text))
+    found: Counter[str] = Counter()
+    for item in planted:
+        first, last = item.said[0].key, item.said[-1].key
+        found[item.kind] += last in figures if FIGURE.fullmatch(last) else last in text
+        if item.kind == "correction":
+            lines = [line for line in text.splitlines() if first in FIGURE.findall(line)]
+            found["stale"] += any(last not in line and not MARKED.search(line) for line in lines)
+        elif item.kind == "revocation":
+            found["ended"] += first in text and last not in text
+    return Held(
+        facts=found["fact"],
+        rules=found["rule"],
+        revocations=found["revocation"],
+        corrections=found["correction"],
+        stale=found["stale"],
+        ended=found["ended"],
+        invented=len(figures & invented),
+    )
+
+
+def grown(make: Maker, character: Character, language: Language) -> list[Held]:
+    """Plant all, talk on, and look at the first view after each compaction."""
+    planted = items(language)
+    said = mixed(planted)
+    setting = Setting(LIMIT, character=character, planted=tuple(said), language=language)
+    views: list[Held] = []
+    with open_persistence("memory://") as kept:
+        system = make(setting, kept)
+        system.plant([each.text for each in said])
+        for n in range(MOST_TURNS):
+            compactions = system.compactions()
+            system.fakes.answerer.sent.clear()
+            system.say(long_question(n, FILLER_TOKENS, language))
+            if compactions > len(views):
+                sent = system.fakes.answerer.sent[-1]
+                views.append(held(sent, planted, system.fakes.summariser.invented))
+            if len(views) == AFTER[-1]:
+                break
+    return views
+
+
+# -- sizes of views -----------------------------------------------------------------------------------
+
+
+@dataclass
+class Sizes:
+    """Compactions of a part of the grid: how many, how many in bounds, views' shares of the limit."""
+
+    in_bounds: list[bool] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
+    rounds: list[int] = field(default_factory=list)
+    """Rounds kept."""
+
+
+@contextmanager
+def flights() -> Iterator[Database]:
+    """Open a small database of flights, in this process: walls are measured elsewhere."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "flights.db"
+        with sqlite3.connect(path) as connection:
+            columns = "year, carrier, flight, origin, dest, dep_delay, arr_delay"
+            connection.execute(f"CREATE TABLE flights ({columns})")
+            rows = [(1950 + i % 75, CARRIERS[i % 13], i, "JFK", "LAX", i % 90, i % 99) for i in range(500)]
+            connection.executemany("INSERT INTO flights VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        connection.close()
+        with Database.open(f"sqlite:///{path}", isolation="none") as database:
+            yield database
+
+
+def sizes(limit: int, with_sql: bool, by_code: bool) -> Sizes:
+    """Talk on in rounds of several sizes, or with SQL results of several sizes."""
+    found, count = Sizes(), counter(ENCODING)
+    for share in (0.0,) if with_sql else SHARES:
+        with ExitStack() as stack:
+            kept = stack.enter_context(open_persistence("memory://"))
+            database = stack.enter_context(flights()) if with_sql else None
+            system = Longtable(Setting(limit, database=database), kept, by_code=by_code)
+            for n in range(MOST_TURNS):
+                before = system.compactions()
+                system.say(long_question(n, int(share * limit) - 100) if share else over_tables(n))
+                records = system.records()
+                if len(records) > before:
+                    rounds = system.kept_rounds()
+                    small = count.messages(rounds) < SMALL_ROUNDS * limit
+                    after = records[-1]["tokens_after"] / limit
+                    found.in_bounds.append(after <= (SMALL_VIEW if small else LARGE_VIEW))
+                    found.shares.append(after)
+                    found.rounds.append(sum(message.type == "human" for message in rounds))
+                if len(records) == GRID_COMPACTIONS * (len(SHARES) if with_sql else 1):
+                    break
     return found
 
 
-def imported() -> dict[str, Facts]:
-    """Give each framework a thread of 40,000 tokens at once, more than the summariser's window, and look at the next view."""
-    setting = Setting(IMPORT_LIMIT)
-    history = _planted(fillers=3)
-    for n in range(12):
-        history += [HumanMessage(plain(n), id=f"p{n}"), AIMessage(answer(plain(n)), id=f"r{n}")]
-    found: dict[str, Facts] = {}
-    with threads(SYSTEMS, setting) as systems:
-        for name, system in systems.items():
-            system.load(history)
-            system.say(plain(12))
-            found[name] = Facts([len(facts_in(system.fakes.answerer.sent[-1]))], *_had_back(name, system))
-    return found
-
-
-def _planted(*, fillers: int) -> list[BaseMessage]:
-    history: list[BaseMessage] = []
-    for n in range(FACTS):
-        question = planting(n, fillers=fillers)
-        history += [HumanMessage(question, id=f"q{n}"), AIMessage(answer(question) if fillers > 1 else "Noted.", id=f"a{n}")]
-    return history
-
-
-def _had_back(name: str, system: System) -> tuple[int, int]:
-    originals = system.originals()
-    there = facts_in(originals)
-    if name != OURS:
-        return len(there), 0  # neither has a search over what it keeps
-    index = Index.build([Original(i + 1, message) for i, message in enumerate(originals)])
-    hits = [index.search(f"fact {n}", 5) for n in range(FACTS)]
-    return len(there), sum(any(fact(n) in hit.message.text for hit, _ in each) for n, each in enumerate(hits))
-
-
-# -- calls and views ------------------------------------------------------------------------------------------------
+# -- calls --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Talk:
-    """A talk's summariser calls per 100 turns, those that an answer waited for, the tokens they read, and the sizes of the views."""
+    """A talk's summariser calls, those that an answer waited for, the tokens they read, its views."""
 
-    calls: float
-    waited: float
+    calls: int
+    waited: int
     read: int
-    unseen: float
-    """Calls per 100 turns that did not hold the newest question word for word."""
+    unseen: int
+    """Calls that did not hold the newest question word for word."""
     views: list[int]
 
 
-def talked(question: Callable[[int], str], turn_messages: int) -> dict[str, Talk]:
-    """Hold one talk in each framework."""
-    setting, count = Setting(TALK_LIMIT, turn_messages), counter(ENCODING)
-    found: dict[str, Talk] = {}
-    with threads(SYSTEMS, setting) as systems:
-        for name, system in systems.items():
-            views: list[int] = []
-            waited = unseen = 0
-            for n in range(TURNS):
-                system.fakes.log.clear()
-                system.say(question(n))
-                waited += waited_for(system.fakes.log)
-                unseen += sum(all(question(n) not in message.text for message in sent) for sent in system.fakes.answerer.sent)
-                views += [count.messages(sent) for sent in system.fakes.answerer.sent]
-                system.fakes.answerer.sent.clear()
-            inputs = system.fakes.summariser.inputs
-            share = 100 / TURNS
-            found[name] = Talk(len(inputs) * share, waited * share, round(sum(inputs) * share), unseen * share, views)
-    return found
+def talked(make: Maker, with_sql: bool = False) -> Talk:
+    """Hold a talk over tables, which a tool makes up or a database holds."""
+    count, views, waited, unseen = counter(ENCODING), list[int](), 0, 0
+    with ExitStack() as stack:
+        kept = stack.enter_context(open_persistence("memory://"))
+        database = stack.enter_context(flights()) if with_sql else None
+        system = make(Setting(TABLE_LIMIT, 4, database=database), kept)
+        for n in range(TABLE_TURNS):
+            system.fakes.log.clear()
+            system.fakes.answerer.sent.clear()
+            system.say(over_tables(n))
+            waited += waited_for(system.fakes.log)
+            for sent in system.fakes.answerer.sent:
+                unseen += all(over_tables(n) not in message.text for message in sent)
+                views.append(count.messages(sent))
+        inputs = system.fakes.summariser.inputs
+    return Talk(len(inputs), waited, sum(inputs), unseen, views)
 
 
-# -- overhead -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Overhead:
-    """Milliseconds a turn: the framework's own work around the model call, and the whole turn with its checkpoints."""
-
-    work: float
-    turn: float
-
-
-def overhead(length: int, *, folded: bool) -> dict[str, Overhead]:
-    """Time a turn of plain talk at the end of a thread of `length` messages, with compactions on the way or all in view."""
-    setting = Setting(TALK_LIMIT if folded else ALL_IN_VIEW)
-    turns: dict[str, list[float]] = {name: [] for name in TIMED}
-    work: dict[str, list[float]] = {name: [] for name in TIMED}
-    with threads(TIMED, setting, files=True) as systems:
-        for system in systems.values():
-            _fill(system, length // 2, step=50 if folded else length // 2)
-            for n in range(SETTLING if folded else 1):
-                system.say(plain(n))
-        for n in range(REPEATS):
-            for name, system in systems.items():
-                turns[name].append(_milliseconds(partial(system.say, plain(n))))
-        for hook in [(name, system.hook()) for name, system in systems.items()] * REPEATS:
-            work[hook[0]].append(_milliseconds(hook[1]))
-    return {name: Overhead(statistics.median(work[name]), statistics.median(turns[name])) for name in TIMED}
-
-
-def _fill(system: System, turns: int, *, step: int) -> None:
-    """Bring a thread to so many turns; the last of each `step` is a real one, so that the framework can fold."""
-    for first in range(0, turns, step):
-        last = min(first + step, turns) - 1
-        earlier: list[BaseMessage] = []
-        for n in range(first, last):
-            earlier += [HumanMessage(plain(n), id=f"q{n}"), AIMessage(answer(plain(n)), id=f"a{n}")]
-        system.load(earlier)
-        system.say(plain(last))
-
-
-def _milliseconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return (time.perf_counter() - started) * 1000
-
-
-# -- what is shown --------------------------------------------------------------------------------------------------
+# -- what is shown ------------------------------------------------------------------------------------
 
 
 def main() -> None:
     """Measure, print, draw."""
+    runs: list[tuple[str, Maker, Character]] = [(BY_CODE, partial(Longtable, by_code=True), "honest")]
+    for name, make in SYSTEMS.items():
+        for character in CHARACTERS[:1] if "defaults" in name else CHARACTERS:
+            runs.append((f"{name}, {character}", make, character))
+    talks: dict[str, tuple[Maker, bool]] = {name: (make, False) for name, make in SYSTEMS.items()}
+    talks["longtable, run_sql"] = Longtable, True
+    grid = list(product((False, True), (True, False), LIMITS))
+    with ProcessPoolExecutor(2, get_context("spawn"), _quiet) as pool:
+        views = {language: {name: pool.submit(grown, make, who, language) for name, make, who in runs} for language in LANGUAGES}
+        measured = {key: pool.submit(sizes, key[2], key[0], key[1]) for key in grid}
+        calls = {name: pool.submit(talked, *each) for name, each in talks.items()}
+        found = {language: {name: each.result() for name, each in of.items()} for language, of in views.items()}
+        for language, of in found.items():
+            print(held_table(of, language))
+        print(sizes_table({key: each.result() for key, each in measured.items()}))
+        tables = {name: each.result() for name, each in calls.items()}
+    print(talks_table(tables))
+    draw(found["en"], tables)
+
+
+def _quiet() -> None:
     warnings.filterwarnings("ignore", message="the tokenizer of model")
-    logging.getLogger("langgraph").setLevel(logging.ERROR)  # langmem keeps a dataclass in the state, which is told at each load
-    facts, at_once = grown(), imported()
-    talks = {"plain": talked(plain, 2), "tables": talked(over_tables, 4)}
-    times = {(length, folded): overhead(length, folded=folded) for folded in (False, True) for length in LENGTHS}
-    print(facts_table(facts, at_once))
-    print(talks_table(talks))
-    print(overhead_table(times))
-    draw(facts, at_once, talks["tables"])
+    logging.getLogger("langgraph").setLevel(logging.ERROR)  # langmem keeps a dataclass in the state
 
 
-def facts_table(facts: Mapping[str, Facts], at_once: Mapping[str, Facts]) -> str:
-    """Return the table of facts."""
-    head = [f"of {FACTS} facts", *(f"after {k}" for k in range(1, FOLDS + 1)), "thread imported", "still in the thread", "found by search"]
-    return table(head, [[name, *each.in_view, *at_once[name].in_view, each.in_thread, each.found or "-"] for name, each in facts.items()])
+def held_table(views: Mapping[str, Sequence[Held]], language: Language) -> str:
+    """Return the table of what views hold after 1, 5 and 10 compactions."""
+    totals = Counter(item.kind for item in items(language))
+    heads = {
+        "facts": f"of {totals['fact']} facts",
+        "rules": f"of {totals['rule']} rules",
+        "revocations": f"of {totals['revocation']} revocations",
+        "corrections": f"of {totals['correction']} corrections",
+        "stale": "corrected figures unmarked",
+        "ended": "ended rules alone",
+        "invented": "invented figures",
+    }
+
+    def cell(each: Sequence[Held], name: str) -> str:
+        return " / ".join(str(getattr(each[k - 1], name)) if k <= len(each) else "-" for k in AFTER)
+
+    rows = [[name, *(cell(each, head) for head in heads)] for name, each in views.items()]
+    return table([f"{language}, after {' / '.join(map(str, AFTER))}", *heads.values()], rows)
 
 
-def talks_table(talks: Mapping[str, Mapping[str, Talk]]) -> str:
-    """Return the table of summariser calls and views."""
-    head = [""]
-    rows: dict[str, list[object]] = {name: [name] for name in SYSTEMS}
-    for kind, talk in talks.items():
-        head += [f"{kind}: calls per 100 turns", "waited for", "tokens they read", "without the question", "mean view", "largest view"]
-        for name, each in talk.items():
-            sizes = [f"{statistics.mean(each.views):,.0f}", f"{max(each.views):,}"]
-            rows[name] += [f"{each.calls:.1f}", f"{each.waited:.1f}", f"{each.read:,}", f"{each.unseen:.1f}", *sizes]
-    return table(head, list(rows.values()))
+def sizes_table(grid: Mapping[tuple[bool, bool, int], Sizes]) -> str:
+    """Return the table of how large views are after a compaction."""
+    rows: list[list[Any]] = []
+    for (with_sql, by_code, limit), found in grid.items():
+        what = f"{'SQL results' if with_sql else 'plain talk'}, by {'code' if by_code else 'model'}"
+        share = f"{statistics.mean(found.in_bounds):.0%}"
+        view = f"{min(found.shares):.0%} to {max(found.shares):.0%}"
+        kept = f"{min(found.rounds)} to {max(found.rounds)}"
+        rows.append([what, f"{limit:,}", len(found.in_bounds), share, view, kept])
+    every = [each for found in grid.values() for each in found.in_bounds]
+    rows.append(["all", "", len(every), f"{statistics.mean(every):.0%}", "", ""])
+    return table(["after compactions", "limit", "how many", "in bounds", "view", "rounds kept"], rows)
 
 
-def overhead_table(times: Mapping[tuple[int, bool], Mapping[str, Overhead]]) -> str:
-    """Return the table of times, each with its ratio to longtable's."""
-    head = ["ms a turn", *(f"{length:,}, {'folded' if folded else 'all in view'}" for length, folded in times)]
-    rows: list[list[object]] = []
-    for what in ("work", "turn"):
-        for name in TIMED:
-            row: list[object] = [f"{name}: {'own work' if what == 'work' else 'whole turn, SQLite'}"]
-            for found in times.values():
-                mine, ours = getattr(found[name], what), getattr(found[OURS], what)
-                row.append(f"{mine:.2f}" if name == OURS else f"{mine:.2f} ({mine / ours:.2f} x)")
-            rows.append(row)
-    return table(head, rows)
+def talks_table(talks: Mapping[str, Talk]) -> str:
+    """Return the table of summariser calls and views in talks over tables."""
+    head = [f"{TABLE_TURNS} turns over tables, limit {TABLE_LIMIT:,}", "summary calls", "waited for", "tokens read"]
+    rows: list[list[Any]] = []
+    for name, each in talks.items():
+        row: list[Any] = [name, each.calls, each.waited, f"{each.read:,}", each.unseen]
+        rows.append([*row, f"{statistics.mean(each.views):,.0f}", f"{max(each.views):,}"])
+    return table([*head, "calls without the question", "mean view", "largest view"], rows)
 
 
 def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
@@ -262,26 +293,27 @@ def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
 
 
-def draw(facts: Mapping[str, Facts], at_once: Mapping[str, Facts], talks: Mapping[str, Talk]) -> None:
-    """Write the picture: the facts that views still held, and the views of the talk over tables."""
+def draw(views: Mapping[str, Sequence[Held]], talks: Mapping[str, Talk]) -> None:
+    """Write the picture: what the last English views held, and the views of the talk over tables."""
     mpl.use("agg")
     from matplotlib import pyplot
 
     colours = dict(zip(SYSTEMS, ("#2f7d95", "#b03030", "#d08a8a", "#7a6a2f", "#c9b458"), strict=True))
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.4), dpi=80, width_ratios=(1, 1.3))
-    width = 0.8 / len(SYSTEMS)
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.4), dpi=80, width_ratios=(1.2, 1.2))
+    kinds = ("facts", "rules", "revocations", "corrections", "stale")
     for place, name in enumerate(SYSTEMS):
-        kept = [facts[name].in_view[0], facts[name].in_view[-1], at_once[name].in_view[0]]
-        bars = left.bar([group + (place - 2) * width for group in range(3)], kept, width, label=name, color=colours[name])
-        left.bar_label(bars, fontsize=6)
-    left.set(ylabel=f"facts in the view, of {FACTS}", ylim=(0, FACTS * 1.45), xticks=range(3))
-    left.set_xticklabels(["after 1 fold", f"after {FOLDS}", "import"], fontsize=8)
+        last = views[f"{name}, honest"][-1]
+        heights = [getattr(last, kind) for kind in kinds]
+        bars = left.bar([n + (place - 2) * 0.16 for n in range(len(kinds))], heights, 0.16, label=name, color=colours[name])
+        left.bar_label(bars, fontsize=5)
+    left.set(ylabel=f"in the view after {AFTER[-1]} compactions", ylim=(0, 60), xticks=range(len(kinds)))
+    left.set_xticklabels([*kinds[:-1], "stale figures\nunmarked"], fontsize=7)
     left.legend(fontsize=7, frameon=False, ncols=2, loc="upper center")
-    for name in ("langchain, defaults", "langmem", OURS):
-        right.plot(talks[name].views[:SHOWN], label=name, color=colours[name], linewidth=1)
-    right.axhline(0.6 * TALK_LIMIT, color="#333333", linewidth=0.8, linestyle="--")
-    right.text(1, 0.61 * TALK_LIMIT, "threshold", fontsize=7)
-    right.set(xlabel="model call, talk over tables", ylabel="tokens sent", ylim=(0, TALK_LIMIT * 1.15))
+    for name in ("langchain, defaults", "langmem", "longtable"):
+        right.plot(talks[name].views, label=name, color=colours[name], linewidth=1)
+    right.axhline(0.6 * TABLE_LIMIT, color="#333333", linewidth=0.8, linestyle="--")
+    right.text(1, 0.61 * TABLE_LIMIT, "threshold", fontsize=7)
+    right.set(xlabel="model call, talk over tables", ylabel="tokens sent", ylim=(0, TABLE_LIMIT * 1.3))
     right.legend(fontsize=7, frameon=False, ncols=3, loc="upper center")
     figure.tight_layout()
     figure.savefig(PICTURE)

@@ -7,23 +7,19 @@ from typing import Any, Protocol, cast
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
-from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from benchmarks.memories.models import ENCODING, Answerer, Summariser, look_up_tool
-from longtable.graph import CompactionPolicy, Context, build_graph
+from benchmarks.memories.models import ENCODING, Answerer, Character, Summariser, look_up_tool
+from benchmarks.memories.talks import Said, answer
+from longtable.graph import Context, Database, build_graph
 from longtable.graph.persistence import Persistence
-from longtable.memory.archive import page
-from longtable.memory.compaction_plan import plan_compaction
-from longtable.memory.stamps import marked
+from longtable.memory.thread import Compaction
 from longtable.memory.tokens import counter
-from longtable.memory.view import build_view
-from longtable.nodes.records.archive_store import StoreArchive
-from longtable.nodes.state import call_plan_of, thread_of
+from longtable.nodes.state import thread_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # langmem 0.0.30 imports names that LangGraph has moved
@@ -42,10 +38,15 @@ class Setting:
     limit: int
     turn_messages: int = 2
     """Messages of a turn: two in plain talk, four where a tool is called."""
+    character: Character = "honest"
+    planted: tuple[Said, ...] = ()
+    language: str = "en"
+    database: Database | None = None
+    """longtable's alone: its own tool then answers the questions over tables."""
 
     @property
     def threshold(self) -> int:
-        """Return the size at which a fold is due."""
+        """Return the size at which a compaction is due."""
         return int(0.6 * self.limit)
 
     @property
@@ -67,7 +68,16 @@ class Fakes:
     def of(cls, setting: Setting) -> "Fakes":
         """Return fresh ones."""
         log: list[str] = []
-        return cls(Answerer(log=log), Summariser(allowed=setting.summary, window=setting.limit, log=log), log)
+        answerer = Answerer(log=log, tool="run_sql" if setting.database else "look_up")
+        summariser = Summariser(
+            allowed=setting.summary,
+            window=setting.limit,
+            character=setting.character,
+            planted=[said for said in setting.planted if said.key],
+            language=setting.language,
+            log=log,
+        )
+        return cls(answerer, summariser, log)
 
 
 class System(Protocol):
@@ -79,20 +89,12 @@ class System(Protocol):
         """Run one turn."""
         ...
 
-    def load(self, messages: Sequence[BaseMessage]) -> None:
-        """Put earlier messages into the thread, without a turn."""
+    def plant(self, texts: Sequence[str]) -> None:
+        """Let the user say these, one a turn; where a framework does nothing in such a turn, at once."""
         ...
 
-    def originals(self) -> list[BaseMessage]:
-        """Return the messages that the thread still has word for word."""
-        ...
-
-    def folds(self) -> int:
-        """Return how many compactions there were."""
-        ...
-
-    def hook(self) -> Callable[[], object]:
-        """Return what the framework does around the next model call, on the thread as it stands, checkpoints left out."""
+    def compactions(self) -> int:
+        """Return how many there were."""
         ...
 
 
@@ -100,49 +102,42 @@ Maker = Callable[[Setting, Persistence], System]
 
 
 class Longtable:
-    """longtable through its graph, with its default policy or another."""
+    """longtable through its graph, with its default policy; `by_code`: without a summariser."""
 
-    def __init__(self, setting: Setting, kept: Persistence, *, policy: CompactionPolicy | None = None) -> None:
-        self.fakes, self.kept = Fakes.of(setting), kept
-        self.context = Context(model_limit=setting.limit, system_prompt=SYSTEM)
+    def __init__(self, setting: Setting, kept: Persistence, *, by_code: bool = False) -> None:
+        self.fakes = Fakes.of(setting)
+        self.context = Context(model_limit=setting.limit, system_prompt=SYSTEM, max_message_chars=100_000)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a fake has no known encoding: the default one counts, which is said once
-            graph = build_graph(model=self.fakes.answerer, tools=[look_up_tool()], summarizer=self.fakes.summariser, policy=policy)
+            graph = build_graph(
+                model=self.fakes.answerer,
+                database=setting.database,
+                tools=[] if setting.database else [look_up_tool()],
+                summarizer=False if by_code else self.fakes.summariser,
+            )
             self.app = graph.compile(checkpointer=kept.checkpointer, store=kept.store)
-        self.loaded = 0
 
     def say(self, text: str) -> None:
         """See `System`."""
         self.app.invoke({"messages": [HumanMessage(text)]}, CONFIG, context=self.context, durability="sync")
 
-    def load(self, messages: Sequence[BaseMessage]) -> None:
+    def plant(self, texts: Sequence[str]) -> None:
         """See `System`."""
-        stamped = [marked(message, turn=self.loaded + i // 2, time="2026-01-01T00:00:00") for i, message in enumerate(messages)]
-        self.loaded += len(messages)
-        self.app.update_state(CONFIG, {"messages": stamped}, as_node="settle")
+        for text in texts:
+            self.say(text)
 
-    def originals(self) -> list[BaseMessage]:
+    def compactions(self) -> int:
         """See `System`."""
+        return len(self.records())
+
+    def records(self) -> list[Compaction]:
+        """Return what the thread keeps of each compaction."""
+        return self._values().get("compactions") or []
+
+    def kept_rounds(self) -> list[BaseMessage]:
+        """Return the messages that the newest compaction left word for word."""
         thread = thread_of(self._values())
-        retired = page(StoreArchive(self.kept.store), "bench", 1, thread.archived) if thread.archived else []
-        return [*(original.message for original in retired), *thread.messages]
-
-    def folds(self) -> int:
-        """See `System`."""
-        return len(self._values().get("compactions") or [])
-
-    def hook(self) -> Callable[[], object]:
-        """See `System`: the steps that `estimate`, `respond` and `settle` take in a turn without a tool."""
-        values, context = self._values(), self.context
-
-        def work() -> None:
-            before = call_plan_of(values, context)
-            plan_compaction(before)
-            build_view(before)
-            build_view(call_plan_of(values, context))
-            plan_compaction(call_plan_of(values, context), "ahead")
-
-        return work
+        return list(thread.messages[thread.live[1] : self.records()[-1]["length"] - thread.archived])
 
     def _values(self) -> dict[str, Any]:
         return cast("dict[str, Any]", self.app.get_state(CONFIG).values)
@@ -166,25 +161,13 @@ class LangChain:
         """See `System`."""
         self.app.invoke({"messages": [HumanMessage(text)]}, CONFIG, durability="sync")
 
-    def load(self, messages: Sequence[BaseMessage]) -> None:
+    def plant(self, texts: Sequence[str]) -> None:
         """See `System`."""
-        self.app.update_state(CONFIG, {"messages": list(messages)}, as_node="model")
+        self.app.update_state(CONFIG, {"messages": planted(texts)}, as_node="model")
 
-    def originals(self) -> list[BaseMessage]:
-        """See `System`."""
-        return [message for message in self._messages() if message.additional_kwargs.get("lc_source") != "summarization"]
-
-    def folds(self) -> int:
+    def compactions(self) -> int:
         """See `System`."""
         return len(self.fakes.summariser.inputs)
-
-    def hook(self) -> Callable[[], object]:
-        """See `System`."""
-        messages, runtime = self._messages(), cast("Runtime[None]", Runtime())
-        return lambda: self.middleware.before_model({"messages": messages}, runtime)
-
-    def _messages(self) -> list[AnyMessage]:
-        return cast("list[AnyMessage]", self.app.get_state(CONFIG).values.get("messages") or [])
 
 
 class LangMemState(MessagesState):
@@ -230,23 +213,19 @@ class LangMem:
             warnings.simplefilter("ignore")  # RuntimeWarning where nothing fits; a dataclass in state
             self.app.invoke({"messages": [HumanMessage(text)]}, CONFIG, durability="sync")
 
-    def load(self, messages: Sequence[BaseMessage]) -> None:
+    def plant(self, texts: Sequence[str]) -> None:
         """See `System`."""
-        self.app.update_state(CONFIG, {"messages": list(messages)}, as_node="respond")
+        self.app.update_state(CONFIG, {"messages": planted(texts)}, as_node="respond")
 
-    def originals(self) -> list[BaseMessage]:
-        """See `System`."""
-        return list(self.app.get_state(CONFIG).values.get("messages") or [])
-
-    def folds(self) -> int:
+    def compactions(self) -> int:
         """See `System`."""
         return len(self.fakes.summariser.inputs)
 
-    def hook(self) -> Callable[[], object]:
-        """See `System`."""
-        values = self.app.get_state(CONFIG).values
-        given = {"messages": values.get("messages") or [], "context": values.get("context") or {}}
-        return lambda: self.node.invoke(given)
+
+def planted(texts: Sequence[str]) -> list[BaseMessage]:
+    """Return turns in which the user said these."""
+    turns = [(HumanMessage(text, id=f"q{n}"), AIMessage(answer(text), id=f"a{n}")) for n, text in enumerate(texts)]
+    return [message for turn in turns for message in turn]
 
 
 def exact(messages: Any) -> int:

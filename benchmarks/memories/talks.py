@@ -1,20 +1,122 @@
-"""The histories, the same for all: plain talk, talk over tables, facts planted early. No randomness: a number makes a turn."""
+"""What users say: facts, rules, revocations and corrected figures, in English and in Chinese, and
+what stands around them. Facts come from a seed, rules and revocations from the blind set."""
 
+import json
+import random
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Literal
 
-FACT = re.compile(r"fact \d+: [A-Z]{2}-\d{4}")
+BLIND = Path(__file__).parents[2] / "evals" / "blind"
+SEED, FACTS, CORRECTED = 16, 40, 22
+FIGURE = re.compile(r"(?<!\d)(?<!\d,)\d{1,3}(?:,\d{3})+(?!\d|,\d)")
 ROWS = re.compile(r"\b(\d+) rows\b")
 CARRIERS = ("AA", "B6", "DL", "EV", "F9", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV")
 SIZES = (8, 20, 4, 60, 12, 20, 35, 6, 90, 16)
 """Rows that the questions over tables look up, in turn: 80 to 1,500 tokens."""
+Language = Literal["en", "zh"]
+Kind = Literal["fact", "rule", "revocation", "correction"]
+_PLACES = {
+    "en": ("Lyon", "Oslo", "Porto", "Graz", "Turin", "Leeds", "Bergen", "Ghent", "Malmo", "Cork"),
+    "zh": ("苏州", "大连", "厦门", "洛阳", "昆明", "兰州", "桂林", "青岛", "温州", "保定"),
+}
+_MONTHS = {"en": ("January", "March", "June", "October"), "zh": ("一月", "三月", "六月", "十月")}
+_THINGS = {"en": ("boots", "lamps", "kettles", "tents"), "zh": ("靴子", "台灯", "水壶", "帐篷")}
+_FACT = {
+    "en": "For the record, {place} sold {figure} {thing} in {month}.",
+    "zh": "记录一下，{place}{month}卖出{figure}件{thing}。",
+}
+_CORRECTIONS = {
+    "en": (
+        "Correction: the {month} figure for {thing} in {place} is {figure}, not {old}.",
+        "I misread the {month} {thing} of {place}: it was {figure} instead of {old}.",
+        "Sorry, that was wrong. {place} sold {figure} {thing} in {month} rather than {old}.",
+        "{place}, {thing}, {month}: please use {figure}, the number I gave you was a typo.",
+    ),
+    "zh": (
+        "更正：{place}{month}的{thing}是{figure}，不是{old}。",
+        "{place}{month}的{thing}我看错了，应为{figure}，而非{old}。",
+        "不好意思，刚才说错了，{place}{month}{thing}卖出{figure}件，而不是{old}件。",
+        "{place}{month}{thing}的数字写错了，请以{figure}为准。",
+    ),
+}
+_NOTES = {
+    "fact": {"en": "{place}, {month}: {figure} {thing} sold", "zh": "{place}{month}{thing}销量为{figure}"},
+    "correction": {
+        "en": "The user corrected {thing} in {place} for {month} to {figure}",
+        "zh": "用户把{place}{month}{thing}的销量改为{figure}",
+    },
+    "rule": {"en": 'The user wants: "{quote}"', "zh": "用户要求：“{quote}”"},
+    "revocation": {"en": 'Later the user said: "{quote}"', "zh": "用户后来说：“{quote}”"},
+}
 
 
-def plain(n: int) -> str:
-    """Return a question of some 35 tokens that needs no tool."""
-    return (
-        f"How did the departure delay of {CARRIERS[n % 13]} develop over {1950 + n % 75}, which months stood out, "
-        f"and was the change from month {n % 12 + 1} on larger than that of {CARRIERS[n % 7]}?"
-    )
+@dataclass(frozen=True)
+class Said:
+    """One message of the user: what a view must hold of it (its figure, its rule; "" if nothing),
+    and how a summariser puts that."""
+
+    text: str
+    key: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Item:
+    """Messages about one thing, in order; the last has what counts, the first what it replaces."""
+
+    kind: Kind
+    said: tuple[Said, ...]
+
+
+def items(language: Language) -> list[Item]:
+    """Return all that is planted in one talk: the same at each call."""
+    random_ = random.Random(f"{SEED}{language}")
+    choices = product(_PLACES[language], _MONTHS[language], _THINGS[language])
+    named = random_.sample(list(choices), FACTS + CORRECTED)
+    figures = iter(random_.sample(range(1_000, 100_000), FACTS + 2 * CORRECTED))
+    found: list[Item] = []
+    for n, (place, month, thing) in enumerate(named):
+        words = {"place": place, "month": month, "thing": thing}
+        said = [_said("fact", language, _FACT[language], words | {"figure": f"{next(figures):,}"})]
+        if n >= FACTS:
+            form = _CORRECTIONS[language][n % len(_CORRECTIONS[language])]
+            words |= {"figure": f"{next(figures):,}", "old": said[0].key}
+            said.append(_said("correction", language, form, words))
+        found.append(Item("fact" if n < FACTS else "correction", tuple(said)))
+    for rule in _blind("rules.jsonl", language):
+        found.append(Item("rule", (_quoted("rule", language, rule["text"], rule["quote"]),)))
+    for change in _blind("changes.jsonl", language):
+        first = _quoted("rule", language, change["rule"], change["rule"])
+        last = _quoted("revocation", language, change["change"], change["quote"])
+        found.append(Item("revocation", (first, *map(Said, change["between"]), last)))
+    return found
+
+
+def _said(kind: str, language: str, form: str, words: dict[str, str]) -> Said:
+    return Said(form.format(**words), words["figure"], _NOTES[kind][language].format(**words))
+
+
+def _quoted(kind: str, language: str, text: str, quote: str) -> Said:
+    return Said(text, quote.rstrip(".。"), _NOTES[kind][language].format(quote=quote))
+
+
+def _blind(name: str, language: str) -> list[dict[str, str]]:
+    lines = (BLIND / name).read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row["lang"] == language]
+
+
+def mixed(planted: Sequence[Item]) -> list[Said]:
+    """Return the messages of all items in one order, those of one item in theirs."""
+    random_ = random.Random(SEED)
+    placed: list[tuple[float, Said]] = []
+    for item in planted:
+        places = sorted(random_.random() for _ in item.said)
+        placed += zip(places, item.said, strict=True)
+    return [said for _, said in sorted(placed, key=lambda pair: pair[0])]
 
 
 def over_tables(n: int) -> str:
@@ -22,20 +124,14 @@ def over_tables(n: int) -> str:
     return f"Show me {SIZES[n % len(SIZES)]} rows of flights of {CARRIERS[n % 13]} in {1950 + n % 75}, and say what stands out."
 
 
-def planting(n: int, *, fillers: int) -> str:
-    """Return a user message that states fact `n`, with so many sentences around it."""
-    return " ".join([f"{fact(n)}.", *(f"The report for line {n} names reason {i} and its share of the delay." for i in range(fillers))])
-
-
-def long_question(n: int) -> str:
-    """Return a question of some 700 tokens, so that compactions come soon."""
-    return " ".join([plain(n), *(f"Consider also reason {n * i} that the weather had." for i in range(60))])
-
-
-def fact(n: int) -> str:
-    """Return fact `n`: nothing in its words can be guessed from its number."""
-    code = (n * 7_919 + 4_231) % 9_000 + 1_000
-    return f"fact {n}: {chr(65 + n * 11 % 26)}{chr(65 + n * 17 % 26)}-{code}"
+def long_question(n: int, tokens: int, language: str = "en") -> str:
+    """Return a question with some pasted text, of about so many tokens."""
+    carrier, year = CARRIERS[n % 13], 1950 + n % 75
+    if language == "zh":
+        notes = (f"第{i}条记录提到天气和人手，与编号{n * i}有关。" for i in range(tokens // 19))
+        return "".join([f"{carrier} 在 {year} 年的起飞延误如何变化？附上记录：", *notes])
+    notes = (f"Note {i} names the weather and reason {n * i}." for i in range(tokens // 12))
+    return " ".join([f"How did the departure delay of {carrier} develop over {year}? These are the notes:", *notes])
 
 
 def table(rows: int) -> str:
@@ -46,8 +142,15 @@ def table(rows: int) -> str:
 
 
 def answer(question: str) -> str:
-    """Return an answer of some 60 tokens."""
+    """Return an answer of some 60 tokens to a question, a word to anything else."""
+    chinese = re.search(r"[\u3400-\u9fff]", question)
+    if not re.search(r"[?？]|\brows\b", question):
+        return "好的，已记下。" if chinese else "Noted."
     low, high = len(question) % 17 + 3, len(question) % 23 + 9
+    if chinese:
+        return (
+            f"全年平均起飞延误从 {low}.4 分钟升到 {high}.1 分钟，六月、七月和十二月最突出，平均超过 20 分钟；各月的样本都足够多，可以比较。"
+        )
     return (
         f"Over the year the mean departure delay rose from {low}.4 to {high}.1 minutes; June, July and December stood out with "
         "means above 20 minutes, and the change after the named month was larger than that of the other carrier. "
