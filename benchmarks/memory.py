@@ -231,7 +231,7 @@ def main() -> None:
         calls = {name: pool.submit(talked, *each) for name, each in talks.items()}
         found = {language: {name: each.result() for name, each in of.items()} for language, of in views.items()}
         for language, of in found.items():
-            print(held_table(of, language))
+            print(held_table(of, language), flush=True)
         print(sizes_table({key: each.result() for key, each in measured.items()}))
         tables = {name: each.result() for name, each in calls.items()}
     print(talks_table(tables))

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -297,7 +297,9 @@ def fitted(sections: Sequence[Sequence[str]], language: str, budget: int, count:
     return [[line for at, line in enumerate(section) if (place, at) in stays] for place, section in enumerate(sections)]
 
 
-def filled(sections: Sequence[Sequence[str]], sources: Sources, language: str, budget: int, count: Count) -> str:
+def filled(
+    sections: Sequence[Sequence[str]], sources: Sources, language: str, budget: int, count: Count, mark: Callable[[str], str] = str
+) -> str:
     """Return the summary's text, its unused room filled with the code's own line of each round that no line cites.
 
     So a lazy model is never worse than none. Facts of the summary before it that no line cites are carried on likewise,
@@ -318,7 +320,8 @@ def filled(sections: Sequence[Sequence[str]], sources: Sources, language: str, b
     ]
     facts = [*left_out_lines(before), *older, *sections[FACTS]]
     text = join_sections([facts, *sections[FACTS + 1 :]], language)
-    return fallback_summary(text, rounds, language=language, budget=budget, count=count) or join_sections(sections, language)
+    whole = fallback_summary(text, rounds, language=language, budget=budget, count=count, mark=mark)
+    return whole or join_sections(sections, language)
 
 
 _Claim = tuple[frozenset[str], frozenset[float]]

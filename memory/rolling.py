@@ -1,7 +1,9 @@
 """The strategy `rolling`: one summary, continued at each compaction, by the summariser or without a model."""
 
-from collections.abc import Callable, Generator
+import re
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
@@ -12,6 +14,7 @@ from longtable.memory.compaction import ROLLING, Attempts, Draft, Job, Request
 from longtable.memory.model_summary import Sources, checked, filled, fitted, read_sections
 from longtable.memory.pins import Pin, PinEnd, live_pins, pin_contract, pins_in, without_pins
 from longtable.memory.summary import coverage, packed, pieces
+from longtable.memory.topics import terms
 
 TRIES = 2
 OVERFLOWS = 3
@@ -47,7 +50,9 @@ class Rolling:
                 why = yield written
                 reason = "; ".join(_told(why))
         count = job.call_config.counter.text
-        summary = text.fallback_summary(job.previous, job.reads, language=job.language, budget=job.budget, count=count)
+        mark = partial(marked, found=corrections(job.previous, job.reads), language=job.language)
+        budget, language = job.budget, job.language
+        summary = text.fallback_summary(job.previous, job.reads, language=language, budget=budget, count=count, mark=mark)
         yield Draft(text=summary, method="fallback", note=FALLBACK_NOTE)
 
 
@@ -60,6 +65,7 @@ def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object,
     summary, kept = job.previous, list[list[str]]()
     pins, ended = list[Pin](), list[PinEnd]()
     sources, count = Sources(job.reads, job.previous), job.call_config.counter.text
+    mark = partial(marked, found=corrections(job.previous, job.reads), language=job.language)
     for part in split_input(job, window, reason):
         answer = yield _request(job, summary, part, reason)
         if isinstance(answer, Exception):
@@ -68,12 +74,13 @@ def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object,
         made, ends = pins_in(told, [message for _, message in job.reads], job.thread.pins)
         pins, ended = [*pins, *made], [*ended, *ends]
         lines = checked(read_sections(without_pins(told), job.instructions or ""), sources, job.count)
+        lines = [[mark(line) for line in section] for section in lines]
         kept = fitted(lines, job.language, job.budget, count)
         summary = text.join_sections(kept if any(kept) else lines, job.language) if any(lines) else ""
         if not any(kept):
             break  # the gate says why: nothing that can be used, or one line over the budget
     else:
-        summary = filled(kept, sources, job.language, job.budget, count)
+        summary = filled(kept, sources, job.language, job.budget, count, mark)
     seen, note = coverage(job.reads, count)
     return Draft(text=summary, method="model", pins=pins, ended=ended, coverage=seen, note=note)
 
@@ -106,3 +113,85 @@ def _marked_pieces(whole: str, number: int, room: int, count: Callable[[str], in
     if len(cuts) > 1:
         cuts = list(pieces(whole, room - MARK_TOKENS, count))
     return [cut if i == 0 else f"[m{number}] (part {i + 1} of {len(cuts)}) {cut}" for i, cut in enumerate(cuts)]
+
+
+# -- corrected figures --------------------------------------------------------------------------------
+
+# At least three digits, and no year: others stand in many lines that are about something else.
+_FIGURE = re.compile(
+    r"(?<![\w.,])(?!(?:19|20)\d\d(?![.,]?\d))(?:\d{1,3}(?:,\d{3})+|\d{3,}|\d+(?=\.\d))(?:\.\d+)?(?![\d%]|[.,]\d)", re.ASCII
+)
+_DENIED = re.compile(rf"(?:\b(?:not|instead of|rather than)|不是|而非|并非)\s*({_FIGURE.pattern})", re.I | re.A)
+_MISTAKE = re.compile(r"\b(?:correction|corrected|typo|misread|mistake|wrong)\b|[更纠修]正|[写说看打弄]错", re.I)
+_SENTENCES = re.compile(r"(?<=[.!?])\s|(?<=[。！？])|\n")
+_AS_WRITTEN = r"(?<![\w.,]){}(?![\d%]|[.,]\d| \(corrected: |（更正：)"
+_MARKS = {"en": " (corrected: m{number})", "zh": "（更正：m{number}）"}
+_MARKED = re.compile(rf"({_FIGURE.pattern})(?: \(corrected: |（更正：)m(\d{{1,9}})[)）]", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A figure that the message of this number corrects, the figures it has instead, its words."""
+
+    old: str
+    new: frozenset[str]
+    number: int
+    words: frozenset[str]
+
+
+def marked(line: str, found: Sequence[Correction], language: str) -> str:
+    """Return a line with each corrected figure marked by the message that corrects it.
+
+    A line with the new figure needs no mark, one without a word of the correction is about
+    something else.
+    """
+    line = _MARKED.sub(r"\1", line)
+    for each in found:
+        figures = _FIGURE.findall(line)
+        if each.old in figures and not each.new.intersection(figures) and each.words & _words(line):
+            mark = _MARKS[language].format(number=each.number)
+            line = re.sub(_AS_WRITTEN.format(re.escape(each.old)), rf"\g<0>{mark}", line, flags=re.A)
+    return line
+
+
+def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correction]:
+    """Return the figures that a user or the model corrects, and those that the memory so far has as
+    corrected. One that is given again later is true again.
+
+    "1,310, not 1,204" names the old figure. Where a user says that a figure was wrong and has only
+    the new one, the old one is that of the statement before with the most words in common.
+    """
+    found, before = list[Correction](), list[tuple[str, frozenset[str]]]()
+    for line in previous.splitlines():
+        found += [Correction(old, frozenset(), int(n), _words(line)) for old, n in _MARKED.findall(line)]
+        before += _stated(line)
+    for number, message in messages:
+        if message.type not in ("human", "ai"):
+            continue
+        named: list[Correction] = []
+        for sentence in _SENTENCES.split(message.text):
+            olds = set(_DENIED.findall(sentence))
+            new = frozenset(_FIGURE.findall(sentence)) - olds
+            named += [Correction(old, new, number, _words(sentence)) for old in sorted(olds) if new]
+        found += named
+        before += _stated(message.text)
+        figures = frozenset(_FIGURE.findall(message.text))
+        if len(figures) == 1 and not named and message.type == "human" and _MISTAKE.search(message.text):
+            words = _words(message.text)
+            shared = [(len(words & others), old) for old, others in before]
+            (most, old), (second, _) = sorted([*shared, (0, ""), (0, "")], reverse=True)[:2]
+            if most > max(1, second):
+                found.append(Correction(old, figures, number, words))
+    newest = {figure: each.number for each in found for figure in each.new}
+    return [each for each in found if newest.get(each.old, 0) <= each.number]
+
+
+def _stated(said: str) -> list[tuple[str, frozenset[str]]]:
+    """Return the figure and the words of each sentence that has one figure, and corrects none."""
+    parts = [] if _MISTAKE.search(said) else _SENTENCES.split(said)
+    figures = [(_FIGURE.findall(part), part) for part in parts]
+    return [(found[0], _words(part)) for found, part in figures if len(found) == 1]
+
+
+def _words(line: str) -> frozenset[str]:
+    return frozenset(term for term in terms(line) if not term.isdigit())

@@ -266,19 +266,28 @@ def join_sections(sections: Sequence[Sequence[str]], language: str) -> str:
 # -- the fallback ---------------------------------------------------------------------------------------------------
 
 
-def fallback_summary(previous: str, compacted: Sequence[Numbered], *, language: str, budget: int, count: Callable[[str], int]) -> str:
+def fallback_summary(
+    previous: str,
+    compacted: Sequence[Numbered],
+    *,
+    language: str,
+    budget: int,
+    count: Callable[[str], int],
+    mark: Callable[[str], str] = str,
+) -> str:
     """Make the next memory without a model: each compacted round as question and answer; the ledger has the SQL, the pins the rules.
 
     Deterministic. At most `budget` tokens by `count`; to fit, the oldest findings are clipped first, then
     they go, and a line says how many. What was decided goes last. "" when not even a heading fits.
+    `mark` says what else stands in a line: that a figure of it was corrected.
     """
-    sections = _sections(previous, language)
+    sections = [[mark(line) for line in section] for section in _sections(previous, language)]
     findings, dropped = _read_findings(sections[FACTS])
     other_facts = [line for line in sections[FACTS] if not _FINDING.match(line) and _dropped_in(line) is None]
     for round_ in numbered_rounds(compacted):
         finding = _finding(round_)
         if finding:
-            findings.append(finding)
+            findings += findings_in(mark(finding.line(language)))
 
     others = [other_facts, *sections[1:2], *sections[3:], sections[CONSTRAINTS]]
     gone = _give_way(findings, others, language, budget - count(join_sections([[_note(10**6, language)], *([[]] * 4)], language)), count)

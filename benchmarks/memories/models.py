@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Callable, Sequence
+from html import unescape
 from typing import Any, Literal
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -109,7 +110,7 @@ class Summariser(BaseChatModel):
         self.inputs.append(count.messages(messages))
         if self.inputs[-1] > self.window:
             raise ContextOverflowError(f"the input has {self.inputs[-1]:,} tokens, the window {self.window:,}")
-        shown = "\n".join(message.text for message in messages)
+        shown = unescape("\n".join(message.text for message in messages))  # langchain escapes as in XML
         figures = set(FIGURE.findall(shown))
         lines = [said.note for said in self.planted if said.key in (figures if FIGURE.fullmatch(said.key) else shown)]
         lines = lines or [FILLER] * FILLER_LINES
