@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from longtable.base.errors import ConfigError
 from longtable.base.extras import install_extra
-from longtable.memory.tokens import is_installed
+from longtable.memory.tokens import STAND_IN_ENCODING, UNKNOWN_ENCODING, is_installed
 
-DEFAULT_ENCODING = "o200k_base"
-"""Encoding for models whose tokenizer tiktoken does not have; a warning says so once a name."""
+NEWEST_ENCODING = "o200k_base"
+"""Encoding of OpenAI's models that tiktoken does not list yet."""
 
 # Input tokens. OpenAI: the providers' model pages as carried by langchain-openai's profiles (2026-11); DeepSeek and
 # Qwen: their API documentation's context lengths for these names.
@@ -47,7 +47,7 @@ _DATED = re.compile(r"|-\d{4}(-\d{2}-\d{2})?|-latest|-preview")
 
 
 class EncodingFallbackWarning(UserWarning):
-    """A model's own tokenizer is not known; counts use `DEFAULT_ENCODING`."""
+    """A model's own tokenizer is not known; another one counts."""
 
 
 def model_limit(name: str, *, setting: int | None = None, profile: Mapping[str, object] | None = None) -> int:
@@ -72,9 +72,9 @@ def model_limit(name: str, *, setting: int | None = None, profile: Mapping[str, 
 
 
 def encoding_name(name: str) -> str:
-    """Return the encoding of a model name: tiktoken's, or a tokenizer of the extra `tokenizers` where that is installed.
+    """Return the encoding of a model name: tiktoken's, or a tokenizer of the extra `tokenizers`.
 
-    For a name that has neither, the default, with a warning once a name.
+    Where that is not installed, or the name has neither, another tokenizer counts, as an estimate; a warning says so once a name.
     """
     import tiktoken.model
 
@@ -83,19 +83,19 @@ def encoding_name(name: str) -> str:
         found = tiktoken.model.encoding_name_for_model(bare)
     except KeyError:
         if bare.startswith(("gpt-", "o1", "o3", "o4")):
-            return DEFAULT_ENCODING
+            return NEWEST_ENCODING
         own = _own_tokenizer(bare)
         if own and is_installed(own):
             return own
         what_to_do = f"; for exact counts {install_extra('tokenizers')}" if own else ""
         warnings.warn(
             f"the tokenizer of model {name or 'without a name'!r} is not {'installed' if own else 'known'}: "
-            f"tokens are counted with {DEFAULT_ENCODING}{what_to_do}",
+            f"tokens are counted with {STAND_IN_ENCODING}{what_to_do}",
             EncodingFallbackWarning,
             stacklevel=2,
         )
-        return DEFAULT_ENCODING
-    return found if found in {"cl100k_base", "o200k_base"} else DEFAULT_ENCODING
+        return own or UNKNOWN_ENCODING
+    return found if found in {"cl100k_base", "o200k_base"} else UNKNOWN_ENCODING
 
 
 def _own_tokenizer(bare: str) -> str | None:
