@@ -29,15 +29,15 @@ class CompactionPolicy(Settings):
     threshold: Share = 0.6
     """Share of the limit at which compaction is due."""
     target: Share = 0.3
-    """Share of the limit the view should have after compaction, where what is kept word for word allows it."""
+    """Share of the limit the view should have after compaction: memory shrinks to what the kept rounds leave below it, at least to 5 %."""
     reserve: Share = 0.15
     """Share of the limit kept free for the model's answer."""
     keep_rounds: AtLeastOne = 6
-    """Newest rounds kept word for word."""
+    """Most of the newest rounds kept word for word: as many as leave room for three more like them."""
     keep_messages: Count = 0
     """Newest messages kept word for word at least, besides `keep_rounds`."""
     min_messages: Count = 10
-    """A thread with fewer messages is compacted only when its view would not fit the limit at all."""
+    """A thread with fewer messages is compacted only when its view is over the threshold."""
     trigger_tokens: AtLeastOne | None = None
     """Also compact when memory and messages (system prompt and tools aside) pass this many tokens."""
     trigger_messages: AtLeastOne | None = None
@@ -66,7 +66,7 @@ class CompactionPolicy(Settings):
         "clip_tool_chars": "the summariser always reads 800 characters of a tool result",
         "preview_chars": "a tool result that has to shrink always keeps 200 characters",
         "margin": "a new memory always has to be smaller by a tenth than what it replaces",
-        "breaker_share": "after one that failed, compaction always waits for 5 % of the limit",
+        "breaker_share": "after one that failed, compaction always waits for a twelfth of the trigger",
         "summary_floor": "set summary_share; a summary may always have 64 tokens",
         "rebuild_windows": "originals are always read again only where they fit one window of the summariser",
         "version": "leave it out",
