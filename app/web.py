@@ -131,13 +131,13 @@ def _topics(record: ThreadRecord) -> list[TopicHistory]:
 
 async def results(request: Request) -> Response:
     """Return what is known of the thread's whole results, oldest first."""
-    store, thread_id = await _results(request)
+    store, thread_id = server_results(), await _seen(request)
     return _json({"results": [_described(meta) for meta in store.handles(thread_id)]})
 
 
 async def result_csv(request: Request) -> Response:
     """Return a whole result as CSV with a heading, a batch at a time."""
-    store, thread_id = await _results(request)
+    store, thread_id = server_results(), await _seen(request)
     handle = request.path_params["handle"]
     store.path(thread_id, handle)  # its errors have a status; those of a stream have none
     quote = request.query_params.get("quote_formulas") == "1"
@@ -146,7 +146,7 @@ async def result_csv(request: Request) -> Response:
 
 async def result_arrow(request: Request) -> Response:
     """Return a whole result as an Arrow IPC stream."""
-    store, thread_id = await _results(request)
+    store, thread_id = server_results(), await _seen(request)
     handle = request.path_params["handle"]
     body = await run_in_threadpool(arrow_bytes, store, thread_id, handle)
     return Response(body, media_type="application/vnd.apache.arrow.stream", headers=_file(f"{handle}.arrows"))
@@ -192,11 +192,6 @@ async def _load(request: Request) -> ThreadRecord:
     threads = web_threads.ServerThreads(_client(request))
     whole, _ = await in_thread(load_thread, threads, request.path_params["thread_id"], owner_of(request))
     return whole
-
-
-async def _results(request: Request) -> "tuple[ResultStore, str]":
-    """Return the results and the thread they are of, once it is sure that who asks may see it."""
-    return server_results(), await _seen(request)
 
 
 async def _seen(request: Request) -> str:
