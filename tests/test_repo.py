@@ -42,7 +42,7 @@ OVER_BUDGET: dict[str, int] = {
     "graph": 3_276,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES, FILES_TODAY = 170, 172
+MOST_FILES, FILES_TODAY = 170, 171
 """Most source files without the analyst; today's number holds until the budget is reached."""
 TWICE = {"errors.py", "model.py"}
 """File names that stand in two rooms because the old place still imports, with a warning, until 0.3."""
