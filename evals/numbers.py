@@ -1,130 +1,69 @@
-"""Measure the number check on labelled answers: invented figures caught, true figures wrongly flagged.
+"""Measure the number check: true answers flagged, and changed digits caught.
 
-Each line of numbers.jsonl is a question, its results and answers to it; an invented figure stands in ⟦ ⟧. Every second line is
-held out: the rules were never tuned on it.
+`blind/answers.jsonl` was written before the code by somebody who had not seen it. `numbers.jsonl` holds answers that the check was
+made with; an invented figure stands in ⟦ ⟧ there.
 """
 
-import argparse
 import json
-import random
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
-from longtable.memory.figures import Figure, figures
 from longtable.memory.number_check import Source, unsupported
 
-FILE = Path(__file__).with_name("numbers.jsonl")
+HERE = Path(__file__).parent
+BLIND, LABELLED = HERE / "blind" / "answers.jsonl", HERE / "numbers.jsonl"
+Case = tuple[str, str, list[Source], str, tuple[tuple[int, int], ...]]
+"""The kind of answer, the question, its results, the answer, and the places of its wrong figures."""
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """One answer; `invented` are the places of its made-up figures."""
-
-    line: int
-    question: str
-    sources: tuple[Source, ...]
-    answer: str
-    invented: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
-class Score:
-    """How many there were, and how many of them were flagged."""
-
-    invented: int
-    caught: int
-    true: int
-    flagged: int
-    answers: int
-    answers_flagged: int
-
-    def row(self, name: str) -> str:
-        """Return a line of the table."""
-        return (
-            f"| {name} | {self.caught} of {self.invented} ({100 * self.caught / max(1, self.invented):.1f} %) "
-            f"| {self.flagged} of {self.true} ({100 * self.flagged / max(1, self.true):.1f} %) "
-            f"| {self.answers_flagged} of {self.answers} ({100 * self.answers_flagged / max(1, self.answers):.1f} %) |"
-        )
+def blind(path: Path = BLIND) -> Iterator[Case]:
+    """Yield each true answer, and the same answer with one changed digit."""
+    for case in (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()):
+        sources = [Source(t["columns"], t["rows"], len(t["rows"])) for t in case["tables"]]
+        text = case["answer"]
+        yield "true", case["question"], sources, text, ()
+        for change in case["digits"]:
+            at, old, new = change["at"], change["from"], change["to"]
+            if text[at : at + len(old)] != old:
+                raise ValueError(f"{case['id']}: {old!r} does not stand at {at}")
+            kind = "names a row or a total" if change["names_row"] else "names none"
+            yield kind, case["question"], sources, text[:at] + new + text[at + len(old) :], ((at, at + len(new)),)
 
 
-def load(path: Path = FILE) -> list[Labelled]:
-    """Return the labelled answers in order."""
-    found = []
-    for line, text in enumerate(path.read_text(encoding="utf-8").splitlines()):
-        case = json.loads(text)
-        sources = tuple(Source(source["columns"], source["rows"], source["row_count"], source["sql"]) for source in case["sources"])
-        found += [Labelled(line, case["question"], sources, *_unmarked(answer)) for answer in case["answers"]]
-    return found
+def labelled(path: Path = LABELLED) -> Iterator[Case]:
+    """Yield the answers of the labelled file."""
+    for case in (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()):
+        sources = [Source(s["columns"], s["rows"], s["row_count"], s["sql"]) for s in case["sources"]]
+        for marked in case["answers"]:
+            text, spans = "", []
+            for piece in re.split(r"⟦([^⟧]*)⟧", marked):
+                spans.append((len(text), len(text) + len(piece)))
+                text += piece
+            wrong = tuple(spans[1::2])
+            yield "invented" if wrong else "true", case["question"], sources, text, wrong
 
 
-def _unmarked(marked: str) -> tuple[str, tuple[tuple[int, int], ...]]:
-    text, spans = "", []
-    for piece in re.split(r"(⟦[^⟧]*⟧)", marked):
-        if piece.startswith("⟦"):
-            spans.append((len(text), len(text) + len(piece) - 2))
-            piece = piece[1:-1]
-        text += piece
-    return text, tuple(spans)
-
-
-def score(answers: Sequence[Labelled], *, misses: bool = False) -> Score:
-    """Run the check over labelled answers and count."""
-    invented = caught = true = flagged = clean = clean_flagged = 0
-    for item in answers:
-        found = unsupported(item.answer, item.sources, item.question)
-        spans = [(figure.start, figure.end) for figure in found]
-        hits = [any(_overlap(span, made_up) for span in spans) for made_up in item.invented]
-        wrong = [figure for figure in found if not any(_overlap((figure.start, figure.end), made_up) for made_up in item.invented)]
-        claims = [f for f in figures(item.answer) if not any(_overlap((f.start, f.end), made_up) for made_up in item.invented)]
-        invented, caught = invented + len(hits), caught + sum(hits)
-        true, flagged = true + len(claims), flagged + len(wrong)
-        if not item.invented:
-            clean, clean_flagged = clean + 1, clean_flagged + bool(wrong)
-        if misses and (not all(hits) or wrong):
-            print(f"{item.line + 1}: {item.answer!r}\n   missed {hits.count(False)}, wrongly flagged {[figure.text for figure in wrong]}")
-    return Score(invented, caught, true, flagged, clean, clean_flagged)
-
-
-def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    return a[0] < b[1] and b[0] < a[1]
-
-
-def mutated(answers: Sequence[Labelled], *, seed: int = 7) -> Iterator[Labelled]:
-    """Yield true answers with one figure of three and more digits made wrong in one of its first two digits."""
-    chance = random.Random(seed)
-    for item in answers:
-        if not item.invented:
-            for figure in figures(item.answer):
-                if (wrong := _wrong(figure, chance)) is not None:
-                    text = item.answer[: figure.start] + wrong + item.answer[figure.end :]
-                    yield Labelled(item.line, item.question, item.sources, text, ((figure.start, figure.start + len(wrong)),))
-
-
-def _wrong(figure: Figure, chance: random.Random) -> str | None:
-    raw = figure.text
-    places = [at for at, char in enumerate(raw) if char.isascii() and char.isdigit()]
-    if len(places) < 3:
-        return None
-    at = chance.choice(places[:2])
-    digit = chance.choice([other for other in "123456789" if other != raw[at]])
-    return raw[:at] + digit + raw[at + 1 :]
+def rates(cases: Iterator[Case], *, show: bool = False) -> dict[str, tuple[int, int]]:
+    """Return for each kind how many were flagged (true) or caught (wrong figures), and how many there are."""
+    hits, all_of = Counter[str](), Counter[str]()
+    for kind, question, sources, text, wrong in cases:
+        flagged = [(figure.start, figure.end) for figure in unsupported(text, sources, question)]
+        results = [any(a < end and start < b for a, b in flagged) for start, end in wrong] if wrong else [bool(flagged)]
+        hits[kind] += sum(results)
+        all_of[kind] += len(results)
+        if show and (not all(results) if wrong else results[0]):
+            print(kind, repr(text), [text[a:b] for a, b in flagged])
+    return {kind: (hits[kind], all_of[kind]) for kind in all_of}
 
 
 def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--misses", action="store_true", help="show what went wrong on the half that may be tuned on")
-    options = parser.parse_args()
-    answers = load()
-    tuned = [item for item in answers if item.line % 2 == 0]
-    held = [item for item in answers if item.line % 2 == 1]
-    print("| half | invented figures caught | true figures flagged | true answers flagged |\n|---|---|---|---|")
-    print(score(tuned, misses=options.misses).row("tuned on"))
-    print(score(held).row("held out"))
-    spoiled = list(mutated(held))
-    print(score(spoiled).row("held out, one figure changed by one digit"))
+    """Print the rates of both files."""
+    for name, cases in (("labelled", labelled()), ("blind", blind())):
+        for kind, (hits, count) in rates(cases).items():
+            verb = "flagged" if kind == "true" else "caught"
+            print(f"{name}: {kind}: {hits} of {count} {verb} ({100 * hits / count:.1f} %)")
 
 
 if __name__ == "__main__":
