@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise, product
 from statistics import median
 
 from longtable.memory.figures import Figure, Reading, figures, number_in
@@ -53,7 +53,7 @@ _WORDS = {
         r"|better|recover\w*|expensive|gap|differ\w*|ahead|chang\w*|fell|fall\w*|drop\w*|decreas\w+|declin\w+|los[st]\w*|down|less|fewer"
         r"|lower|smaller|slower|shorter|below|under|behind|cheaper|reduc\w+|shr[aiu]nk\w*|worse|than|surg\w*|slip\w*)\b"
         r"|[增涨升多高超快长降减跌少低慢短亏差]|环比|同比|变化|变动|领先|落后",
-        "share": r"\b(?:shares?|portion|proportion|account\w*|contribut\w*|of (?:all|the|its|total|them))\b|占|比重|份额|其中|贡献",
+        "share": r"\b(?:shares?|portion|proportion|account\w*|contribut\w*|of (?:all|the|its|total|them))\b|[(（][\d.]+ ?%|占|比重|份额|其中|贡献",
         "extreme": r"\b(?:top|most|least|\w+est|best|worst|max\w*|min\w*|peak\w*|next|lead\w*|first|last|rang\w*|bottom|from|between)\b"
         r"|[最首末]|第[一二三]|前|后|峰|领先|居|之间|冠|垫底",
     }.items()
@@ -74,7 +74,13 @@ _COLUMN_SCALES = (
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
+_QUARTERS = [
+    [f"Q{at}", f"第{at}季度", f"第{char}季度", f"{char}季度", f"{word} quarter"]
+    for at, char, word in zip((1, 2, 3, 4), "一二三四", ("first", "second", "third", "fourth"), strict=True)
+]
+_HALVES = [["H1", "first half", "上半年"], ["H2", "second half", "下半年"]]
 _SENTENCE = re.compile(r"[^\n。！？；;]+?(?:[.!?](?=\s)|[\n。！？；;]|$)")
+_RANGE = re.compile(r"\s?(?:-|–|—|to|through|until|至|到|~)\s?")
 _MONTH_OF = re.compile(r"(?:month|月)[^=]*=0?(1[0-2]|[1-9])$|=\d{4}-(\d\d)(?:\D|$)", re.IGNORECASE)
 _QUARTER_OF = re.compile(r"(?:(?:quarter|季)[^=]*=|=(?:\d{4})?[- ]?Q)([1-4])$", re.IGNORECASE)
 _YEAR_OF = re.compile(r"=((?:1[5-9]|20)\d\d)(?:[-Q ].*)?$")
@@ -86,9 +92,11 @@ def _forms(cell: object, column: str) -> Iterator[tuple[str, str]]:
     if month := _MONTH_OF.search(text):
         name = _MONTHS[(int(month[1] or month[2]) - 1) % 12]
         yield from ((f"{column} month", form) for form in (name, name[:3], f"{int(month[1] or month[2])}月"))
-    if quarter := _QUARTER_OF.search(text):
-        number = int(quarter[1])
-        yield from ((f"{column} quarter", form) for form in (f"Q{number}", f"第{'一二三四'[number - 1]}季度", f"{number}季度"))
+        quarter, half = (_MONTHS.index(name) // 3, _MONTHS.index(name) // 6)
+        yield from ((f"{column} quarter", form) for form in _QUARTERS[quarter])
+        yield from ((f"{column} half", form) for form in _HALVES[half])
+    if named := _QUARTER_OF.search(text):
+        yield from ((f"{column} quarter", form) for form in _QUARTERS[int(named[1]) - 1])
     if year := _YEAR_OF.search(text):
         yield f"{column} year", year[1]
     if isinstance(cell, str) and 2 <= len(cell) <= 200 and number_in(cell) is None:
@@ -158,18 +166,29 @@ class _Table:
         self.columns = [(name, {at: n * by for at, n in cells.items()}) for name, cells, factors in scales for by in factors]
         self.measures = [cells for name, cells in self.columns if not _LABEL.search(name)][:MOST_COLUMNS]
         self.sizes = [Counter(map(str, cells)) for _, cells in columns[:MOST_COLUMNS]]
+        by_value = [defaultdict[str, set[int]](set) for _ in self.sizes]
+        for at, row in enumerate(self.rows):
+            for rows, cell in zip(by_value, row, strict=False):
+                rows[str(cell)].add(at)
+        self.groups = [rows for groups in by_value if 1 < len(groups) < min(60, len(self.rows)) for rows in groups.values()]
         self.limits = [0.0, *(float(n) for n in re.findall(r"(?<![\d.])\d{1,9}(?:\.\d+)?", text.replace(",", ""))[:40])]
         self.topic = self.named(text)[0]
 
     def named(self, text: str) -> tuple[set[int], list[set[int]]]:
         """Return the rows that a text names, and those of each name. Names of several columns hold together."""
         by_column = defaultdict[str, set[int]](set)
-        groups = []
+        groups: list[set[int]] = []
+        spans: list[tuple[int, int, str, set[int]]] = []
         for pattern, of, rows in self.names:
-            if pattern.search(text):
-                text = pattern.sub("\ufffc", text)
+            if match := pattern.search(text):
+                text = pattern.sub(lambda match: "\ufffc" * len(match[0]), text)
                 by_column[of] |= rows
                 groups.append(rows)
+                spans.append((*match.span(), of, rows))
+        for (_, end, of, rows), (start, _, other, more) in pairwise(sorted(spans, key=lambda span: span[0])):
+            if of == other and _RANGE.fullmatch(text[end:start]):  # "January to June"
+                groups.append(set(range(min(rows | more), max(rows | more) + 1)))
+                by_column[of] |= groups[-1]
         sets = list(by_column.values()) or [set[int]()]
         return set.intersection(*sets) or set.union(*sets), groups[:MOST_OPERANDS]
 
@@ -188,16 +207,23 @@ class _Table:
             sets = [values, *([cells[at] for at in group if at in cells] for group in [*groups, self.all, self.all - own])]
             sums, means = [sum(some) for some in sets], [m for some in sets if some for m in (sum(some) / len(some), float(median(some)))]
             runs = [sum(run[:end]) for run in (listed, listed[::-1], ordered, ordered[::-1]) for end in range(2, min(len(listed), 21))]
-            near.numbers += sums * ("sum" in words) + means * ("mean" in words) + (ordered[:3] + ordered[-3:]) * ("extreme" in words)
+            several = [n for some in sets[: 1 + len(groups)] if scope and len(some) > 1 for n in (sum(some), sum(some) / len(some))]
+            near.numbers += (
+                several + sums * ("sum" in words) + means * ("mean" in words) + (ordered[:3] + ordered[-3:]) * ("extreme" in words)
+            )
             near.ratios += [rate for mean in means for rate in (mean, mean / 100)] * ("mean" in words)
             rest.numbers += (runs + [total - value for value in values]) * ("sum" in words or "gap" in words)
             parts.ratios += [part / total for part in [*values, *sums, *([] if scope else listed[:MOST_ROWS])] if total]
-            parts.ratios += [part / total for part in runs if total and not scope]
-            others = ordered[:2] + ordered[-2:] + listed[:1] + listed[-1:]
+            (far if scope else parts).ratios += [part / total for part in runs if total]
+            others = ordered[:2] + ordered[-2:] + (listed[:1] + listed[-1:] if len(listed) > 12 else listed)
             others += sums * ("sum" in words) + means * ("mean" in words)
-            for at in sorted(own)[:MOST_OPERANDS]:
-                if at in cells and at - 1 in cells:
-                    near.pair(cells[at], cells[at - 1], words)
+            for at, beside in ((near_by, near_by + step) for near_by in sorted(own)[:MOST_OPERANDS] for step in (-1, 1)):
+                if at in cells and beside in cells:
+                    near.pair(cells[at], cells[beside], words)
+            for rows in self.groups if not scope else ():
+                some = [cells[at] for at in rows if at in cells]
+                near.numbers += [sum(some)] * ("sum" in words) + [sum(some) / max(1, len(some))] * ("mean" in words)
+                parts.ratios += [sum(some) / total] * bool(total)
             for bag, operands in ((near, values[:MOST_OPERANDS]), (far, [*values[:MOST_OPERANDS], *others[:MOST_OPERANDS]])):
                 for a, b in combinations(dict.fromkeys(operands), 2):
                     bag.pair(a, b, words)
@@ -208,6 +234,13 @@ class _Table:
             for a, b in combinations(line, 2):
                 near.pair(a, b, words)
         return bool(scope)
+
+    def operands(self, sentence: str) -> list[float]:
+        """Return the numbers of the rows that a sentence names and the totals, to compare with those of another result."""
+        rows = sorted(self.named(sentence)[0] or self.topic or self.all)[:12]
+        return [cells[at] for cells in self.measures for at in rows if at in cells][:MOST_OPERANDS] + [
+            sum(cells.values()) for cells in self.measures
+        ]
 
     def _cells(self, bag: _Bag, rows: set[int]) -> None:
         for name, cells in self.columns:
@@ -242,11 +275,13 @@ def _pattern(form: str) -> re.Pattern[str]:
 # -- the answer -----------------------------------------------------------------------------------------------------
 
 
-def unsupported(answer: str, sources: Sequence[Source], question: str = "", said: Iterable[float] = ()) -> list[Figure]:
+def unsupported(
+    answer: str, sources: Sequence[Source], question: str = "", said: Iterable[float] = (), earlier: Iterable[float] = ()
+) -> list[Figure]:
     """Return the figures of `answer` that the results do not give: not as a cell, nor by a step that its sentence speaks of.
 
-    A step is a sum, mean, difference, ratio, share, growth or count. Figures of the question and the SQL may be repeated; `said`
-    are numbers of earlier messages, which are far evidence.
+    A step is a sum, mean, difference, ratio, share, growth or count. Figures of the question and the SQL may be repeated, so may the
+    numbers that other tools of the turn `said`; those of `earlier` messages are far evidence.
     """
     labels = _labels(sources, answer)
     claimed, asked = figures(answer, labels), figures(question, labels)
@@ -255,16 +290,19 @@ def unsupported(answer: str, sources: Sequence[Source], question: str = "", said
     repeated = [value for figure in asked for value in (figure.value, *(part.value for part in figure.parts))]
     repeated += [float(digits) for source in sources for digits in re.findall(r"(?<![\w.])\d{1,15}(?:\.\d{1,9})?(?![\w.])", source.sql)]
     tables = [_Table(source, f"{question}\n{answer}") for source in sources]
-    earlier = list(said)
+    repeated, before = [*repeated, *said], list(earlier)
     checks: list[tuple[Figure, _Bag, _Bag, set[str], float]] = []
     for sentence, inside in _sentences(answer, claimed):
         words = {name for name, pattern in _WORDS.items() if pattern.search(sentence)}
         near, far = _Bag(), _Bag()
         named = [table.add_to(near, far, sentence, words) for table in tables]
         near.numbers += repeated
-        for bag, numbers in ((near, repeated), (far, earlier)):
+        for bag, numbers in ((near, repeated), (far, before)):
             bag.ratios += [rate for number in numbers for rate in (number, number / 100)]
-        far.numbers += earlier
+        far.numbers += before
+        for one, other in combinations(tables, 2):
+            for a, b in product(one.operands(sentence), other.operands(sentence)):
+                near.pair(a, b, words)
         checks += [(figure, near.sort(), far.sort(), words, CHANCE_NAMED if any(named) else CHANCE_OPEN) for figure in inside]
     left = [check for check in checks if not _supported(check[0], *check[1:3], check[4])]
     wrong = {figure.start for figure, *_ in left}

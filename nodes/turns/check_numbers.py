@@ -76,9 +76,9 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole, said: NumberCache) -
     text = _ESCAPES.sub("", str(answer.text))
     left = unsupported(text, sources, question, numbers)
     if left:
-        numbers += [number for message in earlier[-EARLIER_MESSAGES:] for number in _numbers_of(message, said)]
-        numbers += [number for compaction in thread.compactions[-1:] for number in _numbers_of_compaction(compaction, said)]
-        again = unsupported(text, [*sources, *_recent(earlier, turn)], question, numbers)
+        before = [number for message in earlier[-EARLIER_MESSAGES:] for number in _numbers_of(message, said)]
+        before += [number for compaction in thread.compactions[-1:] for number in _numbers_of_compaction(compaction, said)]
+        again = unsupported(text, [*sources, *_recent(earlier, turn)], question, numbers, before)
         places = {(figure.start, figure.end) for figure in again}
         left = [figure for figure in left if (figure.start, figure.end) in places]
     return list(dict.fromkeys(figure.text for figure in left))[:MOST_FLAGGED]
