@@ -19,7 +19,7 @@ MOST_ROWS = 200
 """Rows up to which a sentence that names no row may mean any cell, whatever the chance of a hit."""
 MOST_OPERANDS = 30
 MOST_COLUMNS = 20
-CHANCE_NAMED, CHANCE_OPEN = 0.1, 0.3
+CHANCE_NAMED, CHANCE_OPEN = 0.2, 0.6
 """Chance of a hit up to which far evidence counts: where the sentence names a row, and where it names none."""
 _TIME_FACTORS = (1.0, 60.0, 3600.0, 86400.0, 0.001)
 
@@ -53,7 +53,9 @@ _WORDS = {
         r"|better|recover\w*|expensive|gap|differ\w*|ahead|chang\w*|fell|fall\w*|drop\w*|decreas\w+|declin\w+|los[st]\w*|down|less|fewer"
         r"|lower|smaller|slower|shorter|below|under|behind|cheaper|reduc\w+|shr[aiu]nk\w*|worse|than|surg\w*|slip\w*)\b"
         r"|[增涨升多高超快长降减跌少低慢短亏差]|环比|同比|变化|变动|领先|落后",
-        "share": r"\b(?:shares?|portion|proportion|account\w*|contribut\w*|of (?:all|the|its|total|them))\b|[(（][\d.]+ ?%|占|比重|份额|其中|贡献",
+        "share": r"\b(?:shares?|portion|proportion|account\w*|contribut\w*|of (?:all|the|its|total|them))\b|[(（][\d.]+ ?%"
+        r"|占|比重|份额|其中|贡献",
+        "by": r"\bby\s(?:about\s|around\s|roughly\s|some\s|only\s|a\s)?\d|[增降减涨跌升][长幅加少]?(?:了|率?(?:约?为|达)?)?\s?约?\s?\d",
         "extreme": r"\b(?:top|most|least|\w+est|best|worst|max\w*|min\w*|peak\w*|next|lead\w*|first|last|rang\w*|bottom|from|between)\b"
         r"|[最首末]|第[一二三]|前|后|峰|领先|居|之间|冠|垫底",
     }.items()
@@ -120,9 +122,7 @@ class _Bag:
         quotients = [over / under for over, under in ((a, b), (b, a)) if under]
         self.numbers += quotients * ("mean" in words)
         self.times += quotients + [quotient - 1 for quotient in quotients] * ("change" in words)
-        self.ratios += quotients * ("share" in words or "change" not in words) + [quotient - 1 for quotient in quotients] * (
-            "change" in words
-        )
+        self.ratios += quotients * ("share" in words or "by" not in words) + [quotient - 1 for quotient in quotients] * ("change" in words)
 
     def sort(self) -> "_Bag":
         """Make ready for look-ups."""
@@ -196,10 +196,10 @@ class _Table:
         """Add what this result says on a sentence; return whether the sentence names rows of it."""
         scope, groups = self.named(sentence)
         rest = far if scope else near
-        parts = near if "share" in words or "change" not in words else _Bag()
+        parts = near if "share" in words or "by" not in words else _Bag()
         self._cells(near, scope)
         self._cells(rest, self.all)
-        self._counts(near, [*groups, scope or self.all])
+        self._counts(near, [*groups, *(scope & rows for rows in self.groups), scope or self.all])
         own = scope or self.topic or set(range(min(len(self.rows), 12)))
         for cells in self.measures:
             values, listed = [cells[at] for at in sorted(own) if at in cells], list(cells.values())
@@ -212,6 +212,9 @@ class _Table:
                 several + sums * ("sum" in words) + means * ("mean" in words) + (ordered[:3] + ordered[-3:]) * ("extreme" in words)
             )
             near.ratios += [rate for mean in means for rate in (mean, mean / 100)] * ("mean" in words)
+            rest.numbers += [sum(run[:end]) / end for run in (listed, listed[::-1]) for end in range(2, min(len(listed), 21))] * (
+                "mean" in words
+            )
             rest.numbers += (runs + [total - value for value in values]) * ("sum" in words or "gap" in words)
             parts.ratios += [part / total for part in [*values, *sums, *([] if scope else listed[:MOST_ROWS])] if total]
             (far if scope else parts).ratios += [part / total for part in runs if total]
@@ -229,7 +232,7 @@ class _Table:
                     bag.pair(a, b, words)
         lines = [[cells[at] for cells in self.measures[:12] if at in cells] for at in sorted(own)[:MOST_OPERANDS]]
         for line in [*lines, [sum(cells.values()) for cells in self.measures[:12]]]:
-            near.numbers += [sum(line)] * ("sum" in words)
+            near.numbers += [sum(line[at:end]) for at in range(len(line)) for end in range(at + 2, len(line) + 1)] * ("sum" in words)
             parts.ratios += [part / sum(line) for part in line if sum(line)]
             for a, b in combinations(line, 2):
                 near.pair(a, b, words)
@@ -294,6 +297,9 @@ def unsupported(
     checks: list[tuple[Figure, _Bag, _Bag, set[str], float]] = []
     for sentence, inside in _sentences(answer, claimed):
         words = {name for name, pattern in _WORDS.items() if pattern.search(sentence)}
+        # A line such as "Weekend: 412" does not say what its figure is: it may be a sum or mean.
+        if not words and not any(table.named(sentence)[0] for table in tables):
+            words = {"sum", "mean"}
         near, far = _Bag(), _Bag()
         named = [table.add_to(near, far, sentence, words) for table in tables]
         near.numbers += repeated
@@ -306,14 +312,19 @@ def unsupported(
         checks += [(figure, near.sort(), far.sort(), words, CHANCE_NAMED if any(named) else CHANCE_OPEN) for figure in inside]
     left = [check for check in checks if not _supported(check[0], *check[1:3], check[4])]
     wrong = {figure.start for figure, *_ in left}
+    close = {
+        id(near): [value for value, at in ((f.value, f.start) for f, other, *_ in checks if other is near) if at not in wrong]
+        for _, near, *_ in left
+    }
     known = [figure.value for figure in claimed if figure.start not in wrong]
     known = list(dict.fromkeys([*known, *repeated, *(float(source.row_count) for source in sources)]))[: 2 * MOST_OPERANDS]
     flagged = []
-    for figure, _, _, words, chance in left:
-        steps = _Bag()
-        for a, b in combinations(known, 2):
-            steps.pair(a, b, words)
-        if not _supported(figure, _Bag(), steps.sort(), chance):
+    for figure, near, _, words, chance in left:
+        steps, far_steps = _Bag(), _Bag()
+        for bag, numbers in ((steps, [*close[id(near)], *(f.value for f in asked)][:MOST_OPERANDS]), (far_steps, known)):
+            for a, b in combinations(numbers, 2):
+                bag.pair(a, b, words)
+        if not _supported(figure, steps.sort(), far_steps.sort(), chance):
             flagged.append(figure)
     return flagged
 
