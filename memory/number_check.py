@@ -241,7 +241,7 @@ class _Table:
     def operands(self, sentence: str) -> list[float]:
         """Return the numbers of the rows that a sentence names and the totals, to compare with those of another result."""
         rows = sorted(self.named(sentence)[0] or self.topic or self.all)[:12]
-        return [cells[at] for cells in self.measures for at in rows if at in cells][:MOST_OPERANDS] + [
+        return [cells[at] for cells in self.measures for at in rows if at in cells][: MOST_OPERANDS // 2] + [
             sum(cells.values()) for cells in self.measures
         ]
 
@@ -306,7 +306,7 @@ def unsupported(
         for bag, numbers in ((near, repeated), (far, before)):
             bag.ratios += [rate for number in numbers for rate in (number, number / 100)]
         far.numbers += before
-        for one, other in combinations(tables, 2):
+        for one, other in combinations(tables, 2) if words & {"gap", "change", "share"} else ():
             for a, b in product(one.operands(sentence), other.operands(sentence)):
                 near.pair(a, b, words)
         checks += [(figure, near.sort(), far.sort(), words, CHANCE_NAMED if any(named) else CHANCE_OPEN) for figure in inside]

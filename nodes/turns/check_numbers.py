@@ -24,14 +24,14 @@ MOST_CELLS = 1_000_000
 MOST_FLAGGED = 20
 EARLIER_TURNS = 3
 """Turns before this one whose results an answer may compare with."""
-EARLIER_MESSAGES = 200
+EARLIER_MESSAGES = 100
+"""Messages before the turn whose numbers may be repeated: with more, a turn's check grows with its thread."""
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 """What moves a terminal's cursor or colours its text claims no figure."""
 
 Whole = Callable[[str], QueryResult | None]
-"""Returns the result behind a handle, None where it is not kept."""
-
+"""Returns the result behind a handle, None where it is not stored."""
 
 NumberCache = BoundedCache[bytes, "array[float]"]
 """The numbers of messages, by their content: those of an earlier message never change."""
@@ -39,11 +39,11 @@ KEPT_MESSAGES = 4_096
 """Messages whose numbers a process keeps: reading 200 tool results anew took half of a turn's own time."""
 
 
-def unsupported_in(thread: Thread, turn: int, whole: Whole, said: NumberCache) -> list[str]:
-    """Return the figures of the turn's answer that no result of the turn gives, directly or by one step, as written.
+def unsupported_in(thread: Thread, turn: int, whole: Whole, cache: NumberCache) -> list[str]:
+    """Return the figures of the turn's answer, as written, that no result of the turn gives, directly or by one step.
 
-    What an earlier answer, result or the memory says may be repeated, and compared with what the last turns found. A turn
-    that asked no query is not checked, nor one whose rows are not all here: nothing is flagged by guess.
+    What an earlier answer or the memory says may be repeated, and compared with the results of the last turns. A turn without
+    a query is not checked, nor one whose rows are not all here: nothing is flagged by guess.
     """
     start = len(thread.messages)
     while start and turn_number(thread.messages[start - 1]) == turn:
@@ -52,35 +52,28 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole, said: NumberCache) -
     answer = messages[-1] if messages else None
     if not isinstance(answer, AIMessage) or not answer.text.strip():
         return []
-    sources: list[Source] = []
-    numbers: list[float] = []
-    queried = False
-    for message in messages:
-        if not isinstance(message, ToolMessage):
-            continue
-        told = _json(message)
-        queried |= message.status == "error" and _is_failed_query(told)  # then every figure is made up, but what the error says
-        if not _is_result(told):
-            numbers += _numbers_of(message, said)
-            continue
-        source = _source(told, whole)
-        if source is None:
-            return []
-        queried = True
-        sources.append(source)
-        # What is told beside the rows may be repeated: of columns that are not shown, and why nothing was found.
-        numbers += [number for name in ("summary", "empty") if name in told for leaf in _leaves(told[name]) for number in _numbers_in(leaf)]
-    if not queried or sum(len(source.rows) * len(source.columns) for source in sources) > MOST_CELLS:
+    contents = [(message, _json(message)) for message in messages if isinstance(message, ToolMessage)]
+    results = [content for _, content in contents if _is_result(content)]
+    found = [_source(result, whole) for result in results]
+    sources = [source for source in found if source is not None]
+    # After a query that failed every figure is made up, but those of the error.
+    queried = bool(results) or any(message.status == "error" and _is_failed_query(content) for message, content in contents)
+    if not queried or len(sources) < len(found) or sum(len(source.rows) * len(source.columns) for source in sources) > MOST_CELLS:
         return []
+    numbers = [n for message, content in contents if not _is_result(content) for n in _numbers_of(message, cache)]
+    # The summary is of columns that are not shown, "empty" says why there are no rows.
+    numbers += [n for result in results for name in ("summary", "empty") for leaf in _leaves(result.get(name)) for n in _numbers_in(leaf)]
     question = "\n".join(str(message.text) for message in messages if message.type == "human")
     text = _ESCAPES.sub("", str(answer.text))
     left = unsupported(text, sources, question, numbers)
     if left:
-        before = [number for message in earlier[-EARLIER_MESSAGES:] for number in _numbers_of(message, said)]
-        before += [number for compaction in thread.compactions[-1:] for number in _numbers_of_compaction(compaction, said)]
-        again = unsupported(text, [*sources, *_recent(earlier, turn)], question, numbers, before)
-        places = {(figure.start, figure.end) for figure in again}
-        left = [figure for figure in left if (figure.start, figure.end) in places]
+        before = earlier[-EARLIER_MESSAGES:]
+        numbers += [n for message in before if not isinstance(message, ToolMessage) for n in _numbers_of(message, cache)]
+        numbers += [n for compaction in thread.compactions[-1:] for n in _numbers_of_compaction(compaction, cache)]
+        cells = [n for message in before if isinstance(message, ToolMessage) for n in _numbers_of(message, cache)]
+        again = unsupported(text, [*sources, *_recent(before, turn)], question, numbers, cells)
+        places = {figure.start for figure in again}
+        left = [figure for figure in left if figure.start in places]
     return list(dict.fromkeys(figure.text for figure in left))[:MOST_FLAGGED]
 
 
@@ -91,25 +84,25 @@ def _json(message: BaseMessage) -> Any:
         return message.text
 
 
-def _is_result(told: Any) -> bool:
-    return isinstance(told, dict) and isinstance(told.get("columns"), list) and isinstance(told.get("rows"), list)
+def _is_result(content: Any) -> bool:
+    return isinstance(content, dict) and isinstance(content.get("columns"), list) and isinstance(content.get("rows"), list)
 
 
-def _is_failed_query(told: Any) -> bool:
-    error = told.get("error") if isinstance(told, dict) else None
+def _is_failed_query(content: Any) -> bool:
+    error = content.get("error") if isinstance(content, dict) else None
     return isinstance(error, dict) and ("problem" in error or error.get("class") in NO_TRY)
 
 
-def _source(told: dict[str, Any], whole: Whole) -> Source | None:
-    """Return all rows of a result, None where some are neither shown nor kept."""
-    rows = [row for row in told["rows"] if isinstance(row, list)]
-    count = told.get("row_count", told.get("total"))
+def _source(content: dict[str, Any], whole: Whole) -> Source | None:
+    """Return all rows of a result, None where some are neither shown nor stored."""
+    rows = [row for row in content["rows"] if isinstance(row, list)]
+    count = content.get("row_count", content.get("total"))
     count = count if isinstance(count, int) else len(rows)
-    if count <= len(rows) and not told.get("shown_columns"):
-        return Source(told["columns"], rows, count, str(told.get("sql", "")))
-    if count * len(told["columns"]) > MOST_CELLS:  # not even loaded: millions of rows take seconds
-        return None
-    result = whole(told["handle"]) if isinstance(told.get("handle"), str) else None
+    if count <= len(rows) and not content.get("shown_columns"):
+        return Source(content["columns"], rows, count, str(content.get("sql", "")))
+    # Too large a result is not even loaded: millions of rows take seconds.
+    handle = content.get("handle") if count * len(content["columns"]) <= MOST_CELLS else None
+    result = whole(handle) if isinstance(handle, str) else None
     if result is None:
         return None
     return Source(result.columns, [[json_value(cell) for cell in row] for row in result.shown(result.rows)], result.row_count, result.sql)
@@ -118,28 +111,25 @@ def _source(told: dict[str, Any], whole: Whole) -> Source | None:
 def _recent(earlier: Sequence[BaseMessage], turn: int) -> list[Source]:
     """Return the results of the last turns, as far as they were shown."""
     near = takewhile(lambda message: turn - turn_number(message) <= EARLIER_TURNS, reversed(earlier))
-    told = [_json(message) for message in near if isinstance(message, ToolMessage)][::-1]
-    shown = [{**found, "row_count": 0, "shown_columns": 0} for found in told if _is_result(found)]
-    return [source for found in shown if (source := _source(found, lambda _: None))]
+    contents = [_json(message) for message in near if isinstance(message, ToolMessage)][::-1]
+    shown = [{**content, "row_count": 0, "shown_columns": 0} for content in contents if _is_result(content)]
+    return [source for content in shown if (source := _source(content, lambda _: None))]
 
 
-def _numbers_of(message: BaseMessage, said: NumberCache) -> "array[float]":
+def _numbers_of(message: BaseMessage, cache: NumberCache) -> "array[float]":
     """Return the numbers that a message holds, of a tool's answer those of its cells."""
-    text = str(message.text)
-    if not isinstance(message, ToolMessage):
-        return _known(text, said, lambda: [text])
-    return _known(f"tool {text}", said, lambda: [text] if isinstance(told := _json(message), str) else _leaves(told))
+    is_tool = isinstance(message, ToolMessage)
+    return _cached(f"{'tool ' * is_tool}{message.text}", cache, lambda: _leaves(_json(message) if is_tool else message.text))
 
 
-def _numbers_of_compaction(compaction: Compaction, said: NumberCache) -> "array[float]":
-    leaves = list(_leaves(dict(compaction)))
-    return _known("\n".join(leaves), said, lambda: leaves)
+def _numbers_of_compaction(compaction: Compaction, cache: NumberCache) -> "array[float]":
+    return _cached(f"compaction {compaction['id']} {compaction['summary']}", cache, lambda: _leaves(dict(compaction)))
 
 
-def _known(content: str, said: NumberCache, leaves: Callable[[], Iterable[str]]) -> "array[float]":
+def _cached(content: str, cache: NumberCache, leaves: Callable[[], Iterable[str]]) -> "array[float]":
     key = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    known = said.get(key)
-    return known if known is not None else said.put(key, array("d", (number for leaf in leaves() for number in _numbers_in(leaf))))
+    known = cache.get(key)
+    return known if known is not None else cache.put(key, array("d", (number for leaf in leaves() for number in _numbers_in(leaf))))
 
 
 def _numbers_in(text: str) -> list[float]:
@@ -149,12 +139,9 @@ def _numbers_in(text: str) -> list[float]:
     return [round(abs(figure.value), 6) for figure in figures(text)] if any(char.isnumeric() for char in text) else []
 
 
-def _leaves(told: Any) -> Iterator[str]:
-    if isinstance(told, dict):
-        for value in told.values():
+def _leaves(content: Any) -> Iterator[str]:
+    if isinstance(content, dict | list):
+        for value in content.values() if isinstance(content, dict) else content:
             yield from _leaves(value)
-    elif isinstance(told, list):
-        for value in told:
-            yield from _leaves(value)
-    elif isinstance(told, int | float | str) and not isinstance(told, bool):
-        yield str(told)
+    elif isinstance(content, int | float | str) and not isinstance(content, bool):
+        yield str(content)

@@ -172,3 +172,21 @@ def test_the_numbers_of_an_earlier_message_are_read_once_a_process() -> None:
         again = [message.model_copy(deep=True) for message in messages]
         assert unsupported_in(Thread(again), 9, lambda _: None, said) == ["41.9"]
     assert said.puts == 1
+
+
+def test_the_messages_that_a_check_reads_do_not_grow_with_the_thread() -> None:
+    def puts(turns: int) -> int:
+        messages: list[BaseMessage] = []
+        for turn in range(1, turns + 1):
+            stamp = {"longtable": {"turn": turn}}
+            result = json.dumps({"columns": ["n"], "rows": [[turn * 7]], "row_count": 1})
+            messages += [
+                ToolMessage(result, tool_call_id=f"{turn}", additional_kwargs=stamp),
+                AIMessage(f"It is {turn * 7}.", additional_kwargs=stamp),
+            ]
+        cache = CountingCache(KEPT_MESSAGES)
+        messages[-1] = AIMessage("It is 918.33.", additional_kwargs=messages[-1].additional_kwargs)
+        assert unsupported_in(Thread(messages), turns, lambda _: None, cache) == ["918.33"]
+        return cache.puts
+
+    assert puts(600) == puts(60)
