@@ -262,7 +262,7 @@ _NUMBER = (
     r"|\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d+)?(?!\d)|\d+(?:[.,]\d+)?|\.\d+"
 )
 _DIGITS = re.compile(
-    r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9][.,])(?P<sign>(?<![A-Za-z0-9.,%)\]-])[-–+](?=[\d.$€£¥￥₹])|负|零下)?"
+    r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9][.,])(?P<sign>(?<![A-Za-z0-9.,%)\]\ufffc-])[-–+](?=[\d.$€£¥￥₹])|负|零下)?"
     r"(?P<currency>(?:US\$|[$€£¥₹]|(?:USD|EUR|GBP|CNY|RMB|JPY|CHF|HKD|CAD|AUD)\s?)\s?-?)?"
     rf"(?P<number>{_NUMBER})",
     re.ASCII,
@@ -291,6 +291,12 @@ def figures(text: str, labels: Iterable[str] = ()) -> list[Figure]:
         if len(found) > MOST_FIGURES:
             break
     return [_as_written(figure, text) for figure in sorted(found, key=lambda figure: figure.start)[:MOST_FIGURES]]
+
+
+def same_figure(a: Figure, b: Figure) -> bool:
+    """Return whether two figures may stand for one number: the middle of some reading of one is within a reading of the other."""
+    pairs = [pair for one in a.readings for other in b.readings if one.kind == other.kind for pair in ((one, other), (other, one))]
+    return a.negative == b.negative and any(one.low <= (other.low + other.high) / 2 <= one.high for one, other in pairs)
 
 
 def _as_written(figure: Figure, text: str) -> Figure:

@@ -17,6 +17,8 @@ from longtable.memory.figures import Figure, Reading, figures, number_in
 
 MOST_ROWS = 200
 """Rows up to which a sentence that names no row may mean any cell, whatever the chance of a hit."""
+MOST_WORK = 1_000_000
+"""Cells times sentences up to which each sentence is held against the results by itself; else the answer is one sentence."""
 MOST_OPERANDS = 30
 MOST_COLUMNS = 20
 CHANCE_NAMED, CHANCE_OPEN = 0.2, 0.6
@@ -295,7 +297,10 @@ def unsupported(
     tables = [_Table(source, f"{question}\n{answer}") for source in sources]
     repeated, before = [*repeated, *said], list(earlier)
     checks: list[tuple[Figure, _Bag, _Bag, set[str], float]] = []
-    for sentence, inside in _sentences(answer, claimed):
+    sentences = list(_sentences(answer, claimed))
+    if len(sentences) * sum(len(source.rows) * len(source.columns) for source in sources) > MOST_WORK:
+        sentences = [(answer, claimed)]
+    for sentence, inside in sentences:
         words = {name for name, pattern in _WORDS.items() if pattern.search(sentence)}
         # A line such as "Weekend: 412" does not say what its figure is: it may be a sum or mean.
         if not words and not any(table.named(sentence)[0] for table in tables):

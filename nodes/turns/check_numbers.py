@@ -19,8 +19,8 @@ from longtable.nodes.turns.tool_jobs import NO_TRY
 from longtable.tools.cells import json_value
 from longtable.tools.database import QueryResult
 
-MOST_CELLS = 1_000_000
-"""Cells of a turn's results past which nothing is checked, and nothing flagged."""
+MOST_CELLS = 300_000
+"""Cells of a turn's results past which nothing is checked, and nothing flagged: so many take 3 s."""
 MOST_FLAGGED = 20
 EARLIER_TURNS = 3
 """Turns before this one whose results an answer may compare with."""

@@ -1,6 +1,7 @@
 """The number check: which figures of an answer the results of a turn vouch for."""
 
 import json
+import random
 from collections.abc import Sequence
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evals.numbers import labelled, rates
-from longtable.memory.figures import figures
+from longtable.memory.figures import figures, same_figure
 from longtable.memory.number_check import Source, unsupported
 
 
@@ -243,3 +244,44 @@ def test_the_rates_on_the_labelled_answers_hold() -> None:
 def test_cells_as_json_gives_them_are_enough() -> None:
     rows = json.loads('[["2013-07-04", "12.50", null, 3]]')
     assert flagged("On July 4 it was 12.5, three times.", [Source(["day", "price", "note", "n"], rows, 1)]) == []
+
+
+def test_changed_digits_are_caught_in_sentences_that_name_one_of_105_rows() -> None:
+    chance = random.Random(3)
+    names = [f"{first}{second}" for first in "ABCDE" for second in "FGHJPQR"]
+    rows = [
+        [name, year, chance.randint(200, 60_000), round(chance.uniform(5, 60), 2), round(chance.uniform(50, 99), 1)]
+        for name in names
+        for year in (2021, 2022, 2023)
+    ]
+    source = table(["carrier", "year", "flights", "avg_delay", "on_time_pct"], *rows)
+    caught = 0
+    for name, year, _, delay, on_time in rows:
+        for text, figure in (
+            (f"In {year} {name} was {delay} minutes late on average.", delay),
+            (f"{name} 在 {year} 年的准点率为 {on_time}%。", on_time),
+        ):
+            assert flagged(text, source) == []
+            digit = chance.choice([other for other in "123456789" if other != f"{figure}"[0]])
+            at = text.rindex(f"{figure}")
+            caught += bool(flagged(text[:at] + digit + text[at + 1 :], source))
+    assert caught >= 0.8 * 2 * len(rows)
+
+
+def test_a_figure_of_another_row_is_flagged_where_the_sentence_names_its_row() -> None:
+    rows = [[f"City {letter}", at * 13 % 97 + 2] for at, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ", start=1)]
+    assert flagged("City C has 41.", table(["city", "n"], *rows)) == []
+    assert flagged("City C has 28.", table(["city", "n"], *rows)) == ["28"]
+
+
+def test_dashes_thresholds_and_lists_are_no_negative_figures() -> None:
+    source = table(["quarter", "n"], ["Q3", 9], ["Q4", 12])
+    assert flagged("Q3-9 and Q4-12, within 24 hours.\n- 9 in Q3\n2. 12 in Q4", source) == []
+    assert flagged("Neither is over 500.", source, "Which quarters are over 500?") == []
+
+
+def test_the_same_figure_may_be_written_in_two_ways() -> None:
+    [a, b, c] = figures("1.2 million, 1,200,000 and 120 万.")
+    assert same_figure(a, b)
+    assert same_figure(b, c)
+    assert not same_figure(a, figures("1.3 million")[0])
