@@ -247,11 +247,10 @@ def _check_fit(message: BaseMessage, call_plan: CallPlan) -> None:
     call_config = call_plan.call_config
     parts = must_stay(call_plan, message)
     need, budget = parts.total + NOTE_TOKENS, call_config.hard_tokens
-    if need <= budget:
-        return
-    if need - parts.messages <= budget - call_config.talk_tokens:
-        raise ContextTooLargeError(need=need, budget=budget, what=THE_MESSAGE)
-    raise ContextTooLargeError(need=need, budget=budget, what=SYSTEM_PROMPT if parts.system >= parts.tools else TOOLS)
+    if need > budget:
+        fixed = SYSTEM_PROMPT if parts.system >= parts.tools else TOOLS
+        leaves_room = need - parts.messages <= budget - call_config.talk_tokens
+        raise ContextTooLargeError(need=need, budget=budget, what=THE_MESSAGE if leaves_room else fixed)
 
 
 def request_of(new: Sequence[BaseMessage]) -> Sequence[BaseMessage]:

@@ -1,16 +1,20 @@
 """Folding through the graph: never over, nothing lost, once, private, and never at the cost of the user's turn."""
 
 import asyncio
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.errors import ConfigError
-from longtable.graph import CompactionPolicy, Conversation, build_graph, next_view
+from longtable.graph import CompactionPolicy, Context, Conversation, Database, build_graph, next_view
 from longtable.memory.spent import Price
 from longtable.memory.summary import HEADINGS, findings_in
 from longtable.memory.thread import Compaction, writer_of
@@ -301,3 +305,26 @@ def test_the_model_itself_is_sent_the_constraint_turn_after_turn() -> None:
         events += [dict(event) for event in conversation.stream(f"And in week {number}? " + "w " * 80)]
     assert len(of_type(events, "context_compressed")) >= 3
     assert constraint in conversation.view()[0].text
+
+
+def test_a_hundred_turns_with_sql_results_ask_for_twenty_summaries_at_most(tmp_path: Path) -> None:
+    """With a summariser that writes more than it may: 31 to 37 calls before, at a limit of 8,000."""
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
+        connection.execute("CREATE TABLE orders (id INTEGER, customer TEXT, amount REAL, city TEXT)")
+        rows = [(n, f"customer name {n}", n * 1.5, f"city {n % 7}") for n in range(300)]
+        connection.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", rows)
+
+    def say(sent: Sequence[BaseMessage]) -> AIMessage:
+        if sent[-1].type == "tool":
+            return AIMessage("The rows are above: the first is 12 and the last is 20. " * 2)
+        turn = int(sent[-1].text.split()[1].rstrip(":"))
+        return call("run_sql", f"c{turn}", sql=f"SELECT * FROM orders WHERE id > {turn} ORDER BY id LIMIT {(1, 3, 9, 15)[turn % 4]}")
+
+    lines = "\n".join(f"- fact {n} about the rows that were asked for [m{n + 1}]" for n in range(40))
+    summarizer = ScriptedModel(say=lambda _: AIMessage(f"## Facts and findings\n{lines}"))
+    with Database.open(f"sqlite:///{tmp_path}/shop.db") as database:
+        graph = build_graph(model=ScriptedModel(say=say), summarizer=summarizer, database=database)
+        conversation = Conversation(graph.compile(checkpointer=InMemorySaver()), "t", context=Context(model_limit=8_000))
+        for turn in range(100):
+            conversation.ask(f"question {turn}: which rows come after it?")
+    assert 5 <= len(summarizer.sent) <= 20
