@@ -326,7 +326,7 @@ def test_a_limit_that_is_too_small_fails_and_names_the_one_it_takes(home: Home) 
 
 
 def test_a_limit_that_is_too_small_is_told_line_by_line_in_a_piped_chat(home: Home) -> None:
-    done = home.run("chat", "--model-limit", "2300", stdin="How many orders are there?\n有多少 orders？\n/tables\n".encode())
+    done = home.run("chat", "--model-limit", "1680", stdin="How many orders are there?\n有多少 orders？\n/tables\n".encode())
     assert done.returncode == 0
     assert "needs one of" in done.stderr.splitlines()[0]
     assert "至少需要" in done.stderr.splitlines()[1]
