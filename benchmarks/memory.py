@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import BaseMessage
 
 from benchmarks.memories.models import ENCODING, Character, waited_for
@@ -118,7 +119,10 @@ def grown(make: Maker, character: Character, language: Language) -> list[Held]:
         for n in range(MOST_TURNS):
             compactions = system.compactions()
             system.fakes.answerer.sent.clear()
-            system.say(long_question(n, FILLER_TOKENS, language))
+            try:
+                system.say(long_question(n, FILLER_TOKENS, language))
+            except ContextOverflowError:  # more than the summariser's window: no later turn comes through, either
+                break
             if compactions > len(views):
                 sent = system.fakes.answerer.sent[-1]
                 views.append(held(sent, planted, system.fakes.summariser.invented))
