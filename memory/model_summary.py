@@ -316,7 +316,7 @@ def filled(
     older = [
         line
         for line in before
-        if (numbers := cited_numbers(line)) and not numbers & cited and line not in lines and not _corrected(_claim(line), said)
+        if (numbers := cited_numbers(line)) and not numbers & cited and _claim(line) not in said and not _corrected(_claim(line), said)
     ]
     facts = [*left_out_lines(before), *older, *sections[FACTS]]
     text = join_sections([facts, *sections[FACTS + 1 :]], language)
