@@ -8,8 +8,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from longtable.app.commands import Commands, LeaveChat
-from longtable.app.counting import limit_for, limit_needed
+from longtable.app.commands import Commands, LeaveChat, limit_for, limit_needed
 from longtable.app.screen import Screen
 from longtable.app.session import Progress, Session, open_session, thread_state
 from longtable.app.settings import Settings, check_text

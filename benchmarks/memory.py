@@ -234,8 +234,8 @@ def main() -> None:
         measured = {key: pool.submit(sizes, key[2], key[0], key[1]) for key in grid}
         calls = {name: pool.submit(talked, *each) for name, each in talks.items()}
         found = {language: {name: each.result() for name, each in of.items()} for language, of in views.items()}
-        for language, of in found.items():
-            print(held_table(of, language), flush=True)
+        for language in LANGUAGES:
+            print(held_table(found[language], language), flush=True)
         print(sizes_table({key: each.result() for key, each in measured.items()}))
         tables = {name: each.result() for name, each in calls.items()}
     print(talks_table(tables))

@@ -32,18 +32,18 @@ BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "node
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
     "base": 614,  # a lost worker is an error of its own; events say which topics, which pins, who wrote and at what cost
-    "memory": 4_212,  # what must stay, what fits and what a memory may take are told apart; a summary is read as models write it
+    "memory": 4_158,  # what must stay, what fits and what a memory may take are told apart; a summary is read as models write it
     # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
     # The tools remember and forget (27): the patterns they take the place of were in memory/, which lost 236.
     "tools": 6_864,
-    "nodes": 3_005,  # what a summary call is sent (33): its most tokens, little thinking, no second try with a refused key
+    "nodes": 2_989,  # what a summary call is sent (33): its most tokens, little thinking, no second try with a refused key
     # A store is not closed under work; None, False or a model as summarizer (6); what is made ahead goes on after the answer, under
     # the thread's lock, and is waited for or dropped (83); pins (18).
     "graph": 3_276,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES, FILES_TODAY = 170, 171
-"""Most source files without the analyst; today's number holds until the budget is reached."""
+MOST_FILES = 170
+"""Most source files without the analyst."""
 TWICE = {"errors.py", "model.py"}
 """File names that stand in two rooms because the old place still imports, with a warning, until 0.3."""
 MOST_ASYNC = 80
@@ -144,7 +144,7 @@ def test_a_room_stays_within_its_budget_of_statements(room: str) -> None:
 
 def test_the_house_stays_within_its_budget_of_files() -> None:
     files = [path for path in sources() if path.relative_to(ROOT).parts[0] != "analyst"]
-    assert len(files) <= max(MOST_FILES, FILES_TODAY), f"{len(files)} files: merge a small one into its only importer"
+    assert len(files) <= MOST_FILES, f"{len(files)} files: merge a small one into its only importer"
 
 
 @pytest.mark.parametrize("room", ["memory", "tools"])
