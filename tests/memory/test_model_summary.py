@@ -278,5 +278,5 @@ def test_a_fact_that_the_model_writes_again_without_its_citation_stands_once() -
     sources = Sources([(number + 10, message) for number, message in SOURCES.messages], previous)
     again = ["- Canada has 1,204 orders", "- Chile has 12 orders"]
     text = filled([again, [], [], [], []], sources, "en", 400, count)
-    assert text.count("Canada has 1,204") == 1
-    assert text.count("Chile has 12") == 1
+    assert text.count("- Canada has 1,204") == 1
+    assert text.count("- Chile has 12") == 1
