@@ -89,7 +89,7 @@ _STANDING = _any(
     r"total|calculation|response|analys)",
     r"\b(?:for|in|throughout) (?:this|the whole|the entire) (?:project|conversation|session|"
     r"chat|analysis|thread|report)\b",
-    r"^(?:remember|keep in mind|bear in mind|note)\b(?! (?:when|how|what|why|the (?:chart|"
+    r"^(?:remember|keep in mind|bear in mind|note(?= that|[:,]))\b(?! (?:when|how|what|why|the (?:chart|"
     r"table|question)))|\b(?:make|be) sure\b|\bdon't (?:ever|forget)\b",
     r"(?:^|\b(?:you|please|must|should|and|but|to|,) )(?:always|never)\b(?! (?:mind|been|seen|"
     r"had|did|was|were|knew|thought|heard|liked|expected))",
