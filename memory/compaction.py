@@ -54,6 +54,10 @@ class Draft:
     """What the strategy itself wants to find in the record again: plain JSON."""
 
 
+TOO_LITTLE = "too_little"
+"""Code of the reason where nothing was tried: the next turn looks again."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A new record, or None and why there is none. `reasons` also tells what happened on the way to a record.
@@ -247,11 +251,12 @@ def compaction_steps(job: Job, strategy: Strategy) -> Generator[Request, str | E
 
 
 def no_room(job: Job) -> Outcome | None:
-    """Return the outcome where no memory can pass the gate, so that nobody is asked for one; the breaker waits only for lack of room."""
+    """Return the outcome where no memory can pass the gate, so that nobody is asked for one."""
     if job.budget >= SUMMARY_FLOOR:
         return None
     if job.room >= SUMMARY_FLOOR:
-        return Outcome(None, [Reason(code="too_little", message="what could be compacted is shorter than its memory would be")])
+        reason = Reason(code=TOO_LITTLE, message="what could be compacted is shorter than its memory would be")
+        return Outcome(None, [reason], job.plan.tokens_before)
     message = "system prompt, tools, pins and the newest words leave no room for a memory"
     return Outcome(None, [Reason(code="no_room", message=message)], job.plan.tokens_before)
 

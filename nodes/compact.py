@@ -26,7 +26,17 @@ from longtable.base.store_keys import Namespace, thread_namespace
 from longtable.base.twins import Execution, in_thread
 from longtable.memory.archive import DAMAGED, page
 from longtable.memory.call_config import CallConfig
-from longtable.memory.compaction import ROLLING, Job, Outcome, Request, Strategy, compaction_steps, must_be_remade, needs_originals
+from longtable.memory.compaction import (
+    ROLLING,
+    TOO_LITTLE,
+    Job,
+    Outcome,
+    Request,
+    Strategy,
+    compaction_steps,
+    must_be_remade,
+    needs_originals,
+)
 from longtable.memory.compaction_plan import CompactionPlan, When, plan_compaction
 from longtable.memory.reasoning import split_reasoning
 from longtable.memory.rolling import PIN_ROOM
@@ -40,7 +50,7 @@ from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.records.archive_store import Files, StoreArchive, archived
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.state import State, Update, pins_changed, turn_of
+from longtable.nodes.state import State, Turn, Update, failed_at, pins_changed, turn_of
 from longtable.nodes.turns.tracing import log_cause, span, usage_fields
 
 NO_THREAD = "-"
@@ -125,7 +135,7 @@ class Compactor:
 
     def _task(self, state: State, runtime: Runtime[Context], when: When) -> Task | None:
         call_plan = self.plans.of(state, runtime)
-        plan = plan_ahead(call_plan, turn_of(state).get("breaker")) if when == "ahead" else plan_compaction(call_plan, when)
+        plan = plan_ahead(call_plan, failed_at(turn_of(state))) if when == "ahead" else plan_compaction(call_plan, when)
         if plan is None:
             return None
         return Task(
@@ -213,7 +223,10 @@ def compaction_update(state: State, outcome: Outcome | None, runtime: Runtime[Co
         if outcome.calls:
             skipped |= {"input": sum(call["input"] for call in outcome.calls), "output": sum(call["output"] for call in outcome.calls)}
         runtime.stream_writer(skipped)
-        return {"turn": {**turn, "breaker": outcome.tokens or turn.get("breaker")}}
+        waits: Turn = {"skipped": outcome.tokens}
+        if not any(reason["code"] == TOO_LITTLE for reason in outcome.reasons):
+            waits = {"breaker": outcome.tokens or turn.get("breaker")}
+        return {"turn": {**turn, **waits}}
     event = ContextCompressed(
         type="context_compressed",
         id=record["id"],

@@ -15,7 +15,7 @@ from longtable.memory.view import View
 from longtable.nodes.inbox import receive, steered_event
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
-from longtable.nodes.state import UNDER_WAY, State, Update, Usage, applied, thread_of, turn_of, with_last
+from longtable.nodes.state import UNDER_WAY, State, Update, Usage, applied, failed_at, thread_of, turn_of, with_last
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Estimate:
         turn, call_plan = turn_of(state), self.plans.of(state, runtime)
         call_config = call_plan.call_config
         plan = plan_compaction(call_plan)
-        due = plan is not None and not plan.waits(turn.get("breaker"))
+        due = plan is not None and not plan.waits(failed_at(turn))
         figures = usage_figures(View(call_plan.messages, call_plan.parts) if due else call_plan.view, call_config)
         runtime.stream_writer(ContextUsage(type="context_usage", **figures))
         update = Update(usage=Usage(due=due, **figures))

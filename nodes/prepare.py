@@ -27,7 +27,7 @@ from longtable.nodes.compact import Compactor, compaction_update, plan_ahead
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.records.archive_store import StoreArchive, keep_originals, retire_compactions
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.state import State, Update, thread_of, turn_of
+from longtable.nodes.state import State, Update, failed_at, thread_of, turn_of
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Prepare:
 def worth_preparing(state: State, runtime: Runtime[Context], plans: CallPlans) -> bool:
     """Return whether the node has anything to do after this turn."""
     call_plan = plans.of(state, runtime)
-    if not _is_far_from_due(state, call_plan) and plan_ahead(call_plan, turn_of(state).get("breaker")):
+    if not _is_far_from_due(state, call_plan) and plan_ahead(call_plan, failed_at(turn_of(state))):
         return True
     return bool(_retired(state, runtime)) or _merge(state, runtime, plans) is not None
 

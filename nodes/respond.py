@@ -229,8 +229,9 @@ def _failed(error: Exception, state: State, caller: Caller, view: View) -> Updat
     calibration = calibration_of(state)
     if (limit := learned_limit(error)) is not None and not caller.answered:
         calibration = replace(calibration, limit=limit)
-    smaller: Turn = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "breaker": None, "status": "overflow"}
-    return {"turn": {**turn, **smaller}, **_learned(calibration, state)}
+    again: Turn = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "status": "overflow"}
+    unblocked: Turn = {"breaker": None, "skipped": None}
+    return {"turn": {**turn, **again, **unblocked}, **_learned(calibration, state)}
 
 
 def _learned(calibration: Calibration, state: State) -> Update:

@@ -213,6 +213,8 @@ class Turn(TypedDict, total=False):
     """Most tokens of this turn's calls, after the provider said that one is too long."""
     breaker: int | None
     """Tokens at which a compaction failed; it outlives the turn."""
+    skipped: int | None
+    """Tokens at which there was too little to compact in this turn."""
     last: str | None
     """Id of the newest message that a node wrote or took in: messages after it came from a caller."""
     run: str
@@ -342,6 +344,11 @@ def thread_of(values: Mapping[str, Any]) -> Thread:
         edits=values.get("edits") or [],
         archived=(values.get("archive") or {}).get("count", 0),
     )
+
+
+def failed_at(turn: Turn) -> int | None:
+    """Return the tokens at which a compaction came to nothing: until there are more, none is tried again."""
+    return max(turn.get("breaker") or 0, turn.get("skipped") or 0) or None
 
 
 def turn_of(values: Mapping[str, Any]) -> Turn:

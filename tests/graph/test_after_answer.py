@@ -206,7 +206,7 @@ def test_a_killed_process_loses_nothing_and_another_goes_on(held: HeldServer, ur
 
 
 def test_a_turn_in_another_process_waits_for_the_summary_and_sees_it(held: HeldServer, url: str) -> None:
-    with open_persistence(url) as kept:
+    with open_persistence(url, lease_seconds=1) as kept:
         talk = conversation(held, kept)
         n = ask_until_summary(talk, held)
         with asking(url, held, n, n) as process:

@@ -63,6 +63,20 @@ def test_short_threads_are_compacted_past_the_threshold_alone() -> None:
     assert of_type(talk(thread(policy=small), 4), "context_compressed") == []
 
 
+def test_where_there_is_too_little_to_compact_the_turn_is_answered() -> None:
+    """The trigger by messages stays due: the graph must not go round between estimate and compact."""
+    policy = CompactionPolicy(trigger_messages=6, keep_rounds=2, min_messages=2)
+    model = script("Answer: word word word word.")
+    graph = build_graph(model=model, policy=policy, summarizer=script("nothing")).compile(checkpointer=InMemorySaver())
+    conversation = Conversation(graph, "t", context=Context(model_limit=12_000))
+    skips: list[int] = []
+    for text in ["Always show two digits.", *(f"question {n} about item{n}" for n in range(2, 15))]:
+        events = [dict(event) for event in conversation.stream(text)]
+        assert of_type(events, "answer")[0]["status"] == "answered"
+        skips.append(len(of_type(events, "context_compaction_skipped")))
+    assert 0 < max(skips) <= 2  # before the answer and after it
+
+
 def test_the_memory_reaches_the_model_and_reads_back() -> None:
     model = talker()
     conversation = thread(model)

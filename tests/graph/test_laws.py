@@ -46,7 +46,7 @@ FAULTS: dict[str, tuple[Say, str, set[str]]] = {
     "overflows itself": (raising(ModelContextOverflowError("too long")), "fallback", {"summariser_failed"}),
     "returns nothing": (lambda _: AIMessage(""), "fallback", {"empty"}),
     "returns its input": (lambda sent: AIMessage(sent[-1].text), "fallback", {"empty"}),
-    "returns more": (lambda _: AIMessage("## Constraints\n" + "- nothing of weight\n" * 3_000), "fallback", {"too_long"}),
+    "returns more": (lambda _: AIMessage("## Constraints\n" + "- nothing of weight\n" * 3_000), "model", set()),
     "calls a tool": (lambda _: call("run_sql", sql="DROP TABLE flights"), "fallback", {"empty"}),
     "invents ids": (lambda _: AIMessage(f"{GOOD}\n## Decisions\n- agreed [m77777]"), "model", set()),
     "drops the pins": (lambda _: AIMessage(GOOD), "model", set()),

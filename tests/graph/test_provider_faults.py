@@ -50,7 +50,7 @@ def test_a_tool_loop_over_http_streams_and_keeps_usage(server: ModelServer) -> N
     talk = conversation(server)
     events = list(talk.stream("What is 2 + 3?"))
     assert "".join(e["text"] for e in events if e["type"] == "token") == "It is five."
-    assert server.requests[0].tool_names == ["recall_history", "add"]
+    assert server.requests[0].tool_names == ["recall_history", "add", "remember", "forget"]
     assert server.requests[1].roles == ["system", "user", "assistant", "tool"]
     last = talk.history()[-1]
     assert isinstance(last, AIMessage)
