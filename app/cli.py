@@ -1,6 +1,8 @@
 """The command line: `longtable ask`, `chat`, `threads`, `mcp`, `demo`. Heavy imports happen inside the commands."""
 
+import os
 import sys
+import threading
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -116,6 +118,7 @@ def demo(
 def main() -> None:
     """Run the command line. Whatever ends it, the output is written out first, or it is said that it cannot be."""
     from longtable.app import records_cli, threads_cli
+    from longtable.base.twins import BACKGROUND
 
     threads_cli.register(app)
     records_cli.register(app)
@@ -138,6 +141,10 @@ def main() -> None:
         language = system_language()
         print(f"{say('error', language)}: {say('output_failed', language, reason=error)}", file=sys.stderr)
         code = 1
+    if any(thread.name == BACKGROUND for thread in threading.enumerate()):
+        # A summary that nobody waits for any more: DuckDB would complain of that thread when the interpreter ends.
+        sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else bool(code))
     sys.exit(code)
 
 

@@ -18,6 +18,8 @@ from functools import cache, partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 WORKERS = 32
+BACKGROUND = "longtable prepare"
+"""Name of the threads in which work goes on after a turn."""
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 

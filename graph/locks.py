@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from longtable.base.errors import PersistenceError, ThreadBusyError
 from longtable.base.events import Event
-from longtable.base.twins import SYNC, Execution, complete, in_thread
+from longtable.base.twins import BACKGROUND, SYNC, Execution, complete, in_thread
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.turns.tracing import log_cause
 
@@ -260,7 +260,7 @@ class ThreadLocks:
         place = self._enter(thread_id, (0, id(job)), wait=True, blocks=False)
         _running.add(self.jobs.put(thread_id, job))
         try:
-            threading.Thread(target=self._go_on, args=(thread_id, job, place, work), daemon=True, name="longtable prepare").start()
+            threading.Thread(target=self._go_on, args=(thread_id, job, place, work), daemon=True, name=BACKGROUND).start()
         except RuntimeError:  # no further thread can be started
             self._give_up(thread_id, place)
             self._ended(job)

@@ -31,7 +31,7 @@ ARROWS = {
 BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "nodes": 2_600, "graph": 2_700, "app": 2_900}
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
-    "base": 614,  # a lost worker is an error of its own; events say which topics, which pins, who wrote and at what cost
+    "base": 615,  # a lost worker is an error of its own; events say which topics, which pins, who wrote and at what cost
     "memory": 4_160,  # what must stay, what fits and what a memory may take are told apart; a summary is read as models write it
     # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
     # The tools remember and forget (27): the patterns they take the place of were in memory/, which lost 236.

@@ -5,6 +5,8 @@ import re
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -200,6 +202,29 @@ def test_a_compaction_can_be_undone_in_a_chat(home: Home, server: ModelServer) -
 
 def summaries(server: ModelServer) -> list[ChatRequest]:
     return [request for request in server.requests if request.is_for_summary]
+
+
+def test_a_command_that_ends_while_a_summary_is_made_ends_in_seconds_and_quietly(home: Home, server: ModelServer) -> None:
+    release = threading.Event()
+
+    def step(request: ChatRequest) -> Reply:
+        if request.is_for_summary:
+            release.wait(30)
+        return answer_or_summary(request, answer="word " * 800)
+
+    server.always(step)
+    try:
+        for n in range(14):
+            start = time.monotonic()
+            done = home.run("ask", f"question {n}", "--thread", "t1", "--model-limit", "9000", *using(server))
+            assert (done.returncode, done.stderr) == (0, "")
+            if summaries(server):
+                break
+    finally:
+        release.set()
+    assert summaries(server)
+    assert time.monotonic() - start < 20
+    assert f"question {n}" in home.run("threads", "export", "t1").stdout
 
 
 def test_in_a_chat_the_conversations_model_writes_the_summaries(home: Home, server: ModelServer) -> None:
