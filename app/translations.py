@@ -137,7 +137,7 @@ WORDS: dict[str, dict[str, str]] = {
     "head_summary": {"en": "summary", "zh": "摘要"},
     "nothing_to_compact": {"en": "There is nothing to compact yet.", "zh": "目前没有可压缩的内容。"},
     "model": {"en": "model", "zh": "模型"},
-    "fallback": {"en": "fallback", "zh": "后备"},
+    "fallback": {"en": "by code", "zh": "由代码写"},
     "rows": {"en": "{count} rows, {ms} ms", "zh": "{count} 行，{ms} 毫秒"},
     "rows_1": {"en": "{count} row, {ms} ms", "zh": "{count} 行，{ms} 毫秒"},
     "more_rows": {"en": "... {count} more rows (/table shows all)", "zh": "... 还有 {count} 行（/table 显示全部）"},

@@ -43,7 +43,7 @@ def objections(candidate: Candidate) -> list[Reason]:
         found.append(Reason(code=code, message=message))
 
     if not candidate.summary.strip():
-        object_("empty", "it is empty or lacks the headings")
+        object_("empty", "the summary is empty or has no line that can be used")
     most = min(int(candidate.replaced_tokens * (1 - candidate.margin)), candidate.summary_budget)
     if candidate.summary_tokens > most:
         object_("too_long", f"it has {candidate.summary_tokens} tokens, at most {most} are accepted")

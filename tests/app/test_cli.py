@@ -385,7 +385,7 @@ def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> No
     done = home.run("chat", "--model-limit", "4000", "--summarizer", "code", *using(server), stdin=talk)
     assert done.returncode == 0
     assert "compacted " in done.stdout
-    assert "fallback" in done.stdout
+    assert "by code" in done.stdout
 
 
 @pytest.mark.parametrize(

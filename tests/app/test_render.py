@@ -212,7 +212,7 @@ def test_compaction_is_told_in_numbers() -> None:
             "en",
         )
     )
-    assert text.strip() == "compacted 12,345 -> 3,210 tokens (14 messages, fallback, 3 ms)"
+    assert text.strip() == "compacted 12,345 -> 3,210 tokens (14 messages, by code, 3 ms)"
 
 
 USUAL = ContextCompressed(

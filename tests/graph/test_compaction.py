@@ -142,7 +142,7 @@ def test_event_and_record_say_who_wrote_what_it_cost_and_why_not_a_model() -> No
     dull = AIMessage("Sorry.", usage_metadata=usage, response_metadata={"model_name": "gpt-4o"})
     for answer, writer, calls, why in (
         (good, "gpt-4o", 1, ""),
-        (dull, "code", 2, "it is empty or lacks the headings"),
+        (dull, "code", 2, "the summary is empty or has no line that can be used"),
         (None, "code", 0, "no model"),
     ):
         conversation = thread(summarizer=summariser(script(answer).say) if answer else False)
@@ -202,7 +202,7 @@ def test_the_second_try_is_told_what_was_wrong() -> None:
     summarizer = summariser(lambda _: AIMessage(next(answers)))
     events = talk(thread(summarizer=summarizer), 12)
     assert of_type(events, "context_compressed")[0]["method"] == "model"
-    assert "empty or lacks the headings" in summarizer.sent[1][-1].text
+    assert "no line that can be used" in summarizer.sent[1][-1].text
 
 
 def test_a_summariser_with_a_small_window_reads_all_of_it_in_parts() -> None:
