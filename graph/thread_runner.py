@@ -269,7 +269,9 @@ class ThreadRunner:
         info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id=self.thread_id)
         runtime = Runtime(context=self.context, store=self.graph.store, stream_writer=job.events.append, execution_info=info)
         update = step.outside(cast("State", state.values), runtime)
-        if not job.dropped:
+        # A run of the bare graph takes no lock, and a process that slept has lost its own: a write would end that run.
+        newest = self.state().config["configurable"]["checkpoint_id"]
+        if not job.dropped and newest == state.config["configurable"]["checkpoint_id"]:
             self.write(cast("Update", update), PREPARE)
 
     # -- runs ---------------------------------------------------------------------------------

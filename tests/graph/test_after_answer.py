@@ -122,6 +122,30 @@ def test_an_answer_does_not_wait_for_the_summary_and_the_next_turn_does(held: He
     assert [message.text for message in talk.history() if message.type == "human"] == [QUESTION.format(n=each) for each in range(n + 1)]
 
 
+def test_what_is_made_after_an_answer_overtakes_no_run_of_the_bare_graph(held: HeldServer, url: str) -> None:
+    asked, answer = threading.Event(), threading.Event()
+    with open_persistence(url) as kept, ThreadPoolExecutor() as pool:
+        talk = conversation(held, kept)
+        n = ask_until_summary(talk, held)
+
+        def step(request: ChatRequest) -> Reply:
+            if "A bare run" in str(request.messages[-1]["content"]):
+                asked.set()
+                assert answer.wait(SECONDS)
+            return held._step(request)
+
+        held.server.always(step)
+        bare = pool.submit(talk.graph.invoke, {"messages": [HumanMessage("A bare run")]}, talk.config, context=CONTEXT)
+        assert asked.wait(SECONDS)
+        job = locks_of(kept.checkpointer).jobs.get("t")
+        assert job is not None
+        held.release.set()
+        assert job.done.wait(SECONDS)
+        answer.set()
+        assert bare.result(SECONDS)["turn"]["status"] == "answered"
+        assert [message.type for message in talk.history()] == ["human", "ai"] * (n + 1)
+
+
 def test_who_takes_no_busy_thread_waits_for_the_summary_alone(held: HeldServer) -> None:
     talk = conversation(held, when_busy="reject")
     n = ask_until_summary(talk, held)
