@@ -89,9 +89,9 @@ _NAMED = (
     r"(?:api|access|private|secret|license|encryption) ?(?:key|code|token)|(?:my|our|the) (?:key|pin|code|login))"
 )
 _SECRET = re.compile(
-    rf"{_NAMED}\s*(?:(?:for|of) [\w ]{{1,30}})?\s*(?:is|are|was|[=:：为是])\s*"
+    rf"{_NAMED}\s*(?:(?:for|of) [\w ]{{1,30}})?\s*(?:is|are|was|都?用|[=:：为是])[\s:：=]*"
     r"(?!(?:an?|the|not|to|in|never|secret|stored|kept|hidden|column)\b)[\w'\"“`]"
-    rf"|{_NAMED}\W{{1,4}}(?=\S*\d)[\w-]{{3,}}",
+    rf"|{_NAMED}\W{{1,4}}(?=\S*\d)[\w-]{{3,}}|\b\S*\d\S* as (?:the|my|our|your|a) {_NAMED}",
     re.IGNORECASE,
 )
 
