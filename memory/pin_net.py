@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 LONG = 300
 """Characters past which a sentence is pasted material, no rule of a person."""
 MOST_FOUND = 8
-"""Finds in one message; one with more is a document."""
+"""Finds in one message; one with more changes of earlier rules is a document, and changes none."""
 MOST_COMPARED = 64
 """Newest pins that a sentence may change: a long thread costs no more."""
 
@@ -261,13 +261,19 @@ def sentences(text: str) -> Iterator[str]:
 
 def rules_in(text: str, pinned: Sequence[str] = ()) -> list[str]:
     """Return the sentences of a message that lay down a rule, or change one of `pinned`; at most `MOST_FOUND`."""
-    found: list[str] = []
+    found: dict[str, bool] = {}
+    """Each sentence, with whether it lays down a rule by itself."""
     for sentence in sentences(text):
         body, asks = _read(sentence)
-        worth = len(sentence) <= LONG and len(body) > 3 and len(found) < MOST_FOUND and not _REPLY.match(body)
-        if worth and (_is_rule(body, asks) or _is_change(body, asks, [*pinned[-MOST_COMPARED:], *found])):
-            found.append(sentence)
-    return found
+        if len(sentence) > LONG or len(body) <= 3 or _REPLY.match(body):
+            continue
+        changes = sum(not rule for rule in found.values())
+        if len(found) - changes < MOST_FOUND and _is_rule(body, asks):
+            found[sentence] = True
+        elif changes <= MOST_FOUND and _is_change(body, asks, [*pinned[-MOST_COMPARED:], *found]):
+            found.setdefault(sentence, False)
+    pasted = sum(not rule for rule in found.values()) > MOST_FOUND
+    return [sentence for sentence, rule in found.items() if rule or not pasted][:MOST_FOUND]
 
 
 def _is_rule(body: str, asks: bool) -> bool:

@@ -32,7 +32,7 @@ BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "node
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
     "base": 615,  # a lost worker is an error of its own; events say which topics, which pins, who wrote and at what cost
-    "memory": 4_160,  # what must stay, what fits and what a memory may take are told apart; a summary is read as models write it
+    "memory": 4_165,  # what must stay, what fits and what a memory may take are told apart; a summary is read as models write it
     # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
     # The tools remember and forget (27): the patterns they take the place of were in memory/, which lost 236.
     "tools": 6_864,

@@ -135,7 +135,8 @@ def test_what_is_made_after_an_answer_overtakes_no_run_of_the_bare_graph(held: H
             return held._step(request)
 
         held.server.always(step)
-        bare = pool.submit(talk.graph.invoke, {"messages": [HumanMessage("A bare run")]}, talk.config, context=CONTEXT)
+        given: Any = {"messages": [HumanMessage("A bare run")]}
+        bare = pool.submit(lambda: talk.graph.invoke(given, talk.config, context=CONTEXT))
         assert asked.wait(SECONDS)
         job = locks_of(kept.checkpointer).jobs.get("t")
         assert job is not None

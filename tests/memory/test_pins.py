@@ -107,7 +107,7 @@ def test_only_the_users_own_new_words_are_pinned() -> None:
 
 
 def test_a_document_gives_few_pins_and_a_megabyte_takes_no_second() -> None:
-    assert len(rules_in("Never show the email column.\n" * 50)) == MOST_FOUND
+    assert len(rules_in("\n".join(f"Never show the email column of table {n}." for n in range(50)))) == MOST_FOUND
     started = time.process_time()
     for unit in ("never ", "不要", "in all ", "a, ", "if ", "we always use x "):
         rules_in(unit * (200_000 // len(unit)), ["Only look at 2013."])
@@ -141,6 +141,11 @@ def test_a_secret_is_never_pinned_and_a_rule_about_one_is(text: str, secret: boo
     if secret:
         with pytest.raises(PinRefusedError, match="never pinned"):
             PinChanges([], say(text), 0).remember(text)
+
+
+def test_pasted_notes_change_no_rule_and_a_rule_among_them_stands() -> None:
+    notes = " ".join(f"Note {n} names the orders and reason {n}." for n in range(30))
+    assert rules_in(f"{notes} Always round to whole euros.", ["Leave cancelled orders out."]) == ["Always round to whole euros."]
 
 
 @given(st.text(alphabet=st.sampled_from("ab .,;:!?\n-*`'\"“”。，不要 always never use"), max_size=400))
