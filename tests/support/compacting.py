@@ -111,7 +111,8 @@ class Talk:
             self.thread = replace(self.thread, compactions=[*self.thread.compactions, outcome.record])
             self.breaker = None
         else:
-            self.breaker = outcome.tokens or self.breaker
+            waits = all(reason["code"] != "too_little" for reason in outcome.reasons)
+            self.breaker = (outcome.tokens if waits else 0) or self.breaker
         return outcome
 
     def _drive(self, job: Job) -> Outcome:
