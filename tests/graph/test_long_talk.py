@@ -98,7 +98,7 @@ def test_what_a_compaction_took_is_read_from_the_card_and_not_listed_again(event
     described = [len(event["args"]["names"]) for event in started if event["name"] == "describe_tables"]
     assert described[0] == 5
     assert max(described[1:]) <= 2
-    assert sum(event["type"] == "context_compressed" for event in events) <= 16  # a target this near the threshold compacts more often
+    assert sum(event["type"] == "context_compressed" for event in events) <= 20  # a target this near the threshold compacts more often
 
 
 def test_the_transcript_is_complete_and_the_view_is_not(events: list[dict[str, Any]], store: str) -> None:
