@@ -235,7 +235,9 @@ class Chat:
         """At the end, say that queries still wait for a decision and how to give it."""
         if self.approval is not None:
             key = "approval_left" if self.answering else "approval_needed"
-            self.screen.complain(say(key, self.screen.language, id=self.session.thread_id), code="approval_requested")
+            self.screen.complain(
+                say(key, self.screen.language, id=self.settings.continued(self.session.thread_id)), code="approval_requested"
+            )
 
     def line(self, text: str) -> None:
         """Take one line of the user: a command or a message. Raises `LeaveChat`, `KeyboardInterrupt`, or a typed error."""

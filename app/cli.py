@@ -1,8 +1,9 @@
-"""The command line: `longtable ask`, `chat`, `threads`, `mcp`, `demo`. Heavy imports happen inside the commands."""
+"""The command line: `longtable ask`, `chat`, `threads`, `mcp`, `init`, `config`, `demo`. Heavy imports happen inside the commands."""
 
 import os
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -69,7 +70,7 @@ def chat(options: RunOptions) -> None:
             screen.note("greeting_keys")
             run_prompt(talk, failed)
             talk.left_waiting()
-            screen.note("goodbye", id=talk.session.thread_id)
+            screen.note("goodbye", id=settings.continued(talk.session.thread_id))
 
     run_command(run, options)
 
@@ -87,9 +88,49 @@ def mcp(options: RunOptions) -> None:
             from longtable.app.mcp_server import serve
         except ImportError as error:
             raise MissingExtraError("an MCP server cannot be started", "mcp") from error
-        if settings.json:
+        if settings.as_json:
             raise ConfigError("an MCP server speaks its protocol on standard output, nothing else: leave --json out")
         serve(settings, demo_progress)
+
+    run_command(run, options)
+
+
+@app.command()
+def init(
+    user: Annotated[bool, typer.Option("--user", help="Write it into your settings folder, where all of it counts.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write a settings file, longtable.toml, with a comment for each setting; never over one that is there."""
+    from longtable.app.settings import Settings
+
+    def run(_: "Settings", screen: "Screen") -> None:
+        from longtable.app.settings import user_folder
+        from longtable.app.settings_file import FILE, write_first_file
+
+        path = user_folder() / FILE if user else Path(FILE)
+        write_first_file(path, force=force)
+        screen.note("init_written", file=path)
+
+    run_command(run, {"json": json, "debug": debug}, load=Settings.model_validate)
+
+
+@app.command()
+@with_options
+def config(options: RunOptions) -> None:
+    """Show each setting that holds, and where it comes from: an option, a variable, a file and its line, or the default."""
+
+    def run(settings: "Settings", screen: "Screen") -> None:
+        from longtable.app import render
+        from longtable.app.settings import setting_rows
+        from longtable.app.threads_cli import print_json
+
+        rows = setting_rows(settings, os.environ)
+        if settings.as_json:
+            print_json({"name": name, "value": value, "source": source} for name, value, source in rows)
+        else:
+            screen.show("config", render.listing(("name", "value", "source"), rows))
 
     run_command(run, options)
 
@@ -110,7 +151,7 @@ def demo(
         path = demo_database(demo_progress, force=force)
         with writing():
             found = {"type": "demo", "path": str(path), "url": f"duckdb:///{path}"}
-            print(json_line(found, ascii_only=not takes_unicode()) if settings.json else path)
+            print(json_line(found, ascii_only=not takes_unicode()) if settings.as_json else path)
 
     run_command(run, {"json": json, "debug": debug})
 

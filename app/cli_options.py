@@ -4,11 +4,12 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtable.app.terminal import OutputFailedError
+from longtable.app.settings_file import FILE, VARIABLES, keys, option_of
+from longtable.app.terminal import OutputFailedError, clean_line
 
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
@@ -16,94 +17,37 @@ if TYPE_CHECKING:
 
 CANCELLED = 130  # what a shell calls a program ended by Ctrl-C
 
-Database = Annotated[
+_FIELDS = dict(keys())
+
+
+def _option(variable: str) -> Any:
+    """Return the option that sets what a variable does; its help is the description of the key in the settings file."""
+    help = f"{_FIELDS[VARIABLES[variable]].description} ({variable})"
+    return typer.Option(f"--{option_of(variable).replace('_', '-')}", help=help)
+
+
+Config = Annotated[
     str | None,
-    typer.Option(
-        envvar="LONGTABLE_DATABASE",
-        help="sqlite:///file.db, duckdb:///file.duckdb, postgresql://..., or a file or folder of data. Default: the demo database.",
-    ),
+    typer.Option(help=f"The settings file. Default: {FILE} of your settings folder, and within bounds of this one. (LONGTABLE_CONFIG)"),
 ]
-Model = Annotated[
-    str | None,
-    typer.Option(envvar="LONGTABLE_MODEL", help="provider:name, as in openai:gpt-4o-mini. Default: the built-in analyst."),
-]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option(envvar="LONGTABLE_BASE_URL", help="Any OpenAI-compatible endpoint, as in http://127.0.0.1:8000/v1."),
-]
+Database = Annotated[str | None, _option("LONGTABLE_DATABASE")]
+Model = Annotated[str | None, _option("LONGTABLE_MODEL")]
+BaseUrl = Annotated[str | None, _option("LONGTABLE_BASE_URL")]
 Thread = Annotated[str | None, typer.Option(help="Continue this thread, or start it. Default: a new one.")]
-Store = Annotated[
-    str | None,
-    typer.Option(
-        envvar="LONGTABLE_STORE",
-        help="Where threads are kept: sqlite:///file.db, postgresql://... or memory://. Default: a file in your data folder.",
-    ),
-]
-ModelLimit = Annotated[
-    int | None,
-    typer.Option(envvar="LONGTABLE_MODEL_LIMIT", help="The model's input limit in tokens. Default: what is known of the model."),
-]
-Private = Annotated[
-    bool,
-    typer.Option("--private", envvar="LONGTABLE_PRIVATE", help="Show the model types, counts and names only; you still see every row."),
-]
-ApproveSql = Annotated[
-    str | None,
-    typer.Option(
-        envvar="LONGTABLE_APPROVE_SQL", help="Which queries wait for your approval: never, costly ones, or always. Default: costly."
-    ),
-]
-Policy = Annotated[
-    str | None,
-    typer.Option(envvar="LONGTABLE_POLICY", help="A TOML file that says which tables and columns may be read. Default: all."),
-]
-Summarizer = Annotated[
-    str | None,
-    typer.Option(
-        envvar="LONGTABLE_SUMMARIZER",
-        help="Who writes summaries: same (the model that answers), code, or another model as provider:name. Default: same.",
-    ),
-]
-Compaction = Annotated[
-    str | None,
-    typer.Option(
-        envvar="LONGTABLE_COMPACTION", help="How to compact: analyst, rolling_chat, single_history, window or topics. Default: analyst."
-    ),
-]
-Project = Annotated[
-    str | None,
-    typer.Option(envvar="LONGTABLE_PROJECT", help="What the thread is for: threads are listed and tokens added up by it."),
-]
-ArchiveOnCompact = Annotated[
-    bool,
-    typer.Option(
-        "--archive-on-compact",
-        envvar="LONGTABLE_ARCHIVE_ON_COMPACT",
-        help="Before each compaction write what it covers to a file, beside the store.",
-    ),
-]
+Store = Annotated[str | None, _option("LONGTABLE_STORE")]
+ModelLimit = Annotated[str | None, _option("LONGTABLE_MODEL_LIMIT")]
+Private = Annotated[bool, _option("LONGTABLE_PRIVATE")]
+ApproveSql = Annotated[str | None, _option("LONGTABLE_APPROVE_SQL")]
+Policy = Annotated[str | None, _option("LONGTABLE_POLICY")]
+Summarizer = Annotated[str | None, _option("LONGTABLE_SUMMARIZER")]
+Compaction = Annotated[str | None, _option("LONGTABLE_COMPACTION")]
+Project = Annotated[str | None, _option("LONGTABLE_PROJECT")]
+ArchiveOnCompact = Annotated[bool, _option("LONGTABLE_ARCHIVE_ON_COMPACT")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full trace of an error.")]
 
-
-class RunOptions(TypedDict):
-    """The options of one run, by the names of `Settings`."""
-
-    json: bool
-    debug: bool
-    database: NotRequired[str | None]
-    model: NotRequired[str | None]
-    base_url: NotRequired[str | None]
-    thread: NotRequired[str | None]
-    store: NotRequired[str | None]
-    model_limit: NotRequired[int | None]
-    approve_sql: NotRequired[str | None]
-    private: NotRequired[bool]
-    policy: NotRequired[str | None]
-    summarizer: NotRequired[str | None]
-    compaction: NotRequired[str | None]
-    project: NotRequired[str | None]
-    archive_on_compact: NotRequired[bool]
+RunOptions = dict[str, Any]
+"""The options of one run by their names in Python, None or False where one was not given."""
 
 
 def chat_options(
@@ -120,27 +64,12 @@ def chat_options(
     compaction: Compaction = None,
     project: Project = None,
     archive_on_compact: ArchiveOnCompact = False,
+    config: Config = None,
     json: Json = False,
     debug: Debug = False,
 ) -> RunOptions:
     """Return the options that `ask`, `chat` and `threads` share."""
-    return RunOptions(
-        database=database,
-        model=model,
-        base_url=base_url,
-        thread=thread,
-        store=store,
-        model_limit=model_limit,
-        approve_sql=approve_sql,
-        private=private,
-        policy=policy,
-        summarizer=summarizer,
-        compaction=compaction,
-        project=project,
-        archive_on_compact=archive_on_compact,
-        json=json,
-        debug=debug,
-    )
+    return {**locals()}
 
 
 def add_options(build: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -167,17 +96,24 @@ with_options = add_options(chat_options)
 """Add the options of a chat to a command."""
 
 
-def run_command(command: "Callable[[Settings, Screen], None]", options: "RunOptions") -> None:
-    """Run a command with its settings and screen; an error is a sentence and exit code 1, never a trace unless asked for."""
+def run_command(
+    command: "Callable[[Settings, Screen], None]", options: RunOptions, *, load: "Callable[[RunOptions], Settings] | None" = None
+) -> None:
+    """Run a command with its settings and screen; an error is a sentence and exit code 1, never a trace unless asked for.
+
+    `load` makes the settings of a command that needs no file.
+    """
     from longtable.app.screen import ConsoleScreen, JsonScreen
-    from longtable.app.settings import Settings
+    from longtable.app.settings import load_settings
     from longtable.app.terminal import start_log
 
     _quiet_warnings()
     screen: Screen = JsonScreen() if options["json"] else ConsoleScreen()
     try:
         start_log()
-        settings = Settings(**options)
+        settings = (load or load_settings)(options)
+        for note in settings.notes:
+            print(f"Note: {clean_line(note)}", file=sys.stderr)
         command(settings, screen)
     except KeyboardInterrupt:
         screen.note("cancelled_ask")
@@ -203,7 +139,6 @@ def _quiet_warnings() -> None:
     """Show longtable's own warnings as one line each, and no other library's."""
     import warnings
 
-    from longtable.app.terminal import clean_line
     from longtable.memory.limits import EncodingFallbackWarning
 
     def show(message: Warning | str, *_: object, **__: object) -> None:

@@ -35,9 +35,9 @@ def serve(settings: Settings, progress: Progress) -> None:
     """Serve until the client goes away. Raises the typed errors of opening before anything is said."""
     import anyio
 
-    if settings.private:
+    if settings.policy.private:
         raise ConfigError("an MCP client is a model and is shown what it asks for: leave out --private, or LONGTABLE_PRIVATE")
-    if settings.approve_sql == "always":
+    if settings.policy.approve_sql == "always":
         raise ConfigError("an MCP client cannot ask a person before each query: leave out --approve-sql, or LONGTABLE_APPROVE_SQL")
 
     async def run() -> None:

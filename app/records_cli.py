@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longtable.app.cli_options import Debug, RunOptions, Store, add_options
+from longtable.app.cli_options import Config, Debug, RunOptions, Store, add_options
 from longtable.app.terminal import writing
 from longtable.app.threads_cli import Id, Owner, Scope, all_owner_options, owner_options, print_json, report_damaged, threads_app, work
 
@@ -42,7 +42,7 @@ def audit(
         from longtable.graph.reports import audit_of, audit_of_threads, row_of
         from longtable.graph.thread_state import StoredThreads, reader
 
-        if csv and settings.json:
+        if csv and settings.as_json:
             raise ConfigError("give one form: --csv or --json")
         if thread is None:
             found = audit_of_threads(persistence, owner=options.owner, all_owners=options.all_owners, on_damaged=report_damaged(screen))
@@ -50,7 +50,7 @@ def audit(
             threads = StoredThreads(reader(persistence))
             found = [(thread, entry) for entry in audit_of(threads, thread, options.owner, all_owners=options.all_owners)]
         rows = [row_of(thread_id, entry) for thread_id, entry in found]
-        if settings.json:
+        if settings.as_json:
             print_json(rows)
         elif csv:
             with writing():
@@ -77,6 +77,7 @@ def result(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file that is not there yet; its ending says the form.")] = None,
     owner: Owner = None,
     store: Store = None,
+    config: Config = None,
     debug: Debug = False,
 ) -> None:
     """Show a whole result again, or write it to a file."""
@@ -116,7 +117,7 @@ def result(
         if formulas:
             screen.note("result_formulas", count=f"{formulas:,}")
 
-    work(ctx, RunOptions(store=store, json=False, debug=debug), run)
+    work(ctx, RunOptions(store=store, config=config, json=False, debug=debug), run)
 
 
 @add_options(owner_options)
@@ -144,7 +145,7 @@ def archive(
                 print(text)
             return
         files = conversation.archive_files()
-        if settings.json:
+        if settings.as_json:
             print_json(asdict(file) for file in files)
         elif files:
             rows = [[file.key, f"{file.first:,}", f"{file.last:,}", f"{file.bytes:,}"] for file in files]

@@ -1,8 +1,8 @@
-"""Open what a run needs: for the command line a conversation over model, database and store; for a server its results and archive."""
+"""Open what a run needs: models by name, database, graph, conversation; for a server its results and archive."""
 
 import asyncio
 import contextlib
-import os
+import re
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,13 +10,28 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from longtable.app.demo import OnStep, demo_path, ensure_demo
-from longtable.app.models import model_label, open_model, open_summarizer
-from longtable.app.settings import Settings, archive_folder, cache_folder, check_apart, key_for, new_thread_id, results_folder, store_url
+from longtable.app.settings import (
+    Settings,
+    archive_folder,
+    cache_folder,
+    check_apart,
+    key_for,
+    new_thread_id,
+    results_folder,
+    running_settings,
+    store_url,
+)
+from longtable.app.settings_file import CODE, SAME
+from longtable.base.context import RequestLimits
+from longtable.base.errors import ConfigError
+from longtable.base.extras import pip_install
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
     from langgraph.types import StateSnapshot
 
     from longtable.graph.archive_files import ArchiveFiles
@@ -24,6 +39,15 @@ if TYPE_CHECKING:
     from longtable.graph.persistence import Persistence
     from longtable.tools.database import Database
     from longtable.tools.results import ResultStore
+
+BUILT_IN = "built-in analyst"
+KEY_VARIABLES = ("LONGTABLE_API_KEY", "OPENAI_API_KEY")
+PLACEHOLDER_KEY = "no-key"  # local servers ask for none, but the client insists on one
+TIMEOUT_SECONDS = 120.0
+MAX_RETRIES = 1  # a person waits in front of it; the turn can be asked again
+
+_PACKAGE = re.compile(r"pip install (?:-U )?([\w.-]+)")
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 
 Progress = Callable[[], contextlib.AbstractContextManager[OnStep]]
 """Shows the building of the demo database; entered only when it is built."""
@@ -51,46 +75,35 @@ class Session:
 @asynccontextmanager
 async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[Session]:
     """Open all parts, those that fail fast first; raises the typed errors of `longtable.base.errors`."""
-    from longtable.base.errors import ConfigError
     from longtable.graph.build import build_graph
     from longtable.graph.conversation import Conversation
     from longtable.graph.persistence import open_persistence
-    from longtable.tools.database import Database
 
     context = settings.context().replace(channel="cli")
-    model = open_model(settings.model, base_url=settings.base_url)
-    summarizer = open_summarizer(settings.summarizer, base_url=settings.base_url)
-    store = store_url(settings.store)
+    arguments = graph_arguments(settings)
+    store = store_url(settings.store.url)
     opening = open_persistence(store, key=key_for("LONGTABLE_STORE_KEY"))
     check_apart(database=database_url(settings), store=store)
     archive = kept_archive(settings)
-    if settings.archive_on_compact and archive is None:
+    if settings.store.archive_on_compact and archive is None:
         raise ConfigError("a store in memory has no place for an archive: name one that lasts, --store")
-    if not settings.database:
+    if not settings.database.url:
         demo_database(progress)
     async with AsyncExitStack() as stack:
-        policy = Path(settings.policy) if settings.policy else None
         with _demo_hint(settings):
-            database = stack.enter_context(contextlib.closing(Database.open(database_url(settings), policy=policy)))
+            database = stack.enter_context(contextlib.closing(open_database(settings)))
         persistence = await stack.enter_async_context(opening)
         lasting = None if opening.key else results_folder(store)  # they are files in plain text: not beside what is encrypted
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        on_compact = archive if settings.archive_on_compact else None
-        built = build_graph(
-            model=model,
-            database=database,
-            summarizer=summarizer,
-            policy=settings.compaction_policy(),
-            results=results,
-            archive_on_compact=on_compact,
-        )
+        on_compact = archive if settings.store.archive_on_compact else None
+        built = build_graph(database=database, results=results, archive_on_compact=on_compact, **arguments)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         with _demo_hint(settings):
             # A wrong file, and a name in the policy that it lacks, are told now, not in the first turn.
             await asyncio.to_thread(database.catalog)
         conversation = Conversation(graph, settings.thread or new_thread_id(), context=context, results=results, archive=archive)
         state = await thread_state(conversation)
-        label = model_label(settings.model, settings.base_url)
+        label = model_label(settings)
         yield Session(
             conversation=conversation,
             database=database,
@@ -121,7 +134,7 @@ def open_results(folder: Path) -> "ResultStore":
 
 def kept_results(settings: Settings) -> "ResultStore | None":
     """Return the results that lie beside a store, None for a store in memory."""
-    folder = results_folder(store_url(settings.store))
+    folder = results_folder(store_url(settings.store.url))
     return open_results(folder) if folder else None
 
 
@@ -129,14 +142,14 @@ def kept_archive(settings: Settings) -> "ArchiveFiles | None":
     """Return the archive files that lie beside a store, encrypted as it is; None for a store in memory."""
     from longtable.graph.archive_files import ArchiveFiles
 
-    folder = archive_folder(store_url(settings.store))
+    folder = archive_folder(store_url(settings.store.url))
     return ArchiveFiles(folder, key=key_for("LONGTABLE_STORE_KEY")) if folder else None
 
 
 @cache
 def server_results() -> "ResultStore":
-    """Return the results of this server: in LONGTABLE_RESULTS, else in the user's data folder."""
-    if folder := os.environ.get("LONGTABLE_RESULTS"):
+    """Return the results of this server: in its folder for them, else in the user's data folder."""
+    if folder := running_settings().store.results:
         return open_results(Path(folder))
     from platformdirs import user_data_path
 
@@ -145,16 +158,25 @@ def server_results() -> "ResultStore":
 
 @cache
 def server_archive() -> "ArchiveFiles | None":
-    """Return the archive of this server: in LONGTABLE_ARCHIVE, encrypted with LONGTABLE_STORE_KEY; None where that is not set."""
+    """Return the archive of this server, encrypted with LONGTABLE_STORE_KEY; None where it has no folder for one."""
     from longtable.graph.archive_files import ArchiveFiles
 
-    folder = os.environ.get("LONGTABLE_ARCHIVE")
+    folder = running_settings().store.archive
     return ArchiveFiles(folder, key=key_for("LONGTABLE_STORE_KEY")) if folder else None
 
 
 def database_url(settings: Settings) -> str:
     """Return the URL of the database that is asked: as given, else the demo's, which may not be built yet."""
-    return settings.database or f"duckdb:///{demo_path(cache_folder())}"
+    return settings.database.url or f"duckdb:///{demo_path(cache_folder())}"
+
+
+def open_database(settings: Settings) -> "Database":
+    """Return the database that is asked, within its policy and limits. Raises what `Database.open` raises."""
+    from longtable.tools.database import Database
+    from longtable.tools.engines.base import QueryLimits
+
+    policy = Path(settings.policy.file) if settings.policy.file else None
+    return Database.open(database_url(settings), policy=policy, limits=QueryLimits(**settings.limits_of("query")))
 
 
 @contextlib.contextmanager
@@ -165,7 +187,7 @@ def _demo_hint(settings: Settings) -> Iterator[None]:
     try:
         yield
     except DatabaseUnavailableError as error:
-        if settings.database:
+        if settings.database.url:
             raise
         raise DatabaseUnavailableError(f"{error}; build the demo database anew: longtable demo --force") from error
 
@@ -177,3 +199,91 @@ def demo_database(progress: Progress, *, force: bool = False) -> Path:
         return demo_path(cache)
     with progress() as on_step:
         return ensure_demo(cache, on_step=on_step, force=force)
+
+
+# -- models by name -------------------------------------------------------------------------------------------------
+
+
+def open_model(name: str | None, *, base_url: str | None = None, option: str = "--model") -> "BaseChatModel":
+    """Return the chat model; None for both is the built-in analyst. Raises `ConfigError` that says what to install or set."""
+    if base_url:
+        return _endpoint(name, base_url, option)
+    if not name:
+        from longtable.analyst.model import BuiltInAnalyst
+
+        return BuiltInAnalyst()
+    return _named(name, option)
+
+
+def graph_arguments(settings: Settings) -> dict[str, Any]:
+    """Return what the settings say as arguments of `build_graph`. Raises `ConfigError`."""
+    from longtable.nodes.turns.rate_limit import RateLimit
+
+    base_url, summarizer, limit = settings.model.base_url, settings.summarizer, settings.rate_limit
+    return {
+        "model": open_model(settings.model.name, base_url=base_url),
+        "summarizer": open_summarizer(summarizer.name, base_url=base_url),
+        "policy": settings.compaction.policy(),
+        "fallbacks": [open_model(name, base_url=settings.fallbacks.base_url) for name in settings.fallbacks.models],
+        "rate_limit": RateLimit(**limit.model_dump()) if limit else None,
+        "request_limits": RequestLimits(**settings.limits_of("request")),
+        **({"summary_seconds": summarizer.seconds} if summarizer.seconds else {}),
+    }
+
+
+def open_summarizer(name: str | None, *, base_url: str | None = None) -> "BaseChatModel | Literal[False] | None":
+    """Return the `summarizer` of `build_graph`: None for the model that answers, False for code, else the model of that name.
+
+    With `base_url` it is a model there, as `open_model` says.
+    """
+    if name in (None, SAME):
+        return None
+    return False if name == CODE else open_model(name, base_url=base_url, option="--summarizer")
+
+
+def model_label(settings: Settings) -> str:
+    """Return how to call the model towards the user, and another one that writes summaries. Hosts alone: a URL may hold a password."""
+    model, summarizer = settings.model, settings.summarizer.name
+    at = f" at {urlsplit(model.base_url).hostname}" if model.base_url else ""
+    writer = f" (summaries: {summarizer}{at})" if summarizer not in (None, SAME, CODE) else ""
+    return f"{model.name or BUILT_IN}{at}{writer}"
+
+
+def _endpoint(name: str | None, base_url: str, option: str) -> "BaseChatModel":
+    bare = (name or "").removeprefix("openai:")
+    if not bare:
+        raise ConfigError(f"--base-url needs the name of a model there: add {option} NAME")
+    from langchain_openai import ChatOpenAI
+    from pydantic import SecretStr
+
+    key = SecretStr(key_for(*KEY_VARIABLES) or PLACEHOLDER_KEY)
+    # Without stream_usage, streaming from a base_url of one's own reports no tokens.
+    return ChatOpenAI(model=bare, base_url=base_url, api_key=key, stream_usage=True, timeout=TIMEOUT_SECONDS, max_retries=MAX_RETRIES)
+
+
+def _named(name: str, option: str) -> "BaseChatModel":
+    provider, colon, bare = name.partition(":")
+    if not colon or not provider or not bare:
+        raise ConfigError(
+            f"{option} must be provider:name, as in openai:gpt-4o-mini, found {name!r} (or add --base-url for a server of your own)"
+        )
+    from langchain.chat_models import init_chat_model
+
+    try:
+        return init_chat_model(bare, model_provider=provider)
+    except Exception as error:  # each provider's package raises its own; the user gets one sentence
+        raise ConfigError(f"{option} {name} cannot be opened: {_advice(error, provider)}") from error
+
+
+def _advice(error: Exception, provider: str) -> str:
+    """Return what to do, read off the words of langchain and of the provider's client; never the words themselves."""
+    told = str(error)
+    if isinstance(error, ImportError):
+        package = _PACKAGE.search(told)
+        return f"run `{pip_install(package.group(1) if package else 'langchain-' + provider.replace('_', '-'))}`"
+    if told.startswith("Unsupported provider"):
+        return f"there is no provider {provider!r}; use one that LangChain knows, as in openai:gpt-4o-mini"
+    unset = [variable for variable in _VARIABLE.findall(told) if not key_for(variable)]
+    if unset:
+        return f"its key is missing; set the environment variable {unset[0]}"
+    return f"check the provider's settings and the model's name ({type(error).__name__})"

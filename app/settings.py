@@ -1,121 +1,227 @@
 """What a command line or a server's environment says, checked, and where a user's files live."""
 
-import difflib
 import hashlib
 import os
+import shlex
 import uuid
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
-from longtable.base.context import Context
+from pydantic import Field
+
+from longtable.app.settings_file import (
+    FILE,
+    SAME,
+    SUMMARIZERS,
+    VARIABLES,
+    Place,
+    SettingsTables,
+    Values,
+    check,
+    did_you_mean,
+    is_file_url,
+    keys,
+    leaves,
+    option_of,
+    read_settings,
+)
+from longtable.base.context import STRICTER, Context
 from longtable.base.errors import ConfigError, InputError
-from longtable.memory.policy import CompactionPolicy, analyst, rolling_chat, single_history, topics, window
+from longtable.base.redaction import HIDDEN, redacted
+from longtable.memory.policy import CompactionPolicy
 
 MOST_THREAD_ID = 128
-SAME, CODE = "same", "code"
-SUMMARIZERS = (SAME, CODE)
-"""Who writes summaries, besides a model by its name: the model that answers, or code."""
-PRESETS: Mapping[str, Callable[[], CompactionPolicy]] = {
-    made.__name__: made for made in (analyst, rolling_chat, single_history, window, topics)
-}
-"""Policies of compaction by the name that is asked for."""
-_FLAGS = {**dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True), **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False)}
-"""What the command line takes for yes and no."""
+CONFIG = "LONGTABLE_CONFIG"
+NO_TRUST = "a file that is only found in the current folder may not set it: name the file with --config if you trust it"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """One run's settings; None means the default. Raises `ConfigError` for a thread id that cannot be one."""
+class Settings(SettingsTables):
+    """What holds for one run: the tables of the settings file, and what only a command says."""
 
-    database: str | None = None
-    model: str | None = None
-    base_url: str | None = None
+    config: str | None = None
+    """The settings file that an option named."""
     thread: str | None = None
-    store: str | None = None
-    model_limit: int | None = None
-    approve_sql: str | None = None
-    private: bool = False
-    policy: str | None = None
-    summarizer: str | None = None
-    compaction: str | None = None
-    project: str | None = None
-    archive_on_compact: bool = False
-    json: bool = False
+    as_json: bool = Field(default=False, alias="json")
     debug: bool = False
-
-    def __post_init__(self) -> None:
-        if self.thread is not None:
-            check_thread_id(self.thread)
-        if self.base_url is not None:
-            check_base_url(self.base_url)
-        self.compaction_policy()
-        if self.summarizer and not (self.base_url or ":" in self.summarizer):
-            check_choice("--summarizer", "LONGTABLE_SUMMARIZER", self.summarizer, SUMMARIZERS, "or another model as provider:name")
-
-    def compaction_policy(self) -> CompactionPolicy | None:
-        """Return the preset of compaction that was asked for, None for the default. Raises `ConfigError`."""
-        if not self.compaction:
-            return None
-        name = self.compaction.replace("-", "_").lower()
-        check_choice("--compaction", "LONGTABLE_COMPACTION", name, PRESETS)
-        return PRESETS[name]()
+    sources: dict[str, str] = Field(default_factory=dict)
+    """Where each value that is no default comes from, by `table.key`: an option, a variable, or a file and its line."""
+    notes: tuple[str, ...] = ()
+    """What a file says and does not count, with the reason."""
 
     def context(self) -> Context:
         """Return these settings as those of a run. Raises `ConfigError`."""
-        values: dict[str, Any] = {"model_limit": self.model_limit, "project": self.project, "privacy": "types" if self.private else ""}
-        return Context(**values, approve_sql=cast("Any", self.approve_sql or ""))
+        policy, tables = self.policy, self.model.model_dump() | self.limits.model_dump()
+        values: dict[str, Any] = {name: value for name, value in tables.items() if name in Context.__dataclass_fields__}
+        values |= {"model_limit": self.model.limit, "project": self.project, "approve_sql": policy.approve_sql}
+        values["privacy"] = "types" if policy.private else None
+        return Context(**{name: value for name, value in values.items() if value is not None})
+
+    def limits_of(self, what: str) -> dict[str, Any]:
+        """Return the limits of a "request" or a "query", by their names without that word."""
+        limits = self.limits.model_dump(exclude_unset=True)
+        return {name.removeprefix(f"{what}_"): value for name, value in limits.items() if name.startswith(f"{what}_")}
+
+    def continued(self, thread: str) -> str:
+        """Return a thread and the options that were typed, as the shell takes them; none that holds a secret."""
+        typed: list[tuple[str, Any]] = [("--config", self.config)] if self.config else []
+        for place in VARIABLES.values():
+            option = self.sources.get(".".join(place), "")
+            value = getattr(getattr(self, place[0]), place[1]) if len(place) > 1 else self.project
+            if option.startswith("--") and redacted(str(value)) == str(value):
+                typed.append((option, value))
+        return " ".join([shlex.quote(thread), *(name if value is True else f"{name} {shlex.quote(str(value))}" for name, value in typed)])
 
 
-def server_settings(environment: Mapping[str, str]) -> Settings:
-    """Return what a server's environment says, "" being unset. Raises `ConfigError` for what is wrong or has no effect there."""
+def user_folder() -> Path:
+    """Return the folder of the user's own settings."""
+    from platformdirs import user_config_path
 
-    def flag(name: str, default: str = "0") -> bool:
-        value = environment.get(name) or default
-        if value.lower() not in _FLAGS:
-            raise ConfigError(f"{name} must be 1 or 0, found {value[:20]!r}")
-        return _FLAGS[value.lower()]
+    return user_config_path("longtable", appauthor=False)
 
-    if environment.get("LONGTABLE_STORE"):
+
+def load_settings(
+    options: Mapping[str, Any] | None = None, *, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Settings:
+    """Return what holds: options over environment over file over default. Raises `ConfigError` that names the source.
+
+    `options`: by their names in Python (`base_url`, `config`, `thread` ...), None where not given. The file is the one that
+    `config` or LONGTABLE_CONFIG names; else the user's own, and over it what the file of the current `folder` may set.
+    """
+    environment = os.environ if environment is None else environment
+    given = {name: value for name, value in (options or {}).items() if value is not None and value is not False}
+    values: Values = {}
+    sources: dict[str, str] = {}
+    notes: list[str] = []
+    config = given.get("config") or environment.get(CONFIG)
+    own, here = user_folder() / FILE, (folder or Path.cwd()) / FILE
+    for path in [Path(config).expanduser()] if config else [each for each in dict.fromkeys((own, here)) if os.path.lexists(each)]:
+        file = read_settings(path)
+        found = file.values
+        if path == here and not config:
+            found, untrusted = _trusted(found, values.get("policy", {}))
+            notes += [f"{file.where(place)}: {'.'.join(place)} does not count: {NO_TRUST}" for place in untrusted]
+        _lay(values, sources, found, file.where)
+    variables = {option_of(name): (value, name) for name in VARIABLES if (value := environment.get(name))}
+    flags = {name: (value, f"--{name.replace('_', '-')}") for name, value in given.items()}
+    for layer in (variables, flags):
+        nested, names = _nested(layer)
+        where = _namer(names)
+        _lay(values, sources, check(nested, where, strict=False), where)
+    check(values, lambda place: sources.get(".".join(place)) or ".".join(place), strict=False)
+    of_run = {name: given[name] for name in ("config", "thread", "json", "debug") if name in given}
+    settings = Settings.model_validate({**values, **of_run, "sources": sources, "notes": tuple(notes)})
+    _check_run(settings)
+    return settings
+
+
+def _nested(layer: Mapping[str, tuple[Any, str]]) -> tuple[Values, dict[Place, str]]:
+    """Return values by option as tables, and what each place is called there."""
+    nested: Values = {}
+    names: dict[Place, str] = {}
+    for variable, place in VARIABLES.items():
+        if option_of(variable) in layer:
+            value, names[place] = layer[option_of(variable)]
+            (nested.setdefault(place[0], {}) if len(place) > 1 else nested)[place[-1]] = value
+    return nested, names
+
+
+def _namer(names: Mapping[Place, str]) -> Callable[[Place], str]:
+    return lambda place: names.get(place) or names[*place, "preset"]  # an error of the whole policy: its preset is all there is
+
+
+def _lay(values: Values, sources: dict[str, str], found: Values, where: Callable[[Place], str]) -> None:
+    """Lay the values of one source over those below; a preset of compaction takes the place of all fields below it."""
+    for table, value in found.items():
+        if table == "compaction" and "preset" in value:
+            values.pop(table, None)
+            for name in [name for name in sources if name.startswith("compaction.")]:
+                del sources[name]
+        values[table] = {**values.get(table, {}), **value} if isinstance(value, dict) else value
+    sources |= {".".join(place): where(place) for place, _ in leaves(found)}
+
+
+def _trusted(found: Values, policy: Mapping[str, Any]) -> tuple[Values, list[Place]]:
+    """Return what a file may set that nobody named, and the places of the rest: it may be a stranger's, come with other files.
+
+    `policy`: what holds without it. It says neither where requests and data go to nor what protects the data less.
+    """
+    untrusted = []
+    kept: Values = {}
+    order = STRICTER["approve_sql"]
+    for place, value in leaves(found):
+        refused = place[-1] == "base_url" or place[0] in ("store", "fallbacks")
+        refused |= place == ("database", "url") and not is_file_url(value)  # a server would be sent PGPASSWORD
+        refused |= place == ("policy", "file") and "file" in policy
+        refused |= place == ("policy", "private") and not value and policy.get("private", False)
+        refused |= place == ("policy", "approve_sql") and order.index(value) < order.index(policy.get("approve_sql") or "costly")
+        if refused:
+            untrusted.append(place)
+            continue
+        inside = kept
+        for name in place[:-1]:
+            inside = inside.setdefault(name, {})
+        inside[place[-1]] = value
+    return kept, untrusted
+
+
+def _check_run(settings: Settings) -> None:
+    """Raise `ConfigError` for what only the whole of the settings shows."""
+    if settings.thread is not None:
+        check_thread_id(settings.thread)
+    settings.context()
+    name = settings.summarizer.name or SAME
+    if name not in SUMMARIZERS and ":" not in name and not settings.model.base_url:
+        raise ConfigError(
+            f"{settings.sources['summarizer.name']} must be one of {', '.join(SUMMARIZERS)}, or another model as provider:name, "
+            f"found {name[:40]!r}{did_you_mean(name, SUMMARIZERS)}"
+        )
+
+
+KEYS = ("OPENAI_API_KEY", "LONGTABLE_API_KEY", "LONGTABLE_STORE_KEY")
+"""Variables that hold secrets."""
+
+
+def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return name, value and source of each setting, of secrets `***`."""
+    rows = []
+    compaction = settings.compaction.policy() or CompactionPolicy()
+    for place, _ in keys():
+        name, table = ".".join(place), getattr(settings, place[0])
+        preset = settings.sources.get("compaction.preset") if place[0] == "compaction" else None
+        table = compaction if place[0] == "compaction" and place[1] != "preset" else table
+        value = table if len(place) == 1 else getattr(table, place[1], None)
+        rows.append((name, value, settings.sources.get(name) or preset or "default"))
+    for model, price in settings.prices.items():
+        rows += [
+            (f"prices.{model}.{name}", value, settings.sources[f"prices.{model}.{name}"]) for name, value in price if value is not None
+        ]
+    shown = [(name, "-" if value is None else redacted(str(value)).replace(HIDDEN, "***"), source) for name, value, source in rows]
+    return shown + [(name, "***", "environment") for name in KEYS if environment.get(name)]
+
+
+def server_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Return what holds on a server. Raises `ConfigError` for what its environment says without effect there."""
+    environment = os.environ if environment is None else environment
+    settings = load_settings(environment=environment)
+    sources, store = settings.sources, settings.store
+    if sources.get("store.url") == "LONGTABLE_STORE":  # a file is the command line's, too
         raise ConfigError("LONGTABLE_STORE has no effect here: a server keeps its threads itself. Unset it for the server")
-    archive = flag("LONGTABLE_ARCHIVE_ON_COMPACT", "1" if environment.get("LONGTABLE_ARCHIVE") else "0")
-    if archive and not environment.get("LONGTABLE_ARCHIVE"):
-        raise ConfigError("LONGTABLE_ARCHIVE_ON_COMPACT needs a folder on a server: name it in LONGTABLE_ARCHIVE")
-    if environment.get("LONGTABLE_STORE_KEY") and (environment.get("LONGTABLE_RESULTS") or not environment.get("LONGTABLE_ARCHIVE")):
+    archived = bool(store.archive) if store.archive_on_compact is None else store.archive_on_compact
+    if archived and not store.archive:
+        raise ConfigError(f"{sources['store.archive_on_compact']} needs a folder on a server: name it in LONGTABLE_ARCHIVE")
+    if environment.get("LONGTABLE_STORE_KEY") and (store.results or not store.archive):
         raise ConfigError(
             "LONGTABLE_STORE_KEY encrypts only the archive of a server, neither threads nor results: "
             "set it with LONGTABLE_ARCHIVE and without LONGTABLE_RESULTS, or unset it for the server"
         )
-    limit = environment.get("LONGTABLE_MODEL_LIMIT") or None
-    if limit and not (limit.isascii() and limit.isdigit() and len(limit) <= 12 and int(limit)):
-        raise ConfigError(f"LONGTABLE_MODEL_LIMIT must be a whole number of tokens, at least 1, found {limit[:20]!r}")
-    settings = Settings(
-        database=environment.get("LONGTABLE_DATABASE") or None,
-        model=environment.get("LONGTABLE_MODEL") or None,
-        base_url=environment.get("LONGTABLE_BASE_URL") or None,
-        policy=environment.get("LONGTABLE_POLICY") or None,
-        summarizer=environment.get("LONGTABLE_SUMMARIZER") or None,
-        compaction=environment.get("LONGTABLE_COMPACTION") or None,
-        model_limit=int(limit) if limit else None,
-        approve_sql=environment.get("LONGTABLE_APPROVE_SQL") or None,
-        private=flag("LONGTABLE_PRIVATE"),
-        project=environment.get("LONGTABLE_PROJECT") or None,
-        archive_on_compact=archive,
-    )
-    settings.context()
-    return settings
+    return settings.model_copy(update={"store": store.model_copy(update={"archive_on_compact": archived})})
 
 
-def check_choice(option: str, variable: str, value: str, known: Collection[str], other: str = "") -> None:
-    """Raise `ConfigError` for a value that is not among those known; it names the one most like it."""
-    if value in known:
-        return
-    near = difflib.get_close_matches(value.lower(), known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    allowed = ", ".join([*known, *([other] if other else [])])
-    raise ConfigError(f"{option} (or {variable}) must be one of {allowed}, found {value[:40]!r}{hint}")
+running_settings = cache(server_settings)
+"""The settings of this server, read once."""
 
 
 def check_thread_id(thread: str) -> None:
@@ -135,23 +241,6 @@ def check_text(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(f"the message is not valid UTF-8 at character {error.start + 1}: send it as UTF-8") from error
-
-
-def check_base_url(url: str) -> None:
-    """Raise `ConfigError` unless a client can connect to the URL. It is not repeated: it may hold a password."""
-    example = "as in http://127.0.0.1:8000/v1"
-    if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"--base-url must begin with http:// or https://, {example}")
-    if not url.isprintable() or " " in url:
-        raise ConfigError(f"--base-url must hold neither blanks nor control characters, {example}")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-        host.encode("idna")
-    except ValueError:  # a bracket left open, a port that is no number or past 65,535, a label too long
-        host, port = "", None
-    if not host or port == 0:
-        raise ConfigError(f"--base-url must name a host, an IPv6 address in brackets, and a port from 1 to 65,535 if any, {example}")
 
 
 def check_apart(*, database: str, store: str) -> None:

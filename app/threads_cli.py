@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from longtable.app.cli_options import Debug, Json, RunOptions, Store, add_options, run_command, with_options
+from longtable.app.cli_options import Config, Debug, Json, RunOptions, Store, add_options, run_command, with_options
 from longtable.app.terminal import takes_unicode, writing
 
 if TYPE_CHECKING:
@@ -39,16 +39,16 @@ class Scope:
     all_owners: bool = False
 
 
-def owner_options(owner: Owner = None, store: Store = None, json: Json = False, debug: Debug = False) -> Scope:
+def owner_options(owner: Owner = None, store: Store = None, config: Config = None, json: Json = False, debug: Debug = False) -> Scope:
     """Return the options of a command about one owner's thread."""
-    return Scope(RunOptions(store=store, json=json, debug=debug), owner)
+    return Scope(RunOptions(store=store, config=config, json=json, debug=debug), owner)
 
 
 def all_owner_options(
-    owner: Owner = None, all_owners: AllOwners = False, store: Store = None, json: Json = False, debug: Debug = False
+    owner: Owner = None, all_owners: AllOwners = False, store: Store = None, config: Config = None, json: Json = False, debug: Debug = False
 ) -> Scope:
     """Return the options of a command that may be about every owner's threads."""
-    return Scope(RunOptions(store=store, json=json, debug=debug), owner, all_owners)
+    return Scope(RunOptions(store=store, config=config, json=json, debug=debug), owner, all_owners)
 
 
 Work = Callable[["Persistence", "Settings", "Screen"], None]
@@ -92,7 +92,7 @@ def register(app: typer.Typer) -> None:
 def threads(ctx: typer.Context, options: RunOptions) -> None:
     """List the threads of a store, newest first. Takes the options of `chat`; only --store and --thread matter."""
     # An option before the subcommand's name counts, unless the subcommand is given its own.
-    ctx.obj = {name: ctx.params[name] for name in ("store", "json", "debug") if _typed(ctx, name)}
+    ctx.obj = {name: ctx.params[name] for name in ("store", "config", "json", "debug") if _typed(ctx, name)}
     if ctx.invoked_subcommand is None:
         work(ctx, options, lambda persistence, settings, screen: _list(persistence, settings, screen, thread=settings.thread, limit=100))
 
@@ -128,7 +128,7 @@ def show(
         from longtable.memory.metadata import metadata_of
 
         messages = _conversation(persistence, thread, options.owner).history()
-        if settings.json:
+        if settings.as_json:
             print_json(
                 {
                     "number": number,
@@ -167,7 +167,7 @@ def search(
 
         seen: Any = {"owner": options.owner, "all_owners": options.all_owners, "on_damaged": report_damaged(screen)}
         found = search_threads(persistence, query, limit=limit, **seen)
-        if settings.json:
+        if settings.as_json:
             print_json(asdict(each) for each in found)
         elif found:
             rows = [[each.thread_id, str(each.turn), each.title, each.excerpt] for each in found]
@@ -233,6 +233,7 @@ def export(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file that is not there yet. Default: standard output.")] = None,
     owner: Owner = None,
     store: Store = None,
+    config: Config = None,
     debug: Debug = False,
 ) -> None:
     """Write a thread whole: messages, archive, memory and edits; or its transcript for people."""
@@ -251,7 +252,7 @@ def export(
             file.write(text)
         screen.note("exported", id=thread, file=output)
 
-    work(ctx, RunOptions(store=store, json=False, debug=debug), run)
+    work(ctx, RunOptions(store=store, config=config, json=False, debug=debug), run)
 
 
 @threads_app.command("import")
@@ -261,6 +262,7 @@ def import_command(
     new: Annotated[str | None, typer.Option("--as", help="The thread's id here. Default: the one it had.")] = None,
     owner: Annotated[str | None, typer.Option(help="Whose it is here. Default: the owner it had.")] = None,
     store: Store = None,
+    config: Config = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -276,7 +278,7 @@ def import_command(
             thread_id = import_thread(persistence, lines, thread_id=new, owner=owner)
         screen.note("imported", id=thread_id)
 
-    work(ctx, RunOptions(store=store, json=json, debug=debug), run, makes=True)
+    work(ctx, RunOptions(store=store, config=config, json=json, debug=debug), run, makes=True)
 
 
 @threads_app.command()
@@ -328,7 +330,7 @@ def prune(
         if not old:
             screen.note("nothing_to_prune")
             return
-        if not yes and not settings.json:
+        if not yes and not settings.as_json:
             screen.show("threads", render.threads(old))
         _confirm("reduce_ask" if keep_archive else "prune_ask", settings, screen, yes=yes, count=len(old))
         done = prune_threads(
@@ -342,7 +344,7 @@ def prune(
             archive=kept_archive(settings),
             on_damaged=report_damaged(screen),
         )
-        if settings.json:
+        if settings.as_json:
             print_json(asdict(info) for info in done)
         screen.note("reduced" if keep_archive else "pruned", count=len(done))
 
@@ -365,13 +367,15 @@ def usage(
 
         from longtable.app import render
         from longtable.graph.reports import read_prices, usage_of_threads
+        from longtable.memory.spent import Price
 
         names = [NAMES[each] for each in by or [By.model, By.purpose]]
-        table = read_prices(prices) if prices else None
+        listed = {name: Price(**price.model_dump()) for name, price in settings.prices.items()}
+        table = read_prices(prices) if prices else listed or None
         seen: Any = {"owner": options.owner, "all_owners": options.all_owners, "on_damaged": report_damaged(screen)}
         spent = usage_of_threads(persistence, by=names, prices=table, **seen)
         figures = ("calls", "input", "output", "cached", "reasoning", "estimated", *(("cost", "unpriced") if table else ()))
-        if settings.json:
+        if settings.as_json:
             print_json({name: value for name, value in asdict(row).items() if name in (*names, *figures)} for row in spent)
         elif spent:
             rows = [[*(getattr(row, name) for name in names), *(_figure(getattr(row, name)) for name in figures)] for row in spent]
@@ -396,7 +400,7 @@ def work(ctx: typer.Context, options: RunOptions, work: Work, *, makes: bool = F
         from longtable.app.settings import check_apart, key_for, store_url
         from longtable.graph.persistence import open_persistence
 
-        url = store_url(settings.store)
+        url = store_url(settings.store.url)
         check_apart(database=database_url(settings), store=url)
         kept = open_persistence(url, key=key_for("LONGTABLE_STORE_KEY"))
         if kept.path is not None and not kept.path.exists() and not makes:
@@ -434,7 +438,7 @@ def _list(persistence: "Persistence", settings: "Settings", screen: "Screen", *,
     for info in infos:
         if info.damaged:
             warn("damaged_line", screen, info.thread_id)
-    if settings.json:
+    if settings.as_json:
         print_json(asdict(info) for info in infos)
     elif infos:
         screen.show("threads", render.threads(infos))
@@ -480,7 +484,7 @@ def _confirm(key: str, settings: "Settings", screen: "Screen", *, yes: bool, **v
 
     if yes:
         return
-    if settings.json or not sys.stdin.isatty():
+    if settings.as_json or not sys.stdin.isatty():
         raise ConfigError("what is deleted is gone, and nobody can be asked here: say --yes")
     print(f"{clean(say(key, screen.language, **values))} [y/N] ", end="", flush=True)
     if sys.stdin.readline().strip().casefold() not in {"y", "yes", "是"}:

@@ -17,6 +17,10 @@ WORDS: dict[str, dict[str, str]] = {
         "zh": "请提问。/help 列出命令，Ctrl-C 停止回答，Ctrl-D 离开。",
     },
     "goodbye": {"en": "Continue with: {longtable} chat --thread {id}", "zh": "下次继续：{longtable} chat --thread {id}"},
+    "init_written": {
+        "en": "{file} is written. Edit it; `{longtable} config` shows what holds.",
+        "zh": "已写入 {file}。请按需修改；`{longtable} config` 显示当前设置。",
+    },
     "resuming": {"en": "The last turn has not ended yet; it is finished first.", "zh": "上一轮还没有结束，先把它完成。"},
     "approval_waits": {"en": "The last turn waits for your approval.", "zh": "上一轮在等待您的批准。"},
     "approval_ask": {

@@ -18,6 +18,7 @@ import typer
 
 from longtable import graph
 from longtable.app.cli import app
+from longtable.app.settings_file import VARIABLES, keys, option_of
 from longtable.base.errors import RunFailedError
 from longtable.base.events import Event
 from longtable.graph import CompactionPolicy, Context, Conversation, LongtableError
@@ -25,17 +26,16 @@ from longtable.graph import CompactionPolicy, Context, Conversation, LongtableEr
 HERE = Path(__file__).parent
 COMMAND = "python -m docs.generate"
 
-VARIABLES = {
-    "OPENAI_API_KEY": "Key of the model's provider. Providers other than OpenAI have variables of their own.",
-    "LONGTABLE_API_KEY": "Key for `--base-url`; wins over `OPENAI_API_KEY`.",
-    "LONGTABLE_STORE_KEY": "Passphrase that encrypts a new store, and archive files. On a server it encrypts archive files only.",
-    "LONGTABLE_PRICES": "Price table for `longtable usage`, like its option `--prices`.",
-    "LONGTABLE_LOG": "Log to standard error: `json` (one object per line) or `text`.",
-    "LONGTABLE_LOG_LEVEL": "Level of that log, `INFO` by default.",
-    "LONGTABLE_RESULTS": "Folder for whole results on a server. Default: the user's data folder.",
-    "LONGTABLE_ARCHIVE": "Folder for archive files on a server. Without it a server writes none.",
+OTHER_VARIABLES = {
+    "LONGTABLE_CONFIG": ("`--config`", "The settings file."),
+    "LONGTABLE_PRICES": ("`--prices`", "Price table of `longtable usage`; without it `[prices]` of the settings file counts."),
+    "OPENAI_API_KEY": ("", "Key of the model's provider. Providers other than OpenAI have variables of their own."),
+    "LONGTABLE_API_KEY": ("", "Key for `--base-url`; wins over `OPENAI_API_KEY`."),
+    "LONGTABLE_STORE_KEY": ("", "Passphrase that encrypts a new store, and archive files. On a server it encrypts archive files only."),
+    "LONGTABLE_LOG": ("", "Log to standard error: `json` (one object per line) or `text`."),
+    "LONGTABLE_LOG_LEVEL": ("", "Level of that log, `INFO` by default."),
 }
-"""Environment variables that are no option of `longtable chat`."""
+"""Environment variables that set no key of the settings file, with their options."""
 
 
 def main() -> None:
@@ -44,10 +44,46 @@ def main() -> None:
 
 
 def settings_page() -> str:
-    """Return settings.md: the fields of `Context` and `CompactionPolicy`, and the environment variables."""
+    """Return settings.md: the settings file, the fields of `Context` and `CompactionPolicy`, and the environment variables."""
     return f"""# Settings
 
 *This page is written by `{COMMAND}` from the descriptions in the code.*
+
+## Settings file
+
+The command line, Studio, servers and MCP read one file, `longtable.toml`. `longtable init` writes one in which every
+line is a comment. `longtable config` prints what holds and where each value comes from: an option, a variable, a file
+with its line, or the default.
+
+```toml
+[model]
+name = "openai:gpt-4o-mini"
+limit = "32k"
+
+[database]
+url = "shop.db"
+
+[compaction]
+preset = "analyst"
+keep_rounds = 4
+```
+
+An option wins over an environment variable, and that over the file. The file is the one that `--config` or
+`LONGTABLE_CONFIG` names, and no other then. Without them it is the one in your settings folder (`longtable init --user`
+writes it there), and what `longtable.toml` in the current folder says comes on top. Paths are seen from the file that
+holds them. A preset of compaction replaces all fields of compaction from below it: `--compaction topics` means those of
+`topics` alone.
+
+A file in the current folder may have come with somebody else's data. Some of its keys count only where you name the
+file: `base_url`, `[store]`, `[fallbacks]`, a server as the database, `policy.file` where another policy holds, and
+`private` or `approve_sql` that protect less than what holds without it. A note says what did not count.
+
+Keys and passwords have no place in the file: it is refused, with the name of the variable to use. Nothing of the
+environment is put into its texts. `[team]` is for a version to come and is refused until then. On a server `store.url`
+has no effect, for it keeps its threads itself.
+
+{table(("key", "variable", "meaning"), _keys())}
+| `[prices."gpt-4o*"]` |  | What a model costs for a million tokens: `input`, `output`, `cached`, `reasoning`. |
 
 Settings of a run are fields of `Context`. They come with each run, from a program, from Studio's form or from a client
 of a server. Settings of compaction are fields of `CompactionPolicy` and belong to the graph. Both are checked when they
@@ -153,16 +189,23 @@ def _attribute_docs(cls: type) -> dict[str, str]:
     return docs
 
 
+def _keys() -> Iterable[tuple[str, str, str]]:
+    for place, field in keys():
+        variable = (field.json_schema_extra or {})["variable"]
+        if place[0] == "compaction" and not field.description:
+            continue
+        yield f"`{'.'.join(place)}`", f"`{variable}`" if variable else "", field.description
+        if place == ("compaction", "preset"):
+            yield "`compaction.` ...", "", "Each field of [CompactionPolicy](#compactionpolicy) that differs from the preset."
+
+
 def _variables() -> Iterable[tuple[str, str, str]]:
-    options: dict[str, tuple[str, str]] = {}
-    for command in _commands(typer.main.get_command(app)):
-        for each in command.params:
-            name = getattr(each, "envvar", None)
-            if isinstance(name, str):
-                options.setdefault(name, (f"`{each.opts[-1]}`", getattr(each, "help", "") or ""))
-    for name, description in VARIABLES.items():
-        options.setdefault(name, ("", description))
-    return ((f"`{name}`", *options[name]) for name in options)
+    options = {option for command in _commands(typer.main.get_command(app)) for each in command.params for option in each.opts}
+    fields = dict(keys())
+    for name, place in VARIABLES.items():
+        option = f"--{option_of(name).replace('_', '-')}"
+        yield f"`{name}`", f"`{option}`" if option in options else "", fields[place].description
+    yield from ((f"`{name}`", *texts) for name, texts in OTHER_VARIABLES.items())
 
 
 def _commands(command: Any) -> Iterable[Any]:

@@ -40,6 +40,14 @@ def opened_by_default(isolation: Isolation) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def no_settings_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Read no settings file of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def databases_in_this_process() -> Iterator[None]:
     """Ask databases without a worker, unless a test says otherwise: starting one takes 0.3 s of a processor."""
     with opened_by_default("none"):

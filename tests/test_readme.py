@@ -17,6 +17,8 @@ from mcp.types import TextContent
 from openpyxl import Workbook, load_workbook
 
 from longtable.app.demo import ensure_demo
+from longtable.app.settings import load_settings
+from longtable.graph import CompactionPolicy
 from tests.support.installed import Installed, Server, closure, declared
 from tests.support.model_server import call, open_model_server, say
 from tests.support.postgres import postgres_server
@@ -104,7 +106,7 @@ def test_no_block_is_shown_that_no_test_runs() -> None:
     assert set(languages) <= {"python", "console", "toml", "text"}
     followed = re.findall(r"^```python\n(?:(?!```).*\n)*```\n+```text$", ALL, re.MULTILINE)
     assert languages.count("text") == len(followed)
-    assert languages.count("toml") == 2  # the tests below read them
+    assert languages.count("toml") == 3  # the tests below read them
 
 
 POLICY = """
@@ -124,6 +126,14 @@ def test_the_policy_shown_hides_what_it_denies(python: Python) -> None:
     (python().folder / "policy.toml").write_text(policy)
     done = python().run(POLICY.replace("catalogue", "catalog"))
     assert done.stdout.split() == ["['id',", "'name']", "None"], done.stderr
+
+
+def test_the_settings_file_shown_holds_what_it_says(tmp_path: Path) -> None:
+    [file] = [block for block in blocks("toml") if "preset" in block]
+    (tmp_path / "longtable.toml").write_text(file)
+    settings = load_settings({"config": str(tmp_path / "longtable.toml")}, environment={})
+    assert (settings.model.limit, settings.database.url) == (32_000, str(tmp_path / "shop.db"))
+    assert settings.compaction.policy() == CompactionPolicy(keep_rounds=4)
 
 
 # -- what each command installs is enough -----------------------------------------------------------------------------

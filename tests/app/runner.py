@@ -22,6 +22,8 @@ class Home:
     """A user's home with a small shop in it."""
 
     folder: Path
+    at: Path | None = None
+    """Where programs are started, if not here."""
 
     @property
     def shop(self) -> str:
@@ -38,7 +40,7 @@ class Home:
         return {**kept, **places, **given, **more}
 
     def run(self, *args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[str]:
-        done = forked.run(_program, *args, stdin=stdin, environment=self.environment(**env), timeout=SECONDS)
+        done = forked.run(_program, *args, stdin=stdin, environment=self.environment(**env), timeout=SECONDS, folder=self.at)
         out, err = done.stdout.decode(), done.stderr.decode()
         assert "Traceback" not in out + err, err
         return subprocess.CompletedProcess(done.args, done.returncode, out, err)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 from langchain_openai import ChatOpenAI
 
-from longtable.app.models import model_label, open_model
+from longtable.app.session import model_label, open_model
+from longtable.app.settings import load_settings
 from longtable.base.errors import ConfigError
 from tests.support.model_server import ModelServer, open_model_server, say
 
@@ -82,5 +83,6 @@ def test_endpoint_gets_name_and_key_and_streams_usage(
 
 
 def test_label_names_no_password() -> None:
-    assert model_label("m", "http://me:secret@localhost:1/v1") == "m at localhost"
-    assert model_label(None) == "built-in analyst"
+    given = {"model": "m", "base_url": "http://me:secret@localhost:1/v1", "summarizer": "small"}
+    assert model_label(load_settings(given, environment={})) == "m at localhost (summaries: small at localhost)"
+    assert model_label(load_settings(environment={})) == "built-in analyst"

@@ -12,11 +12,11 @@ from typing import get_type_hints
 import pytest
 
 from longtable.app.cli_options import chat_options
-from longtable.app.models import open_model
-from longtable.app.settings import PRESETS, Settings, check_apart, server_settings
+from longtable.app.settings import check_apart, load_settings, server_settings
+from longtable.app.settings_file import PRESETS
 from longtable.base.errors import ConfigError
 from longtable.graph import Context
-from longtable.memory.policy import rolling_chat
+from longtable.memory.policy import CompactionPolicy, rolling_chat
 from tests.app.runner import PROGRAM, make_home
 
 ROOT = Path(__file__).parents[2]
@@ -49,11 +49,8 @@ VARIABLE = re.compile(r"(LONGTABLE|OPENAI)_[A-Z_]+")
 )
 def test_a_base_url_that_no_client_can_use_is_a_setting_gone_wrong(url: str) -> None:
     with pytest.raises(ConfigError, match="--base-url") as caught:
-        Settings(base_url=url, model="m")
+        load_settings({"base_url": url, "model": "m"}, environment={})
     assert str(caught.value).isprintable()
-    if url:
-        with pytest.raises(ConfigError, match="--base-url"):  # LangGraph Studio opens a model without a `Settings`
-            open_model("m", base_url=url)
 
 
 @pytest.mark.parametrize(
@@ -61,12 +58,12 @@ def test_a_base_url_that_no_client_can_use_is_a_setting_gone_wrong(url: str) -> 
     ["http://127.0.0.1:8000/v1", "https://host/v1", "http://[::1]:8000/v1", "http://me:pass@host:65535/v1", "http://bücher.example/v1"],
 )
 def test_a_base_url_that_can_be_is_taken(url: str) -> None:
-    assert Settings(base_url=url, model="m").base_url == url
+    assert load_settings({"base_url": url, "model": "m"}, environment={}).model.base_url == url
 
 
 def test_a_password_in_a_base_url_is_not_repeated() -> None:
     with pytest.raises(ConfigError) as caught:
-        Settings(base_url="http://me:se/cret@host/v1", model="m")
+        load_settings({"base_url": "http://me:se/cret@host/v1", "model": "m"}, environment={})
     assert "cret" not in str(caught.value)
 
 
@@ -123,7 +120,7 @@ def test_a_servers_environment_is_what_the_operator_sets() -> None:
     assert server_settings({"LONGTABLE_APPROVE_SQL": "never"}).context().fields_set == {"approve_sql"}
     for wanted, archived in (("", True), ("1", True), ("0", False)):
         archive = {"LONGTABLE_ARCHIVE": "/archive", "LONGTABLE_ARCHIVE_ON_COMPACT": wanted}
-        assert server_settings(archive).archive_on_compact is archived
+        assert server_settings(archive).store.archive_on_compact is archived
 
 
 @pytest.mark.parametrize(
@@ -131,14 +128,14 @@ def test_a_servers_environment_is_what_the_operator_sets() -> None:
     [
         ("LONGTABLE_PRIVATE", "maybe", "LONGTABLE_PRIVATE must be 1 or 0, found 'maybe'"),
         ("LONGTABLE_APPROVE_SQL", "sometimes", "'never', 'costly' or 'always', found 'sometimes'"),
-        ("LONGTABLE_MODEL_LIMIT", "128k", "LONGTABLE_MODEL_LIMIT must be a whole number of tokens"),
+        ("LONGTABLE_MODEL_LIMIT", "128x", "LONGTABLE_MODEL_LIMIT must be a whole number of tokens"),
         ("LONGTABLE_MODEL_LIMIT", "0", "LONGTABLE_MODEL_LIMIT must be a whole number of tokens"),
         ("LONGTABLE_MODEL_LIMIT", "9" * 5_000, "LONGTABLE_MODEL_LIMIT must be a whole number of tokens"),
         ("LONGTABLE_STORE", "sqlite:///threads.db", "LONGTABLE_STORE has no effect"),
         ("LONGTABLE_STORE_KEY", "phrase", "LONGTABLE_STORE_KEY encrypts only the archive"),
         ("LONGTABLE_ARCHIVE_ON_COMPACT", "1", "LONGTABLE_ARCHIVE_ON_COMPACT needs a folder"),
         ("LONGTABLE_BASE_URL", "127.0.0.1:8000", "must begin with http"),
-        ("LONGTABLE_PROJECT", " ", "project must be"),
+        ("LONGTABLE_PROJECT", " ", "LONGTABLE_PROJECT must be 1 to 200 printable"),
         ("LONGTABLE_SUMMARIZER", "sam", "must be one of same, code, or another model as provider:name, found 'sam'; did you mean same"),
         ("LONGTABLE_COMPACTION", "rolling_cat", "must be one of analyst, .*, found 'rolling_cat'; did you mean rolling_chat"),
         ("LONGTABLE_COMPACTION", "滚动", "must be one of analyst, .*, found '滚动'$"),
@@ -150,15 +147,18 @@ def test_what_a_server_cannot_honour_is_refused_before_it_starts(name: str, valu
 
 
 def test_a_preset_of_compaction_is_taken_by_its_name() -> None:
-    assert server_settings({}).compaction_policy() is None
-    assert {name: Settings(compaction=name).compaction_policy() for name in PRESETS} == {name: PRESETS[name]() for name in PRESETS}
-    assert Settings(compaction="Rolling-Chat").compaction_policy() == rolling_chat()
+    def policy(name: str) -> CompactionPolicy | None:
+        return load_settings({"compaction": name}, environment={}).compaction.policy()
+
+    assert server_settings({}).compaction.policy() is None
+    assert {name: policy(name) for name in PRESETS} == {name: PRESETS[name]() for name in PRESETS}
+    assert policy("Rolling-Chat") == rolling_chat()
     assert all(name in get_type_hints(chat_options, include_extras=True)["compaction"].__metadata__[0].help for name in PRESETS)
 
 
 def test_a_servers_key_is_refused_where_results_would_be_kept_in_plain_text() -> None:
     environment = {"LONGTABLE_STORE_KEY": "phrase", "LONGTABLE_ARCHIVE": "/archive"}
-    assert server_settings(environment).archive_on_compact
+    assert server_settings(environment).store.archive_on_compact
     with pytest.raises(ConfigError, match="neither threads nor results"):
         server_settings({**environment, "LONGTABLE_RESULTS": "/results"})
 

@@ -1,0 +1,536 @@
+"""The settings file, `longtable.toml`: its tables, how one is read and checked, and a first one with comments."""
+
+import dataclasses
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema, ValidationError, create_model
+from pydantic_core import ErrorDetails
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from longtable.base.context import NAME, TEXT, Context, RequestLimits
+from longtable.base.errors import ConfigError
+from longtable.base.redaction import redacted
+from longtable.memory.policy import CompactionPolicy, analyst, rolling_chat, single_history, topics, window
+
+FILE = "longtable.toml"
+MOST_BYTES = 262_144
+SAME, CODE = "same", "code"
+SUMMARIZERS = (SAME, CODE)
+"""Who writes summaries, besides a model by its name: the model that answers, or code."""
+PRESETS: Mapping[str, Callable[[], CompactionPolicy]] = {
+    made.__name__: made for made in (analyst, rolling_chat, single_history, window, topics)
+}
+"""Policies of compaction by their names."""
+Place = tuple[str, ...]
+"""A table of the file, or a table and a key."""
+Values = dict[str, Any]
+
+
+# -- the tables -----------------------------------------------------------------------------------------------------
+
+
+class Table(BaseModel):
+    """Base of the tables: every key is optional, an unknown one is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), validate_default=False)
+
+
+def _key(description: str, variable: str = "", *, example: object = None, default: object = None) -> Any:
+    """Return a key with its description, its environment variable, and an example in TOML for a first file."""
+    return Field(default, description=description, json_schema_extra={"variable": variable, "example": str(example or "")})
+
+
+def _like(kind: type, name: str) -> Any:
+    """Return the check of a field of `Context` or `RequestLimits`, for a key that sets it."""
+    hint = get_type_hints(kind, include_extras=True)[name]
+    return GetPydanticSchema(lambda _, handler: handler.generate_schema(hint))
+
+
+def _same(name: str, example: object) -> Any:
+    """Return a key that sets the field of `Context` of that name."""
+    [description] = [each.metadata["description"] for each in dataclasses.fields(Context) if each.name == name]
+    return _key(description, example=example)
+
+
+def _tokens(value: object) -> object:
+    if isinstance(value, str) and (found := re.fullmatch(r"([0-9]{1,9})(k|m)?", value.strip().lower(), re.ASCII)):
+        value = int(found[1]) * {"k": 1_000, "m": 1_000_000}.get(found[2] or "", 1)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000_000:
+        raise ValueError("must be a whole number of tokens from 1 to 100,000,000, or thousands as in 32k")
+    return value
+
+
+def _base_url(url: str) -> str:
+    """Check that a client can connect to the URL. No message repeats it: it may hold a password."""
+    example = "as in http://127.0.0.1:8000/v1"
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"must begin with http:// or https://, {example}")
+    if not url.isprintable() or " " in url:
+        raise ValueError(f"must hold neither blanks nor control characters, {example}")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+        host.encode("idna")
+    except ValueError:  # a bracket left open, a port that is no number or past 65,535, a label too long
+        host, port = "", None
+    if not host or port == 0:
+        raise ValueError(f"must name a host, an IPv6 address in brackets, and a port from 1 to 65,535 if any, {example}")
+    return url
+
+
+def _preset(name: str) -> str:
+    name = name.replace("-", "_").lower()
+    if name not in PRESETS:
+        raise ValueError(f"must be one of {', '.join(PRESETS)}{did_you_mean(name, PRESETS)}")
+    return name
+
+
+Text = Annotated[str, TEXT]
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Seconds = Annotated[float, Field(ge=0.1, le=86_400)]
+Price = Annotated[float, Field(ge=0, le=1_000_000)]
+
+
+class ModelTable(Table):
+    """The model that answers."""
+
+    name: Text | None = _key(
+        "provider:name, as in openai:gpt-4o-mini. Default: the built-in analyst.", "LONGTABLE_MODEL", example='"openai:gpt-4o-mini"'
+    )
+    base_url: BaseUrl | None = _key(
+        "Any OpenAI-compatible endpoint, as in http://127.0.0.1:8000/v1.", "LONGTABLE_BASE_URL", example='"http://127.0.0.1:8000/v1"'
+    )
+    limit: Annotated[int, BeforeValidator(_tokens)] | None = _key(
+        "The model's input limit in tokens, as in 32k. Default: what is known of the model.", "LONGTABLE_MODEL_LIMIT", example='"32k"'
+    )
+    temperature: Annotated[float | None, _like(Context, "temperature")] = _same("temperature", 0.2)
+    reasoning_effort: Annotated[str | None, _like(Context, "reasoning_effort")] = _same("reasoning_effort", '"low"')
+    thinking: Annotated[bool | int | None, _like(Context, "thinking")] = _same("thinking", "false")
+    request_timeout: Annotated[float | None, _like(Context, "request_timeout")] = _same("request_timeout", 120)
+    max_retries: Annotated[int | None, _like(Context, "max_retries")] = _same("max_retries", 2)
+
+
+class SummarizerTable(Table):
+    """Who writes summaries."""
+
+    name: Text | None = _key(
+        "Who writes summaries: same (the model that answers), code, or another model as provider:name. Default: same.",
+        "LONGTABLE_SUMMARIZER",
+        example='"same"',
+    )
+    seconds: Seconds | None = _key("Most seconds that one call of the summariser may take. Default: 120.", example=120)
+
+
+class DatabaseTable(Table):
+    """The database that is asked."""
+
+    url: Text | None = _key(
+        "sqlite:///file.db, duckdb:///file.duckdb, postgresql://..., or a file or folder of data. Default: the demo database.",
+        "LONGTABLE_DATABASE",
+        example='"shop.db"',
+    )
+
+
+class PolicyTable(Table):
+    """What the model may read and see."""
+
+    file: Text | None = _key(
+        "A TOML file that says which tables and columns may be read. Default: all.", "LONGTABLE_POLICY", example='"policy.toml"'
+    )
+    private: bool = _key(
+        "Show the model types, counts and names only; you still see every row.", "LONGTABLE_PRIVATE", example="true", default=False
+    )
+    approve_sql: Literal["never", "costly", "always"] | None = _key(
+        "Which queries wait for your approval: never, costly ones, or always. Default: costly.",
+        "LONGTABLE_APPROVE_SQL",
+        example='"costly"',
+    )
+
+
+class PresetTable(Table):
+    """How to compact: a preset, and fields of `CompactionPolicy` that differ from it."""
+
+    preset: Annotated[str, AfterValidator(_preset)] | None = _key(
+        "How to compact: analyst, rolling_chat, single_history, window or topics. Default: analyst.",
+        "LONGTABLE_COMPACTION",
+        example='"analyst"',
+    )
+
+    def policy(self) -> CompactionPolicy | None:
+        """Return the preset with the fields that were set, None where nothing was. Raises `ConfigError`."""
+        fields = {name: getattr(self, name) for name in self.model_fields_set - {"preset"}}
+        return dataclasses.replace(PRESETS[self.preset or analyst.__name__](), **fields) if self.preset or fields else None
+
+
+_POLICY = {
+    each.name: (get_type_hints(CompactionPolicy, include_extras=True)[each.name], _key("", default=each.default))
+    for each in dataclasses.fields(CompactionPolicy)
+}
+_CompactionTable: Any = create_model("CompactionTable", __base__=PresetTable, __doc__=PresetTable.__doc__, **_POLICY)  # type: ignore[call-overload]  # fields by name
+
+
+class StoreTable(Table):
+    """Where threads, results and archives are kept."""
+
+    url: Text | None = _key(
+        "Where threads are kept: sqlite:///file.db, postgresql://... or memory://. Default: a file in your data folder.",
+        "LONGTABLE_STORE",
+        example='"sqlite:///threads.db"',
+    )
+    results: Text | None = _key(
+        "Folder for whole results on a server. Default: the user's data folder.", "LONGTABLE_RESULTS", example='"results"'
+    )
+    archive: Text | None = _key(
+        "Folder for archive files on a server. Without it a server writes none.", "LONGTABLE_ARCHIVE", example='"archive"'
+    )
+    archive_on_compact: bool | None = _key(
+        "Before each compaction write what it covers to a file, beside the store.", "LONGTABLE_ARCHIVE_ON_COMPACT", example="true"
+    )
+
+
+class LimitsTable(Table):
+    """What one turn, one request and one query may take."""
+
+    max_model_calls: Annotated[int | None, _like(Context, "max_model_calls")] = _same("max_model_calls", 12)
+    max_message_chars: Annotated[int | None, _like(Context, "max_message_chars")] = _same("max_message_chars", 8_000)
+    max_repairs: Annotated[int | None, _like(Context, "max_repairs")] = _same("max_repairs", 3)
+    request_messages: Annotated[int | None, _like(RequestLimits, "messages")] = _key("Messages of one request.", example=60)
+    request_chars: Annotated[int | None, _like(RequestLimits, "chars")] = _key("Characters of their texts.", example=120_000)
+    request_bytes: Annotated[int | None, _like(RequestLimits, "bytes")] = _key("Bytes of one request with its images.", example=262_144)
+    query_seconds: Seconds | None = _key("Most seconds that one query may take.", example=30)
+    query_rows: Count | None = _key("Most rows of one result.", example=10_000)
+
+
+class RateLimitTable(Table):
+    """How many turns a person may begin in a time."""
+
+    turns: Annotated[int, Field(ge=1, le=1_000_000)] = _key("Turns of one owner.", example=20, default=20)
+    seconds: Annotated[int, Field(ge=1, le=31_536_000)] = _key("In so many seconds.", example=3_600, default=3_600)
+
+
+class FallbacksTable(Table):
+    """Models that answer where the one before them fails before its answer begins."""
+
+    models: list[Text] = _key("Their names as provider:name, in their order.", example='["openai:gpt-4o"]', default=[])
+    base_url: BaseUrl | None = _key(
+        "An endpoint where all of them are. `model.base_url` does not count for them.", example='"http://127.0.0.1:8001/v1"'
+    )
+
+
+class PriceTable(Table):
+    """The price of one model for a million tokens each."""
+
+    input: Price
+    output: Price
+    cached: Price | None = None
+    reasoning: Price | None = None
+
+
+class SettingsTables(Table):
+    """All that a settings file may hold."""
+
+    project: Annotated[str, NAME] | None = _key(
+        "What the thread is for: threads are listed and tokens added up by it.", "LONGTABLE_PROJECT", example='"sales"'
+    )
+    model: ModelTable = ModelTable()
+    summarizer: SummarizerTable = SummarizerTable()
+    database: DatabaseTable = DatabaseTable()
+    policy: PolicyTable = PolicyTable()
+    compaction: Annotated[PresetTable, GetPydanticSchema(lambda _, handler: handler.generate_schema(_CompactionTable))] = PresetTable()
+    store: StoreTable = StoreTable()
+    limits: LimitsTable = LimitsTable()
+    rate_limit: RateLimitTable | None = None
+    fallbacks: FallbacksTable = FallbacksTable()
+    prices: Annotated[dict[Text, PriceTable], Field(description="By the name of a model or a pattern, as in gpt-4o-mini*.")] = {}
+
+
+TABLES: Mapping[str, type[Table]] = {
+    "model": ModelTable,
+    "summarizer": SummarizerTable,
+    "database": DatabaseTable,
+    "policy": PolicyTable,
+    "compaction": _CompactionTable,
+    "store": StoreTable,
+    "limits": LimitsTable,
+    "rate_limit": RateLimitTable,
+    "fallbacks": FallbacksTable,
+    "prices": PriceTable,
+}
+
+
+def keys() -> Iterator[tuple[Place, Any]]:
+    """Yield the place of each key and its pydantic field, in the order of the file; prices aside, which stand by model."""
+    yield ("project",), SettingsTables.model_fields["project"]
+    for table, kind in TABLES.items():
+        if kind is not PriceTable:
+            yield from (((table, name), field) for name, field in kind.model_fields.items())
+
+
+VARIABLES: Mapping[str, Place] = {
+    variable: place for place, field in keys() if (variable := (field.json_schema_extra or {}).get("variable"))
+}
+"""The key that each environment variable sets; its option is called like it."""
+
+
+def option_of(variable: str) -> str:
+    """Return the name of the option in Python that sets what a variable does."""
+    return variable.removeprefix("LONGTABLE_").lower()
+
+
+# -- reading --------------------------------------------------------------------------------------------------------
+
+SECRET = re.compile(r"^(?:key|token|secret|credentials?|.*(?:api_?key|password|passphrase|store_?key))$", re.IGNORECASE)
+INSTEAD = {
+    "database": "LONGTABLE_DATABASE (or PGPASSWORD)",
+    "store": "LONGTABLE_STORE, and LONGTABLE_STORE_KEY for its key",
+    "base_url": "LONGTABLE_BASE_URL, and LONGTABLE_API_KEY for its key",
+}
+"""Variables for secrets, by table or key; a provider's key has one of its own."""
+WANTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "1 or 0",
+    "list_type": "a list",
+    "dict_type": "a table",
+}
+"""What is wanted, by the kind of pydantic's error; other kinds say it themselves."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingsFile:
+    """A file that was read and checked: its values, with paths made absolute, and the line of each."""
+
+    path: Path
+    values: Values
+    lines: Mapping[Place, int]
+
+    def where(self, place: Place) -> str:
+        """Return file and line of a place, or of the table around it."""
+        line = next((self.lines[place[:size]] for size in range(len(place), 0, -1) if place[:size] in self.lines), None)
+        return f"{_shown_path(self.path)}, line {line}" if line else _shown_path(self.path)
+
+
+def read_settings(path: Path) -> SettingsFile:
+    """Read and check a settings file. Raises `ConfigError` that names file and line, and says what to do."""
+    text = _text_of(path)
+    try:
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
+        found = re.search(r"^(.*) \(at line (\d+), column \d+\)$", str(error), re.DOTALL)
+        line = found[2] if found else text.rstrip().count("\n") + 1
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else found[1] if found else str(error)
+        hint = ": [compaction] takes one preset" if "overwrite" in reason and "preset" in text else ""
+        raise ConfigError(f"{_shown_path(path)}, line {line}: this is not TOML ({reason}){hint}") from None
+    file = SettingsFile(path, values, _lines_of(text))
+
+    def where(place: Place) -> str:
+        return f"{file.where(place)}: {'.'.join(place)}"
+
+    if "team" in values:
+        raise ConfigError(f"{where(('team',))} is for a version to come and would have no effect: take the table out")
+    _refuse_secrets(values, where)
+    checked = check(values, where, strict=True)
+    for place in (("database", "url"), ("store", "url"), ("store", "results"), ("store", "archive"), ("policy", "file")):
+        if value := checked.get(place[0], {}).get(place[1]):
+            checked[place[0]][place[1]] = _anchored(value, path.absolute().parent)
+    return dataclasses.replace(file, values=checked)
+
+
+def check(values: Mapping[str, Any], where: Callable[[Place], str], *, strict: bool) -> Values:
+    """Return the values that were set, as their tables take them. Raises `ConfigError` for the first that is wrong.
+
+    `where` names a place for the message. Not `strict`: texts of an environment or a command line, "1" being true.
+    """
+    try:
+        tables = SettingsTables.model_validate(values, strict=strict)
+    except ValidationError as error:
+        raise ConfigError(_sentence(error.errors(include_url=False)[0], where)) from None
+    try:
+        tables.compaction.policy()
+    except ConfigError as error:
+        raise ConfigError(f"{where(('compaction',))}: {error}") from None
+    return tables.model_dump(exclude_unset=True)
+
+
+def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
+    """Return what is wrong with one value."""
+    place = tuple(str(part) for part in error["loc"])
+    place = place[: 3 if place[0] == "prices" else 1 if place[0] == "project" else 2]
+    if error["type"] == "extra_forbidden":
+        known = list(TABLES[place[0]].model_fields if len(place) > 1 else SettingsTables.model_fields)
+        return f"{where(place)} is not known{did_you_mean(place[-1], known) or '; known are ' + ', '.join(known)}"
+    if error["type"] in ("model_type", "model_attributes_type"):
+        return f"{where(place)} must be a table: write [{'.'.join(place)}], and its keys below"
+    said = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    said = WANTED.get(error["type"], said)
+    if error["type"] == "missing":
+        return f"{where(place)} is missing"
+    if place[-1] == "preset" and isinstance(error["input"], list):
+        said = "one name: two presets cannot be mixed"
+    wanted = said if said.startswith("must ") else f"must be {said}"
+    if place[-1] == "base_url":
+        return f"{where(place)} {wanted}"
+    near = re.search(r"; did you mean [^;]+$", wanted)
+    near_text = near[0] if near else did_you_mean(str(error["input"]), re.findall(r"'(\w+)'", said))
+    return f"{where(place)} {wanted.removesuffix(near_text)}, found {_found(error['input'])}{near_text}"
+
+
+def did_you_mean(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
+    """Return "; did you mean ...?" for the name that is most like it, "" where none is."""
+    best = process.extractOne(name[:60].lower(), list(known), scorer=OSA.normalized_similarity, score_cutoff=0.6)
+    return f"; did you mean {best[0]}?" if best else ""
+
+
+def _found(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and not -(10**30) < value < 10**30:
+        return f"one of {value.bit_length():,} bits"
+    text = redacted(repr(value))
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _refuse_secrets(values: Mapping[str, Any], where: Callable[[Place], str]) -> None:
+    """Raise `ConfigError` for a key or a password: the file may be shared. It is not repeated."""
+    for place, value in leaves(values):
+        said = f'{place[-1]} = "{value}"' if isinstance(value, str) else ""
+        if SECRET.match(place[-1]) or redacted(said) != said:
+            instead = INSTEAD.get(place[-1]) or INSTEAD.get(place[0])
+            instead = instead or "OPENAI_API_KEY, LONGTABLE_API_KEY, or that of your provider"
+            raise ConfigError(f"{where(place)} holds a key or a password, which has no place in a file: set the variable {instead}")
+
+
+def leaves(values: Mapping[str, Any], above: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """Yield each value that is no table, with its place."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from leaves(value, (*above, name))
+        else:
+            yield (*above, name), value
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a file. Raises `ConfigError` for one that is none; nothing is read of a device or a pipe."""
+    try:
+        # Without O_NONBLOCK the open of a pipe would wait for its writer.
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb", closefd=True) as file:  # noqa: PTH123
+            kind = os.fstat(file.fileno()).st_mode
+            data = file.read(MOST_BYTES + 1) if stat.S_ISREG(kind) else b""
+    except OSError as error:
+        reason = "it is a folder" if path.is_dir() else error.strerror or type(error).__name__
+        raise ConfigError(f"the settings file {_shown_path(path)!r} cannot be read: {reason}") from error
+    if not stat.S_ISREG(kind):
+        raise ConfigError(f"the settings file {_shown_path(path)!r} cannot be read: it is no regular file")
+    if len(data) > MOST_BYTES:
+        raise ConfigError(f"the settings file {_shown_path(path)!r} is larger than {MOST_BYTES:,} bytes: name the right file")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{_shown_path(path)}, line {line}: this is not UTF-8: save the file as UTF-8") from None
+
+
+def _lines_of(text: str) -> dict[Place, int]:
+    """Return the line of each table and key of valid TOML, which tomllib does not report."""
+    places: dict[Place, int] = {}
+    table: Place = ()
+    statement, first = "", 1
+    for number, line in enumerate(text.split("\n"), 1):
+        statement, first = (f"{statement}\n{line}", first) if statement else (line, number)
+        try:
+            values: Any = tomllib.loads(statement)
+        except tomllib.TOMLDecodeError:  # a text or a list that goes on
+            continue
+        header = statement.lstrip().startswith("[")
+        place: Place = ()
+        while isinstance(values, dict) and values:
+            inside = [(*place, name) for name in values]
+            places |= {each if header else (*table, *each): first for each in inside if (*table, *each) not in places or header}
+            [place, *more] = inside
+            values = None if more else values[place[-1]]
+            values = values[0] if header and isinstance(values, list) else values
+        table = place if header else table
+        statement = ""
+    return places
+
+
+def _anchored(text: str, folder: Path) -> str:
+    """Return the URL or path of a file with its path seen from a folder; a server's URL as it is."""
+    scheme, separator, rest = text.partition("://")
+    if separator and not is_file_url(text):
+        return text
+    path = folder / Path(rest[1:] if separator else text).expanduser()
+    return f"{scheme}:///{path}" if separator else str(path)
+
+
+def is_file_url(text: str) -> bool:
+    """Return whether the URL names a file, no server and no memory."""
+    scheme, separator, rest = text.partition("://")
+    return not separator or (scheme.lower() in ("sqlite", "duckdb", "files") and rest.startswith("/") and rest != "/:memory:")
+
+
+def _shown_path(path: Path) -> str:
+    return path.name if path.absolute().parent == Path.cwd() else str(path)
+
+
+# -- a first file ---------------------------------------------------------------------------------------------------
+
+
+def first_file() -> str:
+    """Return a settings file that sets nothing: every key with its description, commented out."""
+    lines = [
+        "# Settings of longtable: the command line, Studio, servers and MCP read this file. Options and environment variables win over it.",
+        "# `longtable config` prints what holds and where it comes from. Paths are seen from this file. Keys and passwords have no place",
+        "# here: set OPENAI_API_KEY, LONGTABLE_API_KEY, LONGTABLE_STORE_KEY or the variable of your provider.",
+        "# Where this file lies in the current folder only, base_url, [store], a server as the database, and a looser policy do not count:",
+        f"# name it with --config {FILE} or LONGTABLE_CONFIG, or put it into your own settings folder.",
+    ]
+    table = ""
+    for place, field in keys():
+        if len(place) > 1 and place[0] != table:
+            table = place[0]
+            lines += ["", f"# {TABLES[table].__doc__}", f"[{table}]" if table != "rate_limit" else f"# [{table}]"]
+        extra = field.json_schema_extra or {}
+        example = extra["example"] or _toml(field.default)
+        variable = f" ({extra['variable']})" if extra["variable"] else ""
+        lines += [f"# {field.description}{variable}"] if field.description else []
+        lines += [f"# {place[-1]} = {example}"] if example else []
+    lines += [
+        "",
+        "# What models cost for a million tokens, by name or pattern.",
+        '# [prices."gpt-4o-mini*"]',
+        "# input = 0.15",
+        "# output = 0.6",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def write_first_file(path: Path, *, force: bool) -> None:
+    """Write `first_file`. Raises `ConfigError` where a file of that name is there and not to be replaced, and where none can be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if force and (path.is_symlink() or path.is_file()):
+            path.unlink()  # a link is replaced, what it leads to stays as it is
+        with path.open("x", encoding="utf-8") as file:
+            file.write(first_file())
+    except FileExistsError as error:
+        raise ConfigError(f"{_shown_path(path)!r} is there already: edit it, or replace it with --force") from error
+    except OSError as error:
+        raise ConfigError(f"{_shown_path(path)!r} cannot be written ({error.strerror or type(error).__name__})") from error
+
+
+def _toml(value: object) -> str:
+    """Return a plain value as TOML, "" for None."""
+    return (
+        "" if value is None else str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+    )
