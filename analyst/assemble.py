@@ -3,11 +3,10 @@
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from longtable.analyst import costs
 from longtable.analyst.lattice import Draft, Key, Measure, NoReadingError, Rank, path_cost
 from longtable.analyst.query import PATTERNS, Agg, Bucket, Col, Condition, Func, Join, Order, Query, Ratio, Scalar, Unit, filled
 from longtable.analyst.schema import Catalog, Column, Step, Table
-from longtable.analyst.words import is_plural, lemma, vocabulary
+from longtable.analyst.words import costs, is_plural, lemma, vocabulary
 
 MOST_SHOWN = 8
 

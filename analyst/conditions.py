@@ -1,10 +1,9 @@
 """Fill slots from numbers, values, flags, patterns and negations."""
 
-from longtable.analyst import costs
 from longtable.analyst.lattice import Draft, Having, Meaning, Measure, NoReadingError, Where
 from longtable.analyst.query import Agg, Col, Condition
 from longtable.analyst.schema import Column
-from longtable.analyst.words import is_plural, lemma, likeness, split_name, stem, vocabulary
+from longtable.analyst.words import costs, is_plural, lemma, likeness, split_name, stem, vocabulary
 
 _PASSED = ("wh", "list", "distinct", "present", "pron", "count", "agg", "late", "neg")
 

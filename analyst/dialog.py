@@ -4,16 +4,17 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from longtable.analyst import costs, talk
+from longtable.analyst import talk
 from longtable.analyst.follow import Reading, goes_on, operations_in, read_question
 from longtable.analyst.links import Match, name_meanings, texts_to_look_up
 from longtable.analyst.query import Query, read_sql, write_sql
 from longtable.analyst.schema import Catalog, read_catalog
-from longtable.analyst.words import Token, is_chinese, tokenize, vocabulary
+from longtable.analyst.words import Token, costs, is_chinese, tokenize, vocabulary
 from longtable.memory.ledger import LedgerLine, ledger_in
 from longtable.memory.summary import Finding, findings_in
 
@@ -203,7 +204,7 @@ def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
     if kind == "sql":
         return talk.sql_text(last_sql(view), language)
     if kind in ("first", "last", "recall"):
-        return _recalled(view, kind, language)
+        return _recalled(view, kind, language, tools)
     if (done := _finished(view, language)) is not None:
         return done
     catalog = catalog_in(view)
@@ -242,26 +243,40 @@ def _handle(turn: Turn) -> str:
     return str(rows[-1].get("handle") or "") if rows else ""
 
 
-def _recalled(view: View, kind: str, language: str) -> str:
-    """Answer from what was said before: the visible turns, and the findings that compaction left in the memory."""
+def _recalled(view: View, kind: str, language: str, tools: frozenset[str]) -> Decision:
+    """Answer from what was said before: what is in view, else the originals of what was compacted."""
     pairs = [(finding.question, finding.answer) for finding in view.findings]
     pairs += [(turn.question, turn.answer) for turn in view.turns[:-1] if turn.question]
+    looked = [(result.data or {}).get("messages", []) for result in view.now.of("recall_history")]
+    may_look = view.folded and "recall_history" in tools and not looked
+    if kind == "first" and may_look:
+        return (Call("recall_history", {"query": "m1"}),)
     if kind in ("first", "last") and pairs:
-        return talk.say(f"{kind}_question", language, question=pairs[0 if kind == "first" else -1][0])
-    pairs = [pair for pair in pairs if pair[1] and talk.kind_of(pair[0]) in ("", "recall")]
+        first = looked[0][0]["text"] if looked and looked[0] else pairs[0][0]
+        return talk.say(f"{kind}_question", language, question=first if kind == "first" else pairs[-1][0])
+    pairs = [pair for pair in pairs if pair[1] and talk.kind_of(pair[0]) == ""]
     best = talk.best_match(view.now.question, [question for question, _ in pairs])
-    if best is None:
-        raise talk.DeclineError("recall")
-    question, answer = pairs[best]
-    return talk.say("recalled", language, question=question, answer=talk.without_introduction(answer))
+    if best is not None:
+        return talk.say("recalled", language, question=pairs[best][0], answer=talk.without_introduction(pairs[best][1]))
+    if may_look:
+        return (Call("recall_history", {"query": " ".join(talk.content_words(view.now.question)), "limit": MOST_MATCHES}),)
+    asked = [each for each in (looked or [[]])[0] if each["role"] == "human"]
+    best = talk.best_match(view.now.question, [each["text"] for each in asked])
+    if best is not None:
+        same = sorted((each for page in looked for each in page if each["turn"] == asked[best]["turn"]), key=itemgetter("number"))
+        answers = [each["text"] for each in same if each["role"] == "ai" and each["text"].partition(":")[0] not in tools]
+        if answers:
+            return talk.say("recalled", language, question=asked[best]["text"], answer=talk.without_introduction(answers[-1]))
+        if len(looked) == 1:  # a search finds the words; the answer follows the last message that holds them
+            return (Call("recall_history", {"query": f"m{same[-1]['number']}-m{same[-1]['number'] + MOST_ROUNDS}"}),)
+    raise talk.DeclineError("recall")
 
 
 def _stop_at(results: list[ToolResult], most: int) -> None:
     """Decline where the last call of a tool failed, or where it was called `most` times in vain."""
     error = results[-1].error.strip() if results else ""
     if error:
-        line = error.splitlines()[0]
-        raise talk.DeclineError("failed", line if len(line) <= 200 else line[:199] + "…")
+        raise talk.DeclineError("failed", error.splitlines()[0][:200])
     if len(results) >= most:
         raise talk.DeclineError("lost")
 
@@ -278,11 +293,10 @@ def _search(view: View, catalog: Catalog, tokens: list[Token]) -> tuple[Call, ..
 
 
 def _describe(view: View, catalog: Catalog, name: str, language: str) -> Decision:
-    tokens = _tokens(name, catalog, {})
-    named = [each.table for each in name_meanings(catalog, tuple(token.word for token in tokens)) if each.kind == "table"]
-    table = catalog.table(name) or catalog.table(next(iter(named), ""))
+    named = name_meanings(catalog, tuple(token.word for token in _tokens(name, catalog, {})))
+    table = catalog.table(name) or catalog.table(next((each.table for each in named if each.kind == "table"), ""))
     if table is None:
-        if more := _search(view, catalog, tokens):
+        if more := _search(view, catalog, _tokens(name, catalog, {})):
             return more
         raise talk.DeclineError("unknown_table", name)
     return (() if table.described else _described(view, catalog, [table.name])) or talk.describe_text(table, language)
@@ -327,8 +341,11 @@ def _answer(view: View, catalog: Catalog) -> Decision:
     prior = _prior(view, catalog)
     if prior is None and len(view.turns) > 1 and all(goes_on(tokens)):
         raise talk.DeclineError("before")
-    tried = len(view.now.of("find_values")) >= 2
-    texts = [] if tried else [text for text in texts_to_look_up(tokens, catalog, MOST_TEXTS) if text not in values]
+    texts = (
+        []
+        if len(view.now.of("find_values")) >= 2
+        else [text for text in texts_to_look_up(tokens, catalog, MOST_TEXTS) if text not in values]
+    )
     lookup = (Call("find_values", {"text": texts if len(texts) > 1 else texts[0], "limit": MOST_MATCHES}),) if texts else ()
     names = [] if catalog.carded else [*_relevant(catalog, tokens), *(prior.tables if prior is not None else ())]
     if calls := (*_described(view, catalog, names), *lookup):
@@ -368,8 +385,7 @@ def _prior(view: View, catalog: Catalog) -> Query | None:
 
 
 def _asks_data(question: str) -> bool:
-    wish = talk.chart_wish(question)
-    return talk.kind_of(question) == "" and (wish is None or bool(wish.question))
+    return talk.kind_of(question) == "" and ((wish := talk.chart_wish(question)) is None or bool(wish.question))
 
 
 def _parts_in(question: str, catalog: Catalog, query: Query) -> list[str]:
@@ -392,8 +408,7 @@ def _finished(view: View, language: str) -> Decision | None:
         return None
     last, catalog = results[-1], catalog_in(view)
     dialect = catalog.dialect if catalog else "sqlite"
-    sql = last.data.get("sql", "") if last.data and "edited" in last.data else last.args.get("sql", "")
-    query = read_sql(str(sql), dialect)
+    query = read_sql(str((last.data if last.data and "edited" in last.data else last.args).get("sql", "")), dialect)
     too_large = [result for result in results if result.error_class in ("too_many_rows", "result_too_large")]
     if last in too_large and len(too_large) == 1 and query is not None and query.limit is None:
         return (Call("run_sql", {"sql": write_sql(replace(query, limit=_PEEK), dialect)}),)
@@ -407,5 +422,5 @@ def _finished(view: View, language: str) -> Decision | None:
     nothing = not any(cell for row in last.data.get("rows", ()) for cell in row)
     if nothing and catalog and query and (parts := _parts_in(view.now.question, catalog, query)):
         raise talk.DeclineError("part", *parts)
-    text = talk.result_text(query, last.data, language, whole=not too_large)
-    return "\n\n".join([text, *([talk.say("peeked", language, rows=_PEEK)] if too_large else [])])
+    peeked = [talk.say("peeked", language, rows=_PEEK)] if too_large else []
+    return "\n\n".join([talk.result_text(query, last.data, language, whole=not too_large), *peeked])

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from longtable.analyst import costs
 from longtable.analyst.assemble import Builder, as_aggregate, as_scalar, assemble, identity, key_items, usual_order
 from longtable.analyst.conditions import fill_lateness, fill_negations, fill_numbers, fill_patterns, fill_values
 from longtable.analyst.lattice import Draft, Measure, NoReadingError, Path, cheapest_paths
@@ -13,7 +12,7 @@ from longtable.analyst.measures import fill_functions, fill_groups, fill_ranks, 
 from longtable.analyst.query import Agg, Bucket, Col, Condition, Order, Query, Scalar
 from longtable.analyst.schema import Catalog
 from longtable.analyst.times import fill_periods
-from longtable.analyst.words import Token, vocabulary
+from longtable.analyst.words import Token, costs, vocabulary
 
 _RULES = (
     fill_patterns,

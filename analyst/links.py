@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
-from longtable.analyst import costs
 from longtable.analyst.lattice import Meaning, Period
 from longtable.analyst.schema import Catalog, Column, Table, Value
-from longtable.analyst.words import Token, abbreviates, is_plural, lemma, likeness, split_name, stem, vocabulary
+from longtable.analyst.words import Token, abbreviates, costs, is_plural, lemma, likeness, split_name, stem, vocabulary
 
 LONGEST = 5
 LONGEST_VALUE = 7

@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-from longtable.analyst import costs
 from longtable.analyst.conditions import best_dimension, dimension_columns, money_measure
 from longtable.analyst.lattice import Draft, Key, Meaning, Measure, NoReadingError, Rank, Where
 from longtable.analyst.query import Agg, Col, Query, filled
 from longtable.analyst.schema import Column
 from longtable.analyst.times import unit_key
-from longtable.analyst.words import is_plural, lemma, stem, vocabulary
+from longtable.analyst.words import costs, is_plural, lemma, stem, vocabulary
 
 _ASKING = ("wh", "list", "distinct")
 """Above this price a word only resembles the name of its column."""

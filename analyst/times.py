@@ -3,12 +3,11 @@
 import calendar
 from dataclasses import fields
 
-from longtable.analyst import costs
 from longtable.analyst.conditions import money_measures
 from longtable.analyst.lattice import Draft, Key, NoReadingError, Period, Where
 from longtable.analyst.query import Bucket, Col, Condition, Scalar, Unit
 from longtable.analyst.schema import Column, Table
-from longtable.analyst.words import stem, vocabulary
+from longtable.analyst.words import costs, stem, vocabulary
 
 
 def fill_periods(draft: Draft) -> None:

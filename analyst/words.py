@@ -99,10 +99,22 @@ def _number(match: re.Match[str]) -> Token:
 # -- vocabulary ---------------------------------------------------------------------------------------------------------
 
 
+def _read(name: str) -> str:
+    return (resources.files("longtable.analyst") / "data" / name).read_text(encoding="utf-8")
+
+
+class _Costs(dict[str, float]):
+    def __getattr__(self, name: str) -> float:
+        return self[name]
+
+
+costs = _Costs(tomllib.loads(_read("prices.toml")))
+"""Every price of the search by its name; the file says what each is for."""
+
+
 def read_lines(name: str) -> list[list[str]]:
     """Return the lines of a data file as their fields; lines that begin with # are comments."""
-    text = (resources.files("longtable.analyst") / "data" / name).read_text(encoding="utf-8")
-    return [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+    return [line.split("\t") for line in _read(name).splitlines() if line and not line.startswith("#")]
 
 
 @dataclass(frozen=True)
@@ -136,8 +148,7 @@ class Vocabulary:
 @cache
 def vocabulary() -> Vocabulary:
     """Read the data files once."""
-    text = (resources.files("longtable.analyst") / "data" / "words.toml").read_text(encoding="utf-8")
-    raw: dict[str, str] = tomllib.loads(text)
+    raw: dict[str, str] = tomllib.loads(_read("words.toml"))
     maps = {name: dict(pair.split("=") for pair in words.split()) for name, words in raw.items() if "=" in words}
     rows = [line[0].split() for line in read_lines("synonyms.tsv")]
     synonyms = {word: frozenset(other for row in rows if word in row for other in row) - {word} for row in rows for word in row}

@@ -1,10 +1,15 @@
 """Follow-ups: the slots of the query before are there at no cost."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import SystemMessage
+from langgraph.checkpoint.memory import InMemorySaver
 
+from longtable.analyst.model import BuiltInAnalyst
+from longtable.graph import Context, Conversation, Database, build_graph
 from longtable.memory.ledger import LedgerLine, render_ledger
 from longtable.memory.summary import Finding
 from tests.analyst.conftest import Chat, holds
@@ -110,6 +115,34 @@ def test_a_follow_up_after_a_compaction_goes_on_from_the_ledger(shop: Chat) -> N
 def test_what_was_never_asked_is_not_recalled(shop: Chat) -> None:
     shop.messages[0] = folded()
     assert "2 invoices" not in shop.ask("What did you say about the weather in Porto?")
+
+
+@pytest.fixture(scope="module")
+def long_talk(shop_file: Path) -> Iterator[Conversation]:
+    """Yield a conversation whose first round has left the memory, too."""
+    with Database.open(f"sqlite:///{shop_file}", isolation="none") as database:
+        graph = build_graph(model=BuiltInAnalyst(), database=database).compile(checkpointer=InMemorySaver())
+        conversation = Conversation(graph, "thread", context=Context(model_limit=8_000))
+        conversation.ask("How many customers live in Wien?")
+        for price in range(60):
+            conversation.ask(f"How many tracks cost more than {price / 10}?")
+        yield conversation
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What was the answer when I asked about customers in Wien?", "2 customers"),
+        ("你还记得customer Wien是多少吗?", "2 customers"),
+        ("What did I ask first?", "How many customers live in Wien?"),
+        ("What was the answer when I asked about the weather in Porto?", "I find nothing about this"),
+    ],
+)
+def test_what_the_memory_no_longer_holds_is_recalled_from_the_originals(long_talk: Conversation, question: str, said: str) -> None:
+    answer = long_talk.ask(question)
+    assert said in answer.text
+    assert long_talk.history()[-2].name == "recall_history"
+    assert not answer.queries
 
 
 def test_own_questions_are_recalled_without_a_query(shop: Chat) -> None:
