@@ -220,8 +220,10 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
     from longtable.nodes.turns.rate_limit import RateLimit
 
     base_url, summarizer, limit = settings.model.base_url, settings.summarizer, settings.rate_limit
+    choices = [*filter(None, [settings.model.name]), *settings.model.choices] if settings.model.choices else []
     return {
-        "model": open_model(settings.model.name, base_url=base_url),
+        "model": (model := open_model(settings.model.name, base_url=base_url)),
+        "models": {name: model if name == settings.model.name else open_model(name, base_url=base_url) for name in choices},
         "summarizer": open_summarizer(summarizer.name, base_url=base_url),
         "policy": settings.compaction.policy(),
         "fallbacks": [open_model(name, base_url=settings.fallbacks.base_url) for name in settings.fallbacks.models],

@@ -112,6 +112,11 @@ class ModelTable(Table):
     limit: Annotated[int, BeforeValidator(_tokens)] | None = _key(
         "The model's input limit in tokens, as in 32k. Default: what is known of the model.", "LONGTABLE_MODEL_LIMIT", example='"32k"'
     )
+    choices: list[Text] = _key(
+        "Models that a run may choose instead, by these names (Context.model).",
+        example='["openai:gpt-4o", "openai:gpt-4o-mini"]',
+        default=[],
+    )
     temperature: Annotated[float | None, _like(Context, "temperature")] = _same("temperature", 0.2)
     reasoning_effort: Annotated[str | None, _like(Context, "reasoning_effort")] = _same("reasoning_effort", '"low"')
     thinking: Annotated[bool | int | None, _like(Context, "thinking")] = _same("thinking", "false")

@@ -183,6 +183,9 @@ class Context(Settings):
     owner: Annotated[str, NAME] | None = _setting(
         None, "Whose thread it is. A thread another owner opened is not found; one opened without an owner is open to all."
     )
+    model: Annotated[str, NAME] | None = _setting(
+        None, "Which of the operator's models answers, by its name in their list. Empty: the graph's own."
+    )
     temperature: Annotated[float, Field(ge=0, le=2)] | None = _setting(
         None, "Sampling temperature of the model, 0 to 2. Empty: as the model was made."
     )

@@ -113,6 +113,14 @@ class EmptyMessageError(InputError):
         super().__init__("the message is empty: send at least one character that is not white space")
 
 
+class UnknownModelError(InputError):
+    """The operator offers no model of this name; nothing was written."""
+
+    def __init__(self, *, name: str, known: str) -> None:
+        super().__init__(f"Context.model must be one of the operator's models ({known or 'there are none'}), found {name!r}")
+        self.name, self.known = name, known
+
+
 class MessageTooLongError(InputError):
     """One message is over the input limit; nothing was written."""
 

@@ -89,6 +89,7 @@ def build_graph(
     results: "ResultStore | None" = None,
     archive_on_compact: "ArchiveFiles | Path | str | None" = None,
     fallbacks: Sequence[BaseChatModel] = (),
+    models: Mapping[str, BaseChatModel] | None = None,
     context_providers: Sequence[ContextProvider] = (),
     rate_limit: RateLimit | None = None,
     summary_seconds: float = 120.0,
@@ -113,7 +114,8 @@ def build_graph(
     `Conversation` with a client's context shows the same views as the runs where it gets `context.within(operator)`.
     `archive_on_compact`: a folder, or `ArchiveFiles`, to which what is compacted is written before each compaction.
     `memory_prompt` replaces the instructions of the summariser. `request_limits` bound what one request may hold.
-    `fallbacks` answer in their order where the model before them fails before its answer begins. `context_providers` give
+    `fallbacks` answer in their order where the model before them fails before its answer begins. `models`: those that a run may choose
+    by name in place of `model` (`Context.model`); with `summarizer=None` each writes its own summaries. `context_providers` give
     material that goes with the calls of one turn and is not kept. `rate_limit` bounds the turns of an owner.
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that cannot bind
     tools answers without them. `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up when a
@@ -144,29 +146,36 @@ def build_graph(
     marker = recall and not tooled
     with_pins = with_pins if tooled else []
     by_name |= {tool.name: tool for tool in with_pins}
-    line = [(model, bound), *((each, _with_tools(_prepared(each), toolset if tooled else [])[0]) for each in fallbacks)]
-    answerers = [
-        Answerer(
+    offered_models = {**(models or {}), "": model}
+
+    def answerer(each: BaseChatModel) -> Answerer:
+        run = bound if each is model else _with_tools(_prepared(each), toolset if tooled else [])[0]
+        return Answerer(
             model_name(each),
             MarkerFilter(inner=run) if marker else run,
             _prepared(each),
             _with_tools(_prepared(each), with_pins)[0] if with_pins else None,
         )
-        for each, run in line
-    ]
+
+    lines = {name: [answerer(each), *map(answerer, fallbacks)] for name, each in offered_models.items()}
     if len({provider.name for provider in context_providers}) != len(context_providers):
         raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
-    writer = summary_writer(model, summarizer)
-    config = call_configs(model, writer, database, toolset if tooled else [], policy, marker=marker, with_pins=with_pins)
+    if not isinstance(summary_seconds, int | float) or not 0 < summary_seconds <= 86_400:
+        raise ConfigError(f"summary_seconds must be over 0 and at most 86,400 seconds, found {summary_seconds!r}")
+    writers = {name: summary_writer(each, summarizer) for name, each in offered_models.items()}
+    config = call_configs(offered_models, writers, database, toolset if tooled else [], policy, marker=marker, with_pins=with_pins)
+    others = {name: (_prepared(each) if each else None, model_name(each) if each else "") for name, each in writers.items()}
+    writer, writer_name = others.pop("")
     compactor = Compactor(
-        _prepared(writer) if writer else None,
+        writer,
         known,
         clock,
         plans,
         summary_seconds,
         archive_from(archive_on_compact),
-        model_name(writer) if writer else "",
+        writer_name,
         memory_prompt,
+        others,
     )
     gate = Gate(database, cost or CostThresholds()) if database else None
 
@@ -182,7 +191,7 @@ def build_graph(
         ingest=Ingest(config, clock, rate_limit, request_limits or RequestLimits()),
         estimate=estimate,
         compact=Compact(compactor),
-        respond=Respond(answerers, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit),
+        respond=Respond(lines, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit),
         run_tools=RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate),
         approve=Approve(),
         settle=Settle(clock, plans, results),
@@ -246,7 +255,7 @@ class Step(Runnable[State, Update]):
     @property
     def may_wait(self) -> bool:
         """Return whether it makes room for the next turn, and asks a model for that."""
-        return isinstance(self.node, Prepare) and self.node.compactor.summarizer is not None
+        return isinstance(self.node, Prepare) and self.node.compactor.asks_a_model
 
     def outside(self, state: State, runtime: Runtime[Context]) -> Update:
         """Run the node outside a run of its graph."""

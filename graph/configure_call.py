@@ -15,7 +15,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import TypedDict
 
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError, DatabaseError
+from longtable.base.errors import ConfigError, DatabaseError, UnknownModelError
 from longtable.memory.limits import encoding_name, model_limit
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import described_in
@@ -81,8 +81,8 @@ class SchemaChange(TypedDict):
 
 
 def call_configs(
-    model: BaseChatModel,
-    summarizer: BaseChatModel | None,
+    models: Mapping[str, BaseChatModel],
+    summarizers: Mapping[str, BaseChatModel | None],
     database: Database | None,
     tools: Sequence[BaseTool],
     policy: CompactionPolicy,
@@ -92,20 +92,24 @@ def call_configs(
 ) -> Configure:
     """Return the function that makes a thread's call config; it counts tool definitions once a process.
 
+    `models`, `summarizers`: by the name a run may choose, "" for the graph's own.
     `with_pins`: the tools with `remember` and `forget`, for limits from `LEAST_LIMIT`; none where they are not offered.
     """
-    name = model_name(model)
     database_name, dialect = (database.name, database.dialect) if database else ("", "")
 
     @cache
-    def counted(pinning: bool) -> tuple[str, int]:
-        encoding = encoding_name(name) if not model_encoding(model) else model_encoding(model)
+    def counted(choice: str, pinning: bool) -> tuple[str, int]:
+        encoding = model_encoding(models[choice]) or encoding_name(model_name(models[choice]))
         return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in (with_pins if pinning else tools)])
 
     def config(context: Context, values: Mapping[str, Any]) -> tuple[StoredConfig, SchemaChange | None]:
+        choice = context.model or ""
+        if choice not in models:
+            raise UnknownModelError(name=choice, known=", ".join(filter(None, models)))
+        model, summarizer, name = models[choice], summarizers[choice], model_name(models[choice])
         limit = model_limit(name, setting=context.model_limit, profile=model.profile)
         pinning = bool(with_pins) and limit >= LEAST_LIMIT
-        encoding, tool_tokens = counted(pinning)
+        encoding, tool_tokens = counted(choice, pinning)
         about: StoredConfig = {
             "system": system_prompt(name=database_name, dialect=dialect, marker=marker, private=context.privacy == "types"),
             "tool_tokens": tool_tokens,
@@ -115,6 +119,7 @@ def call_configs(
             "window": _window(summarizer, limit) if summarizer else None,
             "encoding": encoding,
             "policy": policy.as_json(),
+            **({"choice": choice} if choice else {}),
         }
         if pinning:
             about["pin_tools"] = True

@@ -101,12 +101,22 @@ class Compactor:
     """The summariser's model, for spans and usage."""
     instructions: str | None = None
     """Replaces the built-in instructions of the summariser."""
+    others: Mapping[str, tuple[BaseChatModel | None, str]] = field(default_factory=dict)
+    """Summariser and its name for each model that a run may choose."""
     recent: BoundedCache[tuple[str, str], Compaction] = field(default_factory=lambda: BoundedCache(RECENT), repr=False)
     locked_out: BoundedCache[tuple[str, int], ProviderError] = field(default_factory=lambda: BoundedCache(RECENT), repr=False)
     """By thread and turn: why the summariser's key or account is not asked again in this run."""
 
+    @property
+    def asks_a_model(self) -> bool:
+        """Return whether a summary may be written by a model."""
+        return any([self.summarizer, *(writer for writer, _ in self.others.values())])
+
     async def compact(self, state: State, runtime: Runtime[Context], when: When, how: Execution) -> Outcome | None:
         """Return the compaction's outcome, None when there was nothing to do."""
+        if (choice := (state.get("brief") or {}).get("choice", "")) in self.others:
+            summarizer, name = self.others[choice]
+            return await replace(self, summarizer=summarizer, name=name, others={}).compact(state, runtime, when, how)
         task = await how.call(partial(self._task, state, runtime, when))
         if task is None:
             return None

@@ -67,7 +67,10 @@ class Ingest:
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         context, info, thread, before = runtime.context or Context(), runtime.execution_info, thread_of(state), turn_of(state)
-        brief, change = self.brief(context, state)
+        try:
+            brief, change = self.brief(context, state)
+        except InputError as error:
+            return _refused(new_messages(thread.messages, before), before, error)
         old_brief = state.get("brief") or {}
         update: Update = {"brief": brief} if brief != old_brief else {}
         if old_brief.get("model") != brief.get("model") and state.get("learned"):

@@ -1,7 +1,7 @@
 """Ask the model, with the view that was counted."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -134,8 +134,8 @@ def is_empty(answer: BaseMessage) -> bool:
 class Respond:
     """The node. A provider's overflow goes back to the counting, under more pressure; other failures raise typed errors."""
 
-    line: Sequence[Answerer]
-    """The model, then its fallbacks."""
+    lines: Mapping[str, Sequence[Answerer]]
+    """By the name a run may choose, "" for the graph's own: the model, then its fallbacks."""
     clock: Callable[[], datetime]
     indexes: Indexes
     plans: CallPlans
@@ -147,7 +147,8 @@ class Respond:
         call_plan = await how.call(partial(self.plans.of, state, runtime))
         asking = Asking(call_plan, originals_of(call_plan, runtime, self.indexes), runtime.stream_writer)
         pinning = call_plan.call_config.pin_tools
-        line = [replace(each, model=each.with_pins or each.model) if pinning else each for each in self.line]
+        line = self.lines.get((state.get("brief") or {}).get("choice", ""), self.lines[""])
+        line = [replace(each, model=each.with_pins or each.model) if pinning else each for each in line]
         caller = Caller(line, runtime.context or Context(), runtime.stream_writer, run_fields(turn, thread_id))
         provided = await self.providers.collect(state, runtime, how)
         view, usage = await how.call(partial(_first_view, asking, provided, state, runtime))

@@ -24,6 +24,7 @@ from longtable.base.errors import (
     RequestTooLongError,
     ThreadNotFoundError,
     TooManyMessagesError,
+    UnknownModelError,
     WrongRoleError,
 )
 from longtable.base.events import UnsupportedNumbers
@@ -67,6 +68,7 @@ _REFUSALS: dict[str, Callable[..., LongtableError]] = {
     ContextTooLargeError.code: ContextTooLargeError,
     ThreadNotFoundError.code: ThreadNotFoundError,
     NotPrivateError.code: NotPrivateError,
+    UnknownModelError.code: UnknownModelError,
 }
 
 NOTICES: dict[str, dict[str, str]] = {

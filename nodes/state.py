@@ -266,6 +266,8 @@ class StoredConfig(TypedDict, total=False):
     policy: dict[str, Any]
     pin_tools: bool
     """Whether the tools `remember` and `forget` go with the calls."""
+    choice: str
+    """The name by which a run chose the model, where it did."""
 
 
 class Learned(TypedDict, total=False):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from longtable.app.session import graph_arguments
 from longtable.app.settings import Settings, load_settings, server_settings, setting_rows
 from longtable.app.settings_file import MOST_BYTES, VARIABLES, first_file, keys, read_settings, write_first_file
 from longtable.base.errors import ConfigError
@@ -208,6 +209,20 @@ def test_a_file_as_windows_writes_it_is_read(home: Path) -> None:
     (home / "longtable.toml").write_bytes(b"\xef\xbb\xbf[model]\r\nlimit = 1000\r\n")
     settings = load(home / "longtable.toml")
     assert (settings.model.limit, settings.sources["model.limit"]) == (1_000, f"{home / 'longtable.toml'}, line 2")
+
+
+def test_the_models_to_choose_from_are_at_the_same_endpoint_and_the_models_own_name_is_one_of_them(home: Path) -> None:
+    text = "[model]\nname = 'large'\nchoices = ['small:8b']\nbase_url = 'http://127.0.0.1:8000/v1'\n[fallbacks]\nmodels = ['spare']\n"
+    text += "base_url = 'http://127.0.0.1:8001/v1'\n"
+    arguments = graph_arguments(load(write(home / "longtable.toml", text)))
+    models, [fallback] = arguments["models"], arguments["fallbacks"]
+    assert {name: (model.model_name, model.openai_api_base) for name, model in models.items()} == {
+        "large": ("large", "http://127.0.0.1:8000/v1"),
+        "small:8b": ("small:8b", "http://127.0.0.1:8000/v1"),
+    }
+    assert models["large"] is arguments["model"]
+    assert (fallback.model_name, fallback.openai_api_base) == ("spare", "http://127.0.0.1:8001/v1")
+    assert graph_arguments(load(write(home / "longtable.toml", "")))["models"] == {}
 
 
 # -- whom it trusts -------------------------------------------------------------------------------------------------

@@ -12,13 +12,22 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import SecretStr
 
-from longtable.base.errors import ConfigError, ProviderAuthError, ProviderError, ProviderRateLimitedError, ProviderUnavailableError
-from longtable.graph import Context, Conversation, build_graph, metadata_of
+from longtable.base.errors import (
+    ConfigError,
+    ProviderAuthError,
+    ProviderError,
+    ProviderRateLimitedError,
+    ProviderUnavailableError,
+    UnknownModelError,
+)
+from longtable.graph import Context, Conversation, Price, build_graph, metadata_of, open_persistence, usage_of_threads
+from longtable.memory.policy import rolling_chat
 from longtable.nodes.model.caller import call_settings
 from tests.support.model_server import (
     ChatRequest,
     ModelServer,
     Reply,
+    answer_or_summary,
     context_overflow,
     open_model_server,
     rate_limited,
@@ -139,6 +148,61 @@ def test_a_call_waits_no_longer_than_the_run_says(server: ModelServer) -> None:
     server.always(late)
     with pytest.raises(ProviderUnavailableError):
         talk(server.chat_model(), CONTEXT.replace(request_timeout=0.1)).ask("Hi")
+
+
+def test_a_run_chooses_among_the_operators_models_and_usage_is_told_by_model(server: ModelServer, other: ModelServer) -> None:
+    server.always(lambda request: say(f"{request.body['model']} says", input_tokens=1_000, output_tokens=10))
+    other.always(lambda request: say(f"{request.body['model']} says", input_tokens=2_000, output_tokens=20))
+    models = {"small": other.chat_model("gpt-4")}
+    with open_persistence("memory://") as persistence:
+        graph = build_graph(model=server.chat_model("gpt-4o"), models=models).compile(persistence.checkpointer, store=persistence.store)
+
+        def ask(name: str | None) -> tuple[str, int]:
+            conversation = Conversation(graph, "t", context=Context(model=name))
+            return conversation.ask("Hi").text, graph.get_state(conversation.config).values["usage"]["limit"]
+
+        said = [ask(None), ask("small"), ask(None)]
+        assert said == [("gpt-4o says", 128_000), ("gpt-4 says", 8_192), ("gpt-4o says", 128_000)]
+        prices = {"gpt-4": Price(input=1, output=0), "gpt-4o": Price(input=10, output=0)}
+        rows = {row.model: (row.calls, row.input, row.cost) for row in usage_of_threads(persistence, by=["model"], prices=prices)}
+        assert rows == {"gpt-4o": (2, 2_000, 0.02), "gpt-4": (1, 2_000, 0.002)}
+
+
+def test_a_model_that_the_operator_does_not_offer_is_refused_and_nothing_is_kept(server: ModelServer, other: ModelServer) -> None:
+    conversation = talk(server.chat_model(), models={"small": other.chat_model()})
+    with pytest.raises(UnknownModelError, match=r"operator's models \(small\), found 'large'"):
+        Conversation(conversation.graph, "t", context=CONTEXT.replace(model="large")).ask("Hi")
+    assert (conversation.history(), server.requests, other.requests) == ([], [], [])
+
+
+def test_a_chosen_model_writes_its_own_summaries_and_they_count_as_its(server: ModelServer, other: ModelServer) -> None:
+    server.always(answer_or_summary)
+    other.always(answer_or_summary)
+    policy = rolling_chat()
+    context = Context(model="small", model_limit=16_000)
+    with open_persistence("memory://") as persistence:
+        graph = build_graph(model=server.chat_model("gpt-4o"), models={"small": other.chat_model("gpt-4o-mini")}, policy=policy)
+        conversation = Conversation(graph.compile(persistence.checkpointer, store=persistence.store), "t", context=context)
+        for number in range(8):
+            conversation.ask(f"Question {number}: " + "a word or two " * 20)
+        rows = {(row.model, row.purpose) for row in usage_of_threads(persistence, by=["model", "purpose"])}
+    assert server.requests == []
+    assert ("gpt-4o-mini", "summary") in rows
+
+
+def test_a_turn_that_waits_is_finished_by_the_model_it_was_counted_for(server: ModelServer, other: ModelServer) -> None:
+    server.always(say("own"))
+    other.script(server_error(500), say("chosen"))
+    first = talk(server.chat_model(), CONTEXT.replace(model="small"), models={"small": other.chat_model()})
+    with pytest.raises(ProviderUnavailableError):
+        first.ask("Hi")
+    assert Conversation(first.graph, "t", context=CONTEXT).resume().text == "chosen"
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "120", 1e20])
+def test_seconds_that_no_summary_can_be_given_are_refused_when_built(server: ModelServer, seconds: Any) -> None:
+    with pytest.raises(ConfigError, match="summary_seconds must be over 0"):
+        build_graph(model=server.chat_model(), summary_seconds=seconds)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
