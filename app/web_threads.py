@@ -1,9 +1,10 @@
-"""A server's threads through its own API: what the routes read of them, compact and delete."""
+"""A server's threads through its own API: what the routes read and change of them."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+import re
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import BaseMessage, messages_from_dict
 from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
@@ -15,14 +16,9 @@ from longtable.base.errors import LongtableError, ThreadBusyError, ThreadNotFoun
 from longtable.base.events import Event
 from longtable.base.twins import a_from, in_thread
 from longtable.graph.thread_runner import CompactionEvent, compaction_of
-from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, leftover_update
-from longtable.graph.threads import delete as delete_stored
+from longtable.graph.thread_state import StoredThreads, is_pending, leftover_update
 from longtable.graph.transcripts import find_thread
 from longtable.nodes.state import turn_of
-
-if TYPE_CHECKING:
-    from longtable.graph.archive_files import ArchiveFiles
-    from longtable.tools.results import ResultStore
 
 Result = TypeVar("Result")
 GRAPH = "longtable"
@@ -35,11 +31,11 @@ class CompactionFailedError(LongtableError):
 class ServerThreads(StoredThreads):
     """A server's threads through its API; called in a thread, while the event loop it was made in runs.
 
-    `deletes`: what is kept of a thread may be deleted, too, and a thread that is gone is an empty one.
+    `deletes`: a thread that is gone is an empty one: what is kept of it here may be left.
     """
 
-    def __init__(self, client: LangGraphClient, *, deletes: bool = False) -> None:
-        self.client, self.deletes, self.loop = client, deletes, asyncio.get_running_loop()
+    def __init__(self, client: LangGraphClient, loop: asyncio.AbstractEventLoop, *, deletes: bool = False) -> None:
+        self.client, self.loop, self.deletes = client, loop, deletes
 
     @property
     def optional_store(self) -> BaseStore:
@@ -52,6 +48,8 @@ class ServerThreads(StoredThreads):
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateSnapshot:
         """Return a thread's newest state. Raises `ThreadNotFoundError`."""
         assert checkpoint_id is None, "a server's checkpoints are not read"
+        if not re.fullmatch(r"[\w-]{1,200}", thread_id, re.ASCII):  # the client puts it into an address as it is
+            raise ThreadNotFoundError(thread_id)
         try:
             return self.wait(_state(self.client, thread_id))
         except ThreadNotFoundError:
@@ -61,14 +59,21 @@ class ServerThreads(StoredThreads):
 
     def forget(self, thread_id: str) -> None:
         """Delete a thread in the server."""
-        assert self.deletes, "this only reads"
         with suppress(NotFoundError, UnprocessableEntityError):
             self.wait(self.client.threads.delete(thread_id))
 
+    @contextmanager
+    def alone(self, thread_id: str, *, wait: bool = False) -> Iterator[None]:  # noqa: ARG002  # the server queues its runs itself
+        """Raise `ThreadBusyError` while a run of the thread is under way."""
+        with suppress(NotFoundError, UnprocessableEntityError):
+            if self.wait(self.client.threads.get(thread_id))["status"] == "busy":
+                raise ThreadBusyError(thread_id)
+        yield
 
-async def compact(client: LangGraphClient, thread_id: str, owner: str | None) -> CompactionEvent | None:
+
+async def compact_thread(client: LangGraphClient, thread_id: str, owner: str | None) -> CompactionEvent | None:
     """Compact a thread now; None when there is nothing to compact. Raises `ThreadNotFoundError`, `TurnPendingError`, `ThreadBusyError`."""
-    state, _ = await in_thread(find_thread, ServerThreads(client), thread_id, owner)
+    state, _ = await in_thread(find_thread, ServerThreads(client, asyncio.get_running_loop()), thread_id, owner)
     if is_pending(state):
         raise TurnPendingError(thread_id)
     if update := leftover_update(state):
@@ -92,20 +97,6 @@ async def compact(client: LangGraphClient, thread_id: str, owner: str | None) ->
     except (ConflictError, UnprocessableEntityError) as error:
         raise ThreadBusyError(thread_id) from error
     return compaction_of(told)
-
-
-async def delete(
-    client: LangGraphClient, thread_id: str, owner: str | None, *, results: "ResultStore | None", archive: "ArchiveFiles | None"
-) -> None:
-    """Delete a thread with all that is kept of it here, or what is left of one that the server itself deleted.
-
-    Raises `ThreadNotFoundError`, `ThreadBusyError` while a run is under way.
-    """
-    threads = ServerThreads(client, deletes=True)
-    state, _ = await in_thread(find_thread, threads, thread_id, owner)
-    if is_stored(state) and (await client.threads.get(thread_id))["status"] == "busy":
-        raise ThreadBusyError(thread_id)
-    await in_thread(delete_stored, threads, thread_id, owner, results=results, archive=archive)
 
 
 async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
@@ -134,7 +125,7 @@ def _messages(given: list[dict[str, Any]]) -> list[BaseMessage]:
 
 
 class _ServerStore(BaseStore):
-    """A server's store as far as it is read, and what is kept of a thread deleted."""
+    """A server's store through its API."""
 
     def __init__(self, threads: ServerThreads) -> None:
         self.threads = threads
@@ -145,22 +136,23 @@ class _ServerStore(BaseStore):
     abatch: Any = a_from(batch)
 
     def _do(self, op: Op) -> Any:
-        store, deletes = self.threads.client.store, self.threads.deletes
+        store, wait = self.threads.client.store, self.threads.wait
         match op:
             case GetOp(namespace, key):
                 found: Any = None
                 with suppress(NotFoundError):
-                    found = self.threads.wait(store.get_item(namespace, key))
+                    found = wait(store.get_item(namespace, key))
                 return _item(found) if found else None  # one server answers 404, another one null
-            case SearchOp(namespace, limit=limit) if deletes:
-                return [_item(item) for item in self.threads.wait(store.search_items(namespace, limit=limit))["items"]]
-            case ListNamespacesOp((MatchCondition("prefix", path),)) if deletes:
-                names = self.threads.wait(store.list_namespaces(prefix=list(path), limit=op.limit))
+            case SearchOp(namespace, limit=limit):
+                return [_item(item) for item in wait(store.search_items(namespace, limit=limit))["items"]]
+            case ListNamespacesOp((MatchCondition("prefix", path),)):
+                names = wait(store.list_namespaces(prefix=list(path), limit=op.limit))
                 return [tuple(namespace) for namespace in names["namespaces"]]
-            case PutOp(namespace, key, None) if deletes:
-                self.threads.wait(store.delete_item(namespace, key))
-                return None
-        raise TypeError(f"a server's store is only read, found {type(op).__name__}")
+            case PutOp(namespace, key, None):
+                return wait(store.delete_item(namespace, key))
+            case PutOp(namespace, key, value):
+                return wait(store.put_item(namespace, key, dict(value or {}), index=False))
+        raise TypeError(f"a server's store does not do {type(op).__name__}")
 
 
 def _item(found: Mapping[str, Any]) -> Item:

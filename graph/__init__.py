@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
         delete_thread as delete_thread,
         import_thread as import_thread,
         list_threads as list_threads,
+        move_thread as move_thread,
         prune_threads as prune_threads,
         search_threads as search_threads,
     )
@@ -64,6 +65,7 @@ _HOMES = {
     "import_thread": "longtable.graph.threads",
     "list_threads": "longtable.graph.threads",
     "metadata_of": "longtable.memory.metadata",
+    "move_thread": "longtable.graph.threads",
     "next_view": "longtable.nodes.state",
     "node_thread_id": "longtable.graph.embedding",
     "open_persistence": "longtable.graph.persistence",

@@ -14,7 +14,7 @@ from longtable.base.store_keys import thread_namespace
 from longtable.base.twins import a_from
 from longtable.graph.loading import Report, log_damaged, readable, skip_unreadable
 from longtable.graph.persistence import Persistence, storage_errors
-from longtable.graph.thread_state import StoredThreads, reader
+from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.threads import MOST_THREADS, list_threads
 from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread
 from longtable.memory.merging import unmerged
@@ -42,13 +42,13 @@ def audit_of(threads: StoredThreads, thread_id: str, owner: str | None, *, all_o
 
 
 def audit_of_threads(
-    persistence: Persistence, *, owner: str | None = None, all_owners: bool = False, on_damaged: Report = log_damaged
+    persistence: Persistence | StoredThreads, *, owner: str | None = None, all_owners: bool = False, on_damaged: Report = log_damaged
 ) -> list[tuple[str, AuditEntry]]:
     """Return the queries of every thread an owner may see, each with its thread's id, the oldest first.
 
     `on_damaged` is called for each thread that cannot be read; by default the log says it.
     """
-    threads = StoredThreads(reader(persistence))
+    threads = threads_in(persistence)
     entries: list[tuple[str, AuditEntry]] = []
     for info in list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
         with skip_unreadable(on_damaged):
@@ -69,7 +69,7 @@ def row_of(thread_id: str, entry: AuditEntry) -> dict[str, object]:
 
 
 def usage_of_threads(
-    persistence: Persistence,
+    persistence: Persistence | StoredThreads,
     *,
     by: Sequence[By] = ALL,
     prices: Mapping[str, Price] | None = None,
@@ -83,7 +83,7 @@ def usage_of_threads(
     memories that were taken are rows of the purpose "summary". `pandas.DataFrame` takes the list. `on_damaged` is called
     for each thread that cannot be read; by default the log says it.
     """
-    threads = StoredThreads(reader(persistence))
+    threads = threads_in(persistence)
     spent: list[Spent] = []
     for info in list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
         with skip_unreadable(on_damaged):

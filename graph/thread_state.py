@@ -109,6 +109,11 @@ class StoredThreads:
             yield
 
 
+def threads_in(source: Persistence | StoredThreads) -> StoredThreads:
+    """Return the threads of a store."""
+    return source if isinstance(source, StoredThreads) else StoredThreads(reader(source))
+
+
 def config_of(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfig:
     """Return the config that names a thread, and a checkpoint of it."""
     checkpoint = {"checkpoint_id": checkpoint_id} if checkpoint_id else {}

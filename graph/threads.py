@@ -8,13 +8,14 @@ from urllib.parse import unquote
 
 from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
+from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
 from longtable.base.store_keys import BELLS, KINDS, NODE, THREADS, label, thread_namespace
 from longtable.base.twins import a_from
 from longtable.graph.export import import_lines
 from longtable.graph.loading import Report, log_damaged, skip_unreadable
 from longtable.graph.persistence import Persistence, storage_errors
-from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, reader
+from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, threads_in
 from longtable.graph.transcripts import PAGE, REDUCING, archive_messages, find_thread, index_entry, load_thread, save_thread
 from longtable.memory.archive import DAMAGED, key_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
@@ -69,7 +70,7 @@ class SearchHit:
 
 
 def list_threads(
-    persistence: Persistence,
+    persistence: Persistence | StoredThreads,
     *,
     limit: int = 100,
     offset: int = 0,
@@ -84,8 +85,8 @@ def list_threads(
     without one only nobody's. `all_owners` is for those who run the store.
     """
     with storage_errors():
-        items = persistence.store.search(THREADS, limit=MOST_THREADS)
-    return _page(_infos(items, text, project, owner, all_owners=all_owners), limit, offset)
+        (items,) = threads_in(persistence).batch([SearchOp(THREADS, limit=MOST_THREADS)])
+    return _page(_infos(items or [], text, project, owner, all_owners=all_owners), limit, offset)
 
 
 alist_threads = a_from(list_threads)
@@ -128,15 +129,27 @@ def _page(infos: list[ThreadInfo], limit: int, offset: int) -> list[ThreadInfo]:
 # -- one thread -----------------------------------------------------------------------------------------------------
 
 
-def rename_thread(persistence: Persistence, thread_id: str, title: str, *, owner: str | None = None, all_owners: bool = False) -> str:
+def rename_thread(
+    persistence: Persistence | StoredThreads, thread_id: str, title: str, *, owner: str | None = None, all_owners: bool = False
+) -> str:
     """Give a thread another title and return it, on one line and clipped. Raises `ThreadNotFoundError`, `ConfigError` for a blank one."""
-    threads = StoredThreads(reader(persistence))
+    threads = threads_in(persistence)
     with threads.alone(thread_id):
         return rename(threads, thread_id, title, owner, all_owners=all_owners)
 
 
+def move_thread(
+    persistence: Persistence | StoredThreads, thread_id: str, project: str, *, owner: str | None = None, all_owners: bool = False
+) -> None:
+    """Move a thread to another project, "" for none. Raises `ThreadNotFoundError`, `ConfigError` for a name that cannot be one."""
+    Context(project=project or None)
+    threads = threads_in(persistence)
+    with threads.alone(thread_id):
+        _update_entry(threads, thread_id, {"project": project}, owner, all_owners=all_owners)
+
+
 def delete_thread(
-    persistence: Persistence,
+    persistence: Persistence | StoredThreads,
     thread_id: str,
     *,
     owner: str | None = None,
@@ -148,25 +161,28 @@ def delete_thread(
 
     Raises `ThreadNotFoundError`, and `ThreadBusyError` while a turn of it is under way. Killed half way, it can be called again.
     """
-    threads = StoredThreads(reader(persistence))
+    threads = threads_in(persistence)
     with threads.alone(thread_id):
         delete(threads, thread_id, owner, all_owners=all_owners, results=results, archive=archive)
 
 
-def import_thread(persistence: Persistence, lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None) -> str:
+def import_thread(
+    persistence: Persistence | StoredThreads, lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None
+) -> str:
     """Store a thread that was exported and return its id. `thread_id`, `owner`: instead of those in the file.
 
     Raises `ThreadFormatError` for a file that is damaged or of a newer schema, `ThreadExistsError` for an id that is
     taken; nothing is written then. Where people import their own files, give their `owner`.
     """
     whole = import_lines(lines, thread_id=thread_id, owner=owner)
-    threads = StoredThreads(reader(persistence))
+    threads = threads_in(persistence)
     with threads.alone(whole.thread_id):
         save_thread(threads, whole)
     return whole.thread_id
 
 
 arename_thread = a_from(rename_thread)
+amove_thread = a_from(move_thread)
 adelete_thread = a_from(delete_thread)
 aimport_thread = a_from(import_thread)
 
@@ -175,11 +191,15 @@ def rename(threads: StoredThreads, thread_id: str, title: str, owner: str | None
     """Write a title into the index and return it as it stands there."""
     if not (new_title := title_of(title)):
         raise ConfigError("a title needs at least one character that is not white space")
+    _update_entry(threads, thread_id, {"title": new_title}, owner, all_owners=all_owners)
+    return new_title
+
+
+def _update_entry(threads: StoredThreads, thread_id: str, fields: Mapping[str, str], owner: str | None, *, all_owners: bool) -> None:
     _, entry = find_thread(threads, thread_id, owner, all_owners=all_owners)
     if not entry:
         raise ConfigError(f"thread {thread_id!r} has no place in the index: it was run without a store, compile the graph with one")
-    threads.batch([PutOp(THREADS, thread_id, {**entry, "title": new_title}, False)])
-    return new_title
+    threads.batch([PutOp(THREADS, thread_id, {**entry, **fields}, False)])
 
 
 def delete(
@@ -270,7 +290,7 @@ def reduce(threads: StoredThreads, thread_id: str) -> bool:
 
 
 def prune_threads(
-    persistence: Persistence,
+    persistence: Persistence | StoredThreads,
     *,
     older_than: timedelta,
     now: datetime,
@@ -288,7 +308,7 @@ def prune_threads(
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     old = stale_threads(infos, older_than=older_than, now=now)
-    threads = StoredThreads(reader(persistence))
+    threads = threads_in(persistence)
     pruned = []
     for info in old:
         with skip_unreadable(on_damaged), threads.alone(info.thread_id):
@@ -337,7 +357,7 @@ def _time(text: str) -> datetime | None:
 
 
 def search_threads(
-    persistence: Persistence,
+    persistence: Persistence | StoredThreads,
     query: str,
     *,
     limit: int = 20,
@@ -351,7 +371,7 @@ def search_threads(
     `on_damaged` is called for each thread that cannot be read; by default the log says it.
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    return _search(StoredThreads(reader(persistence)), query, infos, limit, on_damaged, all_owners=all_owners)
+    return _search(threads_in(persistence), query, infos, limit, on_damaged, all_owners=all_owners)
 
 
 asearch_threads = a_from(search_threads)

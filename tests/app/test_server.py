@@ -1,0 +1,141 @@
+"""A server's routes as a client of it uses them: over HTTP and the SDK, each thread its owner's only."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+
+from tests.app.test_studio import new_thread, running, said, with_client
+
+ANN, BOB = {"x-longtable-owner": "ann"}, {"x-longtable-owner": "bob"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running(tmp_path_factory.mktemp("server"), {"scripted": "tests.support.served:graph"}) as url:
+        yield url
+
+
+def talk(server: str, *questions: str, graph: str = "scripted", **context: Any) -> str:
+    """Run the turns of a new thread and return its id."""
+    settings: Any = {"model_limit": 8_000, "owner": "ann", **context}
+
+    async def work(client: LangGraphClient) -> str:
+        thread_id = await new_thread(client)
+        for question in questions:
+            await client.runs.wait(thread_id, graph, input=said(question), context=settings)
+        return thread_id
+
+    return with_client(server, work)
+
+
+def get(server: str, path: str, headers: dict[str, str] = ANN, **parameters: Any) -> Any:
+    answer = httpx.get(f"{server}/longtable/{path}", headers=headers, params=parameters, timeout=60)
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store"), answer.text
+    return answer.json() if answer.headers["content-type"] == "application/json" else answer
+
+
+@pytest.mark.timeout(240)
+def test_threads_are_listed_searched_renamed_and_moved_by_their_owner(server: str) -> None:
+    first = talk(server, "where are the herons", owner="list", project="birds")
+    second = talk(server, "how many otters swim", "and herons again", owner="list")
+    mine = {"x-longtable-owner": "list"}
+    listed = get(server, "threads", mine)
+    assert [thread["thread_id"] for thread in listed["threads"]] == [second, first]
+    assert listed["next"] is None
+    page = get(server, "threads", mine, limit=1)
+    assert ([thread["thread_id"] for thread in page["threads"]], page["next"]) == ([second], 1)
+    assert [thread["thread_id"] for thread in get(server, "threads", mine, limit=1, offset=1)["threads"]] == [first]
+    assert {hit["thread_id"] for hit in get(server, "search", mine, q="herons")["hits"]} == {first, second}
+    assert get(server, "search", BOB, q="herons") == {"hits": [], "next": None}
+    place = f"{server}/longtable/threads/{first}"
+    changed = httpx.patch(place, headers=mine, json={"title": "鹭 \n birds", "project": "vögel"}, timeout=60)
+    assert (changed.status_code, changed.json()["title"], changed.json()["project"]) == (200, "鹭 birds", "vögel")
+    assert [thread["thread_id"] for thread in get(server, "threads", mine, project="vögel")["threads"]] == [first]
+    assert get(server, "projects", mine)["projects"] == [
+        {"project": "", "threads": 1, "updated": listed["threads"][0]["updated"]},
+        {"project": "vögel", "threads": 1, "updated": listed["threads"][1]["updated"]},
+    ]
+    for body in ("", "[]", "{", "{}", '{"title": 3}', '{"owner": "bob"}', '{"title": " "}', '{"project": " a"}', "[" * 100_000):
+        assert httpx.patch(place, headers=mine, content=body, timeout=60).status_code == 400, body[:20]
+    assert httpx.patch(place, headers=BOB, json={"title": "his"}, timeout=60).status_code == 404
+
+
+def test_a_thread_is_read_and_exported_whole_by_its_owner_only(server: str) -> None:
+    thread_id = talk(server, "How many orders are there?", "Draw a bar chart of the price by id of all orders.", graph="longtable")
+    place = f"threads/{thread_id}"
+    history = get(server, f"{place}/history", limit=2)
+    assert [message["number"] for message in history["messages"]] == [1, 2]
+    assert history["messages"][0]["content"] == "How many orders are there?"
+    assert (history["next"], history["total"] > 3) == (2, True)
+    [first, *_] = get(server, f"{place}/audit")["audit"]
+    assert (first["thread"], first["verdict"]) == (thread_id, "run")
+    assert thread_id in {entry["thread"] for entry in get(server, "audit")["audit"]}
+    assert get(server, f"{place}/pins") == {"pins": [], "next": None}
+    exported = get(server, f"{place}/export").text.splitlines()
+    assert json.loads(exported[0])["thread_id"] == thread_id
+    assert "How many orders are there?" in get(server, f"{place}/export", form="markdown").text
+    page = get(server, f"{place}/export", form="html", language="zh")
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")
+    assert page.text.startswith("<!")
+    for wrong in ({"form": "pdf"}, {"language": "xx"}, {"form": ""}):
+        assert httpx.get(f"{server}/longtable/{place}/export", headers=ANN, params=wrong, timeout=60).status_code == 400
+    for path in ("history", "export", "audit", "pins", "usage", "topics", "results", "archive", "results/r1.csv", "results/r1.svg"):
+        assert httpx.get(f"{server}/longtable/{place}/{path}", headers=BOB, timeout=60).status_code == 404, path
+
+
+def test_a_result_is_drawn_as_a_chart(server: str) -> None:
+    thread_id = talk(server, "List all orders with their price.", graph="longtable")
+    drawn = get(server, f"threads/{thread_id}/results/r1.svg", wish="bar of price by id")
+    assert (drawn.headers["content-type"], drawn.text[:4]) == ("image/svg+xml", "<svg")
+    for handle in ("r99", "nonsense", "%2e%2e%2fr1"):
+        assert httpx.get(f"{server}/longtable/threads/{thread_id}/results/{handle}.svg", headers=ANN, timeout=60).status_code == 404
+
+
+@pytest.mark.parametrize("wrong", ["-1", "1001", "9" * 400, "x", "1.5", "٣", "", "1e3"])
+@pytest.mark.parametrize("name", ["limit", "offset"])
+def test_a_page_that_cannot_be_is_refused(server: str, name: str, wrong: str) -> None:
+    if (name, wrong) != ("offset", "1001"):
+        answer = httpx.get(f"{server}/longtable/threads", headers=ANN, params={name: wrong}, timeout=60)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "config")
+
+
+def test_an_id_that_names_no_thread_finds_none(server: str) -> None:
+    thread_id = talk(server, "hello", owner="ann")
+    ids = [
+        f"{thread_id}%3F",
+        f"{thread_id}%2Fhistory%3F",
+        "..%2F..%2Fok",
+        f"x%2F..%2F{thread_id}",
+        "线程",
+        "%00",
+        "a" * 5_000,
+        str(uuid.uuid4()),
+    ]
+    for wrong in ids:
+        for method, path in (("GET", "/history"), ("GET", "/usage"), ("DELETE", ""), ("PATCH", ""), ("POST", "/compact")):
+            answer = httpx.request(method, f"{server}/longtable/threads/{wrong}{path}", headers=ANN, content='{"title": "x"}', timeout=60)
+            assert answer.status_code in (404, 405), (method, wrong[:60], answer.text)
+    assert get(server, f"threads/{thread_id}/history")["total"] == 2
+
+
+def test_a_thread_is_neither_deleted_nor_renamed_while_its_turn_runs(server: str) -> None:
+    async def work(client: LangGraphClient) -> list[int]:
+        thread_id = await new_thread(client)
+        context: Any = {"owner": "ann", "model_limit": 8_000}
+        run = await client.runs.create(thread_id, "scripted", input=said("dawdle"), context=context)
+        while not (await client.threads.get_state(thread_id))["values"]:
+            await asyncio.sleep(0.05)
+        place = f"{server}/longtable/threads/{thread_id}"
+        async with httpx.AsyncClient(headers=ANN, timeout=60) as http:
+            codes = [(await http.delete(place)).status_code, (await http.patch(place, json={"title": "x"})).status_code]
+            codes.append((await http.delete(place, headers=BOB)).status_code)
+            await client.runs.cancel(thread_id, run["run_id"], wait=True)
+            return [*codes, (await http.delete(place)).status_code]
+
+    assert with_client(server, work) == [409, 409, 404, 204]
