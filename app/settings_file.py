@@ -218,7 +218,7 @@ class LimitsTable(Table):
 class RateLimitTable(Table):
     """How many turns a person may begin in a time."""
 
-    turns: Annotated[int, Field(ge=1, le=1_000_000)] = _key("Turns of one owner.", example=20, default=20)
+    turns: Annotated[int, Field(ge=1, le=10_000)] = _key("Turns of one owner.", example=20, default=20)
     seconds: Annotated[int, Field(ge=1, le=31_536_000)] = _key("In so many seconds.", example=3_600, default=3_600)
 
 

@@ -336,6 +336,7 @@ ADVICE: dict[str, str] = {
     "query_cancelled": "可以重新提问",
     "provider": "请稍后重试",
     "provider_auth": "请检查环境变量中的密钥",
+    "provider_quota": "请充值，或换一个模型（--model）",
     "provider_rate_limited": "请稍后重试",
     "provider_unavailable": "请检查网络和服务地址（--base-url），然后重试",
     "provider_refused": "请检查模型名称（--model）和服务的要求；聊天中可用 /retry 重试，或用 /exclude 排除一条消息",

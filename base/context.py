@@ -278,7 +278,7 @@ class RequestLimits(Settings):
     chars: Annotated[int, Field(ge=1, le=1_000_000_000)] = 120_000
     """Characters of their texts."""
     bytes: Annotated[int, Field(ge=1, le=10_000_000_000)] = 262_144
-    """Bytes with images and tool calls as they are sent (256 KiB)."""
+    """Bytes with images and tool calls as they are sent (256 KiB). With an earlier talk that a request hands in, 32 times as many."""
 
 
 def requester(user: object, claimed: str | None) -> str | None:

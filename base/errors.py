@@ -5,6 +5,7 @@ reads `error.code` and the attributes. A person reads `error.user_text(language)
 internals (no SQL, path, URL, key or stack).
 """
 
+import math
 import re
 import shlex
 import tomllib
@@ -168,6 +169,11 @@ class RateLimitedError(InputError):
     def __init__(self, *, turns: int, seconds: int, wait_s: float) -> None:
         super().__init__(f"{turns:,} turns in {seconds:,} s are allowed to one owner: wait {wait_s:g} s, or raise RateLimit.turns")
         self.turns, self.seconds, self.wait_s = turns, seconds, wait_s
+        self._minutes, self._wait_minutes = round(seconds / 60, 1), math.ceil(wait_s / 60)
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.code}.minutes" if self.seconds >= 120 else self.code
 
 
 class InvalidTextError(InputError):
@@ -531,6 +537,10 @@ class ProviderError(LongtableError):
 
 class ProviderAuthError(ProviderError):
     """The provider refused the key (401, 403)."""
+
+
+class ProviderQuotaError(ProviderError):
+    """The account at the provider is empty or over its quota (402, or 429 with `insufficient_quota`): waiting does not help."""
 
 
 class ProviderRateLimitedError(ProviderError):

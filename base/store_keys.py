@@ -8,6 +8,8 @@ THREADS: Namespace = ("longtable", "threads")
 """The thread index: one item a thread, by its id."""
 BELLS: Namespace = ("longtable", "bells")
 """One item a thread whose inbox is not empty."""
+TURNS: Namespace = ("longtable", "turns")
+"""One item an owner: when the last turns began, for the rate limit."""
 
 Kind = Literal["archive", "archived", "compactions", "records", "inbox", "audit", "recall"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -68,7 +68,7 @@ class Lease(ABC):
         """Take a thread's lease; return whether this process has it now."""
         with self.lock:
             if self.closed:  # a turn that waited in a thread must not open a connection that nobody closes
-                raise PersistenceError("the store of threads was closed while a turn waited for its thread: open it again")
+                raise PersistenceError("the conversation store was closed while a turn waited for its thread: open the store and ask again")
             if not self._take(thread_id):
                 return False
             self.held.add(thread_id)

@@ -54,9 +54,9 @@ class open_persistence:  # used like the function it reads as: `with open_persis
     """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db", "postgresql://..." or "memory://" as a context manager.
 
     `async with` opens the same: awaited methods run the blocking ones in threads. A missing file and its folder are created.
-    Raises `ConfigError` for another URL, `PersistenceError` for a file that cannot be opened, is no SQLite database, is empty
-    (a store never is: it was cut off), or is locked. A file that cannot be written is opened for reading: its threads can be
-    listed, shown, searched and exported.
+    Raises `ConfigError` for another URL, `PersistenceError` for a file that cannot be opened, is no SQLite database, is
+    somebody's own database, is empty (a store never is: it was cut off), or is locked. A file that cannot be written is
+    opened for reading: its threads can be listed, shown, searched and exported.
 
     Several processes may share one file or database. `lease_seconds`: how long a process that was killed in mid-turn
     keeps others off its thread in a file; a database notices at once.
@@ -281,7 +281,7 @@ def _set_up(path: Path, lease: SqliteLease, key: str | None) -> _File:
         raise PersistenceError(f"the store {path} cannot be opened ({error}): give a file in a folder that can be written") from error
     with storage_errors(), closing(connection):
         try:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            _refuse_foreign(connection, path)
         except UnicodeDecodeError as error:  # SQLite's own message quotes a damaged name
             raise PersistenceError(f"the conversation store {_DAMAGED}") from error
         # SQLite takes a last page that was cut for a whole one.
@@ -316,6 +316,7 @@ def _read_only(path: Path, key: str | None) -> _File:
     immutable = "" if Path(f"{path}-wal").exists() else "&immutable=1"
     uri = f"{path.absolute().as_uri()}?mode=ro{immutable}"
     with storage_errors(), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+        _refuse_foreign(connection, path)
         return _File(uri, sqlite_serializer(connection, key, read_only=True), pragmas=PRAGMAS[2:])
 
 
@@ -332,6 +333,18 @@ def _refuse_empty(path: Path) -> None:
                 "Restore it from a copy, or delete the empty file to begin a new store"
             )
         time.sleep(0.05)
+
+
+def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise `PersistenceError` for a database that has tables and none of a store."""
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")}
+    ours = "store_migrations" in names or {"checkpoints", "writes"} <= names or any(name.startswith("longtable_") for name in names)
+    if names and not ours:
+        tables = ", ".join(sorted(names)[:3])
+        raise PersistenceError(
+            f"the file {path} is a database of its own (it has the tables {tables}), not a conversation store; nothing was written to it: "
+            "give the store a file of its own, or one that does not exist yet"
+        )
 
 
 @contextmanager

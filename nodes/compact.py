@@ -45,7 +45,7 @@ from longtable.memory.summary import Numbered
 from longtable.memory.thread import Compaction, writer_of
 from longtable.memory.view import CallPlan
 from longtable.nodes.model.call_plans import CallPlans
-from longtable.nodes.model.caller import is_locked_out, summary_settings
+from longtable.nodes.model.caller import LOCKED_OUT, summary_settings
 from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.records.archive_store import Files, StoreArchive, archived
 from longtable.nodes.records.bounded_cache import BoundedCache
@@ -202,7 +202,7 @@ class Compactor:
         except Exception as error:  # a summariser that fails in any way must not fail the turn: the outcome says so
             known = provider_error(error)
             log_cause(known.code if known else "summariser_failed", error)
-            if known is not None and task.thread_id != NO_THREAD and is_locked_out(error, known):
+            if task.thread_id != NO_THREAD and isinstance(known, LOCKED_OUT):
                 self.locked_out.put(run, known)
             return known or error
 

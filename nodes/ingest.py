@@ -49,6 +49,10 @@ ACCEPTED = (HumanMessage, AIMessage, ToolMessage)
 NOTE_TOKENS = 32
 """Room for the line that says messages were left out."""
 
+HISTORY_FACTOR = 32
+"""How many times `RequestLimits.bytes` a request may hold with the earlier talk that it hands in: 8 MiB. Checkpoint and store keep
+several copies of it: 20 MB made 85."""
+
 MADE_UP = "do-not-render-"
 """How agent-chat-ui begins the id of a message that it made up."""
 
@@ -96,7 +100,7 @@ class Ingest:
             learned = {"brief": brief, "learned": update.get("learned", state.get("learned"))}
             check_input(new, context, CallPlan(thread, call_config_of(learned, context)), None if embedded else self.limits)
             if self.rate_limit:
-                self.rate_limit.check(context.owner, turn=f"{thread_id} {run}")
+                self.rate_limit.check(context.owner, thread_id, run, runtime.store)
         except InputError as error:
             return _refused(sent, before, error)
         now = self.clock().isoformat(timespec="seconds")
@@ -241,6 +245,8 @@ def check_input(new: Sequence[BaseMessage], context: Context, call_plan: CallPla
         raise WrongRoleError(role=new[-1].type)
     if limits:
         _check_sizes(request_of(new), context, limits)
+        if (size := _bytes(new)) > (most := HISTORY_FACTOR * _most_bytes(context, limits)):
+            raise RequestTooLargeError(size=size, limit=most)
     if call_plan:
         _check_fit(with_sent_name(new[-1]), call_plan)
 
@@ -266,16 +272,24 @@ _SENT = ("content", "name", "id", "tool_calls", "invalid_tool_calls", "tool_call
 
 def _check_sizes(new: Sequence[BaseMessage], context: Context, limits: RequestLimits) -> None:
     longest = context.max_message_chars
-    # Content that is no text (images) and calls count as the JSON they are sent as, with all else that would be kept.
-    fields = [[value for name in _SENT if (value := getattr(message, name, None))] for message in new]
-    sent = sum(len(json.dumps(each, ensure_ascii=False, default=str).encode("utf-8", "replace")) for each in fields)
     for size, limit, error in (
         (len(new), limits.messages, TooManyMessagesError),
         (sum(len(message.text) for message in new), max(limits.chars, longest), RequestTooLongError),
-        (sent, max(limits.bytes, 4 * longest + 1_000), RequestTooLargeError),  # one message passes in any script
+        (_bytes(new), _most_bytes(context, limits), RequestTooLargeError),
     ):
         if size > limit:
             raise error(size=size, limit=limit)
+
+
+def _bytes(messages: Sequence[BaseMessage]) -> int:
+    """Return the size of messages as JSON: content that is no text (images) and calls with all else that would be kept."""
+    fields = ([value for name in _SENT if (value := getattr(message, name, None))] for message in messages)
+    return sum(len(json.dumps(each, ensure_ascii=False, default=str).encode("utf-8", "replace")) for each in fields)
+
+
+def _most_bytes(context: Context, limits: RequestLimits) -> int:
+    """Return the most bytes of what is asked now: one message passes in any script."""
+    return max(limits.bytes, 4 * context.max_message_chars + 1_000)
 
 
 def _check_human(message: HumanMessage, context: Context) -> None:

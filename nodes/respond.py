@@ -159,8 +159,8 @@ class Respond:
         except Exception as error:
             if self.rate_limit and not turn.get("calls") and not isinstance(provider_error(error), CAUSED_BY_INPUT):
                 info = runtime.execution_info
-                counted = f"{(info.thread_id if info else None) or ''} {turn.get('run')}"
-                await how.call(partial(self.rate_limit.give_back, counted))
+                thread = (info.thread_id if info else None) or ""
+                await how.call(partial(self.rate_limit.give_back, caller.context.owner, thread, str(turn.get("run")), runtime.store))
             return {**usage, **_failed(error, state, caller, view)}
         return {**usage, **self._answered(answer, state, asking, caller, view)}
 
@@ -214,7 +214,7 @@ def _status(answer: BaseMessage) -> TurnStatus:
 
 
 def _failed(error: Exception, state: State, caller: Caller, view: View) -> Update:
-    known = provider_error(error)
+    known = provider_error(error, answering=caller.answering)
     if known is None:
         raise error
     log_cause(known.code, error)

@@ -288,21 +288,6 @@ def test_the_extra_charts_draws_every_form(python: Python) -> None:
     assert done.stdout.split() == ["b'PNG'", "<svg", "<!DOCTYPE", "True", "image/svg+xml", "text/plain"], done.stderr
 
 
-LIMITED = """
-import sys
-from longtable.analyst.model import BuiltInAnalyst
-from longtable.graph import Context, Conversation, LongtableError, RateLimit, build_graph
-from langgraph.checkpoint.memory import InMemorySaver
-graph = build_graph(model=BuiltInAnalyst(), rate_limit=RateLimit(turns=1, seconds=60, storage={storage!r}))
-talk = Conversation(graph.compile(checkpointer=InMemorySaver()), "t", context=Context(model_limit=16_000))
-try:
-    talk.ask("hello")
-    talk.ask("hello")
-except LongtableError as error:
-    sys.exit(error.__class__.__name__ + ": " + str(error))
-"""
-
-
 def test_without_the_extra_charts_a_model_draws_by_wish_alone(python: Python) -> None:
     """A client may draw what the event `chart` says: it holds no spec that Vega-Lite's schema has not checked."""
     bar = {"mark": "bar", "encoding": {"x": {"field": "name"}, "y": {"field": "n"}}}
@@ -319,11 +304,6 @@ def test_without_the_extra_charts_a_model_draws_by_wish_alone(python: Python) ->
     assert len([event for event in events if event["type"] == "chart"]) == 1
     assert "say in `wish`" in said[1]
     assert json.loads(said[2])["shown"]
-
-
-def test_the_extra_limits_counts_turns(python: Python) -> None:
-    done = python("limits").run(LIMITED.format(storage="memory://"))
-    assert done.stderr.startswith("RateLimitedError"), done.stderr
 
 
 def test_the_extra_mcp_serves_its_command(python: Python) -> None:
@@ -412,8 +392,6 @@ FAILING: dict[str, tuple[str, str]] = {
     "a picture": ("charts", f"{RESULT}{CHART}chart.png()"),
     "SVG": ("charts", f"{RESULT}{CHART}chart.svg()"),
     "HTML": ("charts", f"{RESULT}{CHART}chart.html()"),
-    "an allowance": ("limits", LIMITED.format(storage="memory://")),
-    "an allowance in PostgreSQL": ("postgres", LIMITED.format(storage="postgresql://nobody@127.0.0.1:1/x")),
 }
 
 

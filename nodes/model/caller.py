@@ -23,6 +23,7 @@ from longtable.base.errors import (
     ModelContextOverflowError,
     ProviderAuthError,
     ProviderError,
+    ProviderQuotaError,
     ProviderRateLimitedError,
     ProviderUnavailableError,
 )
@@ -79,6 +80,11 @@ class Caller:
         """Return the name of the model that answered, or failed last."""
         return self.line[self.answered].name
 
+    @property
+    def answering(self) -> bool:
+        """Return whether a part of the newest answer has come."""
+        return self._tokens.any
+
     async def call(self, messages: Sequence[BaseMessage], how: Execution) -> BaseMessage:
         """Return an answer. Raises what the last model in line raised."""
         self._tries = 0
@@ -109,8 +115,8 @@ class Caller:
 
         Only where no part of an answer has come: the person has seen it, and a second one would follow it.
         """
-        known = provider_error(error)
-        if known is None or isinstance(known, ModelContextOverflowError) or self._tokens.any:
+        known = provider_error(error, answering=self.answering)
+        if known is None or isinstance(known, ModelContextOverflowError) or self.answering:
             raise error
         wait = _pause(known, self._tries) if self._tries < self.context.max_retries else None
         if wait is not None:
@@ -212,7 +218,6 @@ def _for_anthropic(context: Context) -> Settings:
 THINKS = re.compile(r"^(?:.*/)?(?:o\d|gpt-5(?!.*chat))|r1\b|reason|think|qwq|qwen-?3|glm-(?:4\.[5-9]|[5-9])|magistral", re.IGNORECASE)
 """Names of models that may think before they answer, and whose thinking counts among the tokens of the answer."""
 ROOM_TO_THINK = 4_096
-QUOTA = "insufficient_quota"
 
 
 def summary_settings(context: Context, model: BaseChatModel, tokens: int) -> Settings:
@@ -234,7 +239,5 @@ def summary_settings(context: Context, model: BaseChatModel, tokens: int) -> Set
     return {}
 
 
-def is_locked_out(error: Exception, known: ProviderError) -> bool:
-    """Return whether a provider refused the key or the account: the next call would be refused as well."""
-    account = getattr(error, "status_code", None) == 402 or getattr(error, "code", None) == QUOTA
-    return account or isinstance(known, ProviderAuthError)
+LOCKED_OUT = (ProviderAuthError, ProviderQuotaError)
+"""What a provider says of a key or an account: the next call would be refused as well."""

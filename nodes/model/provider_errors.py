@@ -26,6 +26,7 @@ from longtable.base.errors import (
     ProviderAuthError,
     ProviderError,
     ProviderProtocolError,
+    ProviderQuotaError,
     ProviderRateLimitedError,
     ProviderRefusedError,
     ProviderUnavailableError,
@@ -204,6 +205,8 @@ def _plausible(limit: int) -> int | None:
 # -- what else a provider's exception means -------------------------------------------------------------------------
 
 _NETWORK = re.compile(r"connect|timeout|timedout|protocolerror|readerror|incomplete|apierror|invalidurl", re.IGNORECASE)
+QUOTA = "insufficient_quota"
+"""The code of OpenAI and others with a 429 that no waiting ends."""
 LONGEST_WAIT = 31_536_000.0
 """Seconds; a provider that asks for more means something else."""
 _ABOUT_CONTENT = re.compile(
@@ -258,18 +261,24 @@ _RAISED_IN = {
 }
 
 
-def provider_error(error: Exception) -> ProviderError | None:
-    """Return the typed error a provider's exception stands for, or None when it is no provider's (a bug: raise it)."""
+def provider_error(error: Exception, *, answering: bool = False) -> ProviderError | None:
+    """Return the typed error a provider's exception stands for, or None when it is no provider's (a bug: raise it).
+
+    `answering`: a part of the answer had come, so the base URL is right.
+    """
     if isinstance(error, LongtableError):
         return error if isinstance(error, ProviderError) else None
     if isinstance(error, ExceptionGroup):  # anyio's, of the addresses it tried
-        return next((known for each in error.exceptions if (known := provider_error(each))), None)
-    status = error_details(error).status
+        return next((known for each in error.exceptions if (known := provider_error(each, answering=answering))), None)
+    details = error_details(error)
+    status = details.status
     if is_overflow(error):
         return ModelContextOverflowError(f"the provider says the context is too long: {_words(error)}")
     content = _refuses_content(error)
     if status in (401, 403) and not content:
         return ProviderAuthError(f"the provider refused the key (HTTP {status}): check the key's environment variable and the model's name")
+    if status == 402 or QUOTA in details.names:
+        return ProviderQuotaError(f"the account at the provider has no credit or quota left (HTTP {status}): top it up")
     if status == 429:
         return ProviderRateLimitedError("the provider asks to wait (HTTP 429)", retry_after=_retry_after(error))
     if status is not None and status >= 500 and not content:
@@ -280,9 +289,9 @@ def provider_error(error: Exception) -> ProviderError | None:
     if words := _error_in_answer(error):
         return ProviderRefusedError(f"the provider answered with an error: {words}", content=content)
     if _unreadable(error):
-        return ProviderProtocolError(
-            f"the server's answer is not of the OpenAI protocol ({type(error).__name__}): is /v1 missing at the end of the base URL?"
-        )
+        what = "a part of the answer" if answering else "the server's answer"
+        hint = "" if answering else ": is /v1 missing at the end of the base URL?"
+        return ProviderProtocolError(f"{what} is not of the OpenAI protocol ({type(error).__name__}){hint}")
     if any(_NETWORK.search(cls.__name__) for cls in type(error).__mro__) or isinstance(error, OSError) or _connecting(error):
         return ProviderUnavailableError(f"the provider cannot be reached or broke off ({type(error).__name__})")
     return None

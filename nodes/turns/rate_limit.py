@@ -1,170 +1,87 @@
-"""How many turns an owner may begin in a time: in this process, or shared over Redis or PostgreSQL."""
+"""How many turns an owner may begin in a time, counted in the store of the threads."""
 
 import logging
+import threading
 import time
+from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
-from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
-from longtable.base.errors import ConfigError, MissingExtraError, RateLimitedError
-from longtable.nodes.records.bounded_cache import BoundedCache
+from langgraph.store.memory import InMemoryStore
 
-NOBODY = "-"
-"""Whose turns those without an owner are: they share one allowance."""
+from longtable.base.errors import ConfigError, RateLimitedError
+from longtable.base.store_keys import TURNS
 
-QUICK: dict[str, Any] = {"socket_connect_timeout": 2.0, "socket_timeout": 2.0}
-"""Seconds that a Redis which does not answer may hold up a turn; its client would wait for ever. A URL may say otherwise."""
-COUNTED = 4_096
-"""Newest turns of which a process knows that it counted them."""
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from langgraph.store.base import BaseStore
+
+MOST_TURNS, MOST_SECONDS = 10_000, 31_536_000
+"""An owner's times are one item of the store: 10,000 of them are 0.5 MB, read and written with each turn."""
 
 _log = logging.getLogger("longtable.rate_limit")
-
-
-class Allowance(Protocol):
-    """Where turns are counted."""
-
-    def take(self, owner: str) -> float:
-        """Count one turn and return 0, or count none and return the seconds to wait."""
-        ...
-
-    def give_back(self, owner: str) -> None:
-        """Count one turn less."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class RateLimit:
     """So many turns of one owner in so many seconds, over a window that moves.
 
-    `storage`: "memory://" (this process), "redis://...", "postgresql://...", or what else `limits` knows by that name.
-    A turn whose model could not be asked is not counted. Needs the extra `limits`, but for PostgreSQL. A storage that
-    cannot be reached lets turns pass, and the log says so.
+    The times of an owner's last turns stand in the graph's store; without a store they are counted in this process. Two
+    processes at the same moment may let one or two turns more through. Turns without an owner are counted by their thread.
+    A turn whose model could not be asked is not counted. A store that fails lets turns pass, and the log says so.
+    Raises `ConfigError` for numbers outside of 1 to 10,000 turns and 1 to 31,536,000 seconds.
     """
 
     turns: int = 20
     seconds: int = 3_600
-    storage: str = field(default="memory://", repr=False)  # it may hold a password
+    clock: Callable[[], float] = field(default=time.time, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+    _memory: InMemoryStore = field(default_factory=InMemoryStore, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.turns <= 1_000_000 or not 1 <= self.seconds <= 31_536_000:
-            raise ConfigError(
-                f"RateLimit: turns must be 1 to 1,000,000 and seconds 1 to 31,536,000, found {self.turns!r} and {self.seconds!r}"
-            )
-        if "://" not in self.storage:
-            raise ConfigError(f"RateLimit.storage must be memory://, redis://... or postgresql://..., found {self.storage!r}")
+        for name, most in (("turns", MOST_TURNS), ("seconds", MOST_SECONDS)):
+            value = getattr(self, name)
+            if type(value) is not int or not 1 <= value <= most:
+                raise ConfigError(f"RateLimit.{name} must be a whole number from 1 to {most:,}, found {value!r}")
 
-    def check(self, owner: str | None, *, turn: str = "") -> None:
-        """Count a turn that begins, for `give_back` to know by `turn`. Raises `RateLimitedError` where the owner has none left."""
+    def check(self, owner: str | None, thread_id: str, run: str, store: "BaseStore | None") -> None:
+        """Count a turn that begins. Raises `RateLimitedError` where the owner has none left."""
+        with self._failing_softly():
+            key, store = _key(owner, thread_id), store or self._memory
+            with self._lock:
+                now, times = self.clock(), _times(store, key)
+                recent = [each for each in times if now - self.seconds < each[0] <= now][-self.turns :]
+                if len(recent) == self.turns:
+                    wait = round(max(0.1, recent[0][0] + self.seconds - now), 1)
+                    raise RateLimitedError(turns=self.turns, seconds=self.seconds, wait_s=wait)
+                store.put(TURNS, key, {"times": [*recent, [now, f"{thread_id} {run}"]]}, index=False)
+
+    def give_back(self, owner: str | None, thread_id: str, run: str, store: "BaseStore | None") -> None:
+        """Stop counting a turn that failed before anything came of it."""
+        with self._failing_softly():
+            key, store = _key(owner, thread_id), store or self._memory
+            with self._lock:
+                others = [each for each in _times(store, key) if each[1] != f"{thread_id} {run}"]
+                store.put(TURNS, key, {"times": others}, index=False)
+
+    @contextmanager
+    def _failing_softly(self) -> "Iterator[None]":
+        """Log the error of a store: turns that cannot be counted cost nobody the answer."""
         try:
-            wait = self._allowance.take(owner or NOBODY)
-        except ConfigError:
+            yield
+        except RateLimitedError:
             raise
-        except Exception as error:  # an allowance that cannot be counted costs nobody the answer
-            _log.warning("the rate limit's storage failed (%s): the turn passes", type(error).__name__)
-            return
-        if wait > 0:
-            raise RateLimitedError(turns=self.turns, seconds=self.seconds, wait_s=round(wait, 1))
-        if turn:
-            self._counted.put(turn, owner or NOBODY)
-
-    def give_back(self, turn: str) -> None:
-        """Count a turn less that failed before anything came of it: once, and only by the process that counted it."""
-        if (owner := self._counted.pop(turn)) is None:
-            return
-        try:
-            self._allowance.give_back(owner)
-        except Exception as error:  # then it stays counted
-            _log.warning("the rate limit's storage failed (%s): a turn that failed stays counted", type(error).__name__)
-
-    @cached_property
-    def _counted(self) -> BoundedCache[str, str]:
-        return BoundedCache(COUNTED)
-
-    @cached_property
-    def _allowance(self) -> Allowance:
-        in_postgres = self.storage.startswith(("postgresql://", "postgres://"))
-        needed = "psycopg" if in_postgres else "limits"
-        if find_spec(needed) is None:
-            raise MissingExtraError("a rate limit cannot be kept", "postgres" if in_postgres else "limits")
-        return (PostgresAllowance if in_postgres else LimitsAllowance)(self.storage, self.turns, self.seconds)
+        except Exception as error:
+            _log.warning("turns could not be counted (%s): the turn passes", type(error).__name__)
 
 
-class LimitsAllowance:
-    """Turns counted by the package `limits`: in this process, in Redis, or in another storage it knows."""
-
-    def __init__(self, storage: str, turns: int, seconds: int) -> None:
-        from limits import errors
-        from limits import storage as storages
-        from limits.limits import RateLimitItemPerSecond
-        from limits.strategies import MovingWindowRateLimiter
-
-        try:
-            self.storage: Any = storages.storage_from_string(storage, **(QUICK if storage.startswith("redis") else {}))
-            self.limiter = MovingWindowRateLimiter(self.storage)
-        except errors.ConfigurationError as error:
-            raise ConfigError(f"RateLimit.storage cannot be used: {error}") from error
-        self.item = RateLimitItemPerSecond(turns, seconds, namespace="longtable")
-
-    def take(self, owner: str) -> float:
-        """Count one turn and return 0, or count none and return the seconds to wait."""
-        if self.limiter.hit(self.item, owner):
-            return 0.0
-        return max(0.1, self.limiter.get_window_stats(self.item, owner).reset_time - time.time())
-
-    def give_back(self, owner: str) -> None:
-        """Count one turn less. `limits` has no method for it: these two storages hold a list of times, the newest first."""
-        from limits.storage import MemoryStorage, RedisStorage
-
-        key = self.item.key_for(owner)
-        if isinstance(self.storage, MemoryStorage):
-            with self.storage.locks[key]:
-                del self.storage.events.get(key, [])[:1]
-        elif isinstance(self.storage, RedisStorage):
-            connection: Any = self.storage.get_connection()
-            connection.lpop(self.storage.prefixed_key(key))
+def _key(owner: str | None, thread_id: str) -> str:
+    return f"owner {owner}" if owner else f"thread {thread_id}"
 
 
-class PostgresAllowance:
-    """Turns counted in a table of PostgreSQL, which `limits` has no storage for; each take is one transaction."""
-
-    SETUP = """CREATE TABLE IF NOT EXISTS longtable_turns_taken (owner TEXT NOT NULL, at DOUBLE PRECISION NOT NULL);
-        CREATE INDEX IF NOT EXISTS longtable_turns_taken_by_owner ON longtable_turns_taken (owner, at)"""
-    ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-    CLOCK = "SELECT extract(epoch FROM clock_timestamp())::double precision"  # the server's: workers' clocks differ
-    FORGET = "DELETE FROM longtable_turns_taken WHERE owner = %s AND at <= %s"
-    FIRST = "SELECT at FROM longtable_turns_taken WHERE owner = %s ORDER BY at DESC OFFSET %s LIMIT 1"
-    COUNT = "INSERT INTO longtable_turns_taken (owner, at) VALUES (%s, %s)"
-    GIVE_BACK = """DELETE FROM longtable_turns_taken WHERE ctid =
-        (SELECT ctid FROM longtable_turns_taken WHERE owner = %s ORDER BY at DESC LIMIT 1)"""
-
-    def __init__(self, url: str, turns: int, seconds: int) -> None:
-        self.url, self.turns, self.seconds = url, turns, seconds
-        self.ready = False
-
-    def take(self, owner: str) -> float:
-        """Count one turn and return 0, or count none and return the seconds to wait."""
-        with self._connection() as connection:
-            if not self.ready:
-                connection.execute(self.ALONE, ("longtable turns setup",))
-                connection.execute(self.SETUP)
-                connection.commit()
-                self.ready = True
-            connection.execute(self.ALONE, (f"longtable turns {owner}",))
-            now = float(connection.execute(self.CLOCK).fetchone()[0])
-            connection.execute(self.FORGET, (owner, now - self.seconds))
-            if oldest := connection.execute(self.FIRST, (owner, self.turns - 1)).fetchone():
-                return max(0.1, float(oldest[0]) + self.seconds - now)
-            connection.execute(self.COUNT, (owner, now))
-        return 0.0
-
-    def give_back(self, owner: str) -> None:
-        """Count one turn less, the newest."""
-        with self._connection() as connection:
-            connection.execute(self.ALONE, (f"longtable turns {owner}",))
-            connection.execute(self.GIVE_BACK, (owner,))
-
-    def _connection(self) -> Any:
-        import psycopg
-
-        return psycopg.connect(self.url, connect_timeout=5)
+def _times(store: "BaseStore", key: str) -> list[tuple[float, str]]:
+    """Return when an owner's last turns began, the oldest first, and which they were."""
+    item = store.get(TURNS, key)
+    return item.value["times"] if item else []

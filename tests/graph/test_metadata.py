@@ -242,6 +242,16 @@ def test_a_request_over_a_limit_is_refused_with_its_error_and_nothing_is_written
     assert turn_number(wide.get_state(CONFIG).values["messages"][-1]) == 1
 
 
+def test_an_earlier_talk_that_is_handed_in_has_a_limit_too() -> None:
+    graph = app(ScriptedModel(say=lambda messages: AIMessage("yes")), request_limits=RequestLimits(bytes=100_000))
+    earlier = [HumanMessage("a" * 8_000), AIMessage("b" * 8_000)]
+    with pytest.raises(RequestTooLargeError, match="the limit is 3,200,000"):
+        graph.invoke({"messages": [*(each.model_copy() for each in earlier * 201), HumanMessage("now")]}, CONFIG, context=CONTEXT)
+    assert graph.get_state(CONFIG).values["messages"] == []
+    graph.invoke({"messages": [*(each.model_copy() for each in earlier * 100), HumanMessage("now")]}, CONFIG, context=CONTEXT)
+    assert len(graph.get_state(CONFIG).values["messages"]) == 202
+
+
 WIDE = "A" * 300_000
 
 

@@ -6,10 +6,13 @@ import resource
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
+import duckdb
 import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
 
 from benchmarks.faults.files import folder_for_all
 from longtable.base.errors import ConfigError, PersistenceError, ThreadNotFoundError
@@ -119,6 +122,29 @@ def test_a_file_of_no_bytes_is_refused_and_left_alone(tmp_path: Path, monkeypatc
     assert path.stat().st_size == 0
     path.unlink()
     assert ask(f"sqlite:///{path}", "t", "one") == 1
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb", "text"])
+def test_a_file_of_somebody_elses_data_is_refused_and_left_as_it_is(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "shop.db"
+    if kind == "text":
+        path.write_text("a,b\n1,2\n" * 1_000)
+    else:
+        with closing(sqlite3.connect(path) if kind == "sqlite" else duckdb.connect(str(path))) as connection:
+            connection.execute("CREATE TABLE store (id INTEGER, city TEXT)")
+            connection.execute("INSERT INTO store VALUES (1, 'Leipzig')")
+            connection.commit()
+    before = path.read_bytes()
+    with pytest.raises(PersistenceError, match="give"), open_persistence(f"sqlite:///{path}"):
+        pass
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["shop.db"]
+
+
+def test_a_store_of_langgraphs_own_savers_is_opened(tmp_path: Path) -> None:
+    with SqliteSaver.from_conn_string(str(tmp_path / "chat.db")) as saver:
+        saver.setup()
+    assert ask(f"sqlite:///{tmp_path}/chat.db", "t", "one") == 1
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 0.99])

@@ -16,6 +16,8 @@ from longtable.base.errors import (
     ModelContextOverflowError,
     ProviderAuthError,
     ProviderError,
+    ProviderProtocolError,
+    ProviderQuotaError,
     ProviderRateLimitedError,
     ProviderUnavailableError,
     TurnPendingError,
@@ -144,6 +146,23 @@ def test_the_time_to_wait_reaches_the_person(server: ModelServer) -> None:
     with pytest.raises(ProviderRateLimitedError) as caught:
         conversation(server).ask("hello")
     assert "7 s" in caught.value.user_text("en")
+
+
+@pytest.mark.parametrize("status", [429, 402])
+def test_an_empty_account_is_told_and_not_waited_for(server: ModelServer, status: int) -> None:
+    server.script(model_server.no_credit(status))
+    with pytest.raises(ProviderQuotaError) as caught:
+        conversation(server, CONTEXT.replace(max_retries=3)).ask("hello")
+    assert len(server.requests) == 1
+    assert "top it up" in caught.value.user_text("en")
+    assert "充值" in caught.value.user_text("zh")
+
+
+def test_a_stream_that_turns_to_garbage_is_no_reason_to_doubt_the_base_url(server: ModelServer) -> None:
+    server.script(model_server.say("half an answer", breaks="garbage"))
+    with pytest.raises(ProviderProtocolError) as caught:
+        conversation(server).ask("hello")
+    assert "/v1" not in str(caught.value)
 
 
 def test_a_provider_that_is_down_is_said() -> None:

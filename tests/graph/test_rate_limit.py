@@ -1,11 +1,6 @@
-"""Turns of an owner are limited, in one process and shared over PostgreSQL and Redis; refused ones write nothing."""
+"""Turns of an owner are limited, across all who share the store; refused ones write nothing."""
 
 import asyncio
-import shutil
-import socket
-import subprocess
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,75 +8,82 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ConfigError, MessageTooLongError, ProviderRefusedError, ProviderUnavailableError, RateLimitedError
-from longtable.graph import Context, Conversation, RateLimit, build_graph
-from longtable.nodes.turns.rate_limit import QUICK
+from longtable.graph import Context, Conversation, RateLimit, build_graph, open_persistence
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
 
 CONTEXT = Context(model_limit=16_000)
 
 
-@pytest.fixture(scope="module")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    pytest.importorskip("redis", reason="the Python package redis is not installed")
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("redis-server is not installed")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    folder: Path = tmp_path_factory.mktemp("redis")
-    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
-        try:
-            for _ in range(100):
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.05)
-            yield f"redis://127.0.0.1:{port}/0"
-        finally:
-            server.terminate()
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
-def storage(name: str, request: pytest.FixtureRequest) -> str:
-    if name == "postgres":
-        return postgres_server().create()
-    return "memory://" if name == "memory" else str(request.getfixturevalue("redis_url"))
-
-
-def talk(limit: RateLimit, thread: str, owner: str | None) -> Conversation:
+def talk(limit: RateLimit, thread: str, owner: str | None, *, store: Any = None, saver: Any = None) -> Conversation:
     model = ScriptedModel(say=lambda messages: AIMessage("yes"))
-    app: Any = build_graph(model=model, rate_limit=limit).compile(checkpointer=InMemorySaver())
+    app: Any = build_graph(model=model, rate_limit=limit).compile(checkpointer=saver or InMemorySaver(), store=store)
     return Conversation(app, thread, context=CONTEXT.replace(owner=owner))
 
 
-@pytest.mark.parametrize("name", ["memory", "postgres", "redis"])
-def test_an_owner_has_so_many_turns_and_is_told_how_long_to_wait(name: str, request: pytest.FixtureRequest) -> None:
-    limit = RateLimit(turns=2, seconds=2, storage=storage(name, request))
+def test_an_owner_has_so_many_turns_and_is_told_how_long_to_wait() -> None:
+    clock = Clock()
+    limit = RateLimit(turns=2, seconds=60, clock=clock)
     ann, other_thread, bob = talk(limit, "a", "ann"), talk(limit, "b", "ann"), talk(limit, "c", "bob")
     ann.ask("one")
+    clock.now += 50
     with pytest.raises(MessageTooLongError):
         ann.ask("x" * 9_000)  # refused for another reason: not counted
     asyncio.run(other_thread.aask("two"))
     with pytest.raises(RateLimitedError) as caught:
         ann.ask("three")
-    assert 0 < caught.value.wait_s <= 2
-    assert f"{caught.value.wait_s:g} s" in caught.value.user_text("en")
+    assert caught.value.wait_s == 10
+    assert "10 s" in caught.value.user_text("en")
     assert "2" in caught.value.user_text("zh")
     assert [message.text for message in ann.history()] == ["one", "yes"]
     bob.ask("mine")
-    time.sleep(caught.value.wait_s + 0.1)
+    clock.now += 10
     assert ann.ask("three").status == "answered"
+    with pytest.raises(RateLimitedError):
+        ann.ask("four")
+
+
+def test_long_waits_are_told_in_minutes() -> None:
+    error = RateLimitedError(turns=20, seconds=3_600, wait_s=754.3)
+    assert error.user_text("en") == "No more than 20 questions in 60 minutes: try again in 13 min."
+    assert "60 分钟" in error.user_text("zh")
+    assert "13 分钟" in error.user_text("zh")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_two_processes_that_share_a_store_count_together(kind: str, tmp_path: Path) -> None:
+    url = postgres_server().create() if kind == "postgres" else f"sqlite:///{tmp_path / 'chat.db'}"
+    with open_persistence(url) as one, open_persistence(url) as two:
+        first, second = RateLimit(turns=1, seconds=600), RateLimit(turns=1, seconds=600)
+        talk(first, "a", "ann", store=one.store, saver=one.checkpointer).ask("one")
+        with pytest.raises(RateLimitedError):
+            talk(second, "b", "ann", store=two.store, saver=two.checkpointer).ask("two")
+
+
+def test_people_without_a_name_do_not_share_one_allowance() -> None:
+    limit = RateLimit(turns=1, seconds=600)
+    assert [talk(limit, thread, None).ask("one").status for thread in "ab"] == ["answered"] * 2
+    nameless = talk(limit, "c", None)
+    nameless.ask("one")
+    with pytest.raises(RateLimitedError):
+        nameless.ask("two")
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-@pytest.mark.parametrize("name", ["memory", "postgres", "redis"])
-def test_a_turn_whose_provider_is_down_is_not_counted_and_no_resume_gains_one(
-    name: str, asynchronous: bool, request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_turn_whose_provider_is_down_is_not_counted_and_no_resume_gains_one(stored: bool, asynchronous: bool) -> None:
     down: list[Exception] = [ConnectionError(), ConnectionError(), ConnectionError()]
 
     def say(_: Any) -> AIMessage:
@@ -89,9 +91,10 @@ def test_a_turn_whose_provider_is_down_is_not_counted_and_no_resume_gains_one(
             raise down.pop()
         return AIMessage("yes")
 
-    limit = RateLimit(turns=2, seconds=600, storage=storage(name, request))
-    app: Any = build_graph(model=ScriptedModel(say=say), rate_limit=limit).compile(checkpointer=InMemorySaver())
-    talk = Conversation(app, "a", context=CONTEXT.replace(owner=f"ann-{asynchronous}"))
+    limit = RateLimit(turns=2, seconds=600)
+    graph = build_graph(model=ScriptedModel(say=say), rate_limit=limit)
+    app: Any = graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore() if stored else None)
+    talk = Conversation(app, "a", context=CONTEXT.replace(owner="ann"))
 
     def ask(text: str) -> str:
         return (asyncio.run(talk.aask(text)) if asynchronous else talk.ask(text)).status
@@ -115,18 +118,19 @@ def test_a_turn_that_the_provider_refuses_for_what_was_sent_stays_counted() -> N
 
     limit = RateLimit(turns=1, seconds=600)
     app: Any = build_graph(model=ScriptedModel(say=say), rate_limit=limit).compile(checkpointer=InMemorySaver())
+    ann = CONTEXT.replace(owner="ann")
     with pytest.raises(ProviderRefusedError):
-        Conversation(app, "a", context=CONTEXT).ask("one")
+        Conversation(app, "a", context=ann).ask("one")
     with pytest.raises(RateLimitedError):
-        Conversation(app, "b", context=CONTEXT).ask("two")
+        Conversation(app, "b", context=ann).ask("two")
 
 
-def test_workers_at_once_share_one_allowance(request: pytest.FixtureRequest) -> None:
-    url = storage("postgres", request)
+def test_turns_at_once_in_one_process_share_one_allowance() -> None:
+    limit, store = RateLimit(turns=5, seconds=600), InMemoryStore()
 
-    def turn(_: int) -> bool:
+    def turn(number: int) -> bool:
         try:
-            RateLimit(turns=5, seconds=600, storage=url).check("ann")
+            limit.check("ann", "a", str(number), store)
         except RateLimitedError:
             return False
         return True
@@ -135,28 +139,19 @@ def test_workers_at_once_share_one_allowance(request: pytest.FixtureRequest) -> 
         assert sum(pool.map(turn, range(16))) == 5
 
 
-def test_a_storage_that_is_down_costs_nobody_the_answer(caplog: pytest.LogCaptureFixture) -> None:
-    limit = RateLimit(storage="postgresql://ann:hunter2@127.0.0.1:1/none")
-    assert talk(limit, "a", None).ask("one").status == "answered"
-    assert "OperationalError" in caplog.text
+def test_a_store_that_fails_costs_nobody_the_answer(caplog: pytest.LogCaptureFixture) -> None:
+    class Down(InMemoryStore):
+        def batch(self, ops: Any) -> Any:
+            raise OSError("hunter2")
+
+    limit = RateLimit()
+    limit.check("ann", "a", "run", Down())
+    limit.give_back("ann", "a", "run", Down())
+    assert "OSError" in caplog.text
     assert "hunter2" not in caplog.text
 
 
-def test_a_redis_that_does_not_answer_holds_up_no_turn(caplog: pytest.LogCaptureFixture) -> None:
-    pytest.importorskip("redis", reason="the Python package redis is not installed")
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        limit = RateLimit(storage=f"redis://127.0.0.1:{silent.getsockname()[1]}/0?socket_timeout=0.2")
-        assert talk(limit, "a", None).ask("one").status == "answered"
-        assert "TimeoutError" in caplog.text
-    assert QUICK["socket_timeout"] < 5
-
-
-def test_a_wrong_limit_is_refused_when_it_is_made() -> None:
-    table: list[dict[str, Any]] = [{"turns": 0}, {"seconds": 0}, {"storage": "here"}]
-    for wrong in table:
-        with pytest.raises(ConfigError, match="RateLimit"):
-            RateLimit(**wrong)
-    with pytest.raises(ConfigError, match=r"RateLimit.storage cannot be used"):
-        RateLimit(storage="nowhere://").check("ann")
+@pytest.mark.parametrize("wrong", [{"turns": 0}, {"seconds": 0}, {"turns": 1.5}, {"turns": True}, {"turns": "5"}, {"turns": 10_001}])
+def test_a_wrong_limit_is_refused_when_it_is_made(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match=f"RateLimit.{next(iter(wrong))}"):
+        RateLimit(**wrong)

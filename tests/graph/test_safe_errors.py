@@ -9,7 +9,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.errors import ConfigError, ProviderError
-from longtable.graph import Context, Conversation, Database, RateLimit, build_graph, open_persistence
+from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
 from tests.support import model_server
 from tests.support.errors import HOSTILE, INSIDE, KEY, SECRETS
 from tests.support.model_server import Fault, ModelServer, Reply, open_model_server, say
@@ -83,4 +83,3 @@ def test_a_url_that_cannot_be_read_is_told_without_its_password(opened: Callable
         opened(url)
     assert "9f8e7d6c5b4a" not in str(caught.value)
     assert caught.value.__cause__ is None  # a log would show it
-    assert "9f8e7d6c5b4a" not in repr(RateLimit(storage=url))

@@ -97,7 +97,6 @@ OF_SETTINGS = [
     (400, {"message": "Conversation roles must alternate user/assistant/user/assistant/..."}),
     (400, {"message": "User location is not supported for the API use.", "status": "FAILED_PRECONDITION"}),
     (400, {"message": "Your organization must be verified to stream this model.", "param": "stream"}),
-    (402, {"message": "Insufficient Balance"}),
     (404, {"message": "The model `x` does not exist", "code": "model_not_found"}),
 ]
 

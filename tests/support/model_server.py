@@ -26,7 +26,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request as HttpRequest
 from werkzeug import Response
 
-Breaks = Literal["", "drop", "truncate", "error"]
+Breaks = Literal["", "drop", "truncate", "error", "garbage"]
 OverflowShape = Literal["openai", "llama_cpp", "vllm", "vllm_flat"]
 
 HOLD_SECONDS = 30.0  # a held answer goes on by itself after this, so that no server thread lives for ever
@@ -54,7 +54,7 @@ class Reply:
     output_tokens: int = 10
     finish_reason: str = ""
     breaks: Breaks = ""
-    """After the first half of the parts: `drop` the connection, end without finish (`truncate`), or send an `error` event."""
+    """After half of the parts: `drop` the connection, end without finish (`truncate`), send an `error` event, or `garbage` for JSON."""
     hold: threading.Event | None = None
     """Wait for this after the first part; tests cancel here."""
 
@@ -141,6 +141,13 @@ def rate_limited(retry_after: float | None = 7) -> Fault:
     """Return 429 with `retry-after` in seconds, or without it."""
     fault = error(429, "Rate limit reached for requests.", type="requests", code="rate_limit_exceeded")
     return fault if retry_after is None else replace(fault, headers={"retry-after": f"{retry_after:g}"})
+
+
+def no_credit(status: int = 429) -> Fault:
+    """Return what an empty account is told: OpenAI's 429, or another's 402."""
+    if status == 402:
+        return error(402, "Insufficient Balance", type="unknown_error", code="invalid_request_error")
+    return error(429, "You exceeded your current quota.", type="insufficient_quota", code="insufficient_quota")
 
 
 def server_error(status: int = 500) -> Fault:
@@ -308,6 +315,8 @@ def _stream(head: Mapping[str, Any], reply: Reply, number: int, *, with_usage: b
         _drop(http)
     if reply.breaks == "error":
         yield _event({"error": {"message": "The engine died.", "type": "server_error", "code": 500}})
+    if reply.breaks == "garbage":
+        yield b"data: {half of an ev\n\n"
     if reply.breaks:
         return
     yield _event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": _finish(reply)}]})
