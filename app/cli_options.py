@@ -30,19 +30,7 @@ Config = Annotated[
     str | None,
     typer.Option(help=f"The settings file. Default: {FILE} of your settings folder, and within bounds of this one. (LONGTABLE_CONFIG)"),
 ]
-Database = Annotated[str | None, _option("LONGTABLE_DATABASE")]
-Model = Annotated[str | None, _option("LONGTABLE_MODEL")]
-BaseUrl = Annotated[str | None, _option("LONGTABLE_BASE_URL")]
-Thread = Annotated[str | None, typer.Option(help="Continue this thread, or start it. Default: a new one.")]
 Store = Annotated[str | None, _option("LONGTABLE_STORE")]
-ModelLimit = Annotated[str | None, _option("LONGTABLE_MODEL_LIMIT")]
-Private = Annotated[bool, _option("LONGTABLE_PRIVATE")]
-ApproveSql = Annotated[str | None, _option("LONGTABLE_APPROVE_SQL")]
-Policy = Annotated[str | None, _option("LONGTABLE_POLICY")]
-Summarizer = Annotated[str | None, _option("LONGTABLE_SUMMARIZER")]
-Compaction = Annotated[str | None, _option("LONGTABLE_COMPACTION")]
-Project = Annotated[str | None, _option("LONGTABLE_PROJECT")]
-ArchiveOnCompact = Annotated[bool, _option("LONGTABLE_ARCHIVE_ON_COMPACT")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full trace of an error.")]
 
@@ -51,19 +39,19 @@ RunOptions = dict[str, Any]
 
 
 def chat_options(
-    database: Database = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    thread: Thread = None,
+    database: Annotated[str | None, _option("LONGTABLE_DATABASE")] = None,
+    model: Annotated[str | None, _option("LONGTABLE_MODEL")] = None,
+    base_url: Annotated[str | None, _option("LONGTABLE_BASE_URL")] = None,
+    thread: Annotated[str | None, typer.Option(help="Continue this thread, or start it. Default: a new one.")] = None,
     store: Store = None,
-    model_limit: ModelLimit = None,
-    approve_sql: ApproveSql = None,
-    private: Private = False,
-    policy: Policy = None,
-    summarizer: Summarizer = None,
-    compaction: Compaction = None,
-    project: Project = None,
-    archive_on_compact: ArchiveOnCompact = False,
+    model_limit: Annotated[str | None, _option("LONGTABLE_MODEL_LIMIT")] = None,
+    approve_sql: Annotated[str | None, _option("LONGTABLE_APPROVE_SQL")] = None,
+    private: Annotated[bool, _option("LONGTABLE_PRIVATE")] = False,
+    policy: Annotated[str | None, _option("LONGTABLE_POLICY")] = None,
+    summarizer: Annotated[str | None, _option("LONGTABLE_SUMMARIZER")] = None,
+    compaction: Annotated[str | None, _option("LONGTABLE_COMPACTION")] = None,
+    project: Annotated[str | None, _option("LONGTABLE_PROJECT")] = None,
+    archive_on_compact: Annotated[bool, _option("LONGTABLE_ARCHIVE_ON_COMPACT")] = False,
     config: Config = None,
     json: Json = False,
     debug: Debug = False,

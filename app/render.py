@@ -253,10 +253,11 @@ def error_texts(error: Exception, language: Language) -> tuple[str, str]:
 
 
 def error(error: Exception, language: Language) -> RenderableType:
-    """Return an error as one sentence and a hint."""
+    """Return an error in two lines: what is wrong and what to do, then its kind in one sentence; of a bug the sentence first."""
     sentence, hint = error_texts(error, language)
-    head = Text.assemble((f"{say('error', language)}: ", "bold red"), (sentence, "red"))
-    return Group(head, Text(f"{say('hint', language)}: {hint}", "dim")) if hint else head
+    first, second = (hint, sentence) if hint and isinstance(error, LongtableError) else (sentence, hint)
+    head = Text.assemble((f"{say('error', language)}: ", "bold red"), (first, "red"))
+    return Group(head, Text(second, "dim")) if second else head
 
 
 def plain(text: str) -> RenderableType:

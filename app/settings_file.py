@@ -1,6 +1,7 @@
 """The settings file, `longtable.toml`: its tables, how one is read and checked, and a first one with comments."""
 
 import dataclasses
+import json
 import os
 import re
 import stat
@@ -15,7 +16,7 @@ from pydantic_core import ErrorDetails
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from longtable.base.context import NAME, TEXT, Context, RequestLimits
+from longtable.base.context import NAME, TEXT, Context, RequestLimits, shown
 from longtable.base.errors import ConfigError
 from longtable.base.redaction import redacted
 from longtable.memory.policy import CompactionPolicy, analyst, rolling_chat, single_history, topics, window
@@ -89,7 +90,7 @@ def _base_url(url: str) -> str:
 def _preset(name: str) -> str:
     name = name.replace("-", "_").lower()
     if name not in PRESETS:
-        raise ValueError(f"must be one of {', '.join(PRESETS)}{did_you_mean(name, PRESETS)}")
+        raise ValueError(f"must be one of {', '.join(map(repr, PRESETS))}")
     return name
 
 
@@ -313,6 +314,10 @@ WANTED = {
 """What is wanted, by the kind of pydantic's error; other kinds say it themselves."""
 
 
+_TOKEN = re.compile(r"\"{3}(?:\\.|[^\\])*?\"{3,5}|'{3}.*?'{3,5}|\"(?:\\.|[^\"\\\n])*\"|'[^'\n]*'|#[^\n]*|[\[\]{}\n]", re.DOTALL)
+"""Texts and comments, within which no bracket and no end of a line counts, and these."""
+
+
 @dataclasses.dataclass(frozen=True)
 class SettingsFile:
     """A file that was read and checked: its values, with paths made absolute, and the line of each."""
@@ -332,20 +337,22 @@ def read_settings(path: Path) -> SettingsFile:
     text = _text_of(path)
     try:
         values = tomllib.loads(text)
+        lines, written = _lines_of(text), list(leaves(values))
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         found = re.search(r"^(.*) \(at line (\d+), column \d+\)$", str(error), re.DOTALL)
         line = found[2] if found else text.rstrip().count("\n") + 1
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else found[1] if found else str(error)
         hint = ": [compaction] takes one preset" if "overwrite" in reason and "preset" in text else ""
         raise ConfigError(f"{_shown_path(path)}, line {line}: this is not TOML ({reason}){hint}") from None
-    file = SettingsFile(path, values, _lines_of(text))
+    file = SettingsFile(path, values, lines)
 
     def where(place: Place) -> str:
         return f"{file.where(place)}: {'.'.join(place)}"
 
     if "team" in values:
         raise ConfigError(f"{where(('team',))} is for a version to come and would have no effect: take the table out")
-    _refuse_secrets(values, where)
+    for place, value in written:
+        _refuse_secret(place, value, where)
     checked = check(values, where, strict=True)
     for place in (("database", "url"), ("store", "url"), ("store", "results"), ("store", "archive"), ("policy", "file")):
         if value := checked.get(place[0], {}).get(place[1]):
@@ -387,9 +394,8 @@ def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
     wanted = said if said.startswith("must ") else f"must be {said}"
     if place[-1] == "base_url":
         return f"{where(place)} {wanted}"
-    near = re.search(r"; did you mean [^;]+$", wanted)
-    near_text = near[0] if near else did_you_mean(str(error["input"]), re.findall(r"'(\w+)'", said))
-    return f"{where(place)} {wanted.removesuffix(near_text)}, found {_found(error['input'])}{near_text}"
+    near = did_you_mean(error["input"], re.findall(r"'(\w+)'", said)) if isinstance(error["input"], str) else ""
+    return f"{where(place)} {wanted}, found {shown(error['input'])}{near}"
 
 
 def did_you_mean(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
@@ -398,21 +404,12 @@ def did_you_mean(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
     return f"; did you mean {best[0]}?" if best else ""
 
 
-def _found(value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool) and not -(10**30) < value < 10**30:
-        return f"one of {value.bit_length():,} bits"
-    text = redacted(repr(value))
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def _refuse_secrets(values: Mapping[str, Any], where: Callable[[Place], str]) -> None:
+def _refuse_secret(place: Place, value: object, where: Callable[[Place], str]) -> None:
     """Raise `ConfigError` for a key or a password: the file may be shared. It is not repeated."""
-    for place, value in leaves(values):
-        said = f'{place[-1]} = "{value}"' if isinstance(value, str) else ""
-        if SECRET.match(place[-1]) or redacted(said) != said:
-            instead = INSTEAD.get(place[-1]) or INSTEAD.get(place[0])
-            instead = instead or "OPENAI_API_KEY, LONGTABLE_API_KEY, or that of your provider"
-            raise ConfigError(f"{where(place)} holds a key or a password, which has no place in a file: set the variable {instead}")
+    text = f'{place[-1]} = "{value}"'
+    if SECRET.match(place[-1]) or redacted(text) != text:
+        instead = INSTEAD.get(place[-1]) or INSTEAD.get(place[0], "OPENAI_API_KEY, LONGTABLE_API_KEY, or that of your provider")
+        raise ConfigError(f"{where(place)} holds a key or a password, which has no place in a file: set the variable {instead}")
 
 
 def leaves(values: Mapping[str, Any], above: Place = ()) -> Iterator[tuple[Place, Any]]:
@@ -426,18 +423,19 @@ def leaves(values: Mapping[str, Any], above: Place = ()) -> Iterator[tuple[Place
 
 def _text_of(path: Path) -> str:
     """Return the text of a file. Raises `ConfigError` for one that is none; nothing is read of a device or a pipe."""
+    reason, data = "", b""
     try:
         # Without O_NONBLOCK the open of a pipe would wait for its writer.
-        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb", closefd=True) as file:  # noqa: PTH123
-            kind = os.fstat(file.fileno()).st_mode
-            data = file.read(MOST_BYTES + 1) if stat.S_ISREG(kind) else b""
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                data = file.read(MOST_BYTES + 1)
+            else:
+                reason = "it is no regular file"
     except OSError as error:
         reason = "it is a folder" if path.is_dir() else error.strerror or type(error).__name__
-        raise ConfigError(f"the settings file {_shown_path(path)!r} cannot be read: {reason}") from error
-    if not stat.S_ISREG(kind):
-        raise ConfigError(f"the settings file {_shown_path(path)!r} cannot be read: it is no regular file")
-    if len(data) > MOST_BYTES:
-        raise ConfigError(f"the settings file {_shown_path(path)!r} is larger than {MOST_BYTES:,} bytes: name the right file")
+    if reason or len(data) > MOST_BYTES:
+        reason = reason or f"it is larger than {MOST_BYTES:,} bytes"
+        raise ConfigError(f"the settings file {_shown_path(path)!r} cannot be read: {reason}")
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -449,24 +447,27 @@ def _lines_of(text: str) -> dict[Place, int]:
     """Return the line of each table and key of valid TOML, which tomllib does not report."""
     places: dict[Place, int] = {}
     table: Place = ()
-    statement, first = "", 1
-    for number, line in enumerate(text.split("\n"), 1):
-        statement, first = (f"{statement}\n{line}", first) if statement else (line, number)
-        try:
-            values: Any = tomllib.loads(statement)
-        except tomllib.TOMLDecodeError:  # a text or a list that goes on
-            continue
+    for line, statement in _statements(text):
+        values: Any = tomllib.loads(statement)
         header = statement.lstrip().startswith("[")
-        place: Place = ()
+        place = () if header else table
         while isinstance(values, dict) and values:
-            inside = [(*place, name) for name in values]
-            places |= {each if header else (*table, *each): first for each in inside if (*table, *each) not in places or header}
-            [place, *more] = inside
-            values = None if more else values[place[-1]]
-            values = values[0] if header and isinstance(values, list) else values
+            name, values = next(iter(values.items()))
+            place = (*place, name)
+            places.setdefault(place, line)
         table = place if header else table
-        statement = ""
     return places
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each header or assignment of valid TOML with its first line; a list or a text may take several. Linear in the text."""
+    depth, start, first, line = 0, 0, 1, 1
+    for token in _TOKEN.finditer(f"{text}\n"):
+        depth += (token[0] in "[{") - (token[0] in "]}")
+        line += token[0].count("\n")
+        if token[0] == "\n" and not depth:
+            yield first, f"{text}\n"[start : token.end()]
+            start, first = token.end(), line
 
 
 def _anchored(text: str, folder: Path) -> str:
@@ -506,7 +507,7 @@ def first_file() -> str:
             table = place[0]
             lines += ["", f"# {TABLES[table].__doc__}", f"[{table}]" if table != "rate_limit" else f"# [{table}]"]
         extra = field.json_schema_extra or {}
-        example = extra["example"] or _toml(field.default)
+        example = extra["example"] or ("" if field.default is None else json.dumps(field.default))
         variable = f" ({extra['variable']})" if extra["variable"] else ""
         lines += [f"# {field.description}{variable}"] if field.description else []
         lines += [f"# {place[-1]} = {example}"] if example else []
@@ -532,10 +533,3 @@ def write_first_file(path: Path, *, force: bool) -> None:
         raise ConfigError(f"{_shown_path(path)!r} is there already: edit it, or replace it with --force") from error
     except OSError as error:
         raise ConfigError(f"{_shown_path(path)!r} cannot be written ({error.strerror or type(error).__name__})") from error
-
-
-def _toml(value: object) -> str:
-    """Return a plain value as TOML, "" for None."""
-    return (
-        "" if value is None else str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
-    )

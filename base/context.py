@@ -83,7 +83,7 @@ class Settings(metaclass=_Kind):
             first = error.errors(include_input=False, include_url=False)[0]
             name = str(first["loc"][0])
             raise ConfigError(
-                f"{kind.__name__}.{name} must be {_allowed(hints[name], first['msg'])}, found {_shown(values[name])}"
+                f"{kind.__name__}.{name} must be {_allowed(hints[name], first['msg'])}, found {shown(values[name])}"
             ) from None
 
 
@@ -291,7 +291,7 @@ def requester(user: object, claimed: str | None) -> str | None:
     return str(getattr(user, "identity", "")) if getattr(user, "is_authenticated", False) else None
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return a value for a message, clipped: Python does not write an integer of thousands of digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}" if -(10**30) < value < 10**30 else f"one of {value.bit_length():,} bits"

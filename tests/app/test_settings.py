@@ -137,8 +137,8 @@ def test_a_servers_environment_is_what_the_operator_sets() -> None:
         ("LONGTABLE_BASE_URL", "127.0.0.1:8000", "must begin with http"),
         ("LONGTABLE_PROJECT", " ", "LONGTABLE_PROJECT must be 1 to 200 printable"),
         ("LONGTABLE_SUMMARIZER", "sam", "must be one of same, code, or another model as provider:name, found 'sam'; did you mean same"),
-        ("LONGTABLE_COMPACTION", "rolling_cat", "must be one of analyst, .*, found 'rolling_cat'; did you mean rolling_chat"),
-        ("LONGTABLE_COMPACTION", "滚动", "must be one of analyst, .*, found '滚动'$"),
+        ("LONGTABLE_COMPACTION", "rolling_cat", "must be one of 'analyst', .*, found 'rolling_cat'; did you mean rolling_chat"),
+        ("LONGTABLE_COMPACTION", "滚动", "must be one of 'analyst', .*, found '滚动'$"),
     ],
 )
 def test_what_a_server_cannot_honour_is_refused_before_it_starts(name: str, value: str, says: str) -> None:

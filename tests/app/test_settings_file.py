@@ -138,7 +138,7 @@ BAD: list[tuple[str | bytes, str]] = [
     ("[model]\nbase_url = 'ftp://x'\n", "line 2: model.base_url must begin with http"),
     ("[policy]\nprivate = 'yes'\n", "line 2: policy.private must be true or false, found 'yes'"),
     ("[policy]\napprove_sql = 'allways'\n", "line 2: policy.approve_sql must be 'never', 'costly' or 'always', .*; did you mean always"),
-    ("[compaction]\npreset = 'topic'\n", "line 2: compaction.preset must be one of analyst, .*; did you mean topics"),
+    ("[compaction]\npreset = 'topic'\n", "line 2: compaction.preset must be one of 'analyst', .*; did you mean topics"),
     ("[compaction]\npreset = ['topics', 'window']\n", "line 2: compaction.preset must be one name: two presets cannot be mixed"),
     ("[compaction]\npreset = 'topics'\npreset = 'window'\n", "line 3: this is not TOML .*takes one preset"),
     ("# x\n[compaction]\ntarget = 0.7\n", "line 2: compaction: CompactionPolicy.target .* must be under"),
@@ -147,6 +147,9 @@ BAD: list[tuple[str | bytes, str]] = [
     ("[prices]\ngpt = 1\n", r"line 2: prices.gpt must be a table"),
     ("[fallbacks]\nmodels = 'openai:x'\n", "line 2: fallbacks.models must be a list"),
     ("a = '''\n[model]\n'''\n[model]\nlimits = [\n 1,\n]\n", "line 5: model.limits is not known; did you mean limit"),
+    ("a" + ".a" * 5_000 + " = 1\n", "line 1: (this is not TOML|a is not known)"),
+    ("[model]\nchoices = [\n" + "'''\n[\n''',\n" * 20_000 + "]\nzz = 1\n", "line 60004: model.zz is not known"),
+    ('[database]\nurl = """\n[a]\\""""\nzz = 1\n', "line 4: database.zz is not known"),
     ("[team]\nmode = 'quiz'\n", "line 1: team is for a version to come"),
 ]
 
@@ -168,6 +171,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(home: Path, text: str |
         ("[model]\nkey = 'abcdefgh'\n", "OPENAI_API_KEY"),
         ("[model]\nname = 'sk-abcdefghijkl'\n", "OPENAI_API_KEY"),
         ("[model]\nbase_url = 'https://me:abcdefgh@host/v1'\n", "LONGTABLE_BASE_URL"),
+        ("[fallbacks]\nmodels = ['sk-abcdefghijkl']\n", "OPENAI_API_KEY"),
         ("[database]\nurl = 'postgresql://me:abcdefgh@host/shop'\n", "LONGTABLE_DATABASE"),
         ("[database]\npassword = 'abcdefgh'\n", "PGPASSWORD"),
         ("[store]\nurl = 'postgresql://me:abcdefgh@host/shop'\n", "LONGTABLE_STORE"),
@@ -195,7 +199,7 @@ def unreadable(path: Path) -> None:
         (unreadable, "cannot be read: Too many levels"),
         (os.mkfifo, "it is no regular file"),
         (lambda path: path.symlink_to("/dev/zero"), "it is no regular file"),
-        (lambda path: path.write_text("#" * (MOST_BYTES + 1)), "is larger than"),
+        (lambda path: path.write_text("#" * (MOST_BYTES + 1)), "it is larger than"),
         (lambda path: None, "cannot be read: No such file"),
     ],
 )
