@@ -5,12 +5,17 @@ BIN := $(VENV)/bin
 # Settings for a chat: copy .env.example to .env. Read by the shell, so quote values with blanks. Exported variables win over it.
 ENV := exported=$$(export -p); set -a; [ ! -f .env ] || . ./.env; eval "$$exported"; set +a;
 
+# More extras for a chat, as in: make chat EXTRAS=postgres,excel
+comma := ,
+EXTRAS :=
+CHAT := $(VENV)/.demo$(addprefix -,$(EXTRAS))
+
 .PHONY: chat demo test lint docs eval bench notebook clean
 
-chat: $(VENV)/.demo
+chat: $(CHAT)
 	@$(ENV) exec $(BIN)/longtable chat
 
-demo: $(VENV)/.demo
+demo: $(CHAT)
 	@$(BIN)/longtable demo
 
 test: $(VENV)/.dev
@@ -42,9 +47,9 @@ clean:
 	rm -rf $(VENV) build site *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
 # One stamp an extra: installed again when pyproject.toml changes. Editable, so that the sources are what runs.
-$(VENV)/.demo: pyproject.toml | $(BIN)/python
-	@echo "Installing longtable, the demo data and charts into $(VENV) ..." >&2
-	@$(BIN)/python -m pip install --quiet --editable '.[demo,charts]'
+$(CHAT): pyproject.toml | $(BIN)/python
+	@echo "Installing longtable, the demo data and charts$(addprefix $(comma) ,$(EXTRAS)) into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --editable '.[demo,charts$(addprefix $(comma),$(EXTRAS))]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longtable.app.cli_options import Config, Debug, RunOptions, Store, add_options
+from longtable.app.program import Config, Debug, RunOptions, Store, add_options, print_json
 from longtable.app.terminal import writing
-from longtable.app.threads_cli import Id, Owner, Scope, all_owner_options, owner_options, print_json, report_damaged, threads_app, work
+from longtable.app.threads_cli import Id, Owner, Scope, all_owner_options, owner_options, report_damaged, threads_app, work
 
 if TYPE_CHECKING:
     from longtable.app.screen import Screen

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from longtable.app.cli_options import Config, Debug, Json, RunOptions, Store, add_options, run_command, with_options
-from longtable.app.terminal import takes_unicode, writing
+from longtable.app.program import Config, Debug, Json, RunOptions, Store, add_options, print_json, run_command, with_options
+from longtable.app.terminal import writing
 
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
@@ -465,15 +465,6 @@ def warn(key: str, screen: "Screen", thread_id: str) -> None:
     from longtable.app.translations import say
 
     print(clean_line(say(key, screen.language, id=thread_id, argument=shlex.quote(thread_id))), file=sys.stderr)
-
-
-def print_json(lines: Iterable[Mapping[str, Any]]) -> None:
-    """Print one JSON object a line."""
-    from longtable.app.terminal import json_line
-
-    with writing():
-        for line in lines:
-            print(json_line(line, ascii_only=not takes_unicode()))
 
 
 def _confirm(key: str, settings: "Settings", screen: "Screen", *, yes: bool, **values: object) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Union, get_args, get_origin
 import typer
 
 from longtable import graph
-from longtable.app.cli import app
+from longtable.app.program import app
 from longtable.app.settings_file import VARIABLES, keys, option_of
 from longtable.base.errors import RunFailedError
 from longtable.base.events import Event

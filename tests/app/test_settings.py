@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import get_type_hints
 
 import pytest
 
-from longtable.app.cli_options import chat_options
+from longtable.app.program import chat_options
 from longtable.app.settings import check_apart, load_settings, server_settings
 from longtable.app.settings_file import PRESETS
 from longtable.base.errors import ConfigError
@@ -185,6 +186,36 @@ def test_an_exported_variable_wins_over_the_file_that_make_reads(tmp_path: Path)
     (program.parent / "python").symlink_to(sys.executable)
     run = subprocess.run(["make", "chat"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=30)
     assert run.stdout == "openai:exported north sales\n"
+
+
+@pytest.mark.parametrize(("given", "installed"), [((), "demo,charts"), (("EXTRAS=postgres,excel",), "demo,charts,postgres,excel")])
+def test_make_chat_installs_the_extras_that_are_asked_for_and_once(tmp_path: Path, given: tuple[str, ...], installed: str) -> None:
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name, script in {"python": 'echo "$@" >> installed', "longtable": "echo a chat"}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
+    for _ in range(2):
+        run = subprocess.run(["make", "chat", *given], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=30)
+        assert run.stdout == "a chat\n"
+    assert (tmp_path / "installed").read_text() == f"-m pip install --quiet --editable .[{installed}]\n"
+
+
+@pytest.mark.parametrize("loaded", ["typer", "pydantic", "longtable.app.program"])
+def test_ctrl_c_while_the_program_is_loading_shows_no_trace(tmp_path: Path, loaded: str) -> None:
+    home = make_home(tmp_path)
+    command = [sys.executable, "-X", "importtime", str(PROGRAM), "ask", "How many orders?"]
+    with subprocess.Popen(command, env=home.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.rpartition("|")[2].strip() == loaded:
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stderr.read()
+        assert process.wait(30) == 130
+    assert "Traceback" not in rest
 
 
 def test_the_command_to_go_on_with_can_be_typed_where_the_program_is_not_on_the_path(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from importlib import import_module
 from longtable.memory.tokens import counter
 
 MODULES = (
-    *(f"longtable.app.{name}" for name in ("cli", "chat", "demo", "records_cli", "settings_file", "threads_cli")),
+    *(f"longtable.app.{name}" for name in ("cli", "chat", "demo", "program", "records_cli", "settings_file", "threads_cli")),
     *(
         "longtable.analyst.model",
         "longtable.analyst.zh",

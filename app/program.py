@@ -1,0 +1,289 @@
+"""The command line: its options, how a command runs and reports errors, and `ask`, `chat`, `mcp`, `init`, `config`, `demo`.
+
+Heavy imports happen inside the commands.
+"""
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from longtable.app.settings_file import FILE, VARIABLES, keys, option_of
+from longtable.app.terminal import OutputFailedError, clean_line, json_line, takes_unicode, writing
+
+if TYPE_CHECKING:
+    from longtable.app.screen import Screen
+    from longtable.app.settings import Settings
+
+CANCELLED = 130  # what a shell calls a program ended by Ctrl-C
+_FIELDS = dict(keys())
+
+
+def _option(variable: str) -> Any:
+    """Return the option that sets what a variable does; its help is the description of the key in the settings file."""
+    help = f"{_FIELDS[VARIABLES[variable]].description} ({variable})"
+    return typer.Option(f"--{option_of(variable).replace('_', '-')}", help=help)
+
+
+Config = Annotated[
+    str | None,
+    typer.Option(help=f"The settings file. Default: {FILE} of your settings folder, and within bounds of this one. (LONGTABLE_CONFIG)"),
+]
+Store = Annotated[str | None, _option("LONGTABLE_STORE")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the full trace of an error.")]
+
+RunOptions = dict[str, Any]
+"""The options of one run by their names in Python, None or False where one was not given."""
+
+
+def chat_options(
+    database: Annotated[str | None, _option("LONGTABLE_DATABASE")] = None,
+    model: Annotated[str | None, _option("LONGTABLE_MODEL")] = None,
+    base_url: Annotated[str | None, _option("LONGTABLE_BASE_URL")] = None,
+    thread: Annotated[str | None, typer.Option(help="Continue this thread, or start it. Default: a new one.")] = None,
+    store: Store = None,
+    model_limit: Annotated[str | None, _option("LONGTABLE_MODEL_LIMIT")] = None,
+    approve_sql: Annotated[str | None, _option("LONGTABLE_APPROVE_SQL")] = None,
+    private: Annotated[bool, _option("LONGTABLE_PRIVATE")] = False,
+    policy: Annotated[str | None, _option("LONGTABLE_POLICY")] = None,
+    summarizer: Annotated[str | None, _option("LONGTABLE_SUMMARIZER")] = None,
+    compaction: Annotated[str | None, _option("LONGTABLE_COMPACTION")] = None,
+    project: Annotated[str | None, _option("LONGTABLE_PROJECT")] = None,
+    archive_on_compact: Annotated[bool, _option("LONGTABLE_ARCHIVE_ON_COMPACT")] = False,
+    config: Config = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> RunOptions:
+    """Return the options that `ask`, `chat` and `threads` share."""
+    return {**locals()}
+
+
+def add_options(build: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the parameters of `build` to a command as options; the command gets what `build` returns as `options`."""
+    shared = inspect.signature(build).parameters
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = {name: parameter for name, parameter in inspect.signature(command).parameters.items() if name != "options"}
+
+        @functools.wraps(command)
+        def run(**values: Any) -> None:
+            options = build(**{name: values.pop(name) for name in shared})
+            command(**values, options=options)
+
+        # What Typer reads.
+        run.__signature__ = inspect.Signature([*own.values(), *shared.values()])  # type: ignore[attr-defined]
+        run.__annotations__ = {name: parameter.annotation for name, parameter in {**own, **shared}.items()}
+        return run
+
+    return decorate
+
+
+with_options = add_options(chat_options)
+"""Add the options of a chat to a command."""
+
+
+def run_command(
+    command: "Callable[[Settings, Screen], None]", options: RunOptions, *, load: "Callable[[RunOptions], Settings] | None" = None
+) -> None:
+    """Run a command with its settings and screen; an error is a sentence and exit code 1, never a trace unless asked for.
+
+    `load` makes the settings of a command that needs no file.
+    """
+    from longtable.app.screen import ConsoleScreen, JsonScreen
+    from longtable.app.settings import load_settings
+    from longtable.app.terminal import start_log
+
+    _quiet_warnings()
+    screen: Screen = JsonScreen() if options["json"] else ConsoleScreen()
+    try:
+        start_log()
+        settings = (load or load_settings)(options)
+        for note in settings.notes:
+            print(f"Note: {clean_line(note)}", file=sys.stderr)
+        command(settings, screen)
+    except KeyboardInterrupt:
+        screen.note("cancelled_ask")
+        raise typer.Exit(CANCELLED) from None
+    except (BrokenPipeError, OutputFailedError, typer.Exit):
+        raise  # `main` ends these
+    except Exception as error:
+        report(error, screen, debug=options["debug"])
+        raise typer.Exit(1) from None
+
+
+def report(error: Exception, screen: "Screen", *, debug: bool) -> None:
+    if isinstance(error, BrokenPipeError | OutputFailedError):
+        raise error
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    screen.error(error)
+
+
+def print_json(lines: Iterable[Mapping[str, Any]]) -> None:
+    """Print one JSON object a line."""
+    with writing():
+        for line in lines:
+            print(json_line(line, ascii_only=not takes_unicode()))
+
+
+def _quiet_warnings() -> None:
+    """Show longtable's own warnings as one line each, and no other library's."""
+    import warnings
+
+    from longtable.memory.limits import EncodingFallbackWarning
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        print(f"Note: {clean_line(str(message))}", file=sys.stderr)
+
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("once", EncodingFallbackWarning)
+    warnings.showwarning = show
+
+
+# -- the commands ---------------------------------------------------------------------------------------------------
+
+app = typer.Typer(
+    name="longtable",
+    help="Ask questions of a database, in conversations that never lose what was said.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command()
+@with_options
+def ask(question: Annotated[str, typer.Argument(help="The question, in quotes.")], options: RunOptions) -> None:
+    """Ask one question and print the answer."""
+
+    def run(settings: "Settings", screen: "Screen") -> None:
+        from longtable.app.chat import Chat
+        from longtable.app.screen import demo_progress
+        from longtable.app.settings import check_text
+        from longtable.app.terminal import language_of
+
+        screen.language = language_of(question)
+        check_text(question)
+        with Chat(settings, screen, demo_progress, answering=False) as chat:
+            screen.opened(chat.session)
+            chat.resume()
+            if not chat.turn(question):
+                chat.left_waiting()
+                raise typer.Exit(1)
+
+    run_command(run, options)
+
+
+@app.command()
+@with_options
+def chat(options: RunOptions) -> None:
+    """Hold a conversation; with standard input not a terminal, answer one message a line."""
+
+    def run(settings: "Settings", screen: "Screen") -> None:
+        from longtable.app.chat import Chat, run_piped, run_prompt
+        from longtable.app.screen import demo_progress
+
+        def failed(error: Exception) -> None:
+            report(error, screen, debug=settings.debug)
+
+        with Chat(settings, screen, demo_progress) as talk:
+            screen.note("greeting", model=talk.session.label, database=talk.session.database.name)
+            screen.opened(talk.session)
+            talk.begin(failed)
+            if not sys.stdin.isatty():
+                run_piped(talk, sys.stdin.buffer, failed)
+                talk.left_waiting()
+                return
+            screen.note("greeting_keys")
+            run_prompt(talk, failed)
+            talk.left_waiting()
+            screen.note("goodbye", id=settings.continued(talk.session.thread_id))
+
+    run_command(run, options)
+
+
+@app.command()
+@with_options
+def mcp(options: RunOptions) -> None:
+    """Serve the conversation and its database to an MCP client, on standard input and output."""
+
+    def run(settings: "Settings", _: "Screen") -> None:
+        from longtable.app.screen import demo_progress
+        from longtable.base.errors import ConfigError, MissingExtraError
+
+        try:
+            from longtable.app.mcp_server import serve
+        except ImportError as error:
+            raise MissingExtraError("an MCP server cannot be started", "mcp") from error
+        if settings.as_json:
+            raise ConfigError("an MCP server speaks its protocol on standard output, nothing else: leave --json out")
+        serve(settings, demo_progress)
+
+    run_command(run, options)
+
+
+@app.command()
+def init(
+    user: Annotated[bool, typer.Option("--user", help="Write it into your settings folder, where all of it counts.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write a settings file, longtable.toml, with a comment for each setting; never over one that is there."""
+    from longtable.app.settings import Settings
+
+    def run(_: "Settings", screen: "Screen") -> None:
+        from longtable.app.settings import user_folder
+        from longtable.app.settings_file import FILE, write_first_file
+
+        path = user_folder() / FILE if user else Path(FILE)
+        write_first_file(path, force=force)
+        screen.note("init_written", file=path)
+
+    run_command(run, {"json": json, "debug": debug}, load=Settings.model_validate)
+
+
+@app.command()
+@with_options
+def config(options: RunOptions) -> None:
+    """Show each setting that holds, and where it comes from: an option, a variable, a file and its line, or the default."""
+
+    def run(settings: "Settings", screen: "Screen") -> None:
+        from longtable.app import render
+        from longtable.app.settings import setting_rows
+
+        rows = setting_rows(settings, os.environ)
+        if settings.as_json:
+            print_json({"name": name, "value": value, "source": source} for name, value, source in rows)
+        else:
+            screen.show("config", render.listing(("name", "value", "source"), rows))
+
+    run_command(run, options)
+
+
+@app.command()
+def demo(
+    force: Annotated[bool, typer.Option("--force", help="Build it anew.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Build the demo database if it is not there yet, and print its path."""
+
+    def run(settings: "Settings", _: "Screen") -> None:
+        from longtable.app.screen import demo_progress
+        from longtable.app.session import demo_database
+
+        path = demo_database(demo_progress, force=force)
+        with writing():
+            found = {"type": "demo", "path": str(path), "url": f"duckdb:///{path}"}
+            print(json_line(found, ascii_only=not takes_unicode()) if settings.as_json else path)
+
+    run_command(run, {"json": json, "debug": debug})
