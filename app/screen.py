@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from longtable.app.session import Session
 
 PIPE_WIDTH = 140
+LONG_WAIT = 2.0
+"""Seconds from which a person is told that the program waits."""
 """Columns assumed where the output is no terminal; COLUMNS overrides it."""
 
 
@@ -154,6 +156,10 @@ class ConsoleScreen:
                 self._print(render.retired(event, self.language))
             case "recall":
                 self._print(render.recalled(event, self.language))
+            case "thread_waiting":
+                self.note("thread_waiting")
+            case "model_retry" if event["wait_s"] >= LONG_WAIT:
+                self.note("model_retry", seconds=f"{event['wait_s']:g}")
             case "pins_changed":
                 for end in event["ended"]:
                     self.note("pin_ended", id=end["id"], quote=clean_line(end["quote"]))

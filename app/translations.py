@@ -134,6 +134,14 @@ WORDS: dict[str, dict[str, str]] = {
     "pin_user": {"en": "you", "zh": "您"},
     "pin_restored": {"en": "{id} holds again.", "zh": "{id} 重新有效。"},
     "pin_ended": {"en": "pin {id} ended: “{quote}”; /pins {id} restores it", "zh": "{id} 已结束：“{quote}”；/pins {id} 可恢复"},
+    "thread_waiting": {
+        "en": "Another program works on this thread: your message waits for it.",
+        "zh": "另一个程序正在处理这个会话：您的消息正在等待。",
+    },
+    "model_retry": {
+        "en": "The model's provider asks to wait: trying again in {seconds} s.",
+        "zh": "模型服务要求等待：{seconds} 秒后重试。",
+    },
     "head_turn": {"en": "turn", "zh": "轮次"},
     "head_text": {"en": "text", "zh": "内容"},
     "head_version": {"en": "version", "zh": "版本"},

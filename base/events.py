@@ -287,6 +287,13 @@ class InputRequested(TypedDict):
     value: Any
 
 
+class ThreadWaiting(TypedDict):
+    """Another turn has the thread, in this process or another: the message waits until that one is over."""
+
+    type: Literal["thread_waiting"]
+    thread_id: str
+
+
 class Steered(TypedDict):
     """A message that came while a turn was under way joined it (to who reads that turn), or is on its way there (to who sent it)."""
 
@@ -352,6 +359,7 @@ Event = (
     | AuditFailed
     | ApprovalRequested
     | InputRequested
+    | ThreadWaiting
     | Steered
     | Failed
     | Token

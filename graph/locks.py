@@ -7,6 +7,7 @@ lease, or never asked for one. The leases of a SQLite file are here, those of a 
 import asyncio
 import atexit
 import math
+import os
 import sqlite3
 import threading
 import time
@@ -42,11 +43,32 @@ LEASE_SECONDS = 10.0
 """How long a process that was killed keeps its threads from others."""
 
 TABLE = "CREATE TABLE IF NOT EXISTS longtable_leases (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID"
-HELD_BY_ANOTHER = "SELECT 1 FROM longtable_leases WHERE thread_id = ? AND holder <> ? AND until > ? AND until < ?"
-# A row that ends later than a lease can was written before the clock was set back: it counts as lapsed.
+HELD_BY_ANOTHER = "SELECT holder, until FROM longtable_leases WHERE thread_id = ? AND holder <> ? AND until > ?"
 TAKE = """INSERT INTO longtable_leases (thread_id, holder, until) VALUES (?1, ?2, ?3)
-    ON CONFLICT (thread_id) DO UPDATE SET holder = ?2, until = ?3 WHERE holder = ?2 OR until <= ?4 OR until >= ?5"""
+    ON CONFLICT (thread_id) DO UPDATE SET holder = ?2, until = ?3 WHERE holder = ?2 OR until <= ?4 OR holder = ?5"""
 RELEASE = "DELETE FROM longtable_leases WHERE thread_id = ? AND holder = ?"
+
+
+def process_name(pid: int) -> str:
+    """Return what tells a process from all others: machine since its start, container, number, time of its start; "" off Linux."""
+    try:
+        boot, container = Path("/proc/sys/kernel/random/boot_id").read_text().strip(), Path("/proc/self/ns/pid").readlink()
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "ended" if state in "ZX" else f"{boot} {container} {pid} {fields[18]}"
+
+
+def has_ended(process: str) -> bool:
+    """Return whether the process of this name is known to have ended: it was on this machine, and its number is free or another's."""
+    *place, pid, _ = [*process.split(" "), "", ""][:4]
+    if not pid.isdecimal() or place != process_name(os.getpid()).split(" ")[:2]:
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except OSError as error:  # of another user's process nothing more can be read
+        return isinstance(error, ProcessLookupError)
+    return process_name(int(pid)) not in ("", process)
 
 
 class Lease(ABC):
@@ -120,21 +142,28 @@ class Lease(ABC):
 
 
 class SqliteLease(Lease):
-    """A row for each lease in the SQLite file itself. After `seconds` without a renewal another process may take it."""
+    """A row for each lease in the SQLite file itself.
+
+    After `seconds` without a renewal another process may take it, whatever its own `seconds` are; at once, where the holder ran on
+    the same machine and is gone.
+    """
 
     def __init__(self, path: Path, *, seconds: float = LEASE_SECONDS, busy_ms: int, clock: Callable[[], float] = time.time) -> None:
         super().__init__(seconds / 3)
         self.path, self.seconds, self.busy_ms, self.clock = path, seconds, busy_ms, clock
-        self.holder = uuid.uuid4().hex
+        self.holder = f"{uuid.uuid4().hex} {seconds} {process_name(os.getpid())}"
         self.connection: sqlite3.Connection | None = None
 
     def _take(self, thread_id: str) -> bool:
         connection, now = self._open(), self.clock()
-        latest = now + 2 * self.seconds
         # Read first: a write would wait for the file's one writer, and most callers find the lease held.
-        if connection.execute(HELD_BY_ANOTHER, (thread_id, self.holder, now, latest)).fetchone():
-            return False
-        return connection.execute(TAKE, (thread_id, self.holder, now + self.seconds, now, latest)).rowcount == 1
+        other, until = connection.execute(HELD_BY_ANOTHER, (thread_id, self.holder, now)).fetchone() or ("", now)
+        if other:
+            _, seconds, process = [*other.split(" ", 2), self.seconds, ""][:3]  # rows of earlier versions hold the id alone
+            # A row that ends later than its lease can was written before the clock was set back: it counts as lapsed.
+            if until < now + 2 * float(seconds) and not has_ended(process):
+                return False
+        return connection.execute(TAKE, (thread_id, self.holder, now + self.seconds, now, other)).rowcount == 1
 
     def _release(self, thread_id: str) -> None:
         if self.connection is not None:

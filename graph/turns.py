@@ -20,7 +20,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Command, StateSnapshot
 
 from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError
-from longtable.base.events import AnswerEvent, Event, ModelRetry
+from longtable.base.events import AnswerEvent, Event, ModelRetry, ThreadWaiting
 from longtable.base.twins import complete
 from longtable.graph.locks import GRACE_SECONDS, pause, pauses
 from longtable.graph.persistence import storage_errors
@@ -72,7 +72,11 @@ async def _asked(runner: ThreadRunner, text: str | None, answer: Any, waiting_id
         if message is not None and runner.when_busy == "steer":
             run = _steered_in(runner, message, wait=True)
         else:
-            await stack.enter_async_context(_alone(runner, wait=runner.waits))
+            if not runner.waits:
+                await stack.enter_async_context(_alone(runner, wait=False))
+            elif not await _is_alone(runner, stack):
+                yield ThreadWaiting(type="thread_waiting", thread_id=runner.thread_id)
+                await stack.enter_async_context(_alone(runner, wait=True))
             if message is not None:
                 run = turn(runner, message)
             else:

@@ -33,8 +33,8 @@ BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "node
 OVER_BUDGET: dict[str, int] = {
     # A lost worker is an error of its own; events say which topics, which pins, who wrote and at what cost; a run's model, and the
     # error of one that is not offered (5).
-    # An empty account is an error of its own, and a rate limit says minutes (6).
-    "base": 626,
+    # An empty account is an error of its own, and a rate limit says minutes (6); who waits for a thread is told (3).
+    "base": 629,
     "memory": 4_165,  # what must stay, what fits and what a memory may take are told apart; a summary is read as models write it
     # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
     # The tools remember and forget (27): the patterns they take the place of were in memory/, which lost 236.
@@ -45,8 +45,8 @@ OVER_BUDGET: dict[str, int] = {
     # A store is not closed under work; None, False or a model as summarizer (6); what is made ahead goes on after the answer, under
     # the thread's lock, and is waited for or dropped (83); pins (18); models to choose from, seconds of a summary checked (10). Listing,
     # search, audit and usage work on a server's threads, too, and threads are moved between projects (11).
-    # A store refuses somebody else's database (7).
-    "graph": 3_305,
+    # A store refuses somebody else's database (7); a lease says whose it is, so that a killed process holds up nobody (21).
+    "graph": 3_326,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
 MOST_FILES = 170

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import os
+import signal
 import sqlite3
 import threading
 import time
@@ -19,9 +21,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from longtable.base.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
 from longtable.base.twins import ASYNC
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
-from longtable.graph.locks import Lease, SqliteLease, ThreadLocks, locks_of
+from longtable.graph.locks import Lease, SqliteLease, ThreadLocks, locks_of, process_name
 from longtable.graph.thread_state import Graph
 from longtable.graph.threads import delete_thread, import_thread, prune_threads, rename_thread
+from tests.support import forked
 from tests.support.models import ScriptedModel
 
 CONTEXT = Context(model_limit=16_000)
@@ -341,6 +344,71 @@ def test_a_lease_from_before_the_clock_was_set_back_blocks_no_longer_than_any(tm
     assert heir.take("t")
     heir.close()
     dead.close()
+
+
+def test_a_lease_is_judged_by_its_own_length(tmp_path: Path) -> None:
+    now = [1_000.0]
+    long, short = lease_on(tmp_path / "chat.db", now, 60.0), lease_on(tmp_path / "chat.db", now, 2.0)
+    assert long.take("t")
+    assert not short.take("t")
+    now[0] += 59
+    assert not short.take("t")
+    now[0] += 2
+    assert short.take("t")
+    long.close()
+    short.close()
+
+
+def _take_and_die(path: str) -> None:
+    assert SqliteLease(Path(path), seconds=600, busy_ms=1_000).take("t")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_the_lease_of_a_killed_process_of_this_machine_is_free_at_once(tmp_path: Path) -> None:
+    if not process_name(os.getpid()):
+        pytest.skip("this machine does not say which it is")
+    path = tmp_path / "chat.db"
+    assert forked.run(_take_and_die, str(path)).returncode == -signal.SIGKILL
+    heir = SqliteLease(path, seconds=10, busy_ms=1_000)
+    assert heir.take("t")
+    heir.close()
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "free"),
+    [(0, "same", False), (2, "another-boot", False), (3, "pid:[1]", False), (5, "17", True), (4, str(2**22 + 1), True)],
+)
+def test_a_lease_is_taken_over_only_where_its_process_is_known_to_be_gone(part: int, value: str, free: bool, tmp_path: Path) -> None:
+    if not process_name(os.getpid()):
+        pytest.skip("this machine does not say which it is")
+    path = tmp_path / "chat.db"
+    holder = SqliteLease(path, seconds=600, busy_ms=1_000)
+    parts = holder.holder.split(" ")
+    holder.holder = " ".join([*parts[:part], value, *parts[part + 1 :]])
+    heir = SqliteLease(path, seconds=10, busy_ms=1_000)
+    assert holder.take("t")
+    assert heir.take("t") is free
+    holder.close()
+    heir.close()
+
+
+def test_a_lease_of_an_earlier_version_holds(tmp_path: Path) -> None:
+    holder, heir = (SqliteLease(tmp_path / "chat.db", seconds=10, busy_ms=1_000) for _ in range(2))
+    holder.holder = "9f0c2a"
+    assert holder.take("t")
+    assert not heir.take("t")
+    holder.close()
+    heir.close()
+
+
+def test_who_waits_for_another_turn_is_told(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept, open_persistence(f"sqlite:///{tmp_path}/chat.db") as others:
+        first = Conversation(graph_over(kept.checkpointer, kept.store), "t", context=CONTEXT).stream("first")
+        next(first)
+        second = Conversation(graph_over(others.checkpointer, others.store), "t", context=CONTEXT).stream("second")
+        assert next(second) == {"type": "thread_waiting", "thread_id": "t"}
+        list(first)
+        assert next(event for event in second if event["type"] == "answer")["status"] == "answered"
 
 
 def test_a_lease_is_renewed_while_its_process_lives(tmp_path: Path) -> None:
