@@ -5,10 +5,12 @@ BIN := $(VENV)/bin
 # Settings for a chat: copy .env.example to .env. Read by the shell, so quote values with blanks. Exported variables win over it.
 ENV := exported=$$(export -p); set -a; [ ! -f .env ] || . ./.env; eval "$$exported"; set +a;
 
-# More extras for a chat, as in: make chat EXTRAS=postgres,excel
-comma := ,
+# What a chat needs, and more on request, as in: make chat EXTRAS=postgres,excel
+BASIC := demo,charts
 EXTRAS :=
-CHAT := $(VENV)/.demo$(addprefix -,$(EXTRAS))
+comma := ,
+MORE := $(subst $() ,,$(EXTRAS))
+CHAT := $(VENV)/.demo$(addprefix -,$(MORE))
 
 .PHONY: chat demo test lint docs eval bench notebook clean
 
@@ -48,8 +50,8 @@ clean:
 
 # One stamp an extra: installed again when pyproject.toml changes. Editable, so that the sources are what runs.
 $(CHAT): pyproject.toml | $(BIN)/python
-	@echo "Installing longtable, the demo data and charts$(addprefix $(comma) ,$(EXTRAS)) into $(VENV) ..." >&2
-	@$(BIN)/python -m pip install --quiet --editable '.[demo,charts$(addprefix $(comma),$(EXTRAS))]'
+	@echo "Installing longtable, the extras $(BASIC)$(addprefix $(comma),$(MORE)) into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --editable '.[$(BASIC)$(addprefix $(comma),$(MORE))]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

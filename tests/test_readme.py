@@ -54,7 +54,7 @@ def extras_of(installs: str) -> list[str]:
     return list(names.split(","))
 
 
-MAKE_CHAT = extras_of((ROOT / "Makefile").read_text().partition("$(VENV)/.demo:")[2].partition("touch")[0])
+MAKE_CHAT = re.findall(r"^BASIC := ([\w,]+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[0].split(",")
 
 
 @pytest.fixture(scope="module")
@@ -431,12 +431,19 @@ def test_every_extra_is_documented_and_every_documented_one_exists() -> None:
 
 
 RUN_HERE = ("printf", ".venv/bin/longtable ", ".venv/bin/pip install -e '.[", "make ", "export OPENAI_API_KEY")
+WITHOUT_MAKE = ("python3 -m venv .venv", f".venv/bin/python -m pip install -e '.[{','.join(MAKE_CHAT)}]'", ".venv/bin/longtable chat")
 RUN_ELSEWHERE = (".venv/bin/langgraph dev",)  # tests/app/test_studio.py
 NOT_RUN = ("python3.12 -m venv aegra ", "export DATABASE_URL=", "aegra/bin/aegra serve")  # wants another Python, and Redis
 
 
 def test_no_command_is_shown_that_no_test_knows() -> None:
-    assert not [line for line in commands() if not line.startswith((*RUN_HERE, *RUN_ELSEWHERE, *NOT_RUN))]
+    assert not [line for line in commands() if not line.startswith((*RUN_HERE, *WITHOUT_MAKE, *RUN_ELSEWHERE, *NOT_RUN))]
+
+
+@pytest.mark.parametrize("page", ["README.md", "quickstart.md"])
+def test_three_commands_do_what_make_chat_does(page: str) -> None:
+    shown = PAGES[page].partition("Without `make`, three commands")[2].partition("```console\n")[2].partition("```")[0]
+    assert tuple(line.removeprefix("$ ") for line in shown.splitlines()) == WITHOUT_MAKE
 
 
 def test_what_development_installs_holds_what_make_chat_installs() -> None:

@@ -188,7 +188,7 @@ def test_an_exported_variable_wins_over_the_file_that_make_reads(tmp_path: Path)
     assert run.stdout == "openai:exported north sales\n"
 
 
-@pytest.mark.parametrize(("given", "installed"), [((), "demo,charts"), (("EXTRAS=postgres,excel",), "demo,charts,postgres,excel")])
+@pytest.mark.parametrize(("given", "installed"), [((), "demo,charts"), (("EXTRAS=postgres, excel",), "demo,charts,postgres,excel")])
 def test_make_chat_installs_the_extras_that_are_asked_for_and_once(tmp_path: Path, given: tuple[str, ...], installed: str) -> None:
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
