@@ -83,7 +83,9 @@ def test_what_a_client_asks_is_summarised_by_the_conversations_model(home: Home)
             for n in range(8):
                 await client.call_tool("ask", {"question": f"question {n}"})
 
-        with_server(home, work, "--model", "gpt-4o-mini", "--base-url", models.base_url, "--compaction", "rolling_chat")
+        file = f"[model]\nname = 'gpt-4o-mini'\nbase_url = '{models.base_url}'\n[compaction]\npreset = 'rolling_chat'\n"
+        (home.folder / "longtable.toml").write_text(file)
+        with_server(home, work, "--config", "longtable.toml")
         assert len([request for request in models.requests if not request.is_for_summary]) == 8
         written = [request for request in models.requests if request.is_for_summary]
     assert written

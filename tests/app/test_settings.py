@@ -13,6 +13,7 @@ from typing import get_type_hints
 import pytest
 
 from longtable.app.program import chat_options
+from longtable.app.session import model_label, open_summarizer
 from longtable.app.settings import check_apart, load_settings, server_settings
 from longtable.app.settings_file import PRESETS
 from longtable.base.errors import ConfigError
@@ -157,6 +158,18 @@ def test_a_preset_of_compaction_is_taken_by_its_name() -> None:
     assert all(name in get_type_hints(chat_options, include_extras=True)["compaction"].__metadata__[0].help for name in PRESETS)
 
 
+def test_who_writes_summaries_is_a_word_a_provider_or_a_model_at_the_endpoint() -> None:
+    at = {"base_url": "http://127.0.0.1:8000/v1", "model": "large"}
+    assert open_summarizer("small", base_url=at["base_url"]).model_name == "small"  # type: ignore[union-attr]  # a model there
+    assert "(summaries: small at 127.0.0.1)" in model_label(load_settings({**at, "summarizer": "small"}, environment={}))
+    with pytest.raises(ConfigError, match="--summarizer must be one of same, code, or another model as provider:name, found 'small'"):
+        load_settings({"summarizer": "small"}, environment={})
+    for name, base_url in (("openai:", None), ("openai:", at["base_url"])):
+        with pytest.raises(ConfigError, match=r"--summarizer") as caught:
+            open_summarizer(name, base_url=base_url)
+        assert "--model" not in str(caught.value)
+
+
 def test_a_servers_key_is_refused_where_results_would_be_kept_in_plain_text() -> None:
     environment = {"LONGTABLE_STORE_KEY": "phrase", "LONGTABLE_ARCHIVE": "/archive"}
     assert server_settings(environment).store.archive_on_compact
@@ -220,6 +233,9 @@ def test_ctrl_c_while_the_program_is_loading_shows_no_trace(tmp_path: Path, load
 
 def test_the_command_to_go_on_with_can_be_typed_where_the_program_is_not_on_the_path(tmp_path: Path) -> None:
     home = make_home(tmp_path)
-    asked = home.run("ask", "How many orders are there?", "--approve-sql", "always", "--thread", "t", PATH="/usr/bin")
-    [program] = re.findall(r"Decide with: (.*) chat --thread t", asked.stderr)
+    (tmp_path / "my settings.toml").write_text("[policy]\napprove_sql = 'always'\n")
+    options = ("--config", str(tmp_path / "my settings.toml"), "--database", home.shop)
+    asked = home.run("ask", "How many orders are there?", *options, "--thread", "t", PATH="/usr/bin")
+    [program, typed] = re.findall(r"Decide with: (.*) chat --thread t (.*) \(or", asked.stderr)[0]
     assert Path(shlex.split(program)[0]).absolute() == PROGRAM
+    assert shlex.split(typed) == list(options)  # what the environment says need not be typed

@@ -473,16 +473,25 @@ def models() -> Iterator[ModelServer]:
         yield running_models
 
 
+SETTINGS = """
+[model]
+name = "a-model-that-no-table-knows"
+base_url = "{url}"
+limit = "9k"
+choices = ["small"]
+[policy]
+private = true
+approve_sql = "costly"
+[compaction]
+preset = "rolling_chat"
+"""
+
+
 @pytest.fixture(scope="module")
 def operated(tmp_path_factory: pytest.TempPathFactory, models: ModelServer) -> Iterator[str]:
-    variables = {
-        "LONGTABLE_MODEL": "a-model-that-no-table-knows",
-        "LONGTABLE_BASE_URL": models.base_url,
-        "LONGTABLE_MODEL_LIMIT": "9000",
-        "LONGTABLE_PRIVATE": "1",
-        "LONGTABLE_APPROVE_SQL": "always",
-        "LONGTABLE_COMPACTION": "rolling_chat",
-    }
+    file = tmp_path_factory.mktemp("settings") / "longtable.toml"
+    file.write_text(SETTINGS.format(url=models.base_url))
+    variables = {"LONGTABLE_CONFIG": str(file), "LONGTABLE_APPROVE_SQL": "always"}
     auth = {"path": f"{ROOT}/tests/support/authentication.py:auth", "disable_studio_auth": True}
     with running(tmp_path_factory.mktemp("operated"), {}, variables, auth=auth) as url:
         yield url
@@ -519,6 +528,18 @@ def test_what_the_operator_set_holds_whatever_a_client_sends(operated: str, mode
     assert [event["rows"] for event in events if event["type"] == "query_finished"] == [[[10.5]]]
     assert {event["limit"] for event in events if event["type"] == "context_usage"} == {9_000}
     assert [(spent["input"], spent["output"], spent["estimated"]) for spent in used] == [(333, 66, 0)]  # as the provider reported
+
+
+def test_a_client_chooses_among_the_models_of_the_settings_file(operated: str, models: ModelServer) -> None:
+    async def work(client: LangGraphClient) -> Any:
+        thread_id = await new_thread(client)
+        models.script(model_says("One."))
+        await client.runs.wait(thread_id, "longtable", input=said("Hi"), context={"model": "small"})
+        return await client.runs.wait(thread_id, "longtable", input=said("Hi"), context={"model": "large"}, raise_error=False)
+
+    refused = with_client(operated, work, {"x-user": "ann"})
+    assert models.requests[-1].body["model"] == "small"
+    assert refused["__error__"]["code"] == "unknown_model"
 
 
 def test_a_user_who_is_not_authenticated_is_nobody_whatever_he_sends(operated: str, models: ModelServer) -> None:
