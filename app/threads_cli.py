@@ -65,15 +65,19 @@ class Format(StrEnum):
 class By(StrEnum):
     """What usage is added up by."""
 
+    hour = "hour"
     day = "day"
+    month = "month"
     thread = "thread"
     model = "model"
     project = "project"
     purpose = "purpose"
 
 
-NAMES: dict[By, Literal["day", "thread", "model", "project", "purpose"]] = {
+NAMES: dict[By, Literal["hour", "day", "month", "thread", "model", "project", "purpose"]] = {
+    By.hour: "hour",
     By.day: "day",
+    By.month: "month",
     By.thread: "thread",
     By.model: "model",
     By.purpose: "purpose",
@@ -190,6 +194,25 @@ def rename(
 
     def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
         screen.note("renamed", id=thread, title=_conversation(persistence, thread, options.owner).rename(title))
+
+    work(ctx, options.run, run)
+
+
+@threads_app.command()
+@add_options(owner_options)
+def move(
+    ctx: typer.Context,
+    options: Scope,
+    thread: Id,
+    project: Annotated[str, typer.Argument(help='The project; "" for none.')],
+) -> None:
+    """Move a thread to another project."""
+
+    def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
+        from longtable.graph.threads import move_thread
+
+        move_thread(persistence, thread, project, owner=options.owner)
+        screen.note("moved", id=thread, project=project)
 
     work(ctx, options.run, run)
 
@@ -375,6 +398,7 @@ def usage(
         seen: Any = {"owner": options.owner, "all_owners": options.all_owners, "on_damaged": report_damaged(screen)}
         spent = usage_of_threads(persistence, by=names, prices=table, **seen)
         figures = ("calls", "input", "output", "cached", "reasoning", "estimated", *(("cost", "unpriced") if table else ()))
+        figures += ("charged",) * any(row.charged is not None for row in spent)
         if settings.as_json:
             print_json({name: value for name, value in asdict(row).items() if name in (*names, *figures)} for row in spent)
         elif spent:

@@ -218,6 +218,7 @@ WORDS: dict[str, dict[str, str]] = {
         "zh": "会话 {id} 在列表中的记录已损坏；下一轮对话会重新写入。",
     },
     "renamed": {"en": "Thread {id} is now called: {title}", "zh": "会话 {id} 的新标题：{title}"},
+    "moved": {"en": "Thread {id} now belongs to the project: {project}", "zh": "会话 {id} 现属项目：{project}"},
     "forked": {
         "en": "New thread {id}, with the first {turn} turns of {thread}. Continue with: {longtable} chat --thread {argument}",
         "zh": "新会话 {id}，含 {thread} 的前 {turn} 轮。继续：{longtable} chat --thread {argument}",

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from itertools import islice, starmap
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from fastapi import FastAPI
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -49,9 +49,9 @@ from longtable.base.errors import (
 from longtable.base.twins import in_thread
 from longtable.graph.changes import TopicHistory, topic_histories
 from longtable.graph.export import Form, chart_drawer, export_as
-from longtable.graph.reports import ALL, audit_of, audit_of_threads, row_of, spent_in, usage_of_threads
+from longtable.graph.reports import ALL, audit_of, audit_of_threads, row_of, usage_of_threads, within
 from longtable.graph.threads import MOST_THREADS, delete_thread, info_of, list_threads, move_thread, rename_thread, search_threads
-from longtable.graph.transcripts import ThreadRecord, find_thread, index_entry, load_thread
+from longtable.graph.transcripts import ThreadRecord, find_thread, index_entry, load_thread, spent_in
 from longtable.memory.pins import live_pins
 from longtable.memory.spent import By, added
 from longtable.memory.stamps import marks_of
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 PAGE, MOST_PAGE = 100, 1_000
 """Items of one answer, where the request does not say how many, and at most."""
-BY: tuple[By, ...] = ("day", "thread", "model", "project", "purpose")
+BY: tuple[By, ...] = get_args(By)
 CHANGES = {"title", "project"}
 FORMS = {"jsonl": ("application/x-ndjson", "jsonl"), "markdown": ("text/markdown", "md"), "html": ("text/html", "html")}
 LANGUAGES = ("", "en", "zh")
@@ -235,8 +235,10 @@ def usage(asked: Asked) -> Mapping[str, Any]:
         raise ConfigError(f"by= takes {', '.join(BY)}, found {','.join(wanted)[:80]!r}")
     by = [name for name in BY if name in wanted]
     if "thread_id" in asked.request.path_params:
-        return asked.page("usage", map(asdict, added(spent_in(asked.load()), by)))
-    return asked.page("usage", map(asdict, usage_of_threads(asked.threads, by=by, owner=asked.owner)))
+        spent = within(spent_in(asked.load()), asked.parameter("from"), asked.parameter("to"))
+        return asked.page("usage", map(asdict, added(spent, by)))
+    spent = usage_of_threads(asked.threads, by=by, owner=asked.owner, first=asked.parameter("from"), last=asked.parameter("to"))
+    return asked.page("usage", map(asdict, spent))
 
 
 def topics(asked: Asked) -> Mapping[str, Any]:

@@ -6,8 +6,8 @@ Namespace = tuple[str, ...]
 
 THREADS: Namespace = ("longtable", "threads")
 """The thread index: one item a thread, by its id."""
-BELLS: Namespace = ("longtable", "bells")
-"""One item a thread whose inbox is not empty."""
+BELLS, USAGE = ("longtable", "bells"), ("longtable", "usage")
+"""One item a thread whose inbox is not empty; one a deleted thread, with the tokens that it took."""
 TURNS: Namespace = ("longtable", "turns")
 """One item an owner: when the last turns began, for the rate limit."""
 

@@ -23,7 +23,7 @@ from longtable.graph.export import Form, chart_drawer, export_as
 from longtable.graph.loading import readable
 from longtable.graph.locks import WAIT_SECONDS
 from longtable.graph.persistence import storage_errors
-from longtable.graph.reports import audit_of, spent_in
+from longtable.graph.reports import ALL, audit_of
 from longtable.graph.thread_runner import Answer, CompactionEvent, ThreadRunner, WhenBusy, answer_of, compaction_of
 from longtable.graph.thread_state import (
     OWNER,
@@ -33,11 +33,11 @@ from longtable.graph.thread_state import (
     is_pending,
     waiting_in,
 )
-from longtable.graph.transcripts import find_thread, fork_thread, load_thread
+from longtable.graph.transcripts import find_thread, fork_thread, load_thread, spent_in
 from longtable.memory.archive import page
 from longtable.memory.pins import Pin, live_pins
 from longtable.memory.search import Original
-from longtable.memory.spent import Price, Spent
+from longtable.memory.spent import Price, Spent, added, price_rows
 from longtable.memory.thread import Thread
 from longtable.memory.topics import SectionHit, find_section, visible_topics
 from longtable.nodes.records.archive_store import StoreArchive
@@ -375,7 +375,8 @@ class Conversation:
         With `prices` also what they cost. `pandas.DataFrame` takes the list.
         """
         whole, _ = load_thread(self._threads, self.thread_id, self.context.owner)
-        return spent_in(whole, prices)
+        spent = spent_in(whole)
+        return added(spent if prices is None else price_rows(spent, prices), (*ALL, "project"))
 
     def audit(self) -> list[AuditEntry]:
         """Return every query the model sent, the oldest first, also those refused, failed or cancelled; `pandas.DataFrame` takes it.

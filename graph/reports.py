@@ -3,26 +3,28 @@
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from langgraph.store.base import Item, SearchOp
 
 from longtable.base.errors import ConfigError
-from longtable.base.store_keys import thread_namespace
+from longtable.base.store_keys import USAGE, thread_namespace
 from longtable.base.twins import a_from
 from longtable.graph.loading import Report, log_damaged, readable, skip_unreadable
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.threads import MOST_THREADS, list_threads
-from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread
-from longtable.memory.merging import unmerged
-from longtable.memory.spent import By, Price, Spent, added, price_rows, spent_of, spent_on
+from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
+from longtable.memory.spent import UNKNOWN, By, Price, Spent, added, price_rows
 from longtable.nodes.records.audit import AuditEntry
+from longtable.nodes.records.thread_index import may_see
 
 MOST_ENTRIES = 1_000_000
 ALL: tuple[By, ...] = ("day", "thread", "model", "purpose")
+TIMES = {7: "%Y-%m", 10: "%Y-%m-%d", 13: "%Y-%m-%dT%H"}
 PRICE_FIELDS = {"input", "output", "cached", "reasoning"}
 
 # -- audit ----------------------------------------------------------------------------------------------------------
@@ -76,36 +78,44 @@ def usage_of_threads(
     owner: str | None = None,
     all_owners: bool = False,
     on_damaged: Report = log_damaged,
+    first: str = "",
+    last: str = "",
 ) -> list[Spent]:
-    """Return the tokens that an owner's threads took, added up `by` day, thread, model, project or purpose.
+    """Return the tokens that an owner's threads took, added up `by` hour, day, month, thread, model, project or purpose.
 
     What an answer's provider reported, else an estimate, marked; with `prices` also what it cost. The summariser's calls for
-    memories that were taken are rows of the purpose "summary". `pandas.DataFrame` takes the list. `on_damaged` is called
-    for each thread that cannot be read; by default the log says it.
+    memories that were taken are rows of the purpose "summary". Deleted threads count, too. `first`, `last`: the first and the
+    last day, month or hour that counts ("2026-11-23", "2026-11", "2026-11-23T09", in UTC). `pandas.DataFrame` takes the list.
+    `on_damaged` is called for each thread that cannot be read; by default the log says it.
     """
     threads = threads_in(persistence)
+    (items,) = threads.batch([SearchOp(USAGE, limit=MOST_ENTRIES)])
+    deleted = {item.key: item.value for item in items or [] if all_owners or may_see(item.value.get("owner"), owner)}
     spent: list[Spent] = []
-    for info in list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
+    for info in list_threads(threads, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
         with skip_unreadable(on_damaged):
             whole, _ = load_thread(threads, info.thread_id, info.owner, all_owners=all_owners)
-            spent += spent_in(whole)
-    return added(_with_costs(spent, prices), by)
+            if rows := spent_in(whole):  # one whose deletion was cut short counts once
+                spent += rows
+                deleted.pop(usage_key(whole), None)
+    spent = within([*spent, *(Spent(**row) for item in deleted.values() for row in item["rows"])], first, last)
+    return added(spent if prices is None else price_rows(spent, prices), by)
 
 
 ausage_of_threads = a_from(usage_of_threads)
 
 
-def spent_in(whole: ThreadRecord, prices: Mapping[str, Price] | None = None) -> list[Spent]:
-    """Return what one thread took, by day and model. Pure."""
-    brief = whole.channels.get("brief") or {}
-    model = str(brief.get("model") or whole.entry.get("model") or "")
-    rows = spent_of(whole.messages, thread=whole.thread_id, model=model, encoding=str(brief.get("encoding") or "o200k_base"))
-    rows = added([*rows, *spent_on(unmerged(whole.retired, whole.compactions), thread=whole.thread_id)], ALL)
-    return _with_costs([replace(row, project=str(whole.entry.get("project") or "")) for row in rows], prices)
-
-
-def _with_costs(rows: list[Spent], prices: Mapping[str, Price] | None) -> list[Spent]:
-    return rows if prices is None else price_rows(rows, prices)
+def within(rows: list[Spent], first: str, last: str) -> list[Spent]:
+    """Return the rows of a period, see `usage_of_threads`; "" leaves it open. Raises `ConfigError`."""
+    for text in filter(None, (first, last)):
+        try:
+            datetime.strptime(text, TIMES.get(len(text.encode("utf-8", "replace")), ""))
+        except ValueError:
+            raise ConfigError(f"give a day, month or hour as 2026-11-23, 2026-11 or 2026-11-23T09, found {text[:40]!r}") from None
+    if first[: len(last)] > last[: len(first)]:
+        raise ConfigError(f"a period ends after it begins, found {first} to {last}")
+    known = [row for row in rows if row.hour != UNKNOWN or not first + last]
+    return [row for row in known if row.hour[: len(first)] >= first and row.hour[: len(last)] <= last]
 
 
 # -- prices ---------------------------------------------------------------------------------------------------------

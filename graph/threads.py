@@ -1,7 +1,8 @@
 """The threads of a store: list, search, rename, import, delete and prune them. No model and no database is needed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -10,13 +11,23 @@ from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, 
 
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
-from longtable.base.store_keys import BELLS, KINDS, NODE, THREADS, label, thread_namespace
+from longtable.base.store_keys import BELLS, KINDS, NODE, THREADS, USAGE, label, thread_namespace
 from longtable.base.twins import a_from
 from longtable.graph.export import import_lines
 from longtable.graph.loading import Report, log_damaged, skip_unreadable
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, threads_in
-from longtable.graph.transcripts import PAGE, REDUCING, archive_messages, find_thread, index_entry, load_thread, save_thread
+from longtable.graph.transcripts import (
+    PAGE,
+    REDUCING,
+    archive_messages,
+    find_thread,
+    index_entry,
+    load_thread,
+    save_thread,
+    spent_in,
+    usage_key,
+)
 from longtable.memory.archive import DAMAGED, key_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
 from longtable.memory.stamps import marks_of
@@ -84,9 +95,16 @@ def list_threads(
     `text`: only those with all these words in their title, whatever the case. `project`: only its own. `owner`: theirs and nobody's;
     without one only nobody's. `all_owners` is for those who run the store.
     """
+    if limit < 0 or offset < 0:
+        raise ConfigError(f"a page of threads takes no negative limit or offset, found limit={limit}, offset={offset}")
     with storage_errors():
         (items,) = threads_in(persistence).batch([SearchOp(THREADS, limit=MOST_THREADS)])
-    return _page(_infos(items or [], text, project, owner, all_owners=all_owners), limit, offset)
+    words = text.casefold().split()
+    infos = (info_of(item.key, item.value) for item in items or [] if item.namespace == THREADS)
+    # The owner of a damaged entry is unknown: show it to operators, and where threads have no owners.
+    visible = (info for info in infos if all_owners or (owner is None if info.damaged else may_see(info.owner, owner)))
+    wanted = (info for info in visible if project in (None, info.project) and all(word in info.title.casefold() for word in words))
+    return sorted(wanted, key=lambda info: (info.updated, info.thread_id), reverse=True)[offset : offset + limit]
 
 
 alist_threads = a_from(list_threads)
@@ -109,23 +127,6 @@ def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
     )
 
 
-def _infos(items: Iterable[Item], text: str, project: str | None, owner: str | None, *, all_owners: bool) -> list[ThreadInfo]:
-    words = text.casefold().split()
-    infos = (info_of(item.key, item.value) for item in items if item.namespace == THREADS)
-    # The owner of a damaged entry is unknown: show it to operators, and where threads have no owners.
-    visible = [info for info in infos if all_owners or (owner is None if info.damaged else may_see(info.owner, owner))]
-    wanted = [
-        info for info in visible if project in (None, info.project) and (not words or all(word in info.title.casefold() for word in words))
-    ]
-    return sorted(wanted, key=lambda info: (info.updated, info.thread_id), reverse=True)
-
-
-def _page(infos: list[ThreadInfo], limit: int, offset: int) -> list[ThreadInfo]:
-    if limit < 0 or offset < 0:
-        raise ConfigError(f"a page of threads takes no negative limit or offset, found limit={limit}, offset={offset}")
-    return infos[offset : offset + limit]
-
-
 # -- one thread -----------------------------------------------------------------------------------------------------
 
 
@@ -142,10 +143,9 @@ def move_thread(
     persistence: Persistence | StoredThreads, thread_id: str, project: str, *, owner: str | None = None, all_owners: bool = False
 ) -> None:
     """Move a thread to another project, "" for none. Raises `ThreadNotFoundError`, `ConfigError` for a name that cannot be one."""
-    Context(project=project or None)
-    threads = threads_in(persistence)
+    threads, checked = threads_in(persistence), Context(project=project or None)
     with threads.alone(thread_id):
-        _update_entry(threads, thread_id, {"project": project}, owner, all_owners=all_owners)
+        _update_entry(threads, thread_id, {"project": checked.project or ""}, owner, all_owners=all_owners)
 
 
 def delete_thread(
@@ -182,7 +182,6 @@ def import_thread(
 
 
 arename_thread = a_from(rename_thread)
-amove_thread = a_from(move_thread)
 adelete_thread = a_from(delete_thread)
 aimport_thread = a_from(import_thread)
 
@@ -213,9 +212,13 @@ def delete(
 ) -> None:
     """Delete checkpoints and writes, results and files, then what the store keeps; the index last, so that what is left can be found.
 
-    Checkpoints first: where the store cannot be written, that raises before any file is gone.
+    What it took stays, without its id. Checkpoints first: where the store cannot be written, that raises before any file is gone.
     """
     _check_owner(threads, thread_id, owner, all_owners=all_owners)
+    with suppress(DamagedThreadError):
+        whole, _ = load_thread(threads, thread_id, None, all_owners=True)
+        if rows := [asdict(replace(row, thread="deleted")) for row in spent_in(whole)]:
+            threads.batch([PutOp(USAGE, usage_key(whole), {"owner": owner_of(whole.entry), "rows": rows}, False)])
     names = [thread_id, *_embedded_ids(threads, thread_id)] if results is not None else []
     threads.forget(thread_id)
     if results is not None:
@@ -370,20 +373,12 @@ def search_threads(
     Each turn once, by its best message; excluded messages are left out. Reads every transcript: time grows with their sum.
     `on_damaged` is called for each thread that cannot be read; by default the log says it.
     """
-    infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    return _search(threads_in(persistence), query, infos, limit, on_damaged, all_owners=all_owners)
-
-
-asearch_threads = a_from(search_threads)
-
-
-def _search(
-    threads: StoredThreads, query: str, infos: Sequence[ThreadInfo], limit: int, on_damaged: Report, *, all_owners: bool
-) -> list[SearchHit]:
     if limit < 0:
         raise ConfigError(f"a search takes no negative limit, found {limit}")
     if not tokens_of(query):
         return []
+    threads = threads_in(persistence)
+    infos = list_threads(threads, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     originals: list[Original] = []
     places: list[tuple[ThreadInfo, int]] = []
     for info in reversed(infos):  # the oldest first: of equals the index prefers the newest
@@ -398,19 +393,17 @@ def _search(
         if len(best) >= limit:
             break
         if (info.thread_id, original.turn) not in best:
-            best[info.thread_id, original.turn] = _hit(info, number, original, score, query)
+            best[info.thread_id, original.turn] = SearchHit(
+                thread_id=info.thread_id,
+                title=info.title,
+                turn=original.turn,
+                number=number,
+                role=original.message.type,
+                time=str(marks_of(original.message).get("time", "")),
+                excerpt=short_excerpt(text_of(original.message), query),
+                score=round(score, 3),
+            )
     return list(best.values())
 
 
-def _hit(info: ThreadInfo, number: int, original: Original, score: float, query: str) -> SearchHit:
-    message = original.message
-    return SearchHit(
-        thread_id=info.thread_id,
-        title=info.title,
-        turn=original.turn,
-        number=number,
-        role=message.type,
-        time=str(marks_of(message).get("time", "")),
-        excerpt=short_excerpt(text_of(message), query),
-        score=round(score, 3),
-    )
+asearch_threads = a_from(search_threads)

@@ -1,7 +1,8 @@
 """Whole threads as values: what is stored of one, a copy of its first turns, the place it takes in a store."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -16,6 +17,7 @@ from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, s
 from longtable.memory.archive import page
 from longtable.memory.merging import unmerged
 from longtable.memory.search import Original
+from longtable.memory.spent import Spent, spent_of, spent_on
 from longtable.memory.stamps import EXCLUDED, marked, turn_number
 from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.nodes.records.archive_store import StoreArchive, keep_originals, write_compactions
@@ -120,6 +122,20 @@ def _whole(threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: 
         turn=turn_of(state.values),
         channels={name: dict(state.values[name]) for name in CHANNELS if state.values.get(name)},
     )
+
+
+def spent_in(whole: ThreadRecord) -> list[Spent]:
+    """Return what one thread took, by hour and model."""
+    brief = whole.channels.get("brief") or {}
+    model = str(brief.get("model") or whole.entry.get("model") or "")
+    rows = spent_of(whole.messages, thread=whole.thread_id, model=model, encoding=str(brief.get("encoding") or "o200k_base"))
+    rows += spent_on(unmerged(whole.retired, whole.compactions), thread=whole.thread_id)
+    return [replace(row, project=str(whole.entry.get("project") or "")) for row in rows]
+
+
+def usage_key(whole: ThreadRecord) -> str:
+    """Return the key of its usage once it is deleted: it does not tell the id, which another thread may get."""
+    return hashlib.sha256(f"{whole.thread_id}\n{whole.messages[0].id}".encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def save_thread(threads: StoredThreads, whole: ThreadRecord) -> None:

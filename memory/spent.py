@@ -3,8 +3,8 @@
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from typing_extensions import TypedDict
@@ -14,8 +14,8 @@ from longtable.memory.stamps import GIVEN, marks_of
 from longtable.memory.tokens import TokenCounter, counter
 
 UNKNOWN = "unknown"
-By = Literal["day", "thread", "model", "project", "purpose"]
-FIGURES = ("calls", "input", "output", "cached", "reasoning", "estimated")
+By = Literal["hour", "day", "month", "thread", "model", "project", "purpose"]
+FINEST: tuple[By, ...] = ("hour", "day", "month", "thread", "model", "purpose")
 
 
 @dataclass(frozen=True, order=True)
@@ -40,6 +40,12 @@ class Spent:
     project: str = ""
     purpose: str = ""
     """"summary" for the calls that wrote memories; "" for those of turns, or where both were added up."""
+    hour: str = ""
+    """YYYY-MM-DDTHH in UTC."""
+    month: str = ""
+    """YYYY-MM."""
+    charged: float | None = None
+    """What the providers themselves say that the calls cost, in their currency; None where none says so."""
 
 
 class ReportedTokens(TypedDict):
@@ -57,6 +63,7 @@ class SummaryCall(ReportedTokens):
     model: str
     calls: int
     estimated: int
+    charged: NotRequired[float | None]
 
 
 def spent_of(messages: Sequence[BaseMessage], *, thread: str, model: str, encoding: str) -> list[Spent]:
@@ -71,13 +78,13 @@ def spent_of(messages: Sequence[BaseMessage], *, thread: str, model: str, encodi
         tokens = count.message(message)
         marks = marks_of(message)
         if isinstance(message, AIMessage) and "notice" not in marks and not marks.get(GIVEN):
-            told = reported(message)
             # Unreported: what was counted for the call, else all that came before it.
             sent = _tokens(marks.get("sent"))
-            counted: dict[str, Any] = {"input": before if sent is None else sent, "output": tokens, "estimated": 1}
-            calls.append(Spent(_day(marks.get("time")), thread, reported_model(message) or model or UNKNOWN, calls=1, **(told or counted)))
+            counted: Any = reported(message) or {"input": before if sent is None else sent, "output": tokens, "estimated": 1}
+            by = reported_model(message) or model or UNKNOWN
+            calls.append(Spent(thread=thread, model=by, calls=1, charged=charged(message), **_times(marks.get("time")), **counted))
         before += tokens
-    return added(calls, ("day", "thread", "model"))
+    return added(calls, FINEST)
 
 
 def reported(message: AIMessage) -> ReportedTokens | None:
@@ -98,7 +105,7 @@ def call_usage(answer: BaseMessage, request: Sequence[BaseMessage], model: str, 
     known = reported(answer) if isinstance(answer, AIMessage) else None
     tokens = known or ReportedTokens(input=count.messages(request), output=count.message(answer), cached=0, reasoning=0)
     by = (reported_model(answer) if isinstance(answer, AIMessage) else "") or model or UNKNOWN
-    return SummaryCall(model=by, calls=1, estimated=int(known is None), **tokens)
+    return SummaryCall(model=by, calls=1, estimated=int(known is None), charged=charged(answer), **tokens)
 
 
 def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent]:
@@ -106,9 +113,20 @@ def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent
     rows: list[Spent] = []
     for record in records:
         for call in record.get("spent") or ():
-            figures: dict[str, Any] = {name: _tokens(call.get(name)) or 0 for name in FIGURES}
-            rows.append(Spent(_day(record.get("time")), thread, str(call.get("model") or UNKNOWN), purpose="summary", **figures))
-    return added(rows, ("day", "thread", "model", "purpose"))
+            figures: dict[str, Any] = {
+                name: _tokens(call.get(name)) or 0 for name in ("calls", "input", "output", "cached", "reasoning", "estimated")
+            }
+            rows.append(
+                Spent(
+                    thread=thread,
+                    model=str(call.get("model") or UNKNOWN),
+                    purpose="summary",
+                    charged=_amount(call.get("charged")),
+                    **_times(record.get("time")),
+                    **figures,
+                )
+            )
+    return added(rows, FINEST)
 
 
 def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
@@ -116,10 +134,7 @@ def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
     sums: dict[tuple[str, ...], Spent] = {}
     for row in rows:
         key = tuple(str(getattr(row, name)) for name in by)
-        names: dict[str, Any] = dict(zip(by, key, strict=True))
-        total = sums.get(key)
-        if total is None:
-            total = replace(Spent("", "", ""), **names)
+        total = sums.get(key) or replace(Spent("", "", ""), **cast("Any", dict(zip(by, key, strict=True))))
         sums[key] = replace(
             total,
             calls=total.calls + row.calls,
@@ -129,6 +144,7 @@ def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
             reasoning=total.reasoning + row.reasoning,
             estimated=total.estimated + row.estimated,
             cost=total.cost if row.cost is None else (total.cost or 0.0) + row.cost,
+            charged=total.charged if row.charged is None else (total.charged or 0.0) + row.charged,
             unpriced=total.unpriced + row.unpriced,
         )
     return [sums[key] for key in sorted(sums)]
@@ -151,11 +167,24 @@ def reported_model(message: AIMessage) -> str:
     return next((name for key in ("model_name", "model") if isinstance(name := told.get(key), str) and name), "")
 
 
-def _day(time: object) -> str:
+def charged(message: BaseMessage) -> float | None:
+    """Return what a call cost by its provider's own account (OpenRouter's `usage.cost`), None where it does not say."""
+    usages = [message.response_metadata, *(message.response_metadata.get(name) for name in ("token_usage", "usage"))]
+    return next((cost for usage in usages if isinstance(usage, Mapping) and (cost := _amount(usage.get("cost"))) is not None), None)
+
+
+def _amount(value: object) -> float | None:
+    """Return an amount of money, None for what is none: negative, text, NaN, True."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_PRICE else None
+
+
+def _times(time: object) -> dict[str, Any]:
+    """Return the hour, day and month of a time."""
     try:
-        return date.fromisoformat(str(time)[:10]).isoformat()
+        hour = datetime.fromisoformat(str(time)).isoformat()[:13]
     except ValueError:
-        return UNKNOWN
+        return dict.fromkeys(("hour", "day", "month"), UNKNOWN)
+    return {"hour": hour, "day": hour[:10], "month": hour[:7]}
 
 
 MILLION = 1_000_000
@@ -177,9 +206,7 @@ class Price:
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached", "reasoning"):
             value = getattr(self, name)
-            if value is None and name in ("cached", "reasoning"):
-                continue
-            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MOST_PRICE:
+            if _amount(value) is None and not (value is None and name in ("cached", "reasoning")):
                 raise ConfigError(f"the price of {name} must be a number from 0 to {MOST_PRICE:,.0f} for a million tokens, found {value!r}")
 
     def of(self, spent: Spent) -> float:
@@ -192,16 +219,11 @@ class Price:
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
     """Return a model's price: under its own name, else under the longest pattern (`gpt-4o*`) that fits it; None where there is none."""
-    if model in prices:
-        return prices[model]
-    fitting = [name for name in prices if fnmatch.fnmatchcase(model, name)]
-    return prices[max(fitting, key=len)] if fitting else None
+    fitting = [name for name in prices if name == model or fnmatch.fnmatchcase(model, name)]
+    return prices[max(fitting, key=lambda name: (name == model, len(name)))] if fitting else None
 
 
 def price_rows(rows: Iterable[Spent], prices: Mapping[str, Price]) -> list[Spent]:
     """Return rows of one model each with what they cost; calls of a model without a price cost nothing that is known, and say so."""
-    made: list[Spent] = []
-    for row in rows:
-        price = price_of(row.model, prices)
-        made.append(replace(row, unpriced=row.calls) if price is None else replace(row, cost=price.of(row)))
-    return made
+    priced = ((row, price_of(row.model, prices)) for row in rows)
+    return [replace(row, cost=price.of(row)) if price else replace(row, unpriced=row.calls) for row, price in priced]

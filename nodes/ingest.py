@@ -39,7 +39,7 @@ from longtable.memory.thread import Thread, with_sent_name
 from longtable.memory.view import CallPlan, must_stay
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.records.archive_store import StoreArchive
-from longtable.nodes.records.thread_index import may_see, open_turn, owner_of, retitle, title_of
+from longtable.nodes.records.thread_index import entry_of, may_see, open_turn, owner_of, retitle, title_of
 from longtable.nodes.state import InputRefusal, State, StoredConfig, Turn, Update, call_config_of, thread_of, turn_of, with_last
 from longtable.nodes.turns.failures import retry_update
 from longtable.nodes.turns.rate_limit import RateLimit
@@ -87,6 +87,9 @@ class Ingest:
         owner = owner_of(before) if number else context.owner
         if not may_see(owner, context.owner):
             return _refused(sent, before, ThreadNotFoundError(thread_id))
+        index = runtime.store if thread_id and not embedded else None
+        if context.project and index is not None and entry_of(index, thread_id).get("project", "") not in ("", context.project):
+            return _refused(sent, before, ThreadNotFoundError(thread_id))
         if context.privacy == "types" and number and not before.get("private"):
             return _refused(sent, before, NotPrivateError())
         newest = thread.messages[-1] if thread.messages else None
@@ -122,11 +125,11 @@ class Ingest:
         for message in stamped:
             if message.id in steered:
                 runtime.stream_writer(steered_event(message, number + 1))
-        if runtime.store is not None and thread_id and not embedded:
+        if index is not None:
             first, model = stamped[-1].text, str(brief.get("model") or "")
-            open_turn(runtime.store, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now, project=context.project)
+            open_turn(index, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now, project=context.project)
             if gone := {title_of(message.text) for message in thread.messages if message.id in thread.refused}:
-                retitle(runtime.store, thread_id, gone=gone, first=first)
+                retitle(index, thread_id, gone=gone, first=first)
         # A forged stamp is in the transcript already: its message is taken out, and put back in without it. So is the
         # input where a message from the inbox goes before it.
         again, taken = bool(steered) or any(marks_of(message) for message in sent), {message.id for message in ordered}

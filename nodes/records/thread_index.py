@@ -23,7 +23,7 @@ def title_of(text: str) -> str:
 def open_turn(
     store: BaseStore, thread_id: str, *, first: str, owner: str | None, model: str, turns: int, now: str, project: str | None = None
 ) -> None:
-    """Write that a turn began. The title is made from the `first` text and stays, as the owner does; a project until another is named."""
+    """Write that a turn began. The title is made from the `first` text and stays, as owner and project do."""
     known = entry_of(store, thread_id)
     new = {"title": title_of(first), "created": now, "owner": owner}
     named = {"project": project} if project else {}

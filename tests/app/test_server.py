@@ -139,3 +139,35 @@ def test_a_thread_is_neither_deleted_nor_renamed_while_its_turn_runs(server: str
             return [*codes, (await http.delete(place)).status_code]
 
     assert with_client(server, work) == [409, 409, 404, 204]
+
+
+def test_usage_is_added_up_over_all_threads_of_an_owner_deleted_ones_too(server: str) -> None:
+    mine = {"x-longtable-owner": "usage"}
+    thread_id = talk(server, "one", "two", owner="usage", project="p")
+    talk(server, "three", owner="usage")
+    by_project = get(server, "usage", mine, by="project")["usage"]
+    assert [(row["project"], row["calls"]) for row in by_project] == [("", 1), ("p", 2)]
+    [hour] = get(server, "usage", mine, by="hour,month")["usage"]
+    assert hour["hour"].startswith(hour["month"])
+    assert get(server, "usage", mine, by="day", to="2020-01-01")["usage"] == []
+    assert get(server, f"threads/{thread_id}/usage", mine, **{"by": "day", "from": "2020-01", "to": "2999-01-01"})["usage"][0]["calls"] == 2
+    assert httpx.delete(f"{server}/longtable/threads/{thread_id}", headers=mine, timeout=60).status_code == 204
+    assert get(server, "usage", mine, by="project")["usage"] == by_project
+    assert get(server, "usage", BOB, by="project", **{"from": "2020-01"})["usage"] == []
+    for wrong in ({"from": "2026-02-30"}, {"to": "x"}, {"from": "2026-02", "to": "2026-01"}, {"by": "week"}, {"by": ""}, {"from": "\x00"}):
+        assert httpx.get(f"{server}/longtable/usage", headers=mine, params=wrong, timeout=60).status_code == 400, wrong
+
+
+def test_a_thread_takes_no_turn_from_another_project_until_it_is_moved(server: str) -> None:
+    thread_id = talk(server, "one", project="north")
+
+    async def work(client: LangGraphClient) -> list[Any]:
+        async def turn() -> Any:
+            context: Any = {"owner": "ann", "project": "south", "model_limit": 8_000}
+            return await client.runs.wait(thread_id, "scripted", input=said("two"), context=context, raise_error=False)
+
+        before = await turn()
+        httpx.patch(f"{server}/longtable/threads/{thread_id}", headers=ANN, json={"project": "south"}, timeout=60).raise_for_status()
+        return [before["__error__"]["error"], len((await turn())["messages"])]
+
+    assert with_client(server, work) == ["ThreadNotFoundError", 4]

@@ -47,6 +47,10 @@ def test_threads_are_listed_with_and_without_the_word_list(home: Home) -> None:
     assert "How many orders" in home.run("threads", "list").stdout
     assert home.run("ask", "How many orders are there?", "--thread", "a", "--project", "north").returncode == 0
     assert ids(home, "list", "--project", "north") == ["a"]
+    assert home.run("ask", "How many orders are there?", "--thread", "a", "--project", "south").returncode == 1
+    assert home.run("threads", "move", "a", "south").returncode == 0
+    assert home.run("ask", "How many orders are there?", "--thread", "a", "--project", "south").returncode == 0
+    assert home.run("threads", "move", "a", "north").returncode == 0
     assert ids(home, "list", "--owner", "ann") == ids(home, "list", "--all-owners")
 
 
@@ -188,7 +192,7 @@ def test_deleting_asks_in_a_terminal(home: Home, typed: bytes, left: list[str]) 
 
 
 def test_every_command_has_help(home: Home) -> None:
-    for command in ("list", "show", "search", "rename", "fork", "export", "import", "delete", "prune"):
+    for command in ("list", "show", "search", "rename", "move", "fork", "export", "import", "delete", "prune"):
         assert "--store" in home.run("threads", command, "--help", COLUMNS="200").stdout
     assert "--by" in home.run("usage", "--help", COLUMNS="200").stdout
     assert json.loads(home.run("threads", "--json", "--thread", "a").stdout)["turns"] == 2

@@ -1,26 +1,33 @@
 """What tokens cost: added up by hand, by a user's table in code or in a file; what has no price is said, not guessed."""
 
 import json
+import math
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
 
-from longtable.base.errors import ConfigError
+from longtable.base.errors import ConfigError, ThreadNotFoundError
+from longtable.base.store_keys import THREADS
 from longtable.graph import (
     Context,
     Conversation,
     Persistence,
     Price,
     build_graph,
+    delete_thread,
     import_thread,
     list_threads,
+    move_thread,
     open_persistence,
+    prune_threads,
     read_prices,
     usage_of_threads,
 )
-from longtable.memory.spent import Spent, added, price_of, price_rows
+from longtable.memory.spent import Spent, added, call_usage, price_of, price_rows, spent_of, spent_on
+from longtable.memory.tokens import counter
 from tests.support.models import ScriptedModel
 
 BIG, MINI = Price(input=2.5, cached=1.25, output=10, reasoning=12), Price(input=0.15, output=0.6)
@@ -82,12 +89,12 @@ def test_a_wrong_table_is_named_by_file_model_and_field(tmp_path: Path, text: st
         read_prices(tmp_path / "gone.toml")
 
 
-def spend(kept: Persistence, thread: str, project: str | None, model: str) -> Conversation:
+def spend(kept: Persistence, thread: str, project: str | None, model: str, owner: str | None = None) -> Conversation:
     usage: Any = {"input_tokens": 1_000, "output_tokens": 100, "total_tokens": 1_100}
     answer = AIMessage("fine", usage_metadata=usage, response_metadata={"model_name": model})
     scripted = ScriptedModel(say=lambda messages: answer.model_copy(), disable_streaming=True)
     graph = build_graph(model=scripted).compile(checkpointer=kept.checkpointer, store=kept.store)
-    talk = Conversation(graph, thread, context=Context(model_limit=16_000, project=project))
+    talk = Conversation(graph, thread, context=Context(model_limit=16_000, project=project, owner=owner))
     talk.ask("Hi")
     return talk
 
@@ -111,3 +118,94 @@ def test_usage_and_threads_by_project(tmp_path: Path) -> None:
         )
         assert set(call_config["project"]) == {"sales", ""}
         assert json.dumps(call_config["cost"].sum()) != "NaN"
+
+
+def test_usage_outlives_the_thread_once_for_its_owner_only(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
+        spend(kept, "a", "sales", "gpt-4o").ask("Again")
+        before = usage_of_threads(kept, by=["project", "model", "hour", "month"], prices=PRICES)
+        delete_thread(kept, "a")
+        assert usage_of_threads(kept, by=["project", "model", "hour", "month"], prices=PRICES) == before
+        assert before[0].hour[:7] == before[0].month == f"{datetime.now(UTC):%Y-%m}"
+        assert [row.thread for row in usage_of_threads(kept, by=["thread"])] == ["deleted"]
+        assert "a" not in {item.key for item in kept.store.search(("longtable",), limit=100)}
+        spend(kept, "a", "sales", "gpt-4o")  # another thread of the same name
+        assert sum(row.calls for row in usage_of_threads(kept)) == 3
+        assert len(prune_threads(kept, older_than=timedelta(0), now=datetime.now(UTC) + timedelta(1))) == 1
+        assert sum(row.calls for row in usage_of_threads(kept)) == 3
+        spend(kept, "hers", None, "gpt-4o", owner="ann")
+        delete_thread(kept, "hers", owner="ann")
+        assert [sum(row.calls for row in usage_of_threads(kept, owner=owner)) for owner in (None, "bob", "ann")] == [3, 3, 4]
+
+
+def test_a_deletion_that_was_cut_short_counts_once(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
+        spend(kept, "a", None, "gpt-4o")
+        [item] = kept.store.search(THREADS)
+        delete_thread(kept, "a")
+        kept.store.put(THREADS, "a", item.value)  # killed after the checkpoints, before the index
+        assert [row.calls for row in usage_of_threads(kept)] == [1]
+        delete_thread(kept, "a")
+        assert [row.calls for row in usage_of_threads(kept)] == [1]
+
+
+def test_usage_of_a_period(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
+        spend(kept, "a", None, "gpt-4o")
+        now = datetime.now(UTC)
+        month, day, hour = f"{now:%Y-%m}", f"{now:%Y-%m-%d}", f"{now - timedelta(hours=1):%Y-%m-%dT%H}"
+        for first, last in ((month, ""), ("", "2999-01"), (day, day), (hour, ""), (month, day), ("1999-12-31", "2999-12-31T23")):
+            assert [row.calls for row in usage_of_threads(kept, by=[], first=first, last=last)] == [1], (first, last)
+        assert usage_of_threads(kept, first="2999-01") == usage_of_threads(kept, last="1999-12-31") == []
+        for wrong in ("2026", "2026-13", "2026-02-30", "2026-11-23T24", "yesterday", "20261123", " 2026-11", "２０２６-11", "2026-1-01"):
+            with pytest.raises(ConfigError, match="give a day, month or hour"):
+                usage_of_threads(kept, first=wrong)
+        with pytest.raises(ConfigError, match="a period ends after it begins"):
+            usage_of_threads(kept, first="2026-11-23T09", last="2026-11-22")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "charged"),
+    [
+        ({"token_usage": {"cost": 0.25}}, 0.25),  # OpenRouter through langchain-openai
+        ({"cost": 0.5}, 0.5),  # langchain-openrouter
+        ({"usage": {"cost": 2}}, 2.0),
+        ({"token_usage": {"cost": 0}}, 0.0),
+        ({"token_usage": None}, None),
+        ({"token_usage": {"cost": "0.25"}}, None),
+        ({"cost": -1}, None),
+        ({"cost": math.nan}, None),
+        ({"cost": True}, None),
+    ],
+)
+def test_what_a_provider_charged_stands_beside_the_computed_price(metadata: dict[str, Any], charged: float | None) -> None:
+    usage: Any = {"input_tokens": 1_000_000, "output_tokens": 0, "total_tokens": 1_000_000}
+    answers = [AIMessage("fine", usage_metadata=usage, response_metadata={"model_name": "gpt-4o", **metadata}) for _ in range(2)]
+    [row] = added(price_rows(spent_of(answers, thread="t", model="", encoding="o200k_base"), PRICES), ["model"])
+    assert row.charged == (None if charged is None else 2 * charged)
+    assert row.cost == pytest.approx(5.0)
+    record = {"spent": [call_usage(answers[0], [], "", counter("o200k_base"))]}
+    assert spent_on([json.loads(json.dumps(record))], thread="t")[0].charged == charged
+
+
+def test_a_turn_from_another_project_finds_no_thread_until_it_is_moved(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
+        talk = spend(kept, "a", None, "gpt-4o")
+        spend(kept, "a", "sales", "gpt-4o")
+        with pytest.raises(ThreadNotFoundError):
+            spend(kept, "a", "north", "gpt-4o")
+        assert len(talk.history()) == 4
+        talk.ask("without a project")
+        assert [info.project for info in list_threads(kept)] == ["sales"]
+        move_thread(kept, "a", "north")
+        spend(kept, "a", "north", "gpt-4o")
+        with pytest.raises(ThreadNotFoundError):
+            spend(kept, "a", "sales", "gpt-4o")
+        assert [row.project for row in usage_of_threads(kept, by=["project"])] == ["north"]
+        for wrong in (" a", "x" * 300, "a\n"):
+            with pytest.raises(ConfigError):
+                move_thread(kept, "a", wrong)
+        with pytest.raises(ThreadNotFoundError):
+            move_thread(kept, "nobody", "north")
+        move_thread(kept, "a", "")
+        assert [info.project for info in list_threads(kept)] == [""]

@@ -42,7 +42,9 @@ def test_the_sums_are_those_added_by_hand(tmp_path: Path) -> None:
         marked(told(200, 20, model="small"), turn=2, time=days[0]),
         marked(told(300, 30, cached=50, reasoning=5, model="big"), turn=3, time=days[1]),
     ]
-    rows = spent_of(answers, thread="t", model="", encoding="o200k_base")
+    spent = spent_of(answers, thread="t", model="", encoding="o200k_base")
+    assert [(row.hour, row.month) for row in spent] == [("2026-01-01T23", "2026-01")] * 2 + [("2026-01-02T00", "2026-01")]
+    rows = added(spent, ["day", "thread", "model"])
     assert rows == [
         Spent("2026-01-01", "t", "big", 1, 100, 10, 40, 4, 0),
         Spent("2026-01-01", "t", "small", 1, 200, 20, 0, 0, 0),
