@@ -220,27 +220,31 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
     from longtable.nodes.turns.rate_limit import RateLimit
 
     base_url, summarizer, limit = settings.model.base_url, settings.summarizer, settings.rate_limit
-    choices = [*filter(None, [settings.model.name]), *settings.model.choices] if settings.model.choices else []
+    own, offered = settings.model.name, settings.name_of("model.choices", "--model")
+    choices = dict.fromkeys(filter(None, [own, *settings.model.choices])) if settings.model.choices else {}
+    spare = settings.name_of("fallbacks.models", "--model")
     return {
-        "model": (model := open_model(settings.model.name, base_url=base_url)),
-        "models": {name: model if name == settings.model.name else open_model(name, base_url=base_url) for name in choices},
-        "summarizer": open_summarizer(summarizer.name, base_url=base_url),
+        "model": (model := open_model(own, base_url=base_url, option=settings.name_of("model.name", "--model"))),
+        "models": {name: model if name == own else open_model(name, base_url=base_url, option=offered) for name in choices},
+        "summarizer": open_summarizer(summarizer.name, base_url=base_url, option=settings.name_of("summarizer.name", "--summarizer")),
         "policy": settings.compaction.policy(),
-        "fallbacks": [open_model(name, base_url=settings.fallbacks.base_url) for name in settings.fallbacks.models],
+        "fallbacks": [open_model(name, base_url=settings.fallbacks.base_url, option=spare) for name in settings.fallbacks.models],
         "rate_limit": RateLimit(**limit.model_dump()) if limit else None,
         "request_limits": RequestLimits(**settings.limits_of("request")),
         **({"summary_seconds": summarizer.seconds} if summarizer.seconds else {}),
     }
 
 
-def open_summarizer(name: str | None, *, base_url: str | None = None) -> "BaseChatModel | Literal[False] | None":
+def open_summarizer(
+    name: str | None, *, base_url: str | None = None, option: str = "--summarizer"
+) -> "BaseChatModel | Literal[False] | None":
     """Return the `summarizer` of `build_graph`: None for the model that answers, False for code, else the model of that name.
 
     With `base_url` it is a model there, as `open_model` says.
     """
     if name in (None, SAME):
         return None
-    return False if name == CODE else open_model(name, base_url=base_url, option="--summarizer")
+    return False if name == CODE else open_model(name, base_url=base_url, option=option)
 
 
 def model_label(settings: Settings) -> str:
@@ -254,7 +258,7 @@ def model_label(settings: Settings) -> str:
 def _endpoint(name: str | None, base_url: str, option: str) -> "BaseChatModel":
     bare = (name or "").removeprefix("openai:")
     if not bare:
-        raise ConfigError(f"--base-url needs the name of a model there: add {option} NAME")
+        raise ConfigError(f"{option} must name a model at the base URL, as in llama3.1")
     from langchain_openai import ChatOpenAI
     from pydantic import SecretStr
 

@@ -64,6 +64,11 @@ class Settings(SettingsTables):
         limits = self.limits.model_dump(exclude_unset=True)
         return {name.removeprefix(f"{what}_"): value for name, value in limits.items() if name.startswith(f"{what}_")}
 
+    def name_of(self, key: str, option: str) -> str:
+        """Return what a message calls the value of `table.key`: its source, with the key where that is a file; else its option."""
+        source = self.sources.get(key, option)
+        return f"{source}: {key}" if source not in VARIABLES and not source.startswith("--") else source
+
     def continued(self, thread: str) -> str:
         """Return a thread and the options that were typed, as the shell takes them; none that holds a secret."""
         typed: list[tuple[str, Any]] = [("--config", self.config)] if self.config else []
@@ -100,7 +105,7 @@ def load_settings(
     for path in [Path(config).expanduser()] if config else [each for each in dict.fromkeys((own, here)) if os.path.lexists(each)]:
         file = read_settings(path)
         found = file.values
-        if path == here and not config:
+        if path == here != own and not config:
             found, untrusted = _trusted(found, values.get("policy", {}))
             notes += [f"{file.where(place)}: {'.'.join(place)} does not count: {NO_TRUST}" for place in untrusted]
         _lay(values, sources, found, file.where)
@@ -175,7 +180,8 @@ def _check_run(settings: Settings) -> None:
     name = settings.summarizer.name or SAME
     if name not in SUMMARIZERS and ":" not in name and not settings.model.base_url:
         raise ConfigError(
-            f"{settings.sources['summarizer.name']} must be one of {', '.join(SUMMARIZERS)}, or another model as provider:name, "
+            f"{settings.name_of('summarizer.name', '--summarizer')} must be one of {', '.join(SUMMARIZERS)}, "
+            "or another model as provider:name, "
             f"found {name[:40]!r}{did_you_mean(name, SUMMARIZERS)}"
         )
 

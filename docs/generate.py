@@ -76,7 +76,8 @@ holds them. A preset of compaction replaces all fields of compaction from below 
 
 A file in the current folder may have come with somebody else's data. Some of its keys count only where you name the
 file: `base_url`, `[store]`, `[fallbacks]`, a server as the database, `policy.file` where another policy holds, and
-`private` or `approve_sql` that protect less than what holds without it. A note says what did not count.
+`private` or `approve_sql` that protect less than what holds without it. A note says what did not count. It may choose the
+model, and a file as the database.
 
 Keys and passwords have no place in the file: it is refused, with the name of the variable to use. Nothing of the
 environment is put into its texts. `[team]` is for a version to come and is refused until then. On a server `store.url`

@@ -397,7 +397,7 @@ def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> No
         (["--model", "gpt-4o"], "must be provider:name"),
         (["--model", "openai:gpt-4o"], "OPENAI_API_KEY"),
         (["--base-url", "ftp://x", "--model", "m"], "http://"),
-        (["--base-url", "http://127.0.0.1:9/v1"], "add --model NAME"),
+        (["--base-url", "http://127.0.0.1:9/v1"], "--model must name a model at the base URL"),
         (["--base-url", "http://127.0.0.1:9/v1", "--model", "gpt-4o"], "not reachable"),
         (["--base-url", "http://127.0.0.1:9/v1", "--model", "mystery"], "--model-limit N"),
         (["--base-url", "http://[bad", "--model", "m"], "must name a host"),

@@ -56,7 +56,7 @@ def test_provider_and_name_with_a_key_open_the_providers_model(monkeypatch: pyte
 
 
 def test_base_url_without_a_model_is_refused() -> None:
-    with pytest.raises(ConfigError, match="add --model NAME"):
+    with pytest.raises(ConfigError, match="--model must name a model"):
         open_model(None, base_url="http://127.0.0.1:1/v1")
 
 

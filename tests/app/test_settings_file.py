@@ -229,6 +229,29 @@ def test_the_models_to_choose_from_are_at_the_same_endpoint_and_the_models_own_n
     assert graph_arguments(load(write(home / "longtable.toml", "")))["models"] == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("[model]\nname = 'gpt-4o'\n", "model.name"),
+        ("[model]\nchoices = ['gpt-4o']\n", "model.choices"),
+        ("[fallbacks]\nmodels = ['gpt-4o']\n", "fallbacks.models"),
+        ("[summarizer]\nname = 'cod'\n", "summarizer.name"),
+        ("[summarizer]\nname = 'openai:'\n", "summarizer.name"),
+    ],
+)
+def test_a_model_that_cannot_be_opened_is_said_with_the_line_that_names_it(home: Path, text: str, key: str) -> None:
+    file = write(home / "longtable.toml", text)
+    with pytest.raises(ConfigError, match=f"^{re.escape(str(file))}, line 2: {key} must be "):
+        graph_arguments(load(file))
+
+
+def test_a_file_in_ones_own_folder_counts_whole_from_within_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(home / "me/.config/longtable/longtable.toml", "[policy]\napprove_sql = 'never'\n")
+    monkeypatch.chdir(file.parent)
+    settings = load_settings(environment={})
+    assert (settings.policy.approve_sql, settings.notes) == ("never", ())
+
+
 # -- whom it trusts -------------------------------------------------------------------------------------------------
 
 HOSTILE = """
