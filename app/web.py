@@ -52,7 +52,7 @@ from longtable.graph.export import Form, chart_drawer, export_as
 from longtable.graph.reports import ALL, audit_of, audit_of_threads, row_of, usage_of_threads, within
 from longtable.graph.threads import MOST_THREADS, delete_thread, info_of, list_threads, move_thread, rename_thread, search_threads
 from longtable.graph.transcripts import ThreadRecord, find_thread, index_entry, load_thread, spent_in
-from longtable.memory.pins import live_pins
+from longtable.memory.pins import current_pins
 from longtable.memory.spent import By, added
 from longtable.memory.stamps import marks_of
 from longtable.memory.transcript_text import Drawing, parts_of
@@ -225,7 +225,7 @@ def audit(asked: Asked) -> Mapping[str, Any]:
 
 def pins(asked: Asked) -> Mapping[str, Any]:
     """Return what the user laid down, word for word; an ended pin has the words that ended it."""
-    return asked.page("pins", map(asdict, live_pins(asked.load().thread.pins, ended=True)))
+    return asked.page("pins", map(asdict, current_pins(asked.load().thread.pins, ended=True)))
 
 
 def usage(asked: Asked) -> Mapping[str, Any]:

@@ -35,7 +35,7 @@ from longtable.graph.thread_state import (
 )
 from longtable.graph.transcripts import find_thread, fork_thread, load_thread, spent_in
 from longtable.memory.archive import page
-from longtable.memory.pins import Pin, live_pins
+from longtable.memory.pins import Pin, current_pins
 from longtable.memory.search import Original
 from longtable.memory.spent import Price, Spent, added, price_rows
 from longtable.memory.thread import Thread
@@ -254,7 +254,7 @@ class Conversation:
 
     def pins(self) -> list[Pin]:
         """Return what the user laid down, word for word, in the order it was said; an ended one has `ended`, the words that ended it."""
-        return live_pins(self._thread().pins, ended=True)
+        return current_pins(self._thread().pins, ended=True)
 
     def pin(self, text: str) -> Pin:
         """Keep a statement word for word in every view from now on, until `unpin`. The id of an ended pin restores it.

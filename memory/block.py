@@ -8,7 +8,7 @@ from typing import Any
 from longtable.memory.artifacts import read_sources
 from longtable.memory.call_config import CallConfig
 from longtable.memory.ledger import LedgerLine, fit_ledger, render_ledger
-from longtable.memory.pins import Pin, fit_pins, live_pins, render_pins
+from longtable.memory.pins import Pin, current_pins, fit_pins, render_pins
 from longtable.memory.policy import TOPICS
 from longtable.memory.summary import language_of, render_memory
 from longtable.memory.thread import Compaction, Thread
@@ -46,7 +46,7 @@ class Memory:
 def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
     """Return what a call remembers: the live compaction's text, the live pins, the ledger of all that was compacted."""
     record, _ = thread.live
-    pins = live_pins(thread.pins)
+    pins = current_pins(thread.pins)
     if record is None and not pins:
         return Memory()
     language = record["language"] if record else language_of(thread.messages)

@@ -1,6 +1,6 @@
 """One compaction as values: what it reads, how its memory is judged, the record it leaves. Knows no node and no model.
 
-A strategy writes the memory; `fold_steps` puts each of its drafts before the gate and makes the record of the first
+A strategy writes the memory; `compaction_steps` puts each of its drafts before the gate and makes the record of the first
 that passes. Both are generators without I/O: they yield requests to a model and are sent its text, or what went wrong.
 """
 
@@ -18,7 +18,7 @@ from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig
 from longtable.memory.compaction_plan import CompactionPlan
 from longtable.memory.gate import Candidate, objections, pairs_valid
 from longtable.memory.ledger import ledger_lines
-from longtable.memory.pins import IN_PASSING, Pin, PinEnd, live_pins, pins_in_passing
+from longtable.memory.pins import IN_PASSING, Pin, PinEnd, current_pins, pins_in_passing
 from longtable.memory.policy import TOPICS
 from longtable.memory.spent import SummaryCall
 from longtable.memory.stamps import is_recalled
@@ -266,7 +266,7 @@ def judge(job: Job, draft: Draft) -> tuple[Compaction | None, list[Reason]]:
     record = _record(job, draft)
     call_plan = _call_plan(job, record)
     after, block = call_plan.parts, call_plan.memory.render()
-    pins, _ = pins_that_fit(live_pins(call_plan.thread.pins), job.call_config)
+    pins, _ = pins_that_fit(current_pins(call_plan.thread.pins), job.call_config)
     why = objections(
         Candidate(
             summary=draft.text,

@@ -8,7 +8,7 @@ from typing import Literal
 from longtable.memory.block import ledger_of, ledger_text, pins_text
 from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR
 from longtable.memory.ledger import ledger_lines
-from longtable.memory.pins import live_pins
+from longtable.memory.pins import current_pins
 from longtable.memory.policy import WINDOW
 from longtable.memory.rounds import pair_calls, split_rounds
 from longtable.memory.thread import Compaction
@@ -143,7 +143,7 @@ def _coming(call_plan: CallPlan) -> int:
 def _beside_summary(call_plan: CallPlan) -> tuple[int, int]:
     """Return the tokens of the pins and of the whole query ledger once all uncompacted rounds are compacted."""
     thread, call_config, count = call_plan.thread, call_plan.call_config, call_plan.call_config.counter.text
-    pins = live_pins(thread.pins)
+    pins = current_pins(thread.pins)
     compacted, earlier = ledger_of(thread, call_config)
     lines = [*compacted, *ledger_lines(thread.uncompacted)]
     language = call_plan.memory.language

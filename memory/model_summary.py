@@ -230,14 +230,14 @@ class Sources:
         held = read if places and cited_numbers(line) <= known else [*read, self._before]
         bounds = [(may.low, may.high) for may in figure.readings]
         bounds += [(may.low / 100, may.high / 100) for may in figure.readings if may.kind == "percent"]
-        return any(_within(numbers, low, high) for numbers in held for low, high in bounds)
+        return any(_in_bounds(numbers, low, high) for numbers in held for low, high in bounds)
 
     def know(self, line: str) -> bool:
         """Return whether a line is about what was said: it cites a message, has a figure, or shares two words."""
         return bool(cited_numbers(line) or figures(line)) or len(self._terms.intersection(terms(line))) >= 2
 
 
-def _within(numbers: Sequence[float], low: float, high: float) -> bool:
+def _in_bounds(numbers: Sequence[float], low: float, high: float) -> bool:
     place = bisect_left(numbers, low)
     return place < len(numbers) and numbers[place] <= high
 

@@ -1,12 +1,13 @@
-"""Find the user's sentences that lay down a lasting rule or take one back, by pattern, in English and Chinese.
+"""Find the user's sentences that lay down a lasting rule or take one back, by their shape, in English and Chinese.
 
 For models that call no tools and for summaries that code writes. A hit is only "said in passing": it stands below what
-a model was told to keep, and goes first. So a rule is looked for in how people lay one down (it lasts, it forbids, it
-defines, it sets a unit, a filter, a style), and a question or a request of the moment is none.
+a model was told to keep, and goes first. A question or a request of the moment is no rule.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+
+from longtable.memory.search import tokens_of
 
 LONG = 300
 """Characters past which a sentence is pasted material, no rule of a person."""
@@ -15,238 +16,134 @@ MOST_FOUND = 8
 MOST_COMPARED = 64
 """Newest pins that a sentence may change: a long thread costs no more."""
 
-
-def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
-
-
 _END = re.compile(r"[。！？；]+[”’」』\"')）]*|(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?;]+[\"'”’)\]]*(?=\s|$)|\n+(?!\s*[a-z])")
 _FENCE = re.compile(r"```.*?(?:```|\Z)|^>.*$", re.DOTALL | re.MULTILINE)
 _LEAD = re.compile(r"\s*(?:[-*•·]+\s+|\(?\d{1,2}[.)、]\s*|#+\s+)?\s*")
 _CLAUSE = re.compile(r"[,;:，；：—–]+|\s-\s|\b(?:and|but|so|then)\b")
 _FILLER = re.compile(
-    r"(?:(?:ok(?:ay)?|well|so|also|and|but|oh|hi|hello|hey|thanks?(?: you| a lot)?|please|"
-    r"kindly|actually|no(?=[,.!])|yes|right|great|good|sure|"
-    r"hmm|wait|sorry|now|first|one (?:more |last )?thing(?: to remember)?|by the way|btw|fyi|"
-    r"just so you know|for the record|quick note|reminder|important|"
-    r"before (?:we|i|you) (?:start|begin|go on)|let's|let us|(?:i|we)(?:'d|"
-    r" would) like you to|(?:i|we) (?:want|need|ask) you to|"
-    r"you (?:should|must|need to|have to|are to)(?! not| never| always)|we should(?! not|"
-    r" never| always)|(?:can|could|would|will) (?:you|we))\b[\s,:!.…-]*|"
-    r"(?:请|麻烦|劳驾|好的|好吧|好|嗯|哦|另外|还有|对了|顺便(?:说一下)?|那么?|不过|但是?|其实|"
-    r"首先|最后|您|你们?|帮我|谢谢|注意|"
-    r"能不能|能否|可不可以|可否|可以|能)[\s,，:：、。！]*)+"
+    r"(?:(?:ok(?:ay)?|well|so|also|and|but|hi|hello|hey|thanks?(?: you)?|please|actually|no(?=[,.!])|yes|great|good|sorry|now|"
+    r"one (?:more |last )?thing|by the way|just so you know|for the record|quick note|reminder|important|let's|(?:i|"
+    r"we) (?:want|need) you to|"
+    r"before (?:we|i|you) (?:start|begin|go on)|(?:i|we)(?:'d| would) like you to|you (?:should|must|need to|"
+    r"have to)(?! not| never| always)|"
+    r"(?:can|could|would|will) (?:you|we))\b[\s,:!.…-]*|(?:请|麻烦|好[的吧]?|嗯|另外|还有|对了|顺便(?:说一下)?|那么?|不过|但是?|其实|"
+    r"首先|最后|您|你们?|帮我|注意|能不能|能否|可不可以|可否|可以|能)[\s,，:：、。！]*)+"
+)
+_ASKS = re.compile(
+    r"[?？][\"'”’)]*$|^(?:what|which|who(?:se|m)?|where|why|how|is|are|was|were|do(?!n't| not)|does|did|has|have|had|am|may i|should i|"
+    r"when (?!i |we |you ))\b|什么|哪[些个里种年月家]|多少|几[个位家种次条天年月]|谁|怎[么样]|如何|是否|有没有|是不是|[吗呢][。！\s]*$"
 )
 _POLITE = re.compile(
-    r"(?:^|[,，:：]\s*)(?:can|could|would|will) (?:you|we)\b|能不能|能否|可不可以|可否|"
-    r"(?:好吗|好不好|可以吗|行吗|行不行)[?？]?$"
+    r"(?:^|[,，:：]\s*)(?:can|could|would|will) (?:you|we)\b|能不能|能否|可不可以|可否|(?:好吗|好不好|可以吗|行吗|行不行)[?？]?$"
 )
-_QUESTION = _any(
-    r"[?？][\"'”’)]*$",
-    r"^(?:what|which|who|whom|whose|where|why|how|is|are|was|were|do(?!n't| not)|does|did|has|"
-    r"have|had|am|may i|shall|should i)\b",
-    r"^when (?!i |we |you )",
-    r"什么|哪[些个里位种年月家]|多少|几[个位家种次条天年月]|谁|怎么|怎样|如何|为何|是否|"
-    r"有没有|是不是|[吗呢][。！\s]*$",
+_REQUEST = re.compile(
+    r"^(?:show|list|give|get|count|find|compare|plot|draw|chart|graph|break|calculate|compute|sum|rank|tell|run|repeat|look|"
+    r"sort|group|order|"
+    r"print|report|add|write|make|create|check|describe|explain|summari[sz]e|export|try|go|let me|(?:i want|i need|"
+    r"i'd like)(?: to| the| a)?|"
+    r"put|split|join|continue|see|analy[sz]e|open|help)\b|^(?:再|先|就|然后|接着|继续|也|又|给我|我想|我要|想)*"
+    r"(?:看|查|列|统计|显示|展示|画|比较|对比|计?算|按|给|求|找|汇总|排|输出|分析|说说|介绍|告诉|来|导出|做|生成|检查|解释|换个|把.{1,12}[画列排做导查])"
 )
-_REQUEST = _any(
-    r"^(?:show|list|give|get|count|find|compare|plot|draw|chart|graph|break|calculate|compute|"
-    r"sum|rank|tell|fetch|pull|run|repeat|query|"
-    r"look|display|return|select|sort|group|order|print|report|add|write|make|create|build|"
-    r"check|describe|explain|summari[sz]e|export|"
-    r"try|go|let me|(?:i want|i need|i'd like)(?: to| the| a)?|name|put|split|join|continue|"
-    r"see|analy[sz]e|search|open|help)\b",
-    r"^(?:再|先|就|然后|接着|继续|也|又|给我|我想|我要|想)*(?:看|查|列|统计|显示|展示|画|比较|"
-    r"对比|算|计算|按|给|求|找|汇总|排|输出|分析|说说|介绍|"
-    r"告诉|来|跑|导出|做|生成|检查|解释|换个|把.{1,12}(?:画|列|排|做|导|查))",
+_PARTICULAR = re.compile(r"\d|[第前][一二三四五六七八九十]|\b(?:top|first|last|next|previous)\b|刚才|上[一面]|下一")
+_ONCE = re.compile(  # of the moment, or of the past
+    r"\b(?:this time|(?:just|only) (?:this )?once|for th(?:is|at) \w+|was|were|had|did|didn't|yesterday|last (?:week|month|"
+    r"year|time)|ago|came|looked)\b|"
+    r"^(?:\w+ ){1,2}(?:that|this|it|those|these|them|the same)\b(?! (?:always|every|from now))|"
+    r"这一?次|这[张道]|这个(?:问题|图|表)|暂时|[第前][一二三四五六七八九十\d]|刚[才刚]|上[一周月次]|昨天|去年|已经|曾|^(?!.*[不别勿]).*了[。！\s]*$"
 )
-_PARTICULAR = re.compile(
-    r"\d|第[一二三四五六七八九十\d]|前[一二三四五六七八九十\d]|\b(?:top|first|last|next|"
-    r"previous)\b|刚才|上一|上面|下一"
+_LASTS = re.compile(
+    r"\bfrom (?:now|here|today|this point)\b|\b(?:going forward|henceforth|whenever|by default|at all times|"
+    r"under no circumstances?|no matter (?:what|which|how))\b|"
+    r"\bin (?:the )?future(?=[,.!]|$)|\bfor the (?:rest|remainder) of\b|\b(?:until|unless) (?:i|we|told|asked|stated|"
+    r"otherwise)\b|\b(?:every|each|any) ?time\b|"
+    r"\b(?:in|for|with|throughout) (?:all|every|any|each|this|the whole|the entire)(?: \w+){0,3} (?:answer|repl|result|quer|"
+    r"question|table|report|figure|"
+    r"number|chart|output|total|project|conversation|session|chat|analysis)|^(?:remember|keep in mind|bear in mind|"
+    r"note(?= that|[:,]))\b(?! (?:when|how|what|why))|"
+    r"\b(?:make|be) sure\b|(?:^|\b(?:you|please|must|should|and|but|to|,) )(?:always|never)\b(?! (?:mind|been|seen|had|knew|thought))|"
+    r"(?<![年月日号天周点期])以后|[今往]后|从(?:现在|今)|(?:接下来|之后|后面|后续)(?:都|一律|所有|请|我|不|只)|一律|始终|永远|每次|每当|凡|总是|务必|切记|"
+    r"^(?:请)?记(?:住|得|好|一下)|默认|统一|任何(?:情况|时候)|无论|不管|全程|(?:整个|本次?)(?:会话|对话|项目|分析)|除非|直到我|"
+    r"所有的?(?:回答|答案|结果|金额|数[字值]|表|日期|时间|距离|价格|图|输出|查询|统计|百分比|单位)"
 )
-_MOMENT = _any(
-    r"\b(?:this time|(?:just|only) (?:this )?once|for (?:this|that) (?:one|question|chart|"
-    r"query|answer|table|list|plot|time))\b",
-    r"^(?:\w+ ){1,2}(?:that|this|it|those|these|them|the same)\b(?! (?:always|every|from now))",
-    r"这次|这一次|这张|这个(?:问题|图|表)|这道|暂时|第[一二三四五六七八九十\d]|"
-    r"前[一二三四五六七八九十\d]|刚才|上一",
+_UNIT = (
+    r"(?:km|kilomet\w+|miles?|met(?:re|er)s?|feet|celsius|fahrenheit|usd|eur|gbp|cny|euros?|dollars?|pounds?|yen|yuan|rmb|"
+    r"cents?|thousands?|millions?|"
+    r"percent\w*|hours?|minutes?|seconds?|kg|kilos?|grams?|tons?|tonnes|iso|utc|english|german|french|spanish|chinese|"
+    r"decimals?|digits?|whole \w+|"
+    r"bold|markdown|tables?|bullets?|bullet points?|prose|yyyy\S*|(?:de|a)scending|words|sentences?|lines|plain \w+|local \w+|metric)"
 )
-_PAST = _any(
-    r"\b(?:was|were|had|did|didn't|yesterday|last (?:week|month|year|time)|ago|earlier today|"
-    r"came|looked|seemed)\b",
-    r"昨天|前天|去年|上[周月次]|刚刚|已经|曾|^(?!.*[不别勿]).*了[。！\s]*$",
+_UNIT_ZH = (
+    r"(?:公里|千米|米|英里|美元|人民币|欧元|元|万|亿|百分[比数]|小时|分钟|秒|天|摄氏|公斤|千克|吨|"
+    r"[中英]文|[英法德日汉]语|表格|列表|小数|整数|位|年月日|时区|千分位|格式|单位)"
 )
-_STANDING = _any(
-    r"\bfrom (?:now|here|today|this point|then)(?: on(?:wards?)?)?\b|\bgoing forward\b|"
-    r"\bhenceforth\b|\bin (?:the )?future(?=[,.!]|$)",
-    r"\bfor the (?:rest|remainder) of\b|\b(?:until|unless) (?:i|we|told|asked|stated|"
-    r"otherwise|further|you are)\b|\bwhenever\b",
-    r"\b(?:every|each|any) ?time\b|\bby default\b|\bas a (?:general )?rule\b|"
-    r"\bunder no circumstances?\b|\bat all times\b|\bno matter (?:what|which|how)\b",
-    r"\b(?:in|for|with) (?:all|every|any|each)(?: of)?(?: your| my| the| our| future| later|"
-    r" other)* "
-    r"(?:answer|repl|result|quer|question|table|report|figure|number|chart|output|list|count|"
-    r"total|calculation|response|analys)",
-    r"\b(?:for|in|throughout) (?:this|the whole|the entire) (?:project|conversation|session|"
-    r"chat|analysis|thread|report)\b",
-    r"^(?:remember|keep in mind|bear in mind|note(?= that|[:,]))\b(?! (?:when|how|what|why|the (?:chart|"
-    r"table|question)))|\b(?:make|be) sure\b|\bdon't (?:ever|forget)\b",
-    r"(?:^|\b(?:you|please|must|should|and|but|to|,) )(?:always|never)\b(?! (?:mind|been|seen|"
-    r"had|did|was|were|knew|thought|heard|liked|expected))",
-    r"(?<![年月日号天周点期])以后|今后|往后|从现在|从今|从此|(?:接下来|之后|后面|后续)(?:都|"
-    r"一律|所有|请|我|不|只|的?[^，,。]{1,6}(?:都|一律))|一律|始终|永远|每次|每当|凡是?|总是|"
-    r"务必|切记",
-    r"^(?:请)?记(?:住|得|好|一下)|默认|统一|任何(?:情况|时候|场合)|无论|不管|全程|整个(?:会话|"
-    r"对话|项目|分析)|本(?:次)?(?:会话|对话|项目)|除非|直到我",
-    r"所有的?(?:回答|答案|结果|金额|数字|数值|表格?|日期|时间|距离|价格|图表?|输出|报表|查询|"
-    r"统计|平均|百分比|比例|单位)",
+_LOOKS = re.compile(  # how all data is to look; alone also where the verb is one of a request
+    r"^(?:count|look at|look|report) only\b|^.{3,60}\bonly(?:,? please)?[.!]*$|\b(?:highest|largest|newest|latest|oldest|"
+    r"smallest|lowest) first\b|\brather than\b|"
+    rf"^(?!(?:it|there|that|the (?:chart|table|list))\b).{{0,70}}\b(?:in|as|to|with|using|at most|into) (?:\S+ ){{0,3}}{_UNIT}\b|"
+    rf"^.{{0,30}}\b{_UNIT}(?: only|,? please|,? not\b)|\b(?:two|three|one|no|zero|\d) decimals?\b|\b(?:short|brief|"
+    rf"long) (?:answer|repl|explanation|sentence)|"
+    r"^(?!it|that|this|i |he |she |they ).{2,60}(?:,| and) not (?:(?:by|in|as|the|to) )?[\w\"'-]+(?: [\w-]+)?[.!]*$|"
+    rf"(?:用|以|按|换|写|记成|说|加|精确到|保留|显示为|格式)[^，,。]{{0,8}}{_UNIT_ZH}|四舍五入|取整|为单位|{_UNIT_ZH}(?:表示|计价|作答|回答)|"
+    r"(?:回答|答案|解释|说明|结论)(?:要|得|请|尽量|简|用|时|里|中|不|先|控制)|简[短洁]|而不是|，不(?:用|要|是).{1,8}$|不超过|最多"
 )
-_FORBIDS = _any(
-    r"^(?:do not|don't|dont|never|avoid|refrain from|stop|no longer)\b(?! (?:worry|know|think|"
-    r"understand|get|see|bother|mind|care|have|be sorry))",
-    r"^no (?!idea|problem|worr|thank|need|one|way|matter|doubt|rush|hurry|wait|it|that|the|"
-    r"they|this|not|sorry|result|data|rows?\b|luck|change|error)[a-z-]+",
-    r"\b(?:i|we) (?:don't|do not|never|won't) (?:want|need|like|use|count|care|consider|"
-    r"report)\b",
-    r"(?:^|[我你请都也，])(?:不要|别|不许|不得|不准|禁止|严禁|切勿|勿|避免|不能|不可以?|"
-    r"千万别|绝不|绝对不)(?!担心|客气|急|着急|谢|介意|是|说了)",
-    r"不(?:要|许|得|准|能|应)(?:出现|显示|包含|包括|使用|泄露|透露|超过|修改|写)",
+_LAYS_DOWN = re.compile(  # forbids, sets, defines, prefers
+    r"^(?:don'?t|do not|avoid|stop|no longer)\b(?! (?:worry|know|think|understand|get|see|bother|mind|care|have))|"
+    r"^no (?!idea|problem|worr|thank|need|one|way|matter|doubt|rush|it|that|the|not|result|data|rows?\b|change|error)[a-z-]+|"
+    r"^(?:only(?! \d)|exclude|ignore|leave|omit|restrict|limit|stick|stay|consider|treat|assume|use|round|express|quote|"
+    r"format|convert|measure|answer|reply|"
+    r"speak|call|keep|refer|abbreviate|spell|cite|state|prefer|hide|mask|drop|say|cut|start|begin|end|work (?:in|with)|"
+    r"focus|skip|agree|define|"
+    r"be (?!sure)\w+)\b|^(?:count|take|read|understand) .{1,50}? (?:as|once|twice|only)\b|\bonly (?:count|look at|consider|"
+    r"use)\b|\boff[- ]limits\b|\b(?:to|for) us\b|"
+    r"\b(?:i|we)(?:'ve|'d|'m|'re| have| would| am| are)? (?:only |always |usually |generally |never |don't |do not |"
+    r"won't )*(?:use|mean|want|need|like|count|care|interested|"
+    r"consider|report|treat|define|call|say|write|work|look|measure|exclude|read|agreed?|decided|settled|rather|prefer|"
+    r"hates?|expect|speak|colou?r|can't)\b|"
+    r"\b(?:our|my) .{1,40}?\b(?:is|are|starts?|begins?|runs?|ends?|wants?|uses?|prefers?|hates?|needs?|means|reads|has to|closes?)\b|"
+    r"^(?:every|each|any\w*|nobody|no one|nothing|everything|whoever|whatever|if|when(?:ever)? (?:i|we|you))\b|"
+    r"\b(?:means|stands? for|refers? to|counts? as|(?:is|are) (?:defined|counted|treated|regarded|considered|measured|"
+    r"stored|given) (?:as|in|by|from))\b|"
+    r"^(?!(?:it|that|this|there|i|he|she|they|what|you)\b)[\w\"' -]{2,60}? (?:starts?|begins?|ends?|runs?|includes?|"
+    r"excludes?|must|shall|should|needs? to|ha(?:s|ve) to|"
+    r"(?:is|are) (?:to (?:be|stay)|any\w*|when|where|those|between|short for|\w+ to \w+))\b|"
+    r"(?:^|[我你请都也，])(?:不[要许得准能]|别|禁止|严禁|切?勿|避免|千万别|绝不)(?!担心|客气|急|着急|谢|介意|是)|不(?:要|许|得|准|能|应)(?:出现|显示|包[含括]|使用|泄露|透露)|"
+    r"指(?!标|出|数|导|定|着|望|南)|(?:算作?|叫做?|称为|当作|当成|[视看]作|视为|归[为入]|计[入为]|记[为作])|意思是|定义|所谓|就是(?!说|这|那|了)|按.{1,8}(?:处理|计?算)|约定|说好|"
+    r"(?:如果|遇到|若是?|碰到|一旦).{1,30}(?:就|则|请|都|显示|写|按|算)|[一-龥]只(?:允许|准|能|许)|每个.{1,8}都|我们?(?:说|讲|提)(?:的|到|起)|必须|应当|应该(?!是|有|没)|一定要|规定|"
+    r"(?:都|得|要|须)(?:要|得|用|按|以|写|带|加|保留|标|注明|换算)|(?:^|[，,]|我们?)(?:先|就|都)?[只仅光](?:看|算|统计|考虑|要|分析|用|关[注心]|保留|计|查|显示|列|包[括含]|给|需要|取|限|在)|"
+    r"排除|剔除|不[算计含看]|不包[括含]|忽略|过滤掉|[除扣]去|去掉|不考虑|我们?(?:更|比较|都)?(?:喜欢|偏好|习惯|倾向)|我们(?:公司|这[边里]|部门|团队|老板|的)?.{0,12}[是用从按算以叫]"
 )
-_DEFINES = _any(
-    r"\bby .{1,60}?,? (?:i|we) (?:always |only )?mean\b|^when(?:ever)? (?:i|we|you) \w+",
-    r"\b(?:means|stands? for|refers? to|(?:is|are) (?:defined|counted|treated|regarded|"
-    r"considered|understood|measured) (?:as|in|by|from)|counts? as)\b",
-    r"^(?:every|each|any|anyone|anybody|anything|nobody|no one|nothing|everything|someone who|"
-    r"whoever|whatever)\b|\b(?:nobody|no one) (?:may|must|should)\b",
-    r"^if\b.{1,80},\s*(?:then )?(?:please )?(?:show|use|write|leave|count|treat|say|put|ask|"
-    r"stop|tell|skip|ignore|round|don't|do not|never|mark|give|take)\b",
-    r"\b(?:i|we)(?:'ve| have)? (?:agreed?|decided|settled)\b|^(?:agree (?:that|on)|define)\b|"
-    r"\boff[- ]limits\b|\b(?:to|for) us\b|\bfor our purposes\b|\bunreliable\b",
-    r"^(?!it|that|this|there|i |he |she |they )[\w\"' -]{2,40}? (?:starts?|begins?|ends?|"
-    r"runs?|includes?|excludes?|(?:is|are) (?:stored|kept|recorded|given|measured)) ",
-    r"^(?!it|that|this|there|i |he |she |they )[\w\"' -]{2,40}? (?:is|are) (?:any|anyone|"
-    r"someone|when|where|those|everything|between|short for|\w+ to \w+)\b",
-    r"^(?!(?:i|it|that|there|you) must(?! not| never| always))(?!.*must have been).*\bmust\b|"
-    r"^(?!it|that|this|there|i|they)\w.{1,60}? (?:are|is) to (?:be|stay)\b",
-    r"^(?!it |that |this |there |i |they |what )\w.{1,60}? (?:should|shall|needs? to|ha(?:s|"
-    r"ve) to|ought to)(?: not| never| always| only)? "
-    r"(?:be|use|stay|include|exclude|contain|come|go|count|read|show|appear|start|end|follow|"
-    r"refer|have)\b",
-    r"是指|指的是|(?:就|都|均|才)?(?:算作?|叫做?|称为|当作|当成|视为|视作|看作|看成|归为|归入|"
-    r"计入|计为|记为|记作)|意思是|定义(?:为|是|成)|所谓",
-    r"指(?!标|出|数|导|定|着|望|责|令|向|南)|就是(?!说|这|那|了)|(?:按|当作?|显示为?|记为?|"
-    r"标为?).{1,8}(?:处理|计算?|算)|约定|说好|商定",
-    r"(?:如果|遇到|若是?|碰到|一旦|凡).{1,30}(?:就|则|请|都|显示|写|按|算)|[^，,。]请(?!问|帮|"
-    r"看|列|告诉|查|给)|[一-龥]只(?:允许|准|能|许)|^只(?:允许|准|能|许)|也要|每个.{1,8}都|先给",
-    r"我们?(?:说|讲|问|提)(?:的|到|起)|必须|应当|应该(?!是|有|没)|(?:都|得|要|须)(?:要|得|用|"
-    r"按|以|写|带|加|保留|标|注明|换算|四舍五入)|一定要|规定",
+_ENDS = re.compile(
+    r"\b(?:again|back to|go back|remove|restore|reset|(?<!in )(?<!of )(?<!since )may(?= [a-z])|you can|"
+    r"free to|(?:is|are|it's) (?:ok|okay|fine|allowed)|not needed|no need|needn't|(?:don't|doesn't) (?:have|need) to|"
+    r"never ?mind|drop|stop|change[ds]?|as before|as usual|after all|take (?:that|it) back|doesn't matter|no more|off|"
+    r"lifted|correction|i meant|enough|obsolete)\b|"
+    r"不用|不必|不需要|无需|忘[掉了]|别再|算了|不限|放开|解除|重新|还是|照[旧常]|原来|收回|现在(?:可以|起)|可以.{0,16}了|不算数|停止|更正|说错|之[前后]|前面"
 )
-_UNIT_WORDS = (
-    r"(?:km|kilomet\w+|miles?|met(?:re|er)s?|feet|inch\w*|celsius|fahrenheit|usd|eur|gbp|cny|"
-    r"euros?|dollars?|pounds?|yen|francs?|yuan|rmb|"
-    r"cents?|thousands?|millions?|billions?|percent\w*|hours?|minutes?|seconds?|days|weeks|"
-    r"months|kg|kilos?|kilograms?|grams?|tons?|tonnes|iso|utc|"
-    r"gmt|24-hour|local time|english|german|french|spanish|chinese|japanese|italian|decimals?|"
-    r"decimal places?|digits?|whole \w+|bold|markdown|"
-    r"tables?|bullets?|bullet points?|prose|json|csv|yyyy\S*|dd\S*|alphabetical\w*|descending|"
-    r"ascending|words|sentences?|lines|paragraphs?|"
-    r"plain \w+|local currency|si units|metric|upper ?case|lower ?case)"
+_REVOKES = re.compile(
+    r"\b(?:instead|no longer|any ?more|back to|go back|forget|scrap|cancel|switch|revert|undo|lift|withdraw|void)\b|不再|不用|"
+    r"取消|恢复|改[回成为用看]|换[回成为]|回到|作废|撤[销回]"
 )
-_UNITS_ZH = (
-    r"(?:公里|千米|米|英里|海里|英尺|美元|人民币|欧元|英镑|日元|元|万|亿|百分比|百分数|小时|"
-    r"分钟|秒|天|摄氏|华氏|公斤|千克|克|吨|中文|英文|汉语|"
-    r"英语|法语|德语|日语|简体|繁体|表格|列表|小数|整数|位|年月日|时间|时区|千分位|货币|大写|"
-    r"小写|格式|单位)"
+_SCOPE = re.compile(
+    r"\b(?:all|every\w*|both|any|too|as well|also|whole|entire|now|can|fine|include|bring|add|count|matter|either)\b|全部|所有|"
+    r"[都也又]|任何|一[起切]|包[括含]|现在|可以|[加算]上|没关系|正常"
 )
-_LOOKS = _any(
-    r"^(?:count|look at|look|report) only\b|^.{3,60}\bonly(?:,? please| for now)?[.!]*$|"
-    r"\b(?:highest|largest|newest|latest|oldest|smallest|lowest) first\b",
-    r"\b(?:a|de)scending\b",
-    rf"^(?!(?:it|there|that|the (?:chart|table|list))\b).{{0,70}}\b(?:in|as|to|with|using|"
-    rf"under|at most|into) (?:\S+ ){{0,3}}{_UNIT_WORDS}\b",
-    rf"^.{{0,30}}\b{_UNIT_WORDS}(?: only|,? please|,? not\b)",
-    r"^(?!it|that|this|i |he |she |they ).{2,60}(?:,| and) not (?:(?:by|in|as|the|"
-    r"to) )?[\w\"'-]+(?: [\w-]+)?[.!]*$|\brather than\b|而不是|，不(?:用|要|是).{1,8}$",
-    r"\b(?:answers?|repl(?:y|ies)|explanations?) only\b|\b(?:short|brief|long) (?:answers?|"
-    r"repl|explanation|sentence)|\b(?:two|three|one|four|no|zero|all|\d) decimals?\b|"
-    r"\bdigits? after\b",
-    r"(?:用|以|按|换算|换成|转成|写成?|记成|讲|说|加|精确到|保留|显示为|格式为?|"
-    rf"单位)[^，,。]{{0,8}}{_UNITS_ZH}|四舍五入|取整|为单位|(?:日期|时间|金额|数字|"
-    rf"名称).{0, 3}(?:写成|显示成|用|按)|{_UNITS_ZH}(?:表示|计价|作答|回答)",
-    r"(?:回答|答案|解释|说明|结论)(?:要|得|请|尽量|简|用|时|里|中|不|先|控制)|简短|简洁|精简|"
-    r"言简意赅|字以内|句话以内|不超过|最多",
+_THIS_ONE = re.compile(r"\b(?:of|for|by|from|per|me|who|which|that|whose|where|with|the|this|it)\b|[各每这那]")
+_COMMON = re.compile(
+    r"[的了吧呢吗请都也再就还是有和与在我你他们这那个一不只看按用以后统计显示数据所全部可现给每次要把]|^(?:the|and|for|are|was|you|not|all|but|can|any|now|from|"
+    r"with|this|that|these|have|has|had|our|your|use|only|out|please|show|list|give|get|tell|count|number|look|report|data|"
+    r"always|never|again|should|must|what|when|how|"
+    r"many|much|over|into|than|then|them|they|will|just|also|each|every|make|back|more|most|answer|forget|pin|rule)$"
 )
-_SETS = _any(
-    r"^(?:only(?! \d)|exclude|ignore|leave out|omit|disregard|restrict|limit|stick to|"
-    r"stick with|stay (?:in|with)|consider|treat|assume|use|round|express|"
-    r"quote|format|convert|measure|answer|reply|respond|speak|call|keep|refer|abbreviate|"
-    r"spell|cite|state|prefer|hide|mask|drop|leave|say|cut|close|end|start|begin|stay away|"
-    r"forget about|work (?:in|with)|do (?:all|every)|focus on|"
-    r"concentrate on|skip|think in|be (?:brief|concise|short|precise|formal|polite|careful|"
-    r"exact|terse|detailed))\b",
-    r"^(?:count|take|read|understand) .{1,50}? (?:as|once|twice|only)\b|^(?:count|look|report|"
-    r"show|list) only\b|^look only at\b|\bonly (?:count|look at|consider|use)\b",
-    r"\b(?:i|we) (?:(?:only|always|usually|generally|never) (?:use|want|count|treat|report|"
-    r"round|look|work|mean|compare|need|exclude|read|show)|would rather|rather|prefer|(?:want|"
-    r"need|expect) (?:all|every|only|no|short|brief|your|answers|numbers))\b",
-    r"\bi'd (?:rather|prefer)\b|\b(?:i|we)(?: only|'re only|'m only| am only|"
-    r" are only) (?:care|interested|look|want|need)\w*",
-    r"\b(?:our|my) .{1,40}?\b(?:is|are|starts?|begins?|runs?|ends?|wants?|uses?|prefers?|"
-    r"needs?|means|reads|has to|closes?)\b",
-    r"^(?:we|i) (?:use|count|call|treat|define|work|measure|exclude|regard|report|say|write)\b",
-    r"\b(?:i|we|boss|team|manager|client|customer) (?:hates?|dislikes?|can't (?:stand|read)|"
-    r"love|read|speak)\b|\bi'm (?:colou?r|not (?:a|good)|new)",
-    r"(?:^|[，,]|我们?)(?:先|就|都)?(?:只|仅|光)(?:看|算|统计|考虑|要|分析|用|关注|保留|计|查|"
-    r"显示|列|关心|"
-    r"包括|包含|给|需要|讨论|针对|取|限|在)",
-    r"排除|剔除|不算|不计|不含|不包括|不包含|忽略|过滤掉|除去|扣除|去掉|不考虑|不看",
-    r"我们?(?:更|比较|都)?(?:喜欢|偏好|习惯|倾向)|我(?:只|不)(?:想|要|需要|关心|看)|"
-    r"我们(?:公司|这边|这里|部门|团队|内部|老板|的)?.{0,12}(?:是|用|从|按|算|以|叫)",
-)
-_ENDS = _any(
-    r"\b(?:again|instead|no longer|any ?more|forget|scrap|cancel|revert|undo|lift|remove|"
-    r"restore|reset|withdraw|never ?mind|change[ds]?|switch|"
-    r"drop|stop|back to|go back|not needed|no need|needn't|don't (?:have|need) to|"
-    r"doesn't matter|take (?:that|it) back|as before|as usual|after all|"
-    r"may|you can|free to|(?:is|are|it's) (?:ok|okay|fine|allowed)|no more|off|lifted|"
-    r"correction|i meant|enough|void|obsolete|no limit)\b",
-    r"不用|不必|不需要|无需|不再|取消|恢复|改[回成为用看]|换[回成为]|回到|作废|撤[销回]|"
-    r"忘[掉了]|别再|算了|不限|放开|解除|重新|还是|照旧|照常|"
-    r"原来|收回|现在可以|现在起|可以.{0,16}了|不算数|停止|更正|说错|之前|前面",
-)
-_REPLACES = re.compile(
-    r"\b(?:instead|no longer|any ?more|back to|go back|forget|switch|cancel)\b|不再|不用|取消|"
-    r"恢复|改[回成为用看]|换[回成为]|回到"
-)
-_SCOPE = re.compile(r"\b(?:all|every\w*|both|any|too|as well|also|whole|entire|now)\b|全部|所有|都|也|又|任何|一起|包括|现在")
-_FILTERS = re.compile(r"\b(?:only|exclude|ignore|without|leave out|restrict|limit)\b|[只仅光]|排除|剔除|不[算计含看]|忽略")
-_REPLY = re.compile(
-    r"^(?:thanks?|thank you|great|good|ok(?:ay)?|perfect|nice|cool|fine|yes|no|sure|got it|"
-    r"谢谢|好的?|嗯|明白|知道了|不错|行)[\s,.!，。！]*$"
-)
-_LATIN, _HAN = re.compile(r"[a-z][a-z'-]{2,}|\d{2,}"), re.compile("[\u3400-\u9fff]{2,}")
-_COMMON = frozenset(
-    re.findall(
-        r"\w+",
-        "the and for are was you not all but can any now from with that this have has had its our out use "
-        "only please show list give count look report always never again should must what when how many "
-        "much over into than then them they will would could just also each every rule make back more most",
-    )
-)
-_COMMON_ZH = re.compile(r"[的了吧呢吗请都也再就还是有和与在我你他们这那个一不只看按用以后统计显示数据所全部可现给每次要把]")
-_MATTERS = {
-    "year": re.compile(r"\b(?:19|20)\d\d\b|\byears?\b|年"),
-    "currency": re.compile(
-        r"\b(?:usd|eur|gbp|dollars?|euros?|cents?|pounds?|yen|francs?|yuan|rmb|currenc\w+)\b|"
-        r"[美欧日]?元|人民币|英镑|货币|币种"
+_MATTERS = (
+    re.compile(r"\b(?:19|20)\d\d\b|\byears?\b|年"),
+    re.compile(r"\b(?:usd|eur|gbp|dollars?|euros?|cents?|pounds?|yen|yuan|rmb|currenc\w+)\b|[美欧日]?元|人民币|英镑|货币"),
+    re.compile(r"\b(?:km|kilomet\w+|miles?|met(?:re|er)s?|feet)\b|公里|英里|千米"),
+    re.compile(r"\b(?:english|german|french|spanish|chinese|japanese|italian|language)\b|[中英]文|[英法德日汉]语"),
+    re.compile(r"\b(?:round\w*|decimals?|digits?|exact|whole)\b|小数|取整|四舍五入|整数|精确"),
+    re.compile(
+        r"\b(?:short\w*|brief\w*|detail\w*|concise|long\w*|words|sentences?|tables?|bullets?|prose)\b|简[短洁]|详细|[字句]|表格|列表"
     ),
-    "length": re.compile(r"\b(?:km|kilomet\w+|miles?|met(?:re|er)s?|feet)\b|公里|英里|千米"),
-    "language": re.compile(r"\b(?:english|german|french|spanish|chinese|japanese|italian|language)\b|中文|英文|[英法德日汉]语"),
-    "rounding": re.compile(r"\b(?:round\w*|decimals?|digits?|exact|whole)\b|小数|取整|四舍五入|整数|精确"),
-    "size": re.compile(r"\b(?:short\w*|brief\w*|detail\w*|concise|long\w*|words|sentences?|lines)\b|简[短洁]|详细|字|句"),
-    "form": re.compile(r"\b(?:tables?|bullets?|prose|markdown|chart)\b|表格|列表|图"),
-    "time": re.compile(r"\b(?:hours?|minutes?|seconds?|utc|time ?zone)\b|小时|分钟|时区"),
-}
+)
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -261,65 +158,60 @@ def sentences(text: str) -> Iterator[str]:
 
 def rules_in(text: str, pinned: Sequence[str] = ()) -> list[str]:
     """Return the sentences of a message that lay down a rule, or change one of `pinned`; at most `MOST_FOUND`."""
-    found: dict[str, bool] = {}
-    """Each sentence, with whether it lays down a rule by itself."""
+    rules, changes = list[str](), list[str]()
     for sentence in sentences(text):
         body, asks = _read(sentence)
-        if len(sentence) > LONG or len(body) <= 3 or _REPLY.match(body):
-            continue
-        changes = sum(not rule for rule in found.values())
-        if len(found) - changes < MOST_FOUND and _is_rule(body, asks):
-            found[sentence] = True
-        elif changes <= MOST_FOUND and _is_change(body, asks, [*pinned[-MOST_COMPARED:], *found]):
-            found.setdefault(sentence, False)
-    pasted = sum(not rule for rule in found.values()) > MOST_FOUND
-    return [sentence for sentence, rule in found.items() if rule or not pasted][:MOST_FOUND]
+        if len(body) > 3 and len(sentence) <= LONG and max(len(rules), len(changes)) <= MOST_FOUND:
+            if _is_rule(body, asks):
+                rules.append(sentence)
+            elif _is_change(body, asks, [*pinned[-MOST_COMPARED:], *rules]):
+                changes.append(sentence)
+    return [each for each in sentences(text) if each in rules or (each in changes and len(changes) <= MOST_FOUND)][:MOST_FOUND]
 
 
 def _is_rule(body: str, asks: bool) -> bool:
-    """Return whether a sentence lays down what is to hold for later answers."""
+    """Return whether a sentence, or a clause of it that asks for nothing, lays down what is to hold for later answers."""
     clauses = [_FILLER.sub("", clause.strip(), count=1) for clause in _CLAUSE.split(body)]
-    if asks:  # "use km, how far is it?": what stands before the question may be a rule of its own
-        return any(not _QUESTION.search(each) and _is_set(each) for each in clauses if len(each) > 3 and not each.endswith(("的话", "时")))
-    return bool(_STANDING.search(body)) or any(map(_is_set, [body, *clauses[: 1 if _REQUEST.search(body) else None]]))
+    if asks:
+        return any(_sets(each) for each in clauses if len(each) > 3 and not _ASKS.search(each) and not each.endswith(("的话", "时")))
+    return bool(_LASTS.search(body)) or any(map(_sets, [body, *clauses[: 1 if _REQUEST.search(body) else None]]))
 
 
-def _is_set(clause: str) -> bool:
-    """Return whether a clause that is no question sets something; a request for data sets only how all data looks."""
-    if _STANDING.search(clause):
-        return True
-    if _MOMENT.search(clause) or _PAST.search(clause):
-        return False
+def _sets(clause: str) -> bool:
+    """Return whether a clause sets something; a request for data sets only how all data looks."""
+    if _LASTS.search(clause) or _ONCE.search(clause):
+        return bool(_LASTS.search(clause))
     if _REQUEST.search(clause):
-        return (
-            bool(_LOOKS.search(clause))
-            and not _PARTICULAR.search(clause)
-            and not re.search(r"\b(?:of|for|by|from|per|me|who|which|that|whose|where|with|the|this|it)\b|[各每这那]", clause)
-        )
-    return bool(_FORBIDS.search(clause) or _DEFINES.search(clause) or _LOOKS.search(clause) or _SETS.search(clause))
+        return bool(_LOOKS.search(clause)) and not _PARTICULAR.search(clause) and not _THIS_ONE.search(clause)
+    return bool(_LAYS_DOWN.search(clause) or _LOOKS.search(clause))
 
 
 def _is_change(body: str, asks: bool, pinned: Sequence[str]) -> bool:
-    """Return whether a sentence seems to change or take back one of the sentences that are pinned."""
-    about, ends, scope = _about(body), bool(_ENDS.search(body)), bool(_SCOPE.search(body))
-    shared, replaces = any(about & _about(_read(each)[0]) for each in pinned), bool(_REPLACES.search(body))
-    if not pinned or asks or (_REQUEST.search(body) and _PARTICULAR.search(body)):
-        return shared and (replaces or (asks and ends))
-    if _REQUEST.search(body):
-        return (shared and (ends or scope)) or replaces or (ends and scope) or "everything" in body
-    return ends or shared or (scope and any(_FILTERS.search(each.casefold()) for each in pinned))
+    """Return whether a sentence takes something back, or says that what a pinned sentence is about ends or widens."""
+    ends, widens, revokes = (bool(pattern.search(body)) for pattern in (_ENDS, _SCOPE, _REVOKES))
+    if not pinned or not (ends or widens or revokes):
+        return False
+    words = about(body)
+    shared = any(words & about(each) for each in pinned)
+    if asks or (_REQUEST.search(body) and _PARTICULAR.search(body)):
+        return shared and (revokes or (asks and ends))
+    return shared or takes_back(body)
 
 
 def _read(sentence: str) -> tuple[str, bool]:
     """Return a sentence folded, without what leads into it, and whether it is a question."""
     folded = " ".join(sentence.replace("’", "'").split()).casefold()
     body = _FILLER.sub("", folded, count=1) if _FILLER.match(folded) else folded
-    return body.strip(), bool(_QUESTION.search(folded) or _QUESTION.search(body)) and not _POLITE.search(folded)
+    return body.strip(), bool(_ASKS.search(folded) or _ASKS.search(body)) and not _POLITE.search(folded)
 
 
-def _about(body: str) -> frozenset[str]:
-    """Return the words and the matters that a sentence is about; Chinese as pairs of characters."""
-    latin = {word.rstrip("s") for word in _LATIN.findall(body) if word not in _COMMON}
-    runs = [run for word in _HAN.findall(body) for run in _COMMON_ZH.split(word)]
-    pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
-    return frozenset(latin | pairs | {name for name, pattern in _MATTERS.items() if pattern.search(body)})
+def about(text: str) -> frozenset[str]:
+    """Return the words and the matters that a text is about; Chinese as pairs of characters."""
+    words = (word for word in tokens_of(text) if len(word) > 1 and not _COMMON.search(word))
+    return frozenset([*words, *(pattern.pattern for pattern in _MATTERS if pattern.search(text.casefold()))])
+
+
+def takes_back(text: str) -> bool:
+    """Return whether a text takes something back, whatever it is about; a request for data does only where it widens, too."""
+    body, _ = _read(text)
+    return bool(_REVOKES.search(body) or (_ENDS.search(body) and (_SCOPE.search(body) or not _REQUEST.search(body))))

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from longtable.base.errors import PinRefusedError
 from longtable.base.redaction import redacted
-from longtable.memory.pin_net import LONG, rules_in, sentences
+from longtable.memory.pin_net import LONG, about, rules_in, sentences, takes_back
 from longtable.memory.stamps import is_recalled, speaker_of, turn_number
 
 IN_PASSING = "heuristic"
@@ -68,14 +68,11 @@ def make_pin(text: str, message: BaseMessage | None = None, *, turn: int = 0, by
 
 def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) -> list[Pin]:
     """Return what the net finds in the user's messages; `known`: pins that a later sentence may change."""
-    texts = [pin.text for pin in known if not pin.ended]
-    found: dict[str, Pin] = {}
+    texts, found = [pin.text for pin in known if not pin.ended], dict[str, Pin]()
     for message in said_by_user(messages):
-        for text in rules_in(str(message.text), texts):
-            pin = make_pin(text, message, by=IN_PASSING)
-            if not holds_secret(text):
-                found[pin.id] = pin
-                texts.append(text)
+        rules = [text for text in rules_in(str(message.text), texts) if not holds_secret(text)]
+        found |= {pin.id: pin for pin in (make_pin(text, message, by=IN_PASSING) for text in rules)}
+        texts += rules
     return list(found.values())
 
 
@@ -128,8 +125,11 @@ Quote no question, no request of the moment, no password or key, and nothing the
 # -- what a model proposes ------------------------------------------------------------------------------------------
 
 _ASCII = "[A-Za-z0-9_]"
-_HEADING = re.compile(r"^\s*(?:#{1,6}\s|\*\*[^*]+\*\*\s*[:：]?\s*$)")
-_OURS = re.compile(r"^\s*(?:#{1,6}\s*)?(?:\*\*)?(?:\d[.、]\s*)?(?:pins|原话)(?:\*\*)?\s*[:：]?\s*(?:\*\*)?\s*$", re.IGNORECASE)
+_SECTION = re.compile(  # of a summary, on pins: up to the next heading
+    r"^[^\S\n]*(?:#{1,6}\s*)?(?:\*\*)?(?:\d[.、]\s*)?(?:pins|原话)(?:\*\*)?\s*[:：]?\s*(?:\*\*)?[^\S\n]*$"
+    r"(?:\n(?!\s*(?:#{1,6}\s|\*\*[^*\n]+\*\*\s*[:：]?\s*$)).*)*\n?",
+    re.IGNORECASE | re.MULTILINE,
+)
 _CITED = re.compile(r"[\[［【(（]\s*m\d[^\]］】)）]*[\]］】)）]|^m\d+\s*[:：]")
 _QUOTED = re.compile(r"(?:^|[\s\]］】)）:：])[\"“”„「『«‘'`](.+)[\"”“」』»’'`](?=$|[\s\[［【(（.。,，;；])")
 _NAMES_PIN = re.compile(r"(ends?|ended|结束|取消|takes? back)?[^\w\"”]{0,4}\b(p[0-9a-f]{8})\b", re.IGNORECASE)
@@ -142,31 +142,21 @@ def pin_contract(language: str, pins: Sequence[Pin]) -> str:
 
 def without_pins(text: str) -> str:
     """Return a summary without its section on pins."""
-    return "\n".join(line for line, ours in _lines(text) if not ours).strip()
-
-
-def _lines(text: str) -> list[tuple[str, bool]]:
-    """Return the lines of a summary, each with whether it is of the section on pins, which ends at the next heading."""
-    lines: list[tuple[str, bool]] = []
-    for line in text.splitlines():
-        lines.append((line, bool(_OURS.match(line)) or (bool(lines) and lines[-1][1] and not _HEADING.match(line))))
-    return lines
+    return _SECTION.sub("", text).strip()
 
 
 def pins_in(summary: str, messages: Iterable[BaseMessage], pins: Sequence[Pin]) -> tuple[list[Pin], list[PinEnd]]:
     """Return the new pins that a summary names, and what ends with them; a quote that no message of the user holds is left out."""
-    made: list[Pin] = []
-    ends: list[PinEnd] = []
-    said = said_by_user(messages)
-    known = {pin.id: pin for pin in live_pins(pins)}
-    for line in (line.strip().lstrip("-*•· ") for line, ours in _lines(summary) if ours):
+    made, ends, said = list[Pin](), list[PinEnd](), said_by_user(messages)
+    known = {pin.id: pin for pin in current_pins(pins)}
+    for line in (line.strip().lstrip("-*•· ") for section in _SECTION.findall(summary) for line in section.splitlines()[1:]):
         quoted = _QUOTED.search(line)
         named = _NAMES_PIN.search(line[: quoted.start()] + line[quoted.end() :] if quoted else line)
         source, quote = find_quote(quoted[1] if quoted else _CITED.sub("", _NAMES_PIN.sub("", line)).strip(" .。:："), said)
         if source is None or holds_secret(quote):
             continue
         old = known.get(named[2]) if named else None
-        if old and source in newer_than(old, said):
+        if old and source in newer_than(old, said) and concerns(quote, old, known.values()):
             ends.append(_end(old, source, quote))
         if not (named and named[1]):
             made.append(make_pin(quote, source, by="model"))
@@ -204,6 +194,13 @@ def newer_than(pin: Pin, said: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
     return said[place + 1 :] if place is not None else [message for message in said if turn_number(message) > pin.turn]
 
 
+def concerns(quote: str, pin: Pin, pins: Iterable[Pin]) -> bool:
+    """Return whether words of the user can end a pin: they share a word with it, or take back what no other pin is about."""
+    words = about(quote)
+    others = (other for other in pins if other.id != pin.id and other.text not in quote)
+    return bool(words & about(pin.text)) or (takes_back(quote) and not any(words & about(other.text) for other in others))
+
+
 @dataclass
 class PinChanges:
     """What the tools change of a thread's pins in one step. Calls of one answer run side by side."""
@@ -233,12 +230,16 @@ class PinChanges:
     def _checked(self, quote: str, ends: str | None) -> tuple[BaseMessage, str]:
         if self.used >= MOST_A_TURN:
             raise PinRefusedError(f"not done: {MOST_A_TURN} pins were changed in this turn, more are not allowed")
-        held = {pin.id: pin for pin in [*live_pins(self.pins), *self.made] if pin.id not in {end["pin"] for end in self.ends}}
+        held = {pin.id: pin for pin in [*current_pins(self.pins), *self.made] if pin.id not in {end["pin"] for end in self.ends}}
         if ends and ends not in held:
             raise PinRefusedError(f"not done: no pin {ends!r} holds; those that do: {', '.join(held) or 'none'}")
         source, text = find_quote(quote, newer_than(held[ends], self.said) if ends else self.said)
         if source is None:
             raise PinRefusedError(f"not done: no message of the user{' after that pin' if ends else ''} holds these words: quote exactly")
+        if ends and not concerns(text, held[ends], held.values()):
+            raise PinRefusedError(
+                f"not done: {text!r} is not about {ends} ({held[ends].text!r}): quote words that take that back or replace it"
+            )
         if not ends and any(pin.ended and pin.id == make_pin(text, source).id for pin in self.pins):
             raise PinRefusedError("not done: the user took these words back since; quote newer ones")
         if holds_secret(text):
@@ -261,7 +262,7 @@ def with_ends(pins: Iterable[Pin], ends: Iterable[PinEnd], restored: Mapping[str
     return [replace(pin, ended=by_pin.get(pin.id, "")) for pin in sorted(pins, key=lambda pin: pin.turn)]
 
 
-def live_pins(pins: Sequence[Pin], *, ended: bool = False) -> list[Pin]:
+def current_pins(pins: Sequence[Pin], *, ended: bool = False) -> list[Pin]:
     """Return the pins that hold (`ended`: and those that ended), in order; not what another pin of its message holds or held."""
     kept: dict[str, list[tuple[str, Pin]]] = {}
     for pin in sorted(pins, key=lambda pin: (pin.by == IN_PASSING, -len(pin.text))):

@@ -3,7 +3,7 @@
 from typing import Annotated, Protocol, runtime_checkable
 
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 KIND, NAMES = "pin", ("remember", "forget")
 LEAST_LIMIT = 8_000
@@ -23,33 +23,21 @@ class PinBoard(Protocol):
         ...
 
 
-class Remember(BaseModel):
-    """Arguments of remember. `board` is the node's, never the model's."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    quote: str = Field(description="The user's own words, copied exactly from their message.")
-    replaces: str | None = Field(default=None, description="Id of the pin that it takes the place of, such as p1a2b3c4.")
-    board: Annotated[PinBoard, InjectedToolArg]
-
-
-class Forget(BaseModel):
-    """Arguments of forget. `board` is the node's, never the model's."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    pin: str = Field(description="Id of the pin, such as p1a2b3c4.")
-    quote: str = Field(description="The user's own words that take it back, copied exactly from a later message.")
-    board: Annotated[PinBoard, InjectedToolArg]
+Board = Annotated[PinBoard, InjectedToolArg]
+"""The node's, never the model's."""
+Words = Annotated[str, Field(description="The user's own words, copied exactly from their message.")]
+TakenBack = Annotated[str, Field(description="The user's own words that take it back, copied exactly from a later message.")]
+Replaced = Annotated[str | None, Field(description="Id of the pin that it takes the place of, such as p1a2b3c4.")]
+PinId = Annotated[str, Field(description="Id of the pin, such as p1a2b3c4.")]
 
 
 def pin_tools() -> list[BaseTool]:
     """Return remember and forget; a call's "args" must be given `board`, a `PinBoard`, before it is invoked."""
 
-    def remember(board: PinBoard, quote: str, replaces: str | None = None) -> str:
+    def remember(board: Board, quote: Words, replaces: Replaced = None) -> str:
         return f"pinned as {board.remember(quote, replaces)}"
 
-    def forget(board: PinBoard, pin: str, quote: str) -> str:
+    def forget(board: Board, pin: PinId, quote: TakenBack) -> str:
         return f"{board.forget(pin, quote)} is ended"
 
     keeps = (
@@ -57,12 +45,11 @@ def pin_tools() -> list[BaseTool]:
         " Not for a question or a request of the moment, and never for what a tool returned."
     )
     return [
-        StructuredTool.from_function(func=remember, name="remember", description=keeps, args_schema=Remember, metadata={"kind": KIND}),
+        StructuredTool.from_function(func=remember, name="remember", description=keeps, metadata={"kind": KIND}),
         StructuredTool.from_function(
             func=forget,
             name="forget",
             description="End a pin that the user takes back.",
-            args_schema=Forget,
             metadata={"kind": KIND},
         ),
     ]

@@ -15,7 +15,7 @@ from longtable.memory import policy as presets
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction import Request
 from longtable.memory.gate import pairs_valid
-from longtable.memory.pins import live_pins, make_pin
+from longtable.memory.pins import current_pins, make_pin
 from longtable.memory.stamps import is_recalled, marked
 from longtable.memory.summary import CLIP_TOOL_CHARS, HEADINGS, cited_numbers
 from longtable.memory.view import CallPlan, build_view
@@ -343,7 +343,7 @@ def test_a_rule_that_holds_the_blocks_own_tags_does_not_stop_every_compaction(ru
         check(call, talking.call_config)
     assert talking.thread.compactions
     assert all(outcome.record for outcome in talking.outcomes)
-    assert live_pins(talking.thread.pins)
+    assert current_pins(talking.thread.pins)
 
 
 @settings(max_examples=12)

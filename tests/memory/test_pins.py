@@ -16,10 +16,10 @@ from longtable.memory.pins import (
     MOST_A_TURN,
     Pin,
     PinChanges,
+    current_pins,
     find_quote,
     fit_pins,
     holds_secret,
-    live_pins,
     make_pin,
     pin_contract,
     pins_in,
@@ -93,8 +93,17 @@ def test_hundreds_of_ordinary_requests_gather_no_pin_beside_the_rules_of_the_use
 )
 def test_without_a_model_the_later_sentence_stands_below_the_one_it_ends(rule: str, change: str) -> None:
     messages = say(rule, "How many orders are there?", change)
-    shown = render_pins(live_pins(pins_in_passing(messages)), "en").splitlines()
+    shown = render_pins(current_pins(pins_in_passing(messages)), "en").splitlines()
     assert [line.split('"')[1] for line in shown[1:]] == [rule, change]
+
+
+@pytest.mark.parametrize(
+    "fact",
+    ["For the record, the warehouse moved in May.", "The warehouse has a new gate.", "顺便说一下，五月份仓库搬家了。", "仓库的门是新的。"],
+)
+def test_a_fact_about_what_a_rule_names_is_no_change_of_the_rule(fact: str) -> None:
+    rules = ["Never count the warehouse.", "不要统计仓库。"]
+    assert texts(pins_in_passing(say(*rules, fact))) == rules
 
 
 def test_only_the_users_own_new_words_are_pinned() -> None:
@@ -229,12 +238,47 @@ def test_remember_replaces_and_forget_ends_by_a_newer_quote_alone() -> None:
         "Hide emails.": "And forget the email rule.",
         "Use km.": "",
     }
-    assert texts(live_pins(pins)) == ["Use km."]
+    assert texts(current_pins(pins)) == ["Use km."]
     later = PinChanges(pins, messages, 0)
     with pytest.raises(PinRefusedError, match="took these words back"):
         later.remember("Use miles for distances")
     restored = with_ends(pins, changes.ends, {miles.id: 3})
     assert [pin.ended for pin in restored if pin.id == miles.id] == [""]
+
+
+@pytest.mark.parametrize(
+    "newer",
+    ["Show sales by month.", "How many tables are there?", "Show that chart again.", "Forget the email rule.", "按国家统计销售额。"],
+)
+def test_newer_words_about_something_else_end_no_pin(newer: str) -> None:
+    messages = say("Use miles for distances.", "Never show the email column.", newer)
+    miles, email = (make_pin(message.text, message, by="model") for message in messages[:2])
+    changes = PinChanges([miles, email], messages, 0)
+    with pytest.raises(PinRefusedError, match="is not about"):
+        changes.forget(miles.id, newer)
+    with pytest.raises(PinRefusedError, match="is not about"):
+        changes.remember(newer, replaces=miles.id)
+    assert (changes.made, changes.ends, changes.used) == ([], [], 0)
+    assert pins_in(f"## Pins\n- “{newer}” ends {miles.id}", messages, [miles, email]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "newer"),
+    [
+        ("Only look at 2013.", "Look at all years again."),
+        ("Never show the email column.", "Forget all rules."),
+        ("Report amounts in dollars.", "Euros, please."),
+        ("Only JFK.", "Cancel that."),
+        ("以后只看2013年的数据。", "恢复看全部。"),
+        ("不要显示客户邮箱。", "邮箱可以显示。"),
+        ("金额用美元。", "取消刚才的规则。"),
+    ],
+)
+def test_words_about_a_pin_or_a_general_revocation_end_it(rule: str, newer: str) -> None:
+    messages = say(rule, newer)
+    pin = make_pin(rule, messages[0], by="model")
+    assert PinChanges([pin], messages, 0).forget(pin.id, newer) == pin.id
+    assert [end["quote"] for end in pins_in(f"## Pins\n- “{newer}” ends {pin.id}", messages, [pin])[1]] == [newer]
 
 
 def test_a_turn_changes_five_pins_at_most() -> None:
@@ -253,19 +297,19 @@ def test_a_quote_that_another_of_its_message_holds_counts_once() -> None:
     [message, again] = say("Report distances in km, never in miles. Hide emails.", "Report distances in km, never in miles.")
     whole, part = (make_pin(text, message, by="model") for text in (message.text, "Hide emails."))
     passing = make_pin("Report distances in km, never in miles.", message, by=IN_PASSING)
-    assert live_pins([part, passing, whole]) == [whole]
+    assert current_pins([part, passing, whole]) == [whole]
     [ended] = with_ends([whole], [{"pin": whole.id, "quote": "Forget it.", "message": "h9", "turn": 9}], {})
-    assert live_pins([ended, passing]) == []
+    assert current_pins([ended, passing]) == []
     later = make_pin(again.text, again, by=IN_PASSING)
-    assert live_pins([passing, later]) == [later]  # said again: it may have come after another that disagrees
+    assert current_pins([passing, later]) == [later]  # said again: it may have come after another that disagrees
 
 
 @given(st.lists(PINS, max_size=12))
-def test_live_pins_are_some_of_them_in_order_and_settled(pins: list[Pin]) -> None:
-    kept = live_pins(pins)
+def test_current_pins_are_some_of_them_in_order_and_settled(pins: list[Pin]) -> None:
+    kept = current_pins(pins)
     places = iter(pins)
     assert all(pin in places for pin in kept)
-    assert live_pins(kept) == kept
+    assert current_pins(kept) == kept
 
 
 def test_a_pin_is_plain_json_and_one_of_an_older_version_is_read() -> None:
