@@ -13,6 +13,7 @@ from longtable.app.demo import ensure_demo
 from longtable.app.session import graph_arguments, open_database, server_archive, server_results
 from longtable.app.settings import cache_folder, running_settings
 from longtable.app.terminal import start_log
+from longtable.app.web_threads import MetadataWriter
 from longtable.graph.build import build_graph
 from longtable.nodes.state import Output
 
@@ -32,4 +33,4 @@ _built = build_graph(
     **graph_arguments(_settings),
 )
 
-graph = _built.compile(name="longtable")
+graph = _built.compile(name="longtable").with_config(callbacks=[MetadataWriter()])

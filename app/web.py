@@ -12,6 +12,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from itertools import islice, starmap
@@ -21,12 +22,13 @@ from fastapi import FastAPI
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import NotFoundError, UnprocessableEntityError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from longtable.app.result_files import csv_cells
 from longtable.app.session import server_archive, server_results
-from longtable.app.web_threads import ServerThreads, compact_thread
+from longtable.app.web_threads import ServerThreads, compact_thread, write_metadata
 from longtable.base.context import is_owner, requester
 from longtable.base.errors import (
     ConfigError,
@@ -186,6 +188,8 @@ def change(asked: Asked) -> Mapping[str, Any]:
         move_thread(asked.threads, thread_id, fields["project"], owner=asked.owner)
     if "title" in fields:
         rename_thread(asked.threads, thread_id, fields["title"], owner=asked.owner)
+    with suppress(NotFoundError, UnprocessableEntityError):  # deleted by the server: our place in the index is left
+        asked.threads.wait(write_metadata(asked.threads.client, thread_id))
     return asdict(info_of(thread_id, index_entry(asked.threads, thread_id)))
 
 
@@ -312,8 +316,11 @@ def owner_of(request: Request) -> str | None:
     return owner
 
 
-async def failed(request: Request, error: Exception) -> Response:
-    """Return a typed error's status, its code, one sentence for people, and the seconds to wait."""
+async def error_response(request: Request, error: Exception) -> Response:
+    """Return a typed error's status, its code, one sentence for people, and the seconds to wait.
+
+    Public: `app.add_exception_handler(LongtableError, error_response)` gives your own FastAPI application the same answers.
+    """
     assert isinstance(error, LongtableError)
     language = "zh" if request.headers.get("accept-language", "").startswith("zh") else "en"
     told = failure(error, language)
@@ -402,7 +409,7 @@ ROUTES: tuple[tuple[str, str, Callable[[Request], Awaitable[Response]]], ...] = 
         )
     ),
 )
-app = FastAPI(openapi_url=None, exception_handlers={LongtableError: failed})  # Aegra takes no plain Starlette application
+app = FastAPI(openapi_url=None, exception_handlers={LongtableError: error_response})  # Aegra takes no plain Starlette application
 for _method, _path, _handler in ROUTES:  # nor puts its authentication before Starlette's own routes
     app.add_api_route(_path, _handler, methods=[_method], response_model=None)
 

@@ -4,16 +4,21 @@ import asyncio
 import re
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from typing import Any, TypeVar, cast
+from uuid import UUID
 
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import BaseMessage, messages_from_dict
 from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
 from langgraph.types import StateSnapshot
+from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
 from longtable.base.errors import LongtableError, ThreadBusyError, ThreadNotFoundError, TurnPendingError
 from longtable.base.events import Event
+from longtable.base.store_keys import THREADS
 from longtable.base.twins import a_from, in_thread
 from longtable.graph.thread_runner import CompactionEvent, compaction_of
 from longtable.graph.thread_state import StoredThreads, is_pending, leftover_update
@@ -69,6 +74,38 @@ class ServerThreads(StoredThreads):
             if self.wait(self.client.threads.get(thread_id))["status"] == "busy":
                 raise ThreadBusyError(thread_id)
         yield
+
+
+async def write_metadata(client: LangGraphClient, thread_id: str) -> None:
+    """Copy a thread's title and project from the index into the server's metadata, where `threads.search` looks."""
+    item: Any = await client.store.get_item(THREADS, thread_id)
+    if item is not None:
+        found = {name: item["value"].get(name) or "" for name in ("title", "project")}
+        await client.threads.update(thread_id, metadata=found)
+
+
+class MetadataWriter(AsyncCallbackHandler):
+    """Write a thread's title and project into its metadata when a run on a server ends."""
+
+    ignore_llm = ignore_chat_model = ignore_retriever = ignore_agent = ignore_custom_event = True  # LangChain calls it for chains alone
+
+    def __init__(self) -> None:
+        self.threads: dict[UUID, str] = {}
+
+    async def on_chain_start(self, *_: Any, run_id: UUID, parent_run_id: UUID | None = None, metadata: Any = None, **__: Any) -> None:
+        """Note the thread of a run."""
+        if parent_run_id is None and metadata and metadata.get("thread_id") and find_spec("langgraph_api"):
+            self.threads[run_id] = str(metadata["thread_id"])
+
+    async def on_chain_end(self, *_: Any, run_id: UUID, **__: Any) -> None:
+        """Write what the index says."""
+        if thread_id := self.threads.pop(run_id, None):
+            with suppress(NotFoundError):
+                await write_metadata(get_client(), thread_id)
+
+    async def on_chain_error(self, *_: Any, run_id: UUID, **__: Any) -> None:
+        """Write what the index says, after a run that failed, too."""
+        await self.on_chain_end(run_id=run_id)
 
 
 async def compact_thread(client: LangGraphClient, thread_id: str, owner: str | None) -> CompactionEvent | None:

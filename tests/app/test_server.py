@@ -2,15 +2,20 @@
 
 import asyncio
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from langgraph_sdk.client import LangGraphClient
 
+from longtable.app.web import error_response
+from longtable.base.errors import LongtableError, ThreadBusyError
 from tests.app.test_studio import new_thread, running, said, with_client
+from tests.support.errors import CLASSES, made
 
 ANN, BOB = {"x-longtable-owner": "ann"}, {"x-longtable-owner": "bob"}
 
@@ -171,3 +176,48 @@ def test_a_thread_takes_no_turn_from_another_project_until_it_is_moved(server: s
         return [before["__error__"]["error"], len((await turn())["messages"])]
 
     assert with_client(server, work) == ["ThreadNotFoundError", 4]
+
+
+def test_title_and_project_stand_in_the_threads_metadata(server: str) -> None:
+    thread_id = talk(server, "How many orders are there?", graph="longtable", project="metadata")
+
+    async def found(client: LangGraphClient, **metadata: str) -> list[str]:
+        return [str(thread["thread_id"]) for thread in await client.threads.search(metadata=metadata)]
+
+    async def work(client: LangGraphClient) -> None:
+        assert await found(client, project="metadata", title="How many orders are there?") == [thread_id]
+        fields = {"title": "Orders", "project": "moved"}
+        httpx.patch(f"{server}/longtable/threads/{thread_id}", headers=ANN, json=fields, timeout=60).raise_for_status()
+        assert await found(client, **fields) == [thread_id]
+        assert await found(client, project="metadata") == []
+        metadata: Any = (await client.threads.get(thread_id))["metadata"]
+        assert metadata["graph_id"] == "longtable"
+
+    with_client(server, work)
+
+
+def test_our_errors_are_answered_in_an_application_of_ones_own() -> None:
+    own = FastAPI()
+    own.add_exception_handler(LongtableError, error_response)
+
+    @own.get("/turn")
+    def turn() -> None:
+        raise ThreadBusyError("monday")
+
+    async def ask() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(own), base_url="http://own") as client:
+            return await client.get("/turn", headers={"accept-language": "zh-CN"})
+
+    answer = asyncio.run(ask())
+    assert (answer.status_code, answer.headers["cache-control"]) == (409, "no-store")
+    assert answer.json()["error"]["code"] == "thread_busy"
+    assert answer.json()["error"]["message"] == ThreadBusyError("monday").user_text("zh")
+
+
+def test_what_a_browser_is_told_names_no_option_of_the_command_line(server: str) -> None:
+    thread_id = talk(server, "hello", graph="longtable")
+    said_first = get(server, f"threads/{thread_id}/history")["messages"][-1]["content"]
+    assert "LONGTABLE_MODEL" in said_first
+    assert "--" not in said_first
+    for cls in CLASSES:
+        assert not re.search(r"--[a-z]", made(cls).user_text("en") + made(cls).user_text("zh")), cls
