@@ -1,10 +1,12 @@
 """What a command line or a server's environment says, checked, and where a user's files live."""
 
 import hashlib
+import json
 import os
 import shlex
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,10 +30,11 @@ from longtable.app.settings_file import (
     option_of,
     read_settings,
 )
-from longtable.base.context import STRICTER, Context
+from longtable.base.context import STRICTER, Context, RequestLimits
 from longtable.base.errors import ConfigError, InputError
 from longtable.base.redaction import HIDDEN, redacted
 from longtable.memory.policy import CompactionPolicy
+from longtable.tools.engines.base import QueryLimits
 
 MOST_THREAD_ID = 128
 CONFIG = "LONGTABLE_CONFIG"
@@ -191,20 +194,26 @@ KEYS = ("OPENAI_API_KEY", "LONGTABLE_API_KEY", "LONGTABLE_STORE_KEY")
 
 
 def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return name, value and source of each setting, of secrets `***`."""
+    """Return name, value and source of each setting, of secrets `***`, and "-" where nothing holds."""
+    context, compaction = settings.context(), settings.compaction.policy() or CompactionPolicy()
+    limits = {"request": asdict(RequestLimits()), "query": asdict(QueryLimits())}
+    defaults = {f"limits.{what}_{name}": value for what, values in limits.items() for name, value in values.items()}
+    defaults |= {f"limits.{name}": getattr(context, name) for name in ("max_model_calls", "max_message_chars", "max_repairs")}
+    defaults |= {"model.name": "built-in analyst", "database.url": "the demo database", "store.url": store_url(None)}
+    defaults |= {"summarizer.name": SAME, "compaction.preset": "analyst", "policy.approve_sql": context.approve_sql}
     rows = []
-    compaction = settings.compaction.policy() or CompactionPolicy()
     for place, _ in keys():
         name, table = ".".join(place), getattr(settings, place[0])
-        preset = settings.sources.get("compaction.preset") if place[0] == "compaction" else None
         table = compaction if place[0] == "compaction" and place[1] != "preset" else table
         value = table if len(place) == 1 else getattr(table, place[1], None)
-        rows.append((name, value, settings.sources.get(name) or preset or "default"))
+        preset = settings.sources.get("compaction.preset") if place[0] == "compaction" else None
+        rows.append((name, defaults.get(name) if value is None else value, settings.sources.get(name) or preset or "default"))
     for model, price in settings.prices.items():
         rows += [
             (f"prices.{model}.{name}", value, settings.sources[f"prices.{model}.{name}"]) for name, value in price if value is not None
         ]
-    shown = [(name, "-" if value is None else redacted(str(value)).replace(HIDDEN, "***"), source) for name, value, source in rows]
+    texts = [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), source) for name, value, source in rows]
+    shown = [(name, "-" if text == "null" else redacted(text).replace(HIDDEN, "***"), source) for name, text, source in texts]
     return shown + [(name, "***", "environment") for name in KEYS if environment.get(name)]
 
 

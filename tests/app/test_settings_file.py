@@ -347,7 +347,10 @@ def test_what_holds_is_shown_with_its_source_and_secrets_as_stars(home: Path) ->
     assert rows["model.name"] == ("openai:x", "--model")
     assert rows["compaction.keep_messages"] == ("20", f"{file}, line 2")
     assert rows["database.url"] == ("postgresql://***@host/shop", "LONGTABLE_DATABASE")
-    assert rows["policy.private"] == ("False", "default")
+    assert rows["policy.private"] == ("false", "default")
+    assert rows["policy.approve_sql"] == ("costly", "default")
+    assert (rows["limits.query_rows"], rows["limits.max_model_calls"]) == (("10000", "default"), ("12", "default"))
+    assert (rows["model.temperature"], rows["summarizer.name"]) == (("-", "default"), ("same", "default"))
     assert rows["OPENAI_API_KEY"] == ("***", "environment")
 
 
