@@ -95,6 +95,7 @@ COMMANDS = (
     "compact",
     "undo",
     "retry",
+    "edit",
     "exclude",
     "pins",
     "pin",
@@ -129,6 +130,10 @@ class RunningChat(Protocol):
 
     def retry(self) -> None:
         """Run the newest turn again where it failed."""
+
+    def turn(self, text: str) -> bool:
+        """Run one turn."""
+        ...
 
 
 class Commands:
@@ -189,6 +194,12 @@ class Commands:
 
     def _retry(self, _: str) -> None:
         self.chat.retry()
+
+    def _edit(self, text: str) -> None:
+        if self._has_argument(text, "edit"):
+            if self.chat.values():
+                self._exclude("last")
+            self.chat.turn(text)
 
     def _exclude(self, argument: str) -> None:
         if not (self._has_argument(argument, "exclude") and self._has_turns()):

@@ -115,6 +115,10 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "It is left out of what the model is sent from now on; /history still shows it.",
         "zh": "今后不再发给模型；/history 仍可查看。",
     },
+    "edit_what": {
+        "en": "/edit needs the new question: it takes the place of the last one and its answer",
+        "zh": "/edit 后面要写新的问题：它会取代上一个问题及其回答",
+    },
     "exclude_what": {
         "en": "/exclude needs a message: last, or a number of /history (/exclude m3)",
         "zh": "/exclude 后面要写消息：last，或 /history 中的编号（/exclude m3）",
@@ -242,6 +246,10 @@ WORDS: dict[str, dict[str, str]] = {
     "help_compact": {"en": "compact older messages into memory now", "zh": "立即压缩较早的消息"},
     "help_undo": {"en": "drop the newest compaction", "zh": "撤销最近一次压缩"},
     "help_retry": {"en": "run the last turn again where it failed", "zh": "重试失败的上一轮"},
+    "help_edit": {
+        "en": "ask the last question anew, in other words (/edit How many in May?); the old one leaves what the model is sent",
+        "zh": "换一种说法重新提出上一个问题（/edit 五月有多少？）；旧的问题不再发给模型",
+    },
     "help_exclude": {
         "en": "leave a message out of what the model is sent (/exclude m3; /exclude last: the last question and its answer)",
         "zh": "不再把一条消息发给模型（/exclude m3；/exclude last：最后一个问题及其回答）",

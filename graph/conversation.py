@@ -1,7 +1,7 @@
 """The thread facade: ask, stream, look at and change one conversation."""
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -40,6 +40,7 @@ from longtable.memory.search import Original
 from longtable.memory.spent import Price, Spent, added, price_rows
 from longtable.memory.thread import Thread
 from longtable.memory.topics import SectionHit, find_section, visible_topics
+from longtable.nodes.ingest import Question
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import AuditEntry
 from longtable.nodes.state import next_view, thread_of
@@ -133,13 +134,17 @@ class Conversation:
 
     # -- one turn ---------------------------------------------------------------------------------------------------
 
-    def ask(self, text: str) -> Answer:
-        """Run one turn and return its answer."""
-        return answer_of(list(self.stream(text)))
+    def ask(self, text: str, *, id: str | None = None, name: str | None = None, images: Sequence[str | bytes] = ()) -> Answer:
+        """Run one turn and return its answer.
 
-    async def aask(self, text: str) -> Answer:
-        """Run one turn and return its answer."""
-        return answer_of([event async for event in self.astream(text)])
+        `id`: the message's own; sent again by it after a lost connection, it gets the answer that it has, or its turn goes on.
+        `name`: who speaks. `images`: URLs, or the bytes of PNG, JPEG, GIF or WebP files, within `RequestLimits.bytes`.
+        """
+        return answer_of(list(self.stream(text, id=id, name=name, images=images)))
+
+    async def aask(self, text: str, *, id: str | None = None, name: str | None = None, images: Sequence[str | bytes] = ()) -> Answer:
+        """Run one turn and return its answer: see `ask`."""
+        return answer_of([event async for event in self.astream(text, id=id, name=name, images=images)])
 
     def resume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
         """Go on with whatever waits: an interrupted turn, one that asked a person, or one that failed, which runs again.
@@ -155,16 +160,44 @@ class Conversation:
         """Go on with whatever waits: see `resume`."""
         return answer_of([event async for event in self.astream(answer=answer, waiting_id=waiting_id)])
 
-    def stream(self, text: str | None = None, *, answer: Any = None, waiting_id: str | None = None) -> Iterator[Event]:
+    def stream(
+        self,
+        text: str | None = None,
+        *,
+        id: str | None = None,
+        name: str | None = None,
+        images: Sequence[str | bytes] = (),
+        answer: Any = None,
+        waiting_id: str | None = None,
+    ) -> Iterator[Event]:
         """Run one turn and yield its events, the last an `answer`; without `text` those of `resume`, none where nothing waits.
 
-        Raises the typed errors of `longtable.base.errors`.
+        `id`, `name`, `images`: see `ask`. Raises the typed errors of `longtable.base.errors`.
         """
-        return turns.iterate(turns.ask(self._runner, text, answer, waiting_id))
+        question = None if text is None else Question(text, id, name, images)
+        return turns.iterate(turns.ask(self._runner, question, answer, waiting_id))
 
-    def astream(self, text: str | None = None, *, answer: Any = None, waiting_id: str | None = None) -> AsyncGenerator[Event, None]:
-        """Run one turn and yield its events: see `stream`. Cancelling the task cancels queries, not the thread."""
-        return turns.ask(self._awaiting_runner, text, answer, waiting_id)
+    def astream(
+        self,
+        text: str | None = None,
+        *,
+        id: str | None = None,
+        name: str | None = None,
+        images: Sequence[str | bytes] = (),
+        answer: Any = None,
+        waiting_id: str | None = None,
+        on_disconnect: Literal["finish", "cancel"] = "cancel",
+    ) -> AsyncGenerator[Event, None]:
+        """Run one turn and yield its events: see `stream`. Cancelling the task cancels queries, not the thread.
+
+        `on_disconnect`: what becomes of the turn when its reader closes the stream or is cancelled: "cancel" interrupts it (`resume`
+        goes on), "finish" lets it go on in the event loop, and its answer is in the thread.
+        """
+        if on_disconnect not in ("finish", "cancel"):
+            raise ConfigError(f"on_disconnect must be 'finish' or 'cancel', found {on_disconnect!r}")
+        question = None if text is None else Question(text, id, name, images)
+        events = turns.ask(self._awaiting_runner, question, answer, waiting_id)
+        return turns.finishing(events) if on_disconnect == "finish" else events
 
     def steer(self, text: str, *, wait: bool = True) -> Answer:
         """Hand a message to the running turn, in whatever process it runs; where none runs, it is a turn of its own.

@@ -7,6 +7,7 @@ takes the thread and the message is a turn like any other. A sender that does no
 very stream of that turn, leaves the message to whoever has the thread, and they run it next.
 """
 
+import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -26,15 +27,17 @@ from longtable.graph.locks import GRACE_SECONDS, pause, pauses
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_runner import GraphInput, RunReader, ThreadRunner
 from longtable.graph.thread_state import Values, answer_command, is_failed, is_pending, leftover_update
-from longtable.memory.stamps import turn_number, unmarked
+from longtable.memory.stamps import marks_of, turn_number, unmarked
 from longtable.nodes.inbox import Inbox, InboxMessage, steered_event
-from longtable.nodes.ingest import check_input
+from longtable.nodes.ingest import Question, answer_to, check_input
 from longtable.nodes.state import Input, call_plan_of, thread_of, turn_of
 from longtable.nodes.turns.failures import ending_with_failed
 
 Events = AsyncGenerator[Event, None]
 TRIES = 30
 """How often a turn is run that others overtake each time."""
+_going_on: set[asyncio.Task[None]] = set()
+"""Turns that go on without their readers."""
 
 
 @dataclass(frozen=True)
@@ -58,32 +61,30 @@ def iterate(events: Events) -> Iterator[Event]:
         complete(cast("Any", events.aclose()))
 
 
-def ask(runner: ThreadRunner, text: str | None, answer: Any, waiting_id: str | None) -> Events:
-    """Run a turn that begins with a text, or go on with what waits; see `Conversation.stream`."""
-    return ending_with_failed(_asked(runner, text, answer, waiting_id), runner.context, text)
+def ask(runner: ThreadRunner, question: Question | None, answer: Any, waiting_id: str | None) -> Events:
+    """Run a turn that begins with a question, or go on with what waits; see `Conversation.stream`."""
+    return ending_with_failed(_asked(runner, question, answer, waiting_id), runner.context, question.text if question else None)
 
 
-async def _asked(runner: ThreadRunner, text: str | None, answer: Any, waiting_id: str | None) -> Events:
-    if text is not None and answer is not None:
+async def _asked(runner: ThreadRunner, question: Question | None, answer: Any, waiting_id: str | None) -> Events:
+    if question is not None and answer is not None:
         raise ConfigError("a turn begins with a message or goes on with an answer: give one of the two")
     async with AsyncExitStack() as stack:
         stack.enter_context(storage_errors())
-        message = _message(runner, text) if text is not None else None
-        if message is not None and runner.when_busy == "steer":
+        message = _message(runner, question) if question is not None else None
+        if message is not None and runner.when_busy == "steer" and not await runner.work(partial(_is_known, runner, question)):
             run = _steered_in(runner, message, wait=True)
         else:
-            if not runner.waits:
-                await stack.enter_async_context(_alone(runner, wait=False))
-            elif not await _is_alone(runner, stack):
-                yield ThreadWaiting(type="thread_waiting", thread_id=runner.thread_id)
-                await stack.enter_async_context(_alone(runner, wait=True))
-            if message is not None:
-                run = turn(runner, message)
-            else:
-                rest = await runner.work(partial(_continuation, runner, answer, waiting_id))
-                if rest is None:
-                    return
-                run = resumed(runner, *rest)
+            if not (runner.waits and await _is_alone(runner, stack)):
+                if runner.waits:
+                    yield ThreadWaiting(type="thread_waiting", thread_id=runner.thread_id)
+                await stack.enter_async_context(_alone(runner, wait=runner.waits))
+            rest = await runner.work(partial(_continuation, runner, answer, waiting_id, message, resent=bool(question and question.id)))
+            if not isinstance(rest, tuple):
+                if rest is not None:
+                    yield rest
+                return
+            run = resumed(runner, *rest)
         events = await stack.enter_async_context(aclosing(run))
         async for event in events:
             yield event
@@ -94,24 +95,44 @@ async def _asked(runner: ThreadRunner, text: str | None, answer: Any, waiting_id
 
 def steer(runner: ThreadRunner, text: str, *, wait: bool) -> Events:
     """Hand a text to the running turn; see `Conversation.steer`."""
-    return _steered_in(runner, _message(runner, text), wait=wait)
+    return _steered_in(runner, _message(runner, Question(text)), wait=wait)
 
 
 def _alone(runner: ThreadRunner, *, wait: bool) -> AbstractAsyncContextManager[None]:
     return runner.locks.alone(runner.thread_id, runner.how, wait=wait)
 
 
-def _message(runner: ThreadRunner, text: str) -> HumanMessage:
+def _message(runner: ThreadRunner, question: Question) -> HumanMessage:
     """Return a new message. What needs no count is refused here, so that nothing at all is written."""
-    message = HumanMessage(text, id=str(uuid.uuid4()))
+    message = question.message()
     check_input([message], runner.context, None)
     return message
 
 
-def _continuation(runner: ThreadRunner, answer: Any, waiting_id: str | None) -> tuple[GraphInput, list[BaseMessage]] | None:
-    """Return the graph's input and the user messages of the turn that waits, None where none does."""
+def _is_known(runner: ThreadRunner, question: Question | None) -> bool:
+    """Return whether a question was sent before."""
+    if question is None or question.id is None:
+        return False
+    return answer_to(question.id, thread_of(runner.state().values), runner.graph.store, runner.thread_id)[0]
+
+
+def _continuation(
+    runner: ThreadRunner, answer: Any, waiting_id: str | None, message: HumanMessage | None, *, resent: bool
+) -> tuple[GraphInput, list[BaseMessage]] | AnswerEvent | None:
+    """Return the graph's input and the user messages of the turn that waits, None where none does.
+
+    With a `message` that may have been sent before: its answer; else the turn that it opened, or a new one.
+    """
+    if message is not None and not resent:
+        return Input(messages=[message]), [message]
     state = runner.state()
     messages = messages_of_turn(state)
+    if message is not None:
+        known, said = answer_to(str(message.id), thread_of(state.values), runner.graph.store, runner.thread_id)
+        if said is not None:
+            return AnswerEvent(type="answer", text=str(said.text), status=marks_of(said).get("notice", "answered"), turn=turn_number(said))
+        if not (known or any(each.id == message.id for each in messages)):
+            return Input(messages=[message]), [message]
     if answer is not None:
         return answer_command(state, answer, waiting_id, runner.thread_id), messages
     if is_pending(state):
@@ -119,13 +140,33 @@ def _continuation(runner: ThreadRunner, answer: Any, waiting_id: str | None) -> 
     return (Input(messages=[]), messages) if is_failed(state) else None
 
 
-def turn(runner: ThreadRunner, message: HumanMessage) -> Events:
-    """Run a turn on a locked thread, then the messages that others left for it meanwhile."""
-    return resumed(runner, Input(messages=[message]), [message])
+async def finishing(events: Events) -> Events:
+    """Yield a turn's events; the turn goes on when its reader is gone, in a task of its own."""
+    unread: asyncio.Queue[Event | None] = asyncio.Queue()
+
+    async def run() -> None:
+        try:
+            async for event in events:
+                unread.put_nowait(event)
+        finally:
+            unread.put_nowait(None)
+
+    task = asyncio.create_task(run())
+    _going_on.add(task)  # the loop itself keeps no task alive
+    task.add_done_callback(_ended)
+    while (event := await unread.get()) is not None:
+        yield event
+    await task
+
+
+def _ended(task: asyncio.Task[None]) -> None:
+    _going_on.discard(task)
+    if not task.cancelled():
+        task.exception()  # asked for here: a reader that is gone does not, and asyncio would complain
 
 
 async def resumed(runner: ThreadRunner, graph_input: GraphInput, messages: Sequence[BaseMessage]) -> Events:
-    """Go on with a turn on a locked thread: see `turn`.
+    """Run a turn, or go on with one, on a locked thread, then the messages that others left for it meanwhile.
 
     `messages`: the user messages of the turn, none where they are not yet stored. What was made ahead after the last turn is told
     first; what is to be made ahead after this one goes on when the caller has left the thread.
@@ -290,7 +331,7 @@ async def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool
                 yield steered_event(message, number)
                 yield AnswerEvent(type="answer", text="", status="steered", turn=number)
                 return
-        events = await stack.enter_async_context(aclosing(turn(runner, message)))
+        events = await stack.enter_async_context(aclosing(resumed(runner, Input(messages=[message]), [message])))
         async for event in events:
             yield event
     await runner.locks.wait_for_job(runner.thread_id, runner.how, most=GRACE_SECONDS)

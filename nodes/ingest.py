@@ -1,5 +1,6 @@
 """Take in what the user sent: check it, stamp it, open the turn."""
 
+import base64
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from longtable.base.errors import (
     SYSTEM_PROMPT,
     THE_MESSAGE,
     TOOLS,
+    ConfigError,
     ContextTooLargeError,
     EmptyMessageError,
     InputError,
@@ -31,8 +33,9 @@ from longtable.base.errors import (
     WrongRoleError,
 )
 from longtable.base.events import SchemaChanged
-from longtable.memory.archive import ids_in_archive
-from longtable.memory.rounds import CHANGED
+from longtable.base.store_keys import thread_namespace
+from longtable.memory.archive import ids_in_archive, key_of_id, page
+from longtable.memory.rounds import CHANGED, all_calls
 from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
 from longtable.memory.summary import language_of
 from longtable.memory.thread import Thread, with_sent_name
@@ -40,8 +43,20 @@ from longtable.memory.view import CallPlan, must_stay
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.thread_index import entry_of, may_see, open_turn, owner_of, retitle, title_of
-from longtable.nodes.state import InputRefusal, State, StoredConfig, Turn, Update, call_config_of, thread_of, turn_of, with_last
-from longtable.nodes.turns.failures import retry_update
+from longtable.nodes.state import (
+    ANSWERED,
+    UNDER_WAY,
+    InputRefusal,
+    State,
+    StoredConfig,
+    Turn,
+    Update,
+    call_config_of,
+    thread_of,
+    turn_of,
+    with_last,
+)
+from longtable.nodes.turns.failures import FAILED, retry_update
 from longtable.nodes.turns.rate_limit import RateLimit
 
 ACCEPTED = (HumanMessage, AIMessage, ToolMessage)
@@ -49,6 +64,8 @@ ACCEPTED = (HumanMessage, AIMessage, ToolMessage)
 NOTE_TOKENS = 32
 """Room for the line that says messages were left out."""
 
+MOST_OF_A_TURN = 200
+"""Retired messages that are read for the answer to one that is sent again."""
 HISTORY_FACTOR = 32
 """How many times `RequestLimits.bytes` a request may hold with the earlier talk that it hands in: 8 MiB. Checkpoint and store keep
 several copies of it: 20 MB made 85."""
@@ -56,7 +73,36 @@ several copies of it: 20 MB made 85."""
 MADE_UP = "do-not-render-"
 """How agent-chat-ui begins the id of a message that it made up."""
 
+IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
+"""Formats of images that models take, by their first bytes."""
+LONGEST_ID = 200
+
 Accepted = TypeVar("Accepted", bound=BaseMessage)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a caller asks. `id`: the message's own, so that it can be sent again; `images`: URLs, or bytes of the formats in `IMAGES`."""
+
+    text: str
+    id: str | None = None
+    name: str | None = None
+    images: Sequence[str | bytes] = ()
+
+    def message(self) -> HumanMessage:
+        """Return the message. Raises `ConfigError`."""
+        if self.id is not None and not (isinstance(self.id, str) and 0 < len(self.id) <= LONGEST_ID):
+            raise ConfigError(f"the id of a message is a text of 1 to {LONGEST_ID} characters, found {str(self.id)[:80]!r}")
+        urls = [each if isinstance(each, str) else _data_url(each) for each in self.images]
+        parts = [{"type": "text", "text": self.text}, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
+        return HumanMessage(cast("Any", parts) if urls else self.text, id=self.id or str(uuid.uuid4()), name=self.name)
+
+
+def _data_url(image: bytes) -> str:
+    kind = next((kind for head, kind in IMAGES.items() if image.startswith(head)), None)
+    if kind is None:
+        raise ConfigError(f"an image is a URL, or the bytes of a {', '.join(IMAGES.values())} file, found {bytes(image[:12])!r}")
+    return f"data:image/{kind};base64,{base64.b64encode(image).decode()}"
 
 
 @dataclass(frozen=True)
@@ -99,6 +145,10 @@ class Ingest:
                 update["messages"] = [_with_schema_change(newest, change, runtime)]
             return {**update, **retry_update(state)}
         new = _not_retired([unmarked(message) for message in sent if not is_made_up(message)], thread, runtime.store, thread_id)
+        closed = before.get("status") not in (*UNDER_WAY, "refused", FAILED) and not any(map(is_made_up, sent))
+        if number and not new and closed and not embedded:
+            # A client that lost its connection sent again what the transcript has, and what is answered.
+            return {"messages": [RemoveMessage(id=str(message.id)) for message in sent], "turn": {**before, "status": ANSWERED}}
         try:
             learned = {"brief": brief, "learned": update.get("learned", state.get("learned"))}
             check_input(new, context, CallPlan(thread, call_config_of(learned, context)), None if embedded else self.limits)
@@ -162,6 +212,19 @@ def _not_retired(new: Sequence[BaseMessage], thread: Thread, store: BaseStore | 
         with suppress(Exception):  # a store that fails never fails a turn: at worst a message stands in the transcript twice
             known = ids_in_archive(StoreArchive(store), thread_id, [str(message.id) for message in new], thread.archived)
     return [message for message in new if message.id not in known]
+
+
+def answer_to(message_id: str, thread: Thread, store: BaseStore | None, thread_id: str) -> tuple[bool, AIMessage | None]:
+    """Return whether the transcript, live or retired, has a message, and the answer that followed it. Reads the store."""
+    place = next((place for place, message in enumerate(thread.messages) if message.id == message_id), None)
+    after: list[BaseMessage] = [] if place is None else list(thread.messages[place + 1 :])
+    if place is None and store is not None and thread.archived:
+        [item] = StoreArchive(store).get(thread_namespace("archived", thread_id), [key_of_id(message_id)])
+        if item is not None and item["number"] <= thread.archived:
+            place, last = item["number"], min(thread.archived, item["number"] + MOST_OF_A_TURN)
+            after = [*(each.message for each in page(StoreArchive(store), thread_id, place, last)), *thread.messages]
+    answers = (each for each in after if isinstance(each, AIMessage) and not all_calls(each))
+    return place is not None, next(answers, None)
 
 
 def _refused(new: Sequence[BaseMessage], before: Turn, error: LongtableError) -> Update:

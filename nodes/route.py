@@ -6,20 +6,22 @@ from typing import Literal
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from longtable.memory.rounds import all_calls
-from longtable.nodes.state import State, thread_of, turn_of
+from longtable.nodes.state import ANSWERED, State, thread_of, turn_of
 from longtable.nodes.turns.failures import ASK_AGAIN, FAILED
 
 Counted = Literal["compact", "respond", "settle"]
 
 
-def after_ingest(state: State) -> Counted:
-    """A refused input goes straight to settle, which raises its error."""
+def after_ingest(state: State) -> Counted | Literal["__end__"]:
+    """A refused input goes straight to settle, which raises its error; where all was answered before, nothing is to do."""
+    if _status(state) == ANSWERED:
+        return "__end__"
     return "settle" if _status(state) == "refused" else after_estimate(state)
 
 
 def counts_after_ingest(_: State, after: State) -> bool:
     """Return whether ingest counts in its own superstep: each one is a checkpoint, 1.2 ms."""
-    return _status(after) != "refused"
+    return _status(after) not in {"refused", ANSWERED}
 
 
 def after_estimate(state: State) -> Counted:

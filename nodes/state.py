@@ -38,6 +38,7 @@ from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.memory.tokens import fingerprint
 from longtable.memory.view import CallPlan, build_view
 
+ANSWERED: Literal["answered"] = "answered"
 UNDER_WAY = ("running", "overflow", "again")
 """What the record of a turn has for `status` until it is closed: "overflow" and "again" count and ask once more."""
 ROLES = {"user", "human", "assistant", "ai", "system", "tool"}

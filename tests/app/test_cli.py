@@ -278,6 +278,19 @@ def test_a_refused_message_is_told_and_can_be_tried_again_or_left_out_in_a_chat(
     assert [message["content"] for message in server.requests[-1].messages[1:]] == ["seen 2", REFUSED_NOTE["en"], "three"]
 
 
+def test_the_last_question_is_edited_and_asked_again_in_a_chat(home: Home, server: ModelServer) -> None:
+    server.always(lambda request: say(f"seen {len(request.messages)}"))
+    lines = "/edit\n/edit How many orders?\none\nHow many orders in Mai?\n/edit How many orders in May?\n/history\n"
+    done = home.run("chat", *using(server), stdin=lines.encode())
+    assert "/edit needs the new question" in done.stderr
+    assert [message["content"] for message in server.requests[-1].messages if message["role"] == "user"] == [
+        "How many orders?",
+        "one",
+        "How many orders in May?",
+    ]
+    assert "(left out) human: How many orders in Mai?" in done.stdout
+
+
 def test_pins_are_made_listed_sent_and_let_go(home: Home, server: ModelServer) -> None:
     server.always(say("fine"))
     first = home.events(

@@ -3,6 +3,8 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMe
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import (
     ConfigError,
@@ -22,7 +25,7 @@ from longtable.base.errors import (
     ProviderUnavailableError,
     WrongRoleError,
 )
-from longtable.graph import Context, Conversation, build_graph, open_persistence
+from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
 from longtable.graph.thread_state import Graph
 from longtable.memory.rounds import INTERRUPTED
 from tests.memory.test_rounds import assert_paired
@@ -291,8 +294,7 @@ def test_a_message_sent_again_by_its_id_is_one_message() -> None:
     graph = compiled(model)
     sent: Any = {"messages": [HumanMessage("hello", id="h1")]}
     graph.invoke(sent, CONFIG, context=SMALL)
-    with pytest.raises(EmptyMessageError):
-        graph.invoke(sent, CONFIG, context=SMALL)  # nothing new to answer
+    assert [m.text for m in graph.invoke(sent, CONFIG, context=SMALL)["messages"]] == ["hello", "fine"]
     with pytest.raises(MessageTooLongError):
         graph.invoke({"messages": [HumanMessage("x" * 9_000, id="h2")]}, CONFIG, context=SMALL)
     other: Any = {"messages": [HumanMessage("overwritten", id="h1"), HumanMessage("next", id="h3")]}
@@ -353,3 +355,122 @@ def test_a_turn_takes_no_step_only_to_count(answers: list[AIMessage | str], step
     assert [name for update in found for name in update] == steps
     usages = [update["usage"] for step in found for update in step.values() if "usage" in update]
     assert len(usages) == steps.count("respond")
+
+
+def test_a_message_sent_again_by_its_id_ends_a_bare_run_with_the_answer_it_has() -> None:
+    model = script("one", "two")
+    graph = compiled(model)
+    first, second = HumanMessage("first", id="a"), HumanMessage("second", id="b")
+    graph.invoke({"messages": [first]}, CONFIG, context=SMALL)
+    again = graph.invoke({"messages": [first.model_copy()]}, CONFIG, context=SMALL)
+    assert [m.text for m in again["messages"]] == ["first", "one"]
+    graph.invoke({"messages": [second]}, CONFIG, context=SMALL)
+    again = graph.invoke({"messages": [first.model_copy(), second.model_copy()]}, CONFIG, context=SMALL)
+    assert [m.text for m in again["messages"]] == ["first", "one", "second", "two"]
+    assert graph.get_state(CONFIG).next == ()
+    assert len(model.sent) == 2
+
+
+@pytest.mark.parametrize("when_busy", ["queue", "steer"])
+def test_a_question_asked_again_by_its_id_gets_the_answer_it_has(when_busy: Any) -> None:
+    model = script("one", "two")
+    graph = build_graph(model=model, tools=[add, fail]).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    talk = Conversation(graph, "t", context=SMALL, when_busy=when_busy)
+    first = talk.ask("first", id="a")
+    talk.ask("second", id="b")
+    assert talk.ask("first", id="a") == replace(first, usage=None)
+    assert asyncio.run(talk.aask("second", id="b")).text == "two"
+    assert [m.text for m in talk.history()] == ["first", "one", "second", "two"]
+
+
+def test_a_question_asked_again_by_its_id_goes_on_where_its_turn_was_interrupted() -> None:
+    down: list[Exception] = [ConnectionError()]
+
+    def say(_: Any) -> AIMessage:
+        if down:
+            raise down.pop()
+        return AIMessage("yes")
+
+    talk = conversation(ScriptedModel(say=say))
+    with pytest.raises(ProviderUnavailableError):
+        talk.ask("first", id="a")
+    assert talk.ask("first", id="a").text == "yes"
+    assert [m.text for m in talk.history()] == ["first", "yes"]
+
+
+def test_a_retired_question_asked_again_by_its_id_gets_its_answer(tmp_path: Path) -> None:
+    model = ScriptedModel(say=lambda messages: AIMessage(f"answer to {messages[-1].text}"))
+    policy = CompactionPolicy(retire_after=12, keep_rounds=2, min_messages=4)
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
+        graph = build_graph(model=model, policy=policy, summarizer=False).compile(checkpointer=kept.checkpointer, store=kept.store)
+        talk = Conversation(graph, "t", context=Context(model_limit=2_500))
+        for number in range(30):
+            talk.ask(f"question {number} " + "w " * 60, id=str(number))
+        live = graph.get_state(talk.config).values["messages"]
+        assert "2" not in {message.id for message in live}
+        asked = len(model.sent)
+        assert talk.ask("question 2", id="2").text.startswith("answer to question 2 ")
+        graph.invoke({"messages": [HumanMessage("question 2", id="2")]}, talk.config, context=talk.context)
+        assert len(model.sent) == asked
+        assert len(talk.history()) == 60
+
+
+def test_a_question_has_a_speaker_and_images() -> None:
+    talk = conversation(script("a dot"))
+    dot = b"\x89PNG\r\n\x1a\n" + b"0" * 20
+    talk.ask("What is this?", name="ann", images=[dot, "https://example.com/a.jpg"])
+    [asked, _] = talk.history()
+    assert (asked.name, asked.text) == ("ann", "What is this?")
+    urls = [part["image_url"]["url"] for part in asked.content if isinstance(part, dict) and part["type"] == "image_url"]
+    assert urls == ["data:image/png;base64,iVBORw0KGgowMDAwMDAwMDAwMDAwMDAwMDAwMA==", "https://example.com/a.jpg"]
+
+
+@pytest.mark.parametrize("wrong", [{"id": ""}, {"id": "x" * 201}, {"id": 7}, {"images": [b"%PDF"]}], ids=str)
+def test_a_wrong_id_or_image_is_refused_before_anything_is_written(wrong: Any) -> None:
+    talk = conversation(script())
+    with pytest.raises(ConfigError):
+        talk.ask("hello", **wrong)
+    assert talk.graph.get_state(talk.config).values == {}
+
+
+@pytest.mark.parametrize("on_disconnect", ["finish", "cancel"])
+def test_a_reader_that_goes_away_loses_no_answer_where_the_turn_is_to_finish(on_disconnect: Any) -> None:
+    reading, goes_on = threading.Event(), threading.Event()
+
+    def say(_: Any) -> AIMessage:
+        reading.set()
+        goes_on.wait(10)
+        return AIMessage("yes")
+
+    async def run() -> list[str]:
+        talk = conversation(ScriptedModel(say=say))
+
+        async def read() -> None:
+            async for _ in talk.astream("first", on_disconnect=on_disconnect):
+                pass
+
+        reader = asyncio.create_task(read())
+        await asyncio.to_thread(reading.wait, 10)
+        reader.cancel()
+        with suppress(asyncio.CancelledError):
+            await reader
+        goes_on.set()
+        await talk.aresume() if on_disconnect == "cancel" else await talk.aask("second")
+        return [m.text for m in await talk.ahistory()]
+
+    expected = ["first", "yes", "second", "yes"] if on_disconnect == "finish" else ["first", "yes"]
+    assert asyncio.run(run()) == expected
+
+
+def test_an_unknown_choice_for_a_reader_that_goes_away_is_refused() -> None:
+    with pytest.raises(ConfigError, match="on_disconnect"):
+        conversation(script()).astream("hello", on_disconnect="stay")  # type: ignore[arg-type]
+
+
+def test_the_error_of_a_turn_that_finishes_alone_reaches_its_reader() -> None:
+    async def run() -> None:
+        async for _ in conversation(script()).astream("", on_disconnect="finish"):
+            pass
+
+    with pytest.raises(EmptyMessageError):
+        asyncio.run(run())

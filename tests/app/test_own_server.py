@@ -1,0 +1,69 @@
+"""The recipe of docs/servers.md under a real uvicorn: a client that goes away in mid-answer loses nothing."""
+
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "servers.md"
+SLOW = """
+import time
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+
+class Slow(GenericFakeChatModel):
+    profile: dict | None = {"max_input_tokens": 16_000}
+
+    def _stream(self, *args, **kwargs):
+        for chunk in super()._stream(*args, **kwargs):
+            time.sleep(0.1)
+            yield chunk
+
+def BuiltInAnalyst():
+    return Slow(messages=iter([AIMessage("one two three four five six seven eight")]))
+"""
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    pytest.importorskip("fastapi")
+    pytest.importorskip("uvicorn")
+    [recipe] = [block for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL) if "FastAPI" in block]
+    imported = "from longtable.analyst.model import BuiltInAnalyst\n"
+    assert imported in recipe
+    (tmp_path / "server.py").write_text(recipe.replace(imported, SLOW))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "uvicorn", "server:app", "--port", str(port), "--log-level", "warning"]
+    with subprocess.Popen(command, cwd=tmp_path) as server:
+        try:
+            for _ in range(400):
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}/threads/t"
+        finally:
+            server.terminate()
+
+
+def test_a_client_that_closes_in_mid_answer_finds_the_answer_at_the_next_read(url: str) -> None:
+    asked = {"question": "Count to eight.", "message_id": "a"}
+    with httpx.Client(trust_env=False, timeout=20) as client:
+        with client.stream("POST", url, params=asked) as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            next(line for line in answer.iter_lines() if '"token"' in line)
+        end = time.monotonic() + 20
+        while len(history := client.get(url).json()) < 2 and time.monotonic() < end:
+            time.sleep(0.1)
+        assert history == ["Count to eight.", "one two three four five six seven eight"]
+        again = client.post(url, params=asked)
+        assert "one two three four five six seven eight" in again.text
+        assert client.get(url).json() == history
