@@ -248,11 +248,8 @@ def supported(line: str, sources: Sources) -> str:
     The whole sentence goes: without its figure it might say something else.
     """
 
-    def held(figure: Figure) -> bool:
-        return sources.hold(figure, line) or (bool(figure.parts) and all(sources.hold(part, line) for part in figure.parts))
-
     said = sentences(line)
-    kept = [sentence for sentence in said if all(held(figure) for figure in figures(sentence))]
+    kept = [sentence for sentence in said if all(sources.hold(figure, line) for figure in figures(sentence))]
     if len(kept) == len(said) or not kept:
         return line if kept else ""
     cites = "".join(citation for citation in dict.fromkeys(citations(line)) if citation not in " ".join(kept))

@@ -1,29 +1,24 @@
 """Check that each figure of an answer follows from the results of its turn.
 
-One idea: evidence is near or far. Near is what the figure's sentence speaks of: the rows that it names (Canada, 2022, UA), and
-totals, averages, differences and shares of them where its words say so. Far is all the rest, and vouches only for a figure that a
-made-up one would seldom hit. A sentence that names no row has the whole result near.
+A sentence points at places of a result: the rows that it names (Canada, 2022, UA), their sum and mean, the sum and mean of all. Near
+evidence is what stands there, and the difference, ratio or share of two such places. Far evidence is a step more: what two columns
+give together, other rows, the top rows. It counts only for a figure that a made-up one of its size would seldom hit.
 """
 
+import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise, product
-from statistics import median
+from itertools import combinations, product
+from typing import TypeGuard
 
-from longtable.memory.figures import Figure, Reading, figures, number_in
+from longtable.memory.figures import SCALES, Figure, bare_numbers, figures, number_in
 
-MOST_ROWS = 200
-"""Rows up to which a sentence that names no row may mean any cell, whatever the chance of a hit."""
-MOST_WORK = 1_000_000
-"""Cells times sentences up to which each sentence is held against the results by itself; else the answer is one sentence."""
-MOST_OPERANDS = 30
-MOST_COLUMNS = 20
-CHANCE_NAMED, CHANCE_OPEN = 0.2, 0.6
-"""Chance of a hit up to which far evidence counts: where the sentence names a row, and where it names none."""
-_TIME_FACTORS = (1.0, 60.0, 3600.0, 86400.0, 0.001)
+MOST_PLACES, MOST_TOP, MOST_COLUMNS, MOST_OPERANDS = 12, 10, 20, 30
+CHANCES = (math.inf, 0.5, 0.2)
+"""Chance that a made-up figure of the same size hits, up to which near, middle and far evidence counts."""
 
 
 @dataclass(frozen=True)
@@ -36,327 +31,277 @@ class Source:
     sql: str = ""
 
 
-# -- words ----------------------------------------------------------------------------------------------------------
+# -- words ------------------------------------------------------------------------------------------------------------
 
-_WORDS = {
-    name: re.compile(pattern, re.IGNORECASE)
-    for name, pattern in {
-        "sum": r"\b(?:total\w*|sums?|altogether|together|overall|combined?|cumulative\w*|in all|all|both|jointly|whole|entire|rest"
-        r"|remain\w*|others?|halves|half|quarters?|plus|two|three|four|five|six|seven|eight|nine|ten|add(?:s|ed)?|make up|years?)\b"
-        r"|[总共合累其余剩]|全[部年体国]|[两三四五六七八九]|加起来|一半|半年|季度|之和",
-        "mean": r"\b(?:averag\w*|mean|median|typical\w*|per|each|every|ratio|a (?:day|week|month|year|customer|user))\b"
-        r"|[均每]|中位|比例|单价",
-        "gap": r"\b(?:differ\w*|gap|more|less|fewer|higher|lower|than|above|below|over|under|ahead|behind|lead\w*|trail\w*|margin|rang\w*"
-        r"|spread|chang\w*|exce\w+|net|left|surplus|deficit|short\w*|apart|not|without|between|by|from|gr[eo]w\w*|ris\w+|rose|increas\w+|gain\w*|fell|fall\w*"
-        r"|drop\w*|decreas\w+|declin\w+|los[st]\w*|up|down|minus|points?|pp|shr[aiu]nk\w*|climb\w*|jump\w*|add(?:s|ed)?)\b"
-        r"|[差超比未非不增减降升涨跌多少高低余净]|领先|落后|变化|百分点",
-        "change": r"\b(?:gr[eo]w\w*|rose|ris\w+|increas\w+|gain\w*|up|more|higher|larger|bigger|faster"
-        r"|longer|above|exceed\w*|climb\w*|jump\w*"
-        r"|better|recover\w*|expensive|gap|differ\w*|ahead|chang\w*|fell|fall\w*|drop\w*|decreas\w+|declin\w+|los[st]\w*|down|less|fewer"
-        r"|lower|smaller|slower|shorter|below|under|behind|cheaper|reduc\w+|shr[aiu]nk\w*|worse|than|surg\w*|slip\w*)\b"
-        r"|[增涨升多高超快长降减跌少低慢短亏差]|环比|同比|变化|变动|领先|落后",
-        "share": r"\b(?:shares?|portion|proportion|account\w*|contribut\w*|of (?:all|the|its|total|them))\b|[(（][\d.]+ ?%"
-        r"|占|比重|份额|其中|贡献",
-        "by": r"\bby\s(?:about\s|around\s|roughly\s|some\s|only\s|a\s)?\d|[增降减涨跌升][长幅加少]?(?:了|率?(?:约?为|达)?)?\s?约?\s?\d",
-        "extreme": r"\b(?:top|most|least|\w+est|best|worst|max\w*|min\w*|peak\w*|next|lead\w*|first|last|rang\w*|bottom|from|between)\b"
-        r"|[最首末]|第[一二三]|前|后|峰|领先|居|之间|冠|垫底",
-    }.items()
-}
-_RATE = re.compile(r"rate|pct|percent|share|ratio|%|率|比|margin", re.IGNORECASE)
+_GAP = re.compile(
+    r"\b(?:differ\w*|gap|more|less|fewer|than|above|below|over|under|ahead|behind|trail\w*|margin|rang\w*|spread"
+    r"|chang\w*|exce\w+|surplus|deficit|short|apart|gr[eo]w\w*|ris\w+|rose|increas\w+|gain\w*|fell|fall\w*|drop\w*|decreas\w+"
+    r"|declin\w+|los[st]\w*|up|down|minus|plus|points?|pp|shr[aiu]nk\w*|climb\w*|jump\w*|add(?:s|ed)|faster|longer|better|recover\w*"
+    r"|slower|smaller|cheaper|higher|lower|larger|bigger|reduc\w+|worse|surg\w*|slip\w*|dip\w*|rest|remain\w*|others?|uplift|not?|never"
+    r"|leav\w+|left|net|missing|without|by (?:about |around |roughly |only |some )?[$€£]?\d)\b"
+    r"|[(（]\s?[+-][\d.]+ ?%|[差超减降升涨跌余净亏剩增未]|(?<!最)[高低快慢长短多少]|(?<![占同环])比(?![例重率])|非|领先|落后"
+    r"|变化|变动|同比|环比",
+    re.IGNORECASE,
+)
+"""Words of a difference, growth or rest."""
+_TOTAL = re.compile(r"\b(?:totals?|altogether|overall|in all|combined|across all)\b|合计|总计|共计|总[共数额量]|(?<!累)计", re.IGNORECASE)
+"""Words of a sentence that, where it names no row, is about all rows."""
 _LABEL = re.compile(
-    r"(?:^|[_\s])(?:ids?|code|year|month|quarter|day|hour|week|zip|phone|rank|no|nr)$|^(?:年份?|月份?|季度|日期?|编号|序号|排名)$|_?id$",
+    r"(?:^|[_\s])(?:ids?|code|year|month|quarter|day|hour|week|zip|phone|rank|no|nr)$|^(?:年[份度]?|月份?|季度|日期?|编号|序号|排名)$|_?id$",
     re.IGNORECASE,
 )
 """Columns whose numbers name things: they are never added."""
-_COLUMN_SCALES = (
-    (re.compile(r"(?:^|[_\s(（])wan(?:$|[_\s)）])|万", re.IGNORECASE), 1e4),
-    (re.compile(r"(?:^|[_\s(（])yi(?:$|[_\s)）])|亿", re.IGNORECASE), 1e8),
-    (re.compile(r"(?:^|[_\s(])(?:k|thousands?)(?:$|[_\s)])", re.IGNORECASE), 1e3),
-    (re.compile(r"(?:^|[_\s(])(?:m|mn|mio|millions?)(?:$|[_\s)])", re.IGNORECASE), 1e6),
-    (re.compile(r"(?:^|[_\s(])(?:bn|billions?)(?:$|[_\s)])", re.IGNORECASE), 1e9),
+_SCALE = re.compile(
+    r"(?:^|[_\s(（/])(k|thousand|m|mn|mio|million|bn|billion|wan|yi|[kmgt]b|km|kg)s?(?:usd|eur|gbp|cny|rmb|chf|[$€£¥元])?(?=$|[_\s)）/])"
+    r"|(?<!\d)(?<!\d )([百千十]?[万亿])",
+    re.IGNORECASE,
 )
+"""Units of a column, in its name or the question: "revenue (USD millions)" may be told in billions."""
+_FACTORS = {
+    "seconds": (1.0, 60.0, 3600.0, 86400.0, 604800.0, 0.001), "percent": (100.0,), "points": (1.0, 100.0), "times": (1.0,),
+}  # fmt: skip
+"""What a figure of a kind may be of a cell: 34 % of .34 or 34, 2 hours of 7,200 or 120."""
 _MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+    "", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
 _QUARTERS = [
-    [f"Q{at}", f"第{at}季度", f"第{char}季度", f"{char}季度", f"{word} quarter"]
+    (f"Q{at}", f"第{at}季度", f"{char}季度", f"{word} quarter")
     for at, char, word in zip((1, 2, 3, 4), "一二三四", ("first", "second", "third", "fourth"), strict=True)
 ]
-_HALVES = [["H1", "first half", "上半年"], ["H2", "second half", "下半年"]]
+_HALVES = (("first half", "H1", "上半年"), ("second half", "H2", "下半年"))
+_WHEN = re.compile(
+    r"=((?:1[5-9]|20)\d\d)[年度]*(?:[-/.](\d\d)(?:[-/.](\d\d).*)?|-?Q([1-4]))?$|(?:month|月)[^=]*=(\d\d?)月?$|=(\d\d?)月$"
+    r"|(?:quarter|季)[^=]*=Q?([1-4])$|=Q([1-4])$",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[^\n。！？；;]+?(?:[.!?](?=\s)|[\n。！？；;]|$)")
-_RANGE = re.compile(r"\s?(?:-|–|—|to|through|until|至|到|~)\s?")
-_MONTH_OF = re.compile(r"(?:month|月)[^=]*=0?(1[0-2]|[1-9])$|=\d{4}-(\d\d)(?:\D|$)", re.IGNORECASE)
-_QUARTER_OF = re.compile(r"(?:(?:quarter|季)[^=]*=|=(?:\d{4})?[- ]?Q)([1-4])$", re.IGNORECASE)
-_YEAR_OF = re.compile(r"=((?:1[5-9]|20)\d\d)(?:[-Q ].*)?$")
 
 
-def _forms(cell: object, column: str) -> Iterator[tuple[str, str]]:
-    """Yield how an answer may name a row by this cell: (what the name is of, the name)."""
-    text = f"{column}={cell}"
-    if month := _MONTH_OF.search(text):
-        name = _MONTHS[(int(month[1] or month[2]) - 1) % 12]
-        yield from ((f"{column} month", form) for form in (name, name[:3], f"{int(month[1] or month[2])}月"))
-        quarter, half = (_MONTHS.index(name) // 3, _MONTHS.index(name) // 6)
-        yield from ((f"{column} quarter", form) for form in _QUARTERS[quarter])
-        yield from ((f"{column} half", form) for form in _HALVES[half])
-    if named := _QUARTER_OF.search(text):
-        yield from ((f"{column} quarter", form) for form in _QUARTERS[int(named[1]) - 1])
-    if year := _YEAR_OF.search(text):
-        yield f"{column} year", year[1]
-    if isinstance(cell, str) and 2 <= len(cell) <= 200 and number_in(cell) is None:
+_AFTER = "(?:uary|ruary|ch|il|e|y|ust|tember|ober|ember|day|sday|nesday|rsday|urday)?s?(?![A-Za-z0-9])"
+
+
+def _is_name(cell: object) -> TypeGuard[str]:
+    return isinstance(cell, str) and 2 <= len(cell) <= 200 and number_in(cell) is None
+
+
+def _forms(cell: object, column: str) -> list[tuple[str, str]]:
+    """Return how an answer may name a row by this cell: (what the name is of, the name)."""
+    forms: list[tuple[str, Sequence[str]]] = []
+    if when := _WHEN.search(f"{column}={cell}"):
+        month, day = int(when[2] or when[5] or when[6] or 0) % 13, int(when[3] or 0)
+        quarter, name = int(when[4] or when[7] or when[8] or (month + 2) // 3), _MONTHS[month]
+        days = (f"{name} {day}", f"{name[:3]} {day}", f"{day} {name}", f"{month}月{day}日")
+        forms = [("year", [when[1] or ""]), ("day", days * bool(day)), ("month", (name, name[:3], f"{month}月") * bool(month))]
+        forms += [("quarter", _QUARTERS[quarter - 1]), ("half", _HALVES[quarter > 2])] * bool(quarter)
+    if _is_name(cell):
+        short = re.sub(r"(?:特别行政区|自治区|[市省县区部]|(?<=[a-z]{3})s|(?<=^[A-Z]{2})[A-Z])$", "", cell)
         initials = "".join(word[0] for word in cell.split()) if cell.istitle() else ""
-        forms = (cell, re.sub(r"(?:特别行政区|自治区|[市省县]|(?<=[a-z]{3})s)$", "", cell), initials)
-        yield from ((column, form) for form in forms if len(form) > 1)
+        forms.append(("", (cell, short, initials, *(word for word in cell.split()[:-1] if len(word) > 2))))
+    return [(column + of, form) for of, named in forms for form in named if len(form) > 1]
+
+
+def _pattern(form: str) -> str:
+    case = "" if len(form) <= 3 or form in _MONTHS else "i"
+    return rf"(?<![A-Za-z0-9])((?{case}:{re.escape(form)})){_AFTER if form[-1].isascii() else ''}"
+
+
+# -- evidence ---------------------------------------------------------------------------------------------------------
+
+Place = Sequence[float]
+"""The numbers of a row, or of a sum or mean over rows: each measure, then what two give together. NaN where there is none."""
 
 
 class _Bag:
-    """Numbers, ratios to look percentages up in, and quotients for "2.3 times"."""
+    """Numbers to look figures up in, and ratios, which are for "34 %" and "2.3 times" only."""
 
-    def __init__(self) -> None:
-        self.numbers: list[float] = []
-        self.ratios: list[float] = []
-        self.times: list[float] = []
+    def __init__(self, numbers: Iterable[float] = (), ratios: Iterable[float] = ()) -> None:
+        self.numbers, self.ratios = list(numbers), list(ratios)
 
-    def pair(self, a: float, b: float, words: set[str]) -> None:
-        """Add what the sentence's words make of two numbers; their ratio always."""
-        self.numbers += [a - b] * ("gap" in words) + [a + b] * ("sum" in words)
-        self.ratios += [a - b, (a - b) / 100] * ("gap" in words)
-        quotients = [over / under for over, under in ((a, b), (b, a)) if under]
-        self.numbers += quotients * ("mean" in words)
-        self.times += quotients + [quotient - 1 for quotient in quotients] * ("change" in words)
-        self.ratios += quotients * ("share" in words or "by" not in words) + [quotient - 1 for quotient in quotients] * ("change" in words)
+    def step(self, a: Place, b: Place, signs: Iterable[int] = (-1, 1)) -> None:
+        """Add the ratios of two places, and their difference (-1) and sum (1)."""
+        for x, y in zip(a, b, strict=False):
+            self.numbers += [x + sign * y for sign in signs]
+            self.ratios += _quotients(x, y)
 
     def sort(self) -> "_Bag":
         """Make ready for look-ups."""
-        self.numbers, self.ratios, self.times = (sorted(set(some)) for some in (self.numbers, self.ratios, self.times))
+        self.numbers, self.ratios = (sorted(set(filter(math.isfinite, some))) for some in (self.numbers, self.ratios))
         return self
 
-    def vouches(self, figure: Figure, reading: Reading, chance: float) -> bool:
-        """Return whether a reading is here and a wrong figure of its size would be so at most with this chance."""
-        values = {"percent": self.ratios, "points": self.ratios, "times": self.times}.get(reading.kind, self.numbers)
-        factors = {"seconds": _TIME_FACTORS, "percent": (100.0,), "points": (100.0,)}.get(reading.kind, (1.0,))
-        for low, high in ((reading.low / factor, reading.high / factor) for factor in factors):
-            size = max(abs(low), abs(high))
-            near = _count(values, size / 3, size * 3) * (high - low) / max(size * 8 / 3, 1e-300)
-            if (near <= chance or chance >= 1) and (_count(values, -high, -low) or (not figure.negative and _count(values, low, high))):
-                return True
-        return False
+
+def _quotients(x: float, y: float) -> list[float]:
+    return [x / y if y else math.nan, y / x if x else math.nan]
 
 
-def _count(ordered: list[float], low: float, high: float) -> int:
-    return bisect_right(ordered, high) - bisect_left(ordered, low)
+def _parts(numbers: Iterable[float]) -> list[float]:
+    """Return what percentages may stand for numbers: .34 or 34."""
+    return [n / by for n in numbers for by in (1, 100)]
 
 
 class _Table:
     """One result, read once for an answer; `text` is question and answer."""
 
     def __init__(self, source: Source, text: str) -> None:
-        self.source, self.rows, self.all = source, source.rows, set(range(len(source.rows)))
-        columns = [(str(name), [row[at] if at < len(row) else None for row in self.rows]) for at, name in enumerate(source.columns[:200])]
-        folded, found = text.casefold(), defaultdict[tuple[str, str], set[int]](set)
-        for name, cells in columns[:MOST_COLUMNS]:
-            forms = {cell: list(_forms(cell, name)) for cell in {cell for cell in cells if isinstance(cell, str | int)}}
-            known = {cell: [form for form in named if form[1].casefold() in folded] for cell, named in forms.items()}
-            for at, cell in enumerate(cells):
-                for form in known.get(cell, ()) if isinstance(cell, str | int) else ():
-                    found[form].add(at)
-        # Longest first: "New York" is not a place called York. What names every row names none.
-        some = [(form, of, rows) for (of, form), rows in found.items() if len(rows) < max(len(self.rows), 2)]
-        self.names = [(_pattern(form), of, rows) for form, of, rows in sorted(some, key=lambda name: -len(name[0]))]
-        numbers = [(name, {at: n for at, cell in enumerate(cells) if (n := number_in(cell)) is not None}) for name, cells in columns]
-        scales = [(name, cells, [1.0, *(by for mark, by in _COLUMN_SCALES if mark.search(name))]) for name, cells in numbers if cells]
-        self.columns = [(name, {at: n * by for at, n in cells.items()}) for name, cells, factors in scales for by in factors]
-        self.measures = [cells for name, cells in self.columns if not _LABEL.search(name)][:MOST_COLUMNS]
-        self.sizes = [Counter(map(str, cells)) for _, cells in columns[:MOST_COLUMNS]]
-        by_value = [defaultdict[str, set[int]](set) for _ in self.sizes]
-        for at, row in enumerate(self.rows):
-            for rows, cell in zip(by_value, row, strict=False):
-                rows[str(cell)].add(at)
-        self.groups = [rows for groups in by_value if 1 < len(groups) < min(60, len(self.rows)) for rows in groups.values()]
-        self.limits = [0.0, *(float(n) for n in re.findall(r"(?<![\d.])\d{1,9}(?:\.\d+)?", text.replace(",", ""))[:40])]
-        self.topic = self.named(text)[0]
+        names = [str(name) for name in source.columns[:MOST_COLUMNS]]
+        cells = [[row[at] if at < len(row) else None for row in source.rows] for at in range(len(names))]
+        self.numbers = [[math.nan if (n := number_in(cell)) is None else n for cell in column] for column in cells]
+        pairs = [(name, column) for name, column in zip(names, self.numbers, strict=True) if not all(map(math.isnan, column))]
+        self.measures = [column for name, column in pairs if not _LABEL.search(name)]
+        self.products = [[x * y for x, y in zip(a, b, strict=True)] for a, b in combinations(self.measures[:5], 2)]
+        self.rows, self.width, self.names = range(len(source.rows)), len(self.measures), _names(cells, names, text.casefold())
+        self.pattern = re.compile("|".join(_pattern(form) for form in self.names) or r"(?!)")
+        self.whole = [self.over(self.rows, mean=mean) for mean in (False, True)]
+        orders = [sorted((at for at in self.rows if column[at] == column[at]), key=column.__getitem__) for column in self.measures]
+        runs = [run[::way][:end] for run in (self.rows, *orders) for way in (1, -1) for end in range(1, MOST_TOP + 1)]
+        self.tops = [self.over(run, mean=mean)[: self.width] for run in runs for mean in (False, True)]
+        # How many rows there are, of each value, and over and under each number of the text.
+        limits, sizes = [0.0, *map(abs, bare_numbers(text.replace(",", ""))[:40])], [Counter(map(str, column)) for column in cells]
+        counts = [n for size in sizes for n in (len(size), size["None"], *(size.values() if len(size) < 60 else ()))]
+        for column, mean in zip(
+            [[column[at] for at in order] for column, order in zip(self.measures, orders, strict=True)], self.whole[1], strict=False
+        ):
+            below = [bisect(column, limit) for limit in (*limits, mean) for bisect in (bisect_left, bisect_right)]
+            counts += [*below, *(len(column) - n for n in below), (column[len(column) // 2] + column[(len(column) - 1) // 2]) / 2]
+        self.counts = _Bag(
+            [source.row_count, len(self.rows), len(names), *counts], [n / len(self.rows) for n in counts if self.rows]
+        ).sort()
+        texts = [n for column in cells for cell in set(filter(_is_name, column[:200])) for n in bare_numbers(cell)]
+        numbers = [n for column in (*self.numbers, *self.tops) for n in column]
+        self.rest = _Bag([*numbers, *texts], _parts(numbers))
+        for top in self.tops:
+            self.rest.step(top, self.whole[0], ())
+        self.rest.sort()
+
+    def over(self, rows: Iterable[int], *, mean: bool = False) -> Place:
+        """Return the sum or mean over rows."""
+        some = [[column[at] for at in rows if column[at] == column[at]] for column in (*self.measures, *self.products)]
+        numbers = [math.fsum(column) / (len(column) if mean else 1) if column else math.nan for column in some]
+        real, total = numbers[: min(self.width, 6)], sum(numbers[: self.width])
+        steps = [n for x, y in combinations(real, 2) for n in (x - y, x + y, *_quotients(x, y))]
+        return [
+            *numbers,
+            *steps,
+            total,
+            total / max(1, self.width),
+            *(n / x if x else math.nan for n in (*numbers[self.width :],) for x in real),
+            *(x / total if total else math.nan for x in real),
+        ]
 
     def named(self, text: str) -> tuple[set[int], list[set[int]]]:
         """Return the rows that a text names, and those of each name. Names of several columns hold together."""
-        by_column = defaultdict[str, set[int]](set)
-        groups: list[set[int]] = []
-        spans: list[tuple[int, int, str, set[int]]] = []
-        for pattern, of, rows in self.names:
-            if match := pattern.search(text):
-                text = pattern.sub(lambda match: "\ufffc" * len(match[0]), text)
-                by_column[of] |= rows
-                groups.append(rows)
-                spans.append((*match.span(), of, rows))
-        for (_, end, of, rows), (start, _, other, more) in pairwise(sorted(spans, key=lambda span: span[0])):
-            if of == other and _RANGE.fullmatch(text[end:start]):  # "January to June"
-                groups.append(set(range(min(rows | more), max(rows | more) + 1)))
-                by_column[of] |= groups[-1]
-        sets = list(by_column.values()) or [set[int]()]
-        return set.intersection(*sets) or set.union(*sets), groups[:MOST_OPERANDS]
+        found = [named for match in self.pattern.finditer(text) for named in [*self.names.values()][(match.lastindex or 1) - 1].items()]
+        by_column = [set[int]().union(*(rows for of, rows in found if of == column)) for column in {of for of, _ in found}] or [set[int]()]
+        return set.intersection(*by_column) or set.union(*by_column), [rows for _, rows in found][:MOST_OPERANDS]
 
-    def add_to(self, near: _Bag, far: _Bag, sentence: str, words: set[str]) -> bool:
-        """Add what this result says on a sentence; return whether the sentence names rows of it."""
-        scope, groups = self.named(sentence)
-        rest = far if scope else near
-        parts = near if "share" in words or "by" not in words else _Bag()
-        self._cells(near, scope)
-        self._cells(rest, self.all)
-        self._counts(near, [*groups, *(scope & rows for rows in self.groups), scope or self.all])
-        own = scope or self.topic or set(range(min(len(self.rows), 12)))
-        for cells in self.measures:
-            values, listed = [cells[at] for at in sorted(own) if at in cells], list(cells.values())
-            ordered, total = sorted(listed), sum(listed)
-            sets = [values, *([cells[at] for at in group if at in cells] for group in [*groups, self.all, self.all - own])]
-            sums, means = [sum(some) for some in sets], [m for some in sets if some for m in (sum(some) / len(some), float(median(some)))]
-            runs = [sum(run[:end]) for run in (listed, listed[::-1], ordered, ordered[::-1]) for end in range(2, min(len(listed), 21))]
-            several = [n for some in sets[: 1 + len(groups)] if scope and len(some) > 1 for n in (sum(some), sum(some) / len(some))]
-            near.numbers += (
-                several + sums * ("sum" in words) + means * ("mean" in words) + (ordered[:3] + ordered[-3:]) * ("extreme" in words)
-            )
-            near.ratios += [rate for mean in means for rate in (mean, mean / 100)] * ("mean" in words)
-            rest.numbers += [sum(run[:end]) / end for run in (listed, listed[::-1]) for end in range(2, min(len(listed), 21))] * (
-                "mean" in words
-            )
-            rest.numbers += (runs + [total - value for value in values]) * ("sum" in words or "gap" in words)
-            parts.ratios += [part / total for part in [*values, *sums, *([] if scope else listed[:MOST_ROWS])] if total]
-            (far if scope else parts).ratios += [part / total for part in runs if total]
-            others = ordered[:2] + ordered[-2:] + (listed[:1] + listed[-1:] if len(listed) > 12 else listed)
-            others += sums * ("sum" in words) + means * ("mean" in words)
-            for at, beside in ((near_by, near_by + step) for near_by in sorted(own)[:MOST_OPERANDS] for step in (-1, 1)):
-                if at in cells and beside in cells:
-                    near.pair(cells[at], cells[beside], words)
-            for rows in self.groups if not scope else ():
-                some = [cells[at] for at in rows if at in cells]
-                near.numbers += [sum(some)] * ("sum" in words) + [sum(some) / max(1, len(some))] * ("mean" in words)
-                parts.ratios += [sum(some) / total] * bool(total)
-            for bag, operands in ((near, values[:MOST_OPERANDS]), (far, [*values[:MOST_OPERANDS], *others[:MOST_OPERANDS]])):
-                for a, b in combinations(dict.fromkeys(operands), 2):
-                    bag.pair(a, b, words)
-        lines = [[cells[at] for cells in self.measures[:12] if at in cells] for at in sorted(own)[:MOST_OPERANDS]]
-        for line in [*lines, [sum(cells.values()) for cells in self.measures[:12]]]:
-            near.numbers += [sum(line[at:end]) for at in range(len(line)) for end in range(at + 2, len(line) + 1)] * ("sum" in words)
-            parts.ratios += [part / sum(line) for part in line if sum(line)]
-            for a, b in combinations(line, 2):
-                near.pair(a, b, words)
-        return bool(scope)
-
-    def operands(self, sentence: str) -> list[float]:
-        """Return the numbers of the rows that a sentence names and the totals, to compare with those of another result."""
-        rows = sorted(self.named(sentence)[0] or self.topic or self.all)[:12]
-        return [cells[at] for cells in self.measures for at in rows if at in cells][: MOST_OPERANDS // 2] + [
-            sum(cells.values()) for cells in self.measures
+    def evidence(self, sentence: str, before: str) -> list[list[_Bag]]:
+        """Return near, middle and far evidence on a sentence; `before` is the sentence before it."""
+        (scope, groups), signs = self.named(sentence), (-1,) if _GAP.search(sentence) else ()
+        is_whole = not scope and bool(_TOTAL.search(sentence)) and len(self.rows) > 1
+        own = sorted(scope or self.rows)
+        singles, sets = own[: 0 if is_whole else MOST_PLACES], [own, *(group for group in groups if len(group) > 1)] if scope else []
+        places = [
+            *(self.over([at]) for at in singles),
+            *(self.over(rows, mean=mean) for rows in sets for mean in (False, True)),
+            *self.whole,
         ]
-
-    def _cells(self, bag: _Bag, rows: set[int]) -> None:
-        for name, cells in self.columns:
-            some = [cells[at] for at in rows if at in cells]
-            bag.numbers += some
-            rate = "100" in self.source.sql or _RATE.search(name)
-            bag.ratios += [n / 100 for n in some if rate or n % 1] + [n for n in some if n % 1 or n in (0, 1)]
-        texts = [
-            c for at in sorted(rows)[:MOST_ROWS] for c in self.rows[at] if isinstance(c, str) and len(c) <= 2_000 and number_in(c) is None
-        ]
-        bag.numbers += [float(digits) for text in texts for digits in re.findall(r"\d{1,15}(?:\.\d{1,6})?", text)]
-
-    def _counts(self, bag: _Bag, groups: Sequence[set[int]]) -> None:
-        """Add how many rows, columns, names and values there are, and rows over and under each number that the text names."""
-        counts = [self.source.row_count, len(self.rows), len(self.sizes), len(self.topic), *map(len, groups)]
-        counts += [n for sizes in self.sizes for n in (len(sizes), sizes["None"], *(sizes.values() if len(sizes) < 60 else ()))]
-        for cells in self.measures:
-            for ordered in (sorted(cells.values()), sorted(cells[at] for at in groups[-1] if at in cells)):
-                for limit in [*self.limits, sum(ordered) / max(1, len(ordered))]:
-                    low, high = bisect_left(ordered, limit), bisect_right(ordered, limit)
-                    counts += [low, high, len(ordered) - low, len(ordered) - high]
-        bag.numbers += map(float, counts)
-        bag.ratios += [count / len(self.rows) for count in counts if count < len(self.rows)]
+        beside = {at + step for at in own[:MOST_PLACES] for step in (-1, 1)} | {*sorted(self.named(before)[0])[:6], 0, len(self.rows) - 1}
+        others = [self.over([at]) for at in sorted(beside - set(own)) if at in self.rows]
+        others += [[pick(column) for column in zip(*self.tops[: 2 * MOST_TOP], strict=False)] for pick in (max, min)]
+        if scope:
+            others += [[x - y for x, y in zip(self.whole[0], self.over(own), strict=True)], self.over(range(own[0], own[-1] + 1))]
+        cells = [column[at] for column in self.numbers for at in scope] + [n for place in places for n in place[: self.width]]
+        wide = [n for place in places for n in place[self.width :]]
+        near, middle, far = (
+            _Bag([len(own), *map(len, groups), *cells], _parts(cells)),
+            _Bag(wide, wide),
+            _Bag(n for place in others for n in place),
+        )
+        for a, b in [*combinations(places, 2), *product(places, others)]:
+            near.step(a[: self.width], b[: self.width], signs)
+            far.step(a, b)
+        tiers = [[near.sort(), self.counts], [middle.sort()], [far.sort()]]
+        tiers[2 if scope or is_whole else 0].append(self.rest)
+        return tiers
 
 
-def _pattern(form: str) -> re.Pattern[str]:
-    before = r"(?<!\d)" if form[0].isdigit() else r"(?<![A-Za-z0-9])" if form[0].isascii() else ""
-    after = r"s?(?![A-Za-z0-9])" if form[-1].isascii() else ""
-    return re.compile(before + re.escape(form) + after, 0 if len(form) <= 3 or form in _MONTHS else re.IGNORECASE)
+def _names(cells: Sequence[Sequence[object]], names: Sequence[str], folded: str) -> dict[str, dict[str, set[int]]]:
+    """Return the names of rows that a text holds, and for each column the rows; longest first: New York is not York."""
+    found = defaultdict[str, dict[str, set[int]]](lambda: defaultdict(set))
+    for column, name in zip(cells, names, strict=True):
+        known = {cell: _forms(cell, name) for cell in column if isinstance(cell, str | int)}
+        known = {cell: [(of, form) for of, form in forms if form.casefold() in folded] for cell, forms in known.items()}
+        for at, (of, form) in [(at, named) for at, cell in enumerate(column) if isinstance(cell, str | int) for named in known[cell]]:
+            found[form][of].add(at)
+    return dict(sorted(found.items(), key=lambda name: -len(name[0])))
 
 
-# -- the answer -----------------------------------------------------------------------------------------------------
+# -- the answer -------------------------------------------------------------------------------------------------------
 
 
 def unsupported(
     answer: str, sources: Sequence[Source], question: str = "", said: Iterable[float] = (), earlier: Iterable[float] = ()
 ) -> list[Figure]:
-    """Return the figures of `answer` that the results do not give: not as a cell, nor by a step that its sentence speaks of.
+    """Return the figures of `answer` that the results do not give, in order.
 
-    A step is a sum, mean, difference, ratio, share, growth or count. Figures of the question and the SQL may be repeated, so may the
-    numbers that other tools of the turn `said`; those of `earlier` messages are far evidence.
+    Figures of the question and the SQL may be repeated, so may the numbers that other tools of the turn `said`; those of `earlier`
+    messages are far evidence.
     """
-    labels = _labels(sources, answer)
-    claimed, asked = figures(answer, labels), figures(question, labels)
-    if not claimed:
-        return []
-    repeated = [value for figure in asked for value in (figure.value, *(part.value for part in figure.parts))]
-    repeated += [float(digits) for source in sources for digits in re.findall(r"(?<![\w.])\d{1,15}(?:\.\d{1,9})?(?![\w.])", source.sql)]
     tables = [_Table(source, f"{question}\n{answer}") for source in sources]
-    repeated, before = [*repeated, *said], list(earlier)
-    checks: list[tuple[Figure, _Bag, _Bag, set[str], float]] = []
-    sentences = list(_sentences(answer, claimed))
-    if len(sentences) * sum(len(source.rows) * len(source.columns) for source in sources) > MOST_WORK:
-        sentences = [(answer, claimed)]
-    for sentence, inside in sentences:
-        words = {name for name, pattern in _WORDS.items() if pattern.search(sentence)}
-        # A line such as "Weekend: 412" does not say what its figure is: it may be a sum or mean.
-        if not words and not any(table.named(sentence)[0] for table in tables):
-            words = {"sum", "mean"}
-        near, far = _Bag(), _Bag()
-        named = [table.add_to(near, far, sentence, words) for table in tables]
-        near.numbers += repeated
-        for bag, numbers in ((near, repeated), (far, before)):
-            bag.ratios += [rate for number in numbers for rate in (number, number / 100)]
-        far.numbers += before
-        for one, other in combinations(tables, 2) if words & {"gap", "change", "share"} else ():
-            for a, b in product(one.operands(sentence), other.operands(sentence)):
-                near.pair(a, b, words)
-        checks += [(figure, near.sort(), far.sort(), words, CHANCE_NAMED if any(named) else CHANCE_OPEN) for figure in inside]
-    left = [check for check in checks if not _supported(check[0], *check[1:3], check[4])]
-    wrong = {figure.start for figure, *_ in left}
-    close = {
-        id(near): [value for value, at in ((f.value, f.start) for f, other, *_ in checks if other is near) if at not in wrong]
-        for _, near, *_ in left
-    }
-    known = [figure.value for figure in claimed if figure.start not in wrong]
-    known = list(dict.fromkeys([*known, *repeated, *(float(source.row_count) for source in sources)]))[: 2 * MOST_OPERANDS]
-    flagged = []
-    for figure, near, _, words, chance in left:
-        steps, far_steps = _Bag(), _Bag()
-        for bag, numbers in ((steps, [*close[id(near)], *(f.value for f in asked)][:MOST_OPERANDS]), (far_steps, known)):
-            for a, b in combinations(numbers, 2):
-                bag.pair(a, b, words)
-        if not _supported(figure, steps.sort(), far_steps.sort(), chance):
-            flagged.append(figure)
-    return flagged
-
-
-def _supported(figure: Figure, near: _Bag, far: _Bag, chance: float) -> bool:
-    if any(near.vouches(figure, reading, 1.0) or far.vouches(figure, reading, chance) for reading in figure.readings):
-        return True
-    return bool(figure.parts) and all(_supported(part, near, far, chance) for part in figure.parts)
-
-
-def _sentences(answer: str, claimed: Sequence[Figure]) -> Iterator[tuple[str, list[Figure]]]:
-    """Yield each sentence or line with figures in it, after the line that leads to it (a heading, "...:", a table's head)."""
-    lead = ""
+    labels = [name for source in sources for name in map(str, source.columns)] + [form for table in tables for form in table.names]
+    labels = [label for label in labels if re.search(r"\d", label)]
+    claimed, asked = figures(answer, labels), figures(question, labels)
+    repeated = [*(figure.value for figure in asked), *(sign * n for n in said for sign in (1, -1))]
+    repeated += [n for source in sources for n in bare_numbers(source.sql)]
+    known, old, scales = _Bag(repeated, _parts(repeated)).sort(), _Bag(earlier).sort(), _scales(sources, question)
+    left, before = list[Figure](), ""
     for match in _SENTENCE.finditer(answer):
-        text = match[0].strip()
-        inside = [figure for figure in claimed if match.start() <= figure.start < match.end()]
-        if inside:
-            yield f"{lead}\n{text}", inside
-        if text.endswith((":", "：")) or (text.startswith(("#", "|")) and not inside and re.search(r"\w", text)):
-            lead = text
-        elif not re.match(r"[-*|•]|\d+[.)、]", text):
-            lead = ""
+        if inside := [figure for figure in claimed if match.start() <= figure.start < match.end()]:
+            found, growth = [table.evidence(match[0], before) for table in tables], bool(_GAP.search(match[0]))
+            tiers = [[bag, *(more for tiers in found for more in tiers[at])] for at, bag in enumerate((known, _Bag(), old))]
+            left += [figure for figure in inside if not _holds(figure, tiers, scales, growth=growth)]
+        before = match[0]
+    flagged = {figure.start for figure in left}
+    steps = _steps([*(figure for figure in claimed if figure.start not in flagged), *asked], tables)
+    return [figure for figure in left if not _holds(figure, [[], [], [steps]], scales, growth=True)]
 
 
-def _labels(sources: Sequence[Source], answer: str) -> list[str]:
-    """Return the names and text cells with digits in them that the answer repeats, longest first."""
-    folded = answer.casefold()
-    texts = {cell for source in sources for row in [source.columns, *source.rows[:5_000]] for cell in row if isinstance(cell, str)}
-    found = [text for text in texts if 2 <= len(text) <= 200 and re.search(r"\d", text) and number_in(text) is None]
-    return sorted((text for text in found if text.casefold() in folded), key=len, reverse=True)[:500]
+def _holds(figure: Figure, tiers: Sequence[Sequence[_Bag]], scales: Iterable[float], *, growth: bool) -> bool:
+    """Return whether a reading of the figure is in a tier where a made-up figure of its size would seldom be."""
+    for reading, (bags, most) in product(figure.readings, zip(tiers, CHANCES, strict=True)):
+        lists = [bag.ratios if reading.kind in ("percent", "times") else bag.numbers for bag in bags]
+        bounds = [(reading.low / factor, reading.high / factor, figure.negative) for factor in _FACTORS.get(reading.kind, scales)]
+        if reading.kind == "percent" and (growth or most < math.inf):
+            bounds += [(1 + sign * bounds[0][0], 1 + sign * bounds[0][1], False) for sign in (1, -1)]
+        for low, high, negative in bounds:
+            size = max(abs(low), abs(high), 1e-300)
+            hits = any(_count(some, sign * low, sign * high) for some in lists for sign in ((-1,) if negative else (1, -1)))
+            if (
+                hits
+                and sum(_count(some, sign * size / 3, sign * size * 3) for some in lists for sign in (1, -1))
+                * abs(high - low)
+                / (size * 8 / 3)
+                <= most
+            ):
+                return True
+    return False
+
+
+def _count(ordered: Sequence[float], one: float, other: float) -> int:
+    return bisect_right(ordered, max(one, other)) - bisect_left(ordered, min(one, other))
+
+
+def _scales(sources: Sequence[Source], question: str) -> set[float]:
+    """Return what numbers may be multiplied by: 1, and the units of columns and question ("USD millions", 万元)."""
+    heads = " ".join([question, *(str(name) for source in sources for name in (*source.columns, source.sql))])
+    factors = {SCALES.get((match[1] or match[2]).lower(), 1e3) for match in _SCALE.finditer(heads)}
+    return {n for a, b in product([1.0, *factors], repeat=2) for n in (a, a / b)}
+
+
+def _steps(held: Sequence[Figure], tables: Sequence[_Table]) -> _Bag:
+    """Return what two figures that hold, or a figure and a total, give: 5.66 % of 18,460."""
+    values = [figure.value / (100 if figure.readings and figure.readings[0].kind == "percent" else 1) for figure in held[:MOST_OPERANDS]]
+    totals, bag = [n for table in tables for n in table.whole[0][: table.width]][:MOST_OPERANDS], _Bag((), values)
+    for a, b in [*combinations(values, 2), *product(values, totals)]:
+        bag.step([a], [b])
+        bag.numbers += [a * b, *_quotients(a, b), *(x * (1 + sign * y) for x, y in ((a, b), (b, a)) for sign in (1, -1))]
+    return bag.sort()

@@ -3,17 +3,17 @@
 import json
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from hashlib import blake2b
 from itertools import takewhile
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from longtable.memory.figures import figures, number_in
+from longtable.memory.figures import bare_numbers, figures
 from longtable.memory.number_check import Source, unsupported
 from longtable.memory.stamps import turn_number
-from longtable.memory.thread import Compaction, Thread
+from longtable.memory.thread import Thread
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.turns.tool_jobs import NO_TRY
 from longtable.tools.cells import json_value
@@ -22,8 +22,6 @@ from longtable.tools.database import QueryResult
 MOST_CELLS = 300_000
 """Cells of a turn's results past which nothing is checked, and nothing flagged: so many take 3 s."""
 MOST_FLAGGED = 20
-EARLIER_TURNS = 3
-"""Turns before this one whose results an answer may compare with."""
 EARLIER_MESSAGES = 100
 """Messages before the turn whose numbers may be repeated: with more, a turn's check grows with its thread."""
 
@@ -42,55 +40,37 @@ KEPT_MESSAGES = 4_096
 def unsupported_in(thread: Thread, turn: int, whole: Whole, cache: NumberCache) -> list[str]:
     """Return the figures of the turn's answer, as written, that no result of the turn gives, directly or by one step.
 
-    What an earlier answer or the memory says may be repeated, and compared with the results of the last turns. A turn without
-    a query is not checked, nor one whose rows are not all here: nothing is flagged by guess.
+    What an earlier answer or the memory says may be repeated. A turn without a query is not checked, nor one whose rows are not all
+    here: nothing is flagged by guess.
     """
-    start = len(thread.messages)
-    while start and turn_number(thread.messages[start - 1]) == turn:
-        start -= 1
-    earlier, messages = thread.messages[:start], thread.messages[start:]
-    answer = messages[-1] if messages else None
-    if not isinstance(answer, AIMessage) or not answer.text.strip():
-        return []
-    contents = [(message, _json(message)) for message in messages if isinstance(message, ToolMessage)]
-    results = [content for _, content in contents if _is_result(content)]
-    found = [_source(result, whole) for result in results]
-    sources = [source for source in found if source is not None]
+    messages = [*takewhile(lambda message: turn_number(message) == turn, reversed(thread.messages))][::-1]
+    earlier = thread.messages[: len(thread.messages) - len(messages)][-EARLIER_MESSAGES:]
+    answer = _ESCAPES.sub("", str(messages[-1].text)) if messages and isinstance(messages[-1], AIMessage) else ""
+    tools = [(message, _json(message)) for message in messages if isinstance(message, ToolMessage)]
+    results = [content for _, content in tools if "columns" in content and "rows" in content]
+    sources = [source for result in results if (source := _source(result, whole)) is not None]
     # After a query that failed every figure is made up, but those of the error.
-    queried = bool(results) or any(message.status == "error" and _is_failed_query(content) for message, content in contents)
-    if not queried or len(sources) < len(found) or sum(len(source.rows) * len(source.columns) for source in sources) > MOST_CELLS:
+    errors = [content["error"] for message, content in tools if message.status == "error" and isinstance(content.get("error"), dict)]
+    queried = bool(results) or any("problem" in error or error.get("class") in NO_TRY for error in errors)
+    if not queried or len(sources) < len(results) or sum(len(source.rows) * len(source.columns) for source in sources) > MOST_CELLS:
         return []
-    numbers = [n for message, content in contents if not _is_result(content) for n in _numbers_of(message, cache)]
     # The summary is of columns that are not shown, "empty" says why there are no rows.
-    numbers += [n for result in results for name in ("summary", "empty") for leaf in _leaves(result.get(name)) for n in _numbers_in(leaf)]
+    said = [n for result in results for n in bare_numbers(f"{result.get('summary')} {result.get('empty')}")]
+    said += [n for message, content in tools if content not in results for n in bare_numbers(str(message.text))]
+    texts = [(isinstance(message, ToolMessage), str(message.text)) for message in earlier]
+    texts += [(False, f"{dict(compaction)}") for compaction in thread.compactions[-1:]]
+    seen, heard = ([n for is_tool, text in texts if is_tool == tool for n in _numbers_of(text, tool, cache)] for tool in (True, False))
     question = "\n".join(str(message.text) for message in messages if message.type == "human")
-    text = _ESCAPES.sub("", str(answer.text))
-    left = unsupported(text, sources, question, numbers)
-    if left:
-        before = earlier[-EARLIER_MESSAGES:]
-        numbers += [n for message in before if not isinstance(message, ToolMessage) for n in _numbers_of(message, cache)]
-        numbers += [n for compaction in thread.compactions[-1:] for n in _numbers_of_compaction(compaction, cache)]
-        cells = [n for message in before if isinstance(message, ToolMessage) for n in _numbers_of(message, cache)]
-        again = unsupported(text, [*sources, *_recent(before, turn)], question, numbers, cells)
-        places = {figure.start for figure in again}
-        left = [figure for figure in left if figure.start in places]
+    left = unsupported(answer, sources, question, [*said, *heard], seen)
     return list(dict.fromkeys(figure.text for figure in left))[:MOST_FLAGGED]
 
 
-def _json(message: BaseMessage) -> Any:
+def _json(message: BaseMessage) -> dict[str, Any]:
     try:
-        return json.loads(message.text)
+        content = json.loads(str(message.text))
     except (ValueError, RecursionError):
-        return message.text
-
-
-def _is_result(content: Any) -> bool:
-    return isinstance(content, dict) and isinstance(content.get("columns"), list) and isinstance(content.get("rows"), list)
-
-
-def _is_failed_query(content: Any) -> bool:
-    error = content.get("error") if isinstance(content, dict) else None
-    return isinstance(error, dict) and ("problem" in error or error.get("class") in NO_TRY)
+        content = None
+    return content if isinstance(content, dict) else {}
 
 
 def _source(content: dict[str, Any], whole: Whole) -> Source | None:
@@ -103,45 +83,12 @@ def _source(content: dict[str, Any], whole: Whole) -> Source | None:
     # Too large a result is not even loaded: millions of rows take seconds.
     handle = content.get("handle") if count * len(content["columns"]) <= MOST_CELLS else None
     result = whole(handle) if isinstance(handle, str) else None
-    if result is None:
-        return None
-    return Source(result.columns, [[json_value(cell) for cell in row] for row in result.shown(result.rows)], result.row_count, result.sql)
+    cells = [[json_value(cell) for cell in row] for row in result.shown(result.rows)] if result else []
+    return Source(result.columns, cells, result.row_count, result.sql) if result else None
 
 
-def _recent(earlier: Sequence[BaseMessage], turn: int) -> list[Source]:
-    """Return the results of the last turns, as far as they were shown."""
-    near = takewhile(lambda message: turn - turn_number(message) <= EARLIER_TURNS, reversed(earlier))
-    contents = [_json(message) for message in near if isinstance(message, ToolMessage)][::-1]
-    shown = [{**content, "row_count": 0, "shown_columns": 0} for content in contents if _is_result(content)]
-    return [source for content in shown if (source := _source(content, lambda _: None))]
-
-
-def _numbers_of(message: BaseMessage, cache: NumberCache) -> "array[float]":
-    """Return the numbers that a message holds, of a tool's answer those of its cells."""
-    is_tool = isinstance(message, ToolMessage)
-    return _cached(f"{'tool ' * is_tool}{message.text}", cache, lambda: _leaves(_json(message) if is_tool else message.text))
-
-
-def _numbers_of_compaction(compaction: Compaction, cache: NumberCache) -> "array[float]":
-    return _cached(f"compaction {compaction['id']} {compaction['summary']}", cache, lambda: _leaves(dict(compaction)))
-
-
-def _cached(content: str, cache: NumberCache, leaves: Callable[[], Iterable[str]]) -> "array[float]":
-    key = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+def _numbers_of(text: str, is_tool: bool, cache: NumberCache) -> "array[float]":
+    """Return the numbers that a message holds."""
+    key = blake2b(f"{is_tool} {text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
     known = cache.get(key)
-    return known if known is not None else cache.put(key, array("d", (number for leaf in leaves() for number in _numbers_in(leaf))))
-
-
-def _numbers_in(text: str) -> list[float]:
-    """Return the sizes of the numbers of a text, to six decimals."""
-    if (number := number_in(text)) is not None:
-        return [round(abs(number), 6)]
-    return [round(abs(figure.value), 6) for figure in figures(text)] if any(char.isnumeric() for char in text) else []
-
-
-def _leaves(content: Any) -> Iterator[str]:
-    if isinstance(content, dict | list):
-        for value in content.values() if isinstance(content, dict) else content:
-            yield from _leaves(value)
-    elif isinstance(content, int | float | str) and not isinstance(content, bool):
-        yield str(content)
+    return known if known is not None else cache.put(key, array("d", bare_numbers(text) if is_tool else [f.value for f in figures(text)]))
