@@ -35,14 +35,14 @@ OVER_BUDGET: dict[str, int] = {
     # error of one that is not offered (5).
     # An empty account is an error of its own, and a rate limit says minutes (6); who waits for a thread is told (3).
     "base": 629,
-    "memory": 4_150,  # what must stay, what fits and what a memory may take are told apart; a summary is read as models write it
+    "memory": 3_972,  # what must stay, what fits and what a memory may take are told apart; a summary is read as models write it
     # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
     # The tools remember and forget (22): the patterns they take the place of were in memory/, which lost 236.
     "tools": 6_859,
     # What a summary call is sent (33): its most tokens, little thinking, no second try; what was too little waits (7); a run chooses
     # its model and with it the summariser (10); a turn from another project finds no thread (3).
     # A message sent again gets the answer that it has; a question with its id, speaker and images (37): the rate limit gave 43.
-    "nodes": 3_003,
+    "nodes": 2_967,
     # A store is not closed under work; None, False or a model as summarizer (6); what is made ahead goes on after the answer, under
     # the thread's lock, and is waited for or dropped (83); pins (18); models to choose from, seconds of a summary checked (10). Listing,
     # search, audit and usage work on a server's threads, too, threads are moved between projects, usage outlives a thread and has
