@@ -295,3 +295,9 @@ def test_dashes_thresholds_and_lists_are_no_negative_figures() -> None:
 )
 def test_what_two_columns_two_rows_or_two_results_give_is_not_flagged(answer: str, sources: Sequence[Source]) -> None:
     assert flagged(answer, sources) == []
+
+
+def test_a_number_that_a_tool_said_may_be_repeated_with_either_sign() -> None:
+    assert unsupported("The worker ended with -9.", one(5), said=[9]) == []
+    assert unsupported("The worker ended with 9.", one(5), said=[-9]) == []
+    assert [figure.text for figure in unsupported("The worker ended with -7.", one(5), said=[-9])] == ["-7"]
