@@ -42,7 +42,7 @@ from longtable.memory.thread import Thread, with_sent_name
 from longtable.memory.view import CallPlan, must_stay
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.records.archive_store import StoreArchive
-from longtable.nodes.records.thread_index import entry_of, may_see, open_turn, owner_of, retitle, title_of
+from longtable.nodes.records.thread_index import entry_of, may_see, open_turn, owner_of, retitle, thread_id_of, title_of
 from longtable.nodes.state import (
     ANSWERED,
     UNDER_WAY,
@@ -153,7 +153,7 @@ class Ingest:
             learned = {"brief": brief, "learned": update.get("learned", state.get("learned"))}
             check_input(new, context, CallPlan(thread, call_config_of(learned, context)), None if embedded else self.limits)
             if self.rate_limit:
-                self.rate_limit.check(context.owner, thread_id, run, runtime.store)
+                self.rate_limit.check(context.owner, thread_id_of(runtime) or "", run, runtime.store)
         except InputError as error:
             return _refused(sent, before, error)
         now = self.clock().isoformat(timespec="seconds")

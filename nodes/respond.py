@@ -25,7 +25,7 @@ from longtable.memory.view import CallPlan, View
 from longtable.nodes.estimate import usage_figures
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
-from longtable.nodes.model.caller import Answerer, Caller
+from longtable.nodes.model.caller import Answerer, Caller, without_tools
 from longtable.nodes.model.context_providers import ContextProviders, ProvidedContext, context_passed_event
 from longtable.nodes.model.marker_filter import NEED_CONTEXT, drafts, needed_context
 from longtable.nodes.model.provider_errors import broke_off, learned_limit, provider_error
@@ -46,6 +46,7 @@ from longtable.nodes.state import (
 )
 from longtable.nodes.turns.failures import close_refused
 from longtable.nodes.turns.rate_limit import RateLimit
+from longtable.nodes.turns.tool_jobs import spent_tools
 from longtable.nodes.turns.tracing import log_cause, run_fields
 from longtable.tools.recall_tool import answered, recall
 
@@ -148,7 +149,9 @@ class Respond:
         asking = Asking(call_plan, originals_of(call_plan, runtime, self.indexes), runtime.stream_writer)
         pinning = call_plan.call_config.pin_tools
         line = self.lines.get((state.get("brief") or {}).get("choice", ""), self.lines[""])
-        line = [replace(each, model=each.with_pins or each.model) if pinning else each for each in line]
+        spent = spent_tools(thread_of(state).messages, turn.get("number", 0))
+        models = [(each.with_pins if pinning else None) or each.model for each in line]
+        line = [replace(each, model=without_tools(model, spent)) for each, model in zip(line, models, strict=True)]
         caller = Caller(line, runtime.context or Context(), runtime.stream_writer, run_fields(turn, thread_id))
         provided = await self.providers.collect(state, runtime, how)
         view, usage = await how.call(partial(_first_view, asking, provided, state, runtime))
@@ -158,9 +161,8 @@ class Respond:
                     view = await how.call(asking.view)
         except Exception as error:
             if self.rate_limit and not turn.get("calls") and not isinstance(provider_error(error), CAUSED_BY_INPUT):
-                info = runtime.execution_info
-                thread = (info.thread_id if info else None) or ""
-                await how.call(partial(self.rate_limit.give_back, caller.context.owner, thread, str(turn.get("run")), runtime.store))
+                whose = (caller.context.owner, thread_id or "", str(turn.get("run")))
+                await how.call(partial(self.rate_limit.give_back, *whose, runtime.store))
             return {**usage, **_failed(error, state, caller, view)}
         return {**usage, **self._answered(answer, state, asking, caller, view)}
 

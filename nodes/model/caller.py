@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.types import StreamWriter
 
@@ -45,6 +45,15 @@ class Answerer:
     model: Runnable[Any, BaseMessage]
     base: BaseChatModel
     with_pins: Runnable[Any, BaseMessage] | None = None
+
+
+def without_tools(model: Runnable[Any, BaseMessage], names: Set[str]) -> Runnable[Any, BaseMessage]:
+    """Return a model without some of its bound tools: they are named as OpenAI's or Anthropic's clients bind them, others stay."""
+    if not names or not isinstance(model, RunnableBinding):
+        return model
+    bound = model.kwargs.get("tools", ())
+    left = [tool for tool in bound if not (isinstance(tool, dict) and tool.get("function", tool).get("name") in names)]
+    return model.model_copy(update={"kwargs": {**model.kwargs, "tools": left}}) if left else model
 
 
 class _TokenWatcher(BaseCallbackHandler):

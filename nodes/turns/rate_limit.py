@@ -3,20 +3,15 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ConfigError, RateLimitedError
 from longtable.base.store_keys import TURNS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from langgraph.store.base import BaseStore
 
 MOST_TURNS, MOST_SECONDS = 10_000, 31_536_000
 """An owner's times are one item of the store: 10,000 of them are 0.5 MB, read and written with each turn."""
@@ -46,7 +41,7 @@ class RateLimit:
             if type(value) is not int or not 1 <= value <= most:
                 raise ConfigError(f"RateLimit.{name} must be a whole number from 1 to {most:,}, found {value!r}")
 
-    def check(self, owner: str | None, thread_id: str, run: str, store: "BaseStore | None") -> None:
+    def check(self, owner: str | None, thread_id: str, run: str, store: BaseStore | None) -> None:
         """Count a turn that begins. Raises `RateLimitedError` where the owner has none left."""
         with self._failing_softly():
             key, store = _key(owner, thread_id), store or self._memory
@@ -58,7 +53,7 @@ class RateLimit:
                     raise RateLimitedError(turns=self.turns, seconds=self.seconds, wait_s=wait)
                 store.put(TURNS, key, {"times": [*recent, [now, f"{thread_id} {run}"]]}, index=False)
 
-    def give_back(self, owner: str | None, thread_id: str, run: str, store: "BaseStore | None") -> None:
+    def give_back(self, owner: str | None, thread_id: str, run: str, store: BaseStore | None) -> None:
         """Stop counting a turn that failed before anything came of it."""
         with self._failing_softly():
             key, store = _key(owner, thread_id), store or self._memory
@@ -67,7 +62,7 @@ class RateLimit:
                 store.put(TURNS, key, {"times": others}, index=False)
 
     @contextmanager
-    def _failing_softly(self) -> "Iterator[None]":
+    def _failing_softly(self) -> Iterator[None]:
         """Log the error of a store: turns that cannot be counted cost nobody the answer."""
         try:
             yield
@@ -81,7 +76,7 @@ def _key(owner: str | None, thread_id: str) -> str:
     return f"owner {owner}" if owner else f"thread {thread_id}"
 
 
-def _times(store: "BaseStore", key: str) -> list[tuple[float, str]]:
+def _times(store: BaseStore, key: str) -> list[tuple[float, str]]:
     """Return when an owner's last turns began, the oldest first, and which they were."""
     item = store.get(TURNS, key)
     return item.value["times"] if item else []

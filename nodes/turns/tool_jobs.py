@@ -76,6 +76,15 @@ def failed_tries(messages: Sequence[BaseMessage], turn: int, queries: Collection
     return (1 + failed.total() - failed[min(failed)] if failed else 0), last
 
 
+def spent_tools(messages: Sequence[BaseMessage], turn: int) -> set[str]:
+    """Return the names of the tools that are refused for the rest of a turn: an answer said that no repair is left."""
+    newest = takewhile(lambda each: turn_number(each) == turn, reversed(messages))
+    failed = [message for message in newest if isinstance(message, ToolMessage) and message.status == "error"]
+    return {
+        str(each.name) for each in failed if isinstance(error := answer_json(each).get("error"), dict) and error.get("repairs_left") == 0
+    }
+
+
 def _error(message: ToolMessage) -> Mapping[str, Any] | None:
     """Return the error of a failed query's answer, None for any other."""
     error = answer_json(message).get("error") if message.status == "error" else None

@@ -2,7 +2,10 @@
 
 import asyncio
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +25,7 @@ from longtable.base.errors import (
     ProviderUnavailableError,
     TurnPendingError,
 )
-from longtable.graph import Context, Conversation, build_graph, next_view
+from longtable.graph import Context, Conversation, Database, build_graph, next_view
 from longtable.memory.tokens import counter
 from tests.support import model_server
 from tests.support.model_server import Fault, ModelServer, OverflowShape, Reply, open_model_server
@@ -163,6 +166,20 @@ def test_a_stream_that_turns_to_garbage_is_no_reason_to_doubt_the_base_url(serve
     with pytest.raises(ProviderProtocolError) as caught:
         conversation(server).ask("hello")
     assert "/v1" not in str(caught.value)
+
+
+def test_a_model_whose_repairs_are_spent_is_no_longer_offered_run_sql(server: ModelServer, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.execute("CREATE TABLE orders (id INTEGER)")
+    server.script(*[model_server.call("run_sql", sql="SELECT nothing FROM orders")] * 2, model_server.say("It failed."))
+    server.always(model_server.say("Hello."))
+    with Database.open(f"sqlite:///{tmp_path}/shop.db") as database:
+        graph = build_graph(model=server.chat_model(), summarizer=False, database=database).compile(checkpointer=InMemorySaver())
+        talk = Conversation(graph, "t", context=Context(model_limit=16_000, max_repairs=1))
+        assert talk.ask("names").text == "It failed."
+        talk.ask("and now?")
+    assert ["run_sql" in request.tool_names for request in server.requests] == [True, True, False, True]
+    assert "describe_tables" in server.requests[2].tool_names
 
 
 def test_a_provider_that_is_down_is_said() -> None:
