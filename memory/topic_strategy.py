@@ -70,6 +70,8 @@ class Filing:
     changed: Mapping[str, Topic] = field(default_factory=dict)
     """Topics that lost something since, by id: each gets a new version."""
     instructions: str | None = None
+    first_number: int = 1
+    """The least number that a new topic may have: those of compactions that were undone are not free."""
 
     @property
     def room(self) -> int:
@@ -101,7 +103,7 @@ class _Clerk:
         self.before = {topic.id: topic.version for topic in job.topics}
         rewritten = {id: replace(topic, version=topic.version + 1, time=job.time) for id, topic in job.changed.items()}
         self.topics = {topic.id: topic for topic in job.topics} | rewritten
-        self.number = next_number(job.topics)
+        self.number = max(job.first_number, next_number(job.topics))
         self.changed: dict[str, None] = dict.fromkeys(rewritten)
         self.reasons: list[str] = []
         self.silent = job.window is None
@@ -300,6 +302,9 @@ class Topics:
                     time=job.time,
                     changed={topic.id: topic for topic, old in zip(visible, newest, strict=True) if topic != old},
                     instructions=job.instructions,
+                    first_number=next_number(
+                        Topic.from_json(topic) for each in job.thread.compactions for topic in (each.get("kept") or {}).get("topics", ())
+                    ),
                 )
             )
             text = render_topics([*newest, *filed.topics], job.budget, count, job.language)

@@ -35,7 +35,7 @@ OVER_BUDGET: dict[str, int] = {
     # error of one that is not offered (5).
     # An empty account is an error of its own, and a rate limit says minutes (6); who waits for a thread is told (3).
     "base": 629,
-    "memory": 3_972,  # what must stay, what fits and what a memory may take are told apart; a summary is read as models write it
+    "memory": 3_973,  # what must stay, what fits and what a memory may take are told apart; a summary is read as models write it
     # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
     # The tools remember and forget (22): the patterns they take the place of were in memory/, which lost 236.
     "tools": 6_859,

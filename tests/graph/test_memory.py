@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -417,6 +418,17 @@ def test_a_strategy_of_ones_own_passes_the_same_gate() -> None:
     assert "q0 w w w" in conversation.view()[0].text
     with pytest.raises(ConfigError, match="headlines"):
         thread(policy=CompactionPolicy(strategy="headlines"))
+
+
+def test_the_id_of_a_topic_that_was_undone_is_never_given_again() -> None:
+    conversation = thread(policy=replace(presets.topics(), ahead=False))
+    talk(conversation, 9)
+    conversation.compact()
+    undone = {topic.id for topic in conversation.topics()}
+    conversation.undo()
+    conversation.compact()
+    assert undone
+    assert undone.isdisjoint(topic.id for topic in conversation.topics())
 
 
 def test_topics_are_filed_in_view_and_looked_up() -> None:
