@@ -1,6 +1,7 @@
 """The slash commands of a chat, and the counts that the gauge shows."""
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -28,6 +29,7 @@ from longtable.base.context import Context
 from longtable.base.events import ContextUsage
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import all_calls, split_rounds
+from longtable.memory.stamps import EXCLUDED, kind_of
 from longtable.memory.tokens import PRIMING
 from longtable.memory.view import build_view
 from longtable.nodes.estimate import usage_event
@@ -97,6 +99,7 @@ COMMANDS = (
     "retry",
     "edit",
     "exclude",
+    "include",
     "pins",
     "pin",
     "unpin",
@@ -108,6 +111,10 @@ COMMANDS = (
     "result",
     "quit",
 )
+MOST_WORDS = {"exclude": 1, "include": 1, "pins": 1, "unpin": 1, "table": 1, "pin": None, "edit": None, "result": None}
+"""Words that a command takes, None for any number; a command of neither table takes none."""
+CHOICES = {"compact": ("preview",), "reasoning": ("on", "off")}
+"""The one word that a command may take."""
 CLIP_VIEW = 600
 
 Result = TypeVar("Result")
@@ -147,11 +154,15 @@ class Commands:
         """Run a command as typed. Raises `LeaveChat`, or the typed error of what it asks of the conversation."""
         name, _, argument = text[1:].strip().partition(" ")
         actions: dict[str, Callable[[str], None]] = {command: getattr(self, f"_{command}") for command in COMMANDS}
-        action = {**actions, "exit": self._quit}.get(name)
-        if action is None:
+        name = "quit" if name == "exit" else name
+        words, most = argument.split(), MOST_WORDS.get(name, 1 if name in CHOICES else 0)
+        if name not in actions:
             self.screen.complain(say("unknown_command", self.screen.language, name=f"/{name}"))
-            return
-        action(argument.strip())
+        elif (most is not None and len(words) > most) or not set(words) <= set(CHOICES.get(name, words)):
+            does = say(f"help_{name}", self.screen.language)
+            self.screen.complain(say("wrong_argument", self.screen.language, name=f"/{name}", argument=clean_line(argument, 40), does=does))
+        else:
+            actions[name](argument.strip())
 
     def _help(self, _: str) -> None:
         self.screen.show("help", render.commands(COMMANDS, self.screen.language))
@@ -181,8 +192,12 @@ class Commands:
 
     # -- memory -----------------------------------------------------------------------------------------------------
 
-    def _compact(self, _: str) -> None:
-        event = self._wait(self.conversation.acompact()) if self.chat.values() else None
+    def _compact(self, argument: str) -> None:
+        if argument and (preview := self._wait(self.conversation.acompact(preview=True)) if self.chat.values() else None):
+            sizes = {"before": f"{preview.tokens_before:,}", "after": f"{preview.tokens_after_most:,}", "calls": preview.summariser_calls}
+            self.screen.note("compact_preview", first=preview.first, last=preview.last, **sizes)
+            return
+        event = self._wait(self.conversation.acompact()) if self.chat.values() and not argument else None
         if event:
             self.screen.event(event)
         else:
@@ -204,17 +219,25 @@ class Commands:
     def _exclude(self, argument: str) -> None:
         if not (self._has_argument(argument, "exclude") and self._has_turns()):
             return
-        history = self._wait(self.conversation.ahistory())
+        history, pins = self._wait(self.conversation.ahistory()), self._wait(self.conversation.apins())
         for message_id in _named(argument, history):
             self._wait(self.conversation.aexclude(message_id))
         self.screen.note("excluded")
+        still = {pin.id for pin in self._wait(self.conversation.apins())}
+        for pin in (pin for pin in pins if pin.id not in still):
+            self.screen.note("excluded_pin", id=pin.id, text=clean_line(pin.text, CLIP_VIEW))
+
+    def _include(self, argument: str) -> None:
+        if self._has_argument(argument, "include") and self._has_turns():
+            named = _named(argument, history := self._wait(self.conversation.ahistory()))
+            for message_id in [str(each.id) for each in history if each.id in named and kind_of(each) == EXCLUDED] or named[:1]:
+                self._wait(self.conversation.ainclude(message_id))
+            self.screen.note("included")
 
     def _pins(self, pin_id: str) -> None:
         pins = self._wait(self.conversation.apins()) if self.chat.values() else []
         if pin_id:
-            if not any(pin.id == pin_id for pin in pins):
-                raise UnknownPinError(pin_id)
-            self.screen.note("pin_restored", id=self._wait(self.conversation.apin(pin_id)).id)
+            self._restore(pin_id)
         elif pins:
             self.screen.show("pins", render.pins(pins, self.screen.language))
         else:
@@ -223,9 +246,17 @@ class Commands:
     def _pin(self, text: str) -> None:
         if self._has_argument(text, "pin") and self._has_turns():
             check_text(text)
+            if re.fullmatch(r"p\d+|p[0-9a-f]{8}", text):  # an id, as /pins lists it: no words to keep
+                self._restore(text)
+                return
             if len(text) > (most := self.conversation.context.max_message_chars):
                 raise MessageTooLongError(size=len(text), limit=most)
             self.screen.note("pinned", id=self._wait(self.conversation.apin(text)).id)
+
+    def _restore(self, pin_id: str) -> None:
+        if not self.chat.values() or not any(pin.id == pin_id for pin in self._wait(self.conversation.apins())):
+            raise UnknownPinError(pin_id)
+        self.screen.note("pin_restored", id=self._wait(self.conversation.apin(pin_id)).id)
 
     def _unpin(self, pin_id: str) -> None:
         if self._has_argument(pin_id, "unpin") and self._has_turns():

@@ -248,7 +248,8 @@ def error_texts(error: Exception, language: Language) -> tuple[str, str]:
     said = isinstance(error, InputError) and type(error) is not InputError
     hint = "" if said else clean_line(str(error))
     if hint and language == "zh":
-        hint = say("advice", language, advice=advice_for(error), details=hint)
+        advice = advice_for(error)  # without details that are a developer's: they name Python
+        hint = advice if "`" in hint or "()" in hint else say("advice", language, advice=advice, details=hint)
     return clean_line(error.user_text(language)), hint
 
 

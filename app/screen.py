@@ -98,7 +98,7 @@ class ConsoleScreen:
         self.usage: ContextUsage | None = None
         self.results = Results()
         self.reasoning = self._thinking = False
-        self._text = ""
+        self._text = self._said = ""
         self._doubts: list[str] = []
         self._lookups: list[tuple[str, Mapping[str, Any]]] = []
         self._ms = 0
@@ -112,7 +112,7 @@ class ConsoleScreen:
 
     def asked(self, text: str) -> None:
         self.results.next_turn()
-        self._doubts, self._lookups, self._ms = [], [], 0
+        self._doubts, self._lookups, self._ms, self._said = [], [], 0, ""
         if not self.console.is_terminal:  # in a terminal it stands there already, typed
             self._print(Text(f"> {clean(text)}", "bold"))
 
@@ -132,7 +132,8 @@ class ConsoleScreen:
         if event["type"] == "unsupported_numbers":  # said below the answer, which is still being drawn
             self._doubts = event["figures"]
             return
-        text = self.end()
+        # What was drawn before another event (a pin that ended) is the answer all the same: it is not drawn twice.
+        self._said = self.end() or self._said
         match event["type"]:
             case "tool_started":
                 self._lookups.append((event["name"], event["args"]))
@@ -166,7 +167,7 @@ class ConsoleScreen:
             case "audit_failed":
                 self.note("audit_failed", failure=event["failure"])
             case "answer":
-                self._answer(event, text)
+                self._answer(event, self._said)
 
     def _query(self, event: QueryFinished) -> None:
         self.results.add(event)

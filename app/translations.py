@@ -119,6 +119,21 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "/edit needs the new question: it takes the place of the last one and its answer",
         "zh": "/edit 后面要写新的问题：它会取代上一个问题及其回答",
     },
+    "excluded_pin": {
+        "en": "With it goes pin {id}: “{text}”; /include brings both back.",
+        "zh": "随之排除的固定内容 {id}：“{text}”；用 /include 可一并恢复。",
+    },
+    "included": {"en": "The model is sent it again.", "zh": "将重新发给模型。"},
+    "include_what": {
+        "en": "/include needs a message that was left out: last, or a number of /history (/include m3)",
+        "zh": "/include 后面要写已排除的消息：last，或 /history 中的编号（/include m3）",
+    },
+    "wrong_argument": {"en": "{name} does not take “{argument}”. {name}: {does}", "zh": "{name} 不接受“{argument}”。{name}：{does}"},
+    "compact_preview": {
+        "en": "Nothing was compacted. /compact would compact messages m{first} to m{last}: {before} -> at most {after} tokens, "
+        "summariser calls: {calls}.",
+        "zh": "尚未压缩。/compact 将压缩消息 m{first} 至 m{last}：{before} -> 最多 {after} 个词元，摘要模型调用 {calls} 次。",
+    },
     "exclude_what": {
         "en": "/exclude needs a message: last, or a number of /history (/exclude m3)",
         "zh": "/exclude 后面要写消息：last，或 /history 中的编号（/exclude m3）",
@@ -243,7 +258,10 @@ WORDS: dict[str, dict[str, str]] = {
     "help_help": {"en": "list the commands", "zh": "列出命令"},
     "help_history": {"en": "show the whole conversation", "zh": "显示整个会话"},
     "help_view": {"en": "show what the next model call would be sent", "zh": "显示下一次发给模型的内容"},
-    "help_compact": {"en": "compact older messages into memory now", "zh": "立即压缩较早的消息"},
+    "help_compact": {
+        "en": "compact older messages into memory now (/compact preview: only say what it would do)",
+        "zh": "立即压缩较早的消息（/compact preview：只预览，不压缩）",
+    },
     "help_undo": {"en": "drop the newest compaction", "zh": "撤销最近一次压缩"},
     "help_retry": {"en": "run the last turn again where it failed", "zh": "重试失败的上一轮"},
     "help_edit": {
@@ -254,6 +272,7 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "leave a message out of what the model is sent (/exclude m3; /exclude last: the last question and its answer)",
         "zh": "不再把一条消息发给模型（/exclude m3；/exclude last：最后一个问题及其回答）",
     },
+    "help_include": {"en": "send the model again what was left out (/include m3)", "zh": "重新发送已排除的消息（/include m3）"},
     "help_pins": {
         "en": "list what stays word for word; restore an ended one: /pins ID",
         "zh": "列出逐字保留的内容；恢复已结束的：/pins 编号",

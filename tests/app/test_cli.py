@@ -322,6 +322,40 @@ def test_pins_are_made_listed_sent_and_let_go(home: Home, server: ModelServer) -
     assert "8,001 characters, the limit is 8,000" in again.stderr
 
 
+def test_what_a_command_does_not_take_is_refused_with_what_it_does(home: Home, server: ModelServer) -> None:
+    server.always(say("word " * 150))
+    talk = "".join(f"question {n}\n" for n in range(12))
+    commands = "/compact now\n/compact preview\n/undo m3\n/history 5\n/exclude m1 m2\n/reasoning loud\n/pin p1\n/pins\n/undo\n"
+    events = home.events("chat", "--thread", "t", *using(server), stdin=(talk + commands).encode())
+    errors = [event["message"] for event in events if event["type"] == "error"]
+    assert [error.split(". ")[0] for error in errors[:5]] == [
+        "/compact does not take “now”",
+        "/undo does not take “m3”",
+        "/history does not take “5”",
+        "/exclude does not take “m1 m2”",
+        "/reasoning does not take “loud”",
+    ]
+    assert "/compact preview: only say what it would do" in errors[0]
+    assert errors[5:] == ["There is no such pinned statement."]
+    notes = {event["note"]: event["text"] for event in events if event["type"] == "note"}
+    assert re.match(r"Nothing was compacted. /compact would compact messages m1 to m\d+: ", notes["compact_preview"])
+    assert {"no_pins", "nothing_to_undo"} <= set(notes)
+
+
+def test_what_is_left_out_names_its_pin_and_comes_back_with_it(home: Home, server: ModelServer) -> None:
+    rule = "以后金额都用万元。"
+    server.always(lambda request: call("remember", quote=rule) if request.messages[-1]["content"] == rule else say("好"))
+    lines = "以后金额都用万元。\n/exclude last\n/pins\n/include last\n/pins\n/include m1\n/include\n"
+    done = home.run("chat", *using(server), stdin=lines.encode())
+    left, _, back = done.stdout.partition("没有固定的内容。")
+    assert re.search(r"随之排除的固定内容 p[0-9a-f]{8}：“以后金额都用万元。”；用 /include 可一并恢复", left)
+    assert "将重新发给模型。" in back
+    assert "以后金额都用万元。" in back
+    assert "请先用 /history 查看消息" in done.stderr
+    assert "Conversation" not in done.stderr
+    assert "/include 后面要写已排除的消息" in done.stderr
+
+
 def test_commands_speak_the_language_of_the_chat(home: Home, server: ModelServer) -> None:
     server.always(say("好"))
     done = home.run("chat", *using(server), stdin="你好\n/pin 金额以分为单位\n/pins\n/unpin\n/undo\n/topics\n/help\n".encode())

@@ -411,3 +411,13 @@ def test_reasoning_is_hidden_until_asked_for_and_then_stands_apart_from_the_answ
     told = shown(reasoning=True, terminal=True)
     assert told.index("First I look␛") < told.index("It is 42.")
     assert "\x1b[5m" not in told
+
+
+def test_an_answer_is_printed_once_where_another_event_comes_between_its_text_and_its_end() -> None:
+    console = Console(file=(printed := io.StringIO()), width=80)
+    screen = ConsoleScreen(console, console)
+    screen.asked("Forget km.")
+    screen.event(cast("Any", {"type": "token", "text": "As you like."}))
+    screen.event(cast("Any", {"type": "audit_failed", "failure": "disk"}))
+    screen.event(cast("Any", {"type": "answer", "text": "As you like."}))
+    assert printed.getvalue().count("As you like.") == 1
