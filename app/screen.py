@@ -14,9 +14,8 @@ from longtable.app import render
 from longtable.app.demo import OnStep, Step
 from longtable.app.terminal import clean, clean_line, json_line, takes_unicode, writing
 from longtable.app.translations import say, system_language
-from longtable.base.errors import LongtableError, MissingExtraError
+from longtable.base.errors import LongtableError, MissingExtraError, extra_command
 from longtable.base.events import AnswerEvent, ChartShown, ContextUsage, Event, QueryFinished
-from longtable.base.extras import extra_command
 
 if TYPE_CHECKING:
     from longtable.app.session import Session

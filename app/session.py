@@ -20,15 +20,15 @@ from longtable.app.settings import (
     cache_folder,
     check_apart,
     key_for,
+    load_settings,
     new_thread_id,
     results_folder,
     running_settings,
     store_url,
 )
-from longtable.app.settings_file import CODE, SAME
+from longtable.app.settings_file import CODE, SAME, VARIABLES, did_you_mean, option_of
 from longtable.base.context import RequestLimits
-from longtable.base.errors import ConfigError
-from longtable.base.extras import pip_install
+from longtable.base.errors import ConfigError, pip_install
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -113,6 +113,33 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
             label=label,
             new=state.created_at is None,
         )
+
+
+def open_conversation(database: str | None = None, **options: Any) -> "Conversation":
+    """Return a conversation with what `longtable.toml` and the environment say, for a notebook; `close` it, or use it with `with`.
+
+    `options` win over both and are called like those of the command line: `model`, `store`, `thread`, `config`, `base_url`,
+    `model_limit`, `private` ... Without a database it is the demo's, without a model the built-in analyst. Raises `ConfigError`.
+    """
+    from longtable.graph.opening import open_conversation as opened
+    from longtable.graph.persistence import open_persistence
+
+    known = sorted({*map(option_of, VARIABLES), "config", "thread"})
+    if unknown := sorted(options.keys() - set(known)):
+        raise ConfigError(f"open_conversation has no option {unknown[0]!r}{did_you_mean(unknown[0], known)}: it has {', '.join(known)}")
+    settings = load_settings({"database": database, **options})
+    store = store_url(settings.store.url)
+    check_apart(database=database_url(settings), store=store)
+    if not settings.database.url:
+        demo_database(lambda: contextlib.nullcontext(lambda _: None))
+    with contextlib.ExitStack() as stack:
+        asked = stack.enter_context(open_database(settings))
+        kept = stack.enter_context(open_persistence(store, key=key_for("LONGTABLE_STORE_KEY")))
+        archive = kept_archive(settings) if settings.store.archive_on_compact else None
+        context, arguments = settings.context().replace(channel="notebook"), graph_arguments(settings)
+        conversation = opened(asked, store=kept, thread=settings.thread, context=context, archive_on_compact=archive, **arguments)
+        conversation.on_close.push(stack.pop_all())
+    return conversation
 
 
 async def thread_state(conversation: "Conversation") -> "StateSnapshot":

@@ -8,14 +8,18 @@ internals (no SQL, path, URL, key or stack).
 import math
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import ClassVar, Literal, TypedDict
 
-from longtable.base.extras import install_extra
 from longtable.base.redaction import redacted
+
+CHECKOUT = Path(__file__).parents[1]
+EDITABLE = (CHECKOUT / "pyproject.toml").is_file()
+"""The sources of a checkout are what runs; else longtable was built and installed."""
 
 
 class Reason(TypedDict):
@@ -86,6 +90,23 @@ def client_error(error: Exception, text: str, code: str) -> RunFailedError:
 
 class ConfigError(LongtableError):
     """A setting is wrong or missing; the message names it and says what is allowed."""
+
+
+def pip_install(what: str, *, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
+    """Return the command, run in the checkout, that installs a package for the Python that runs longtable."""
+    own = Path(python)
+    program = str(own.relative_to(checkout)) if own.is_relative_to(checkout) else "python"
+    return f"{program} -m pip install {what}"
+
+
+def extra_command(extra: str, *, editable: bool = EDITABLE, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
+    """Return the command, run in the checkout, that installs an extra. It names no package: longtable is on no index."""
+    return pip_install(f"{'-e ' if editable else ''}'.[{extra}]'", checkout=checkout, python=python)
+
+
+def install_extra(extra: str) -> str:
+    """Return `extra_command` as part of a sentence."""
+    return f"run `{extra_command(extra)}` in the checkout of longtable"
 
 
 class MissingExtraError(ConfigError):

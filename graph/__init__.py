@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.graph.build import build_graph as build_graph
     from longtable.graph.conversation import Conversation as Conversation
     from longtable.graph.embedding import as_node as as_node, as_tool as as_tool, node_thread_id as node_thread_id
+    from longtable.graph.opening import open_conversation as open_conversation
     from longtable.graph.persistence import Persistence as Persistence, open_persistence as open_persistence
     from longtable.graph.reports import read_prices as read_prices, usage_of_threads as usage_of_threads
     from longtable.graph.threads import (
@@ -68,6 +69,7 @@ _HOMES = {
     "move_thread": "longtable.graph.threads",
     "next_view": "longtable.nodes.state",
     "node_thread_id": "longtable.graph.embedding",
+    "open_conversation": "longtable.graph.opening",
     "open_persistence": "longtable.graph.persistence",
     "prune_threads": "longtable.graph.threads",
     "read_prices": "longtable.graph.reports",

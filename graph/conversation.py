@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,10 +20,11 @@ from longtable.base.twins import ASYNC, SYNC, a_from, complete, in_thread
 from longtable.graph import changes, threads, turns
 from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, archive_from
 from longtable.graph.changes import CompactionPreview, TopicHistory
+from longtable.graph.display import ViewMessages
 from longtable.graph.export import Form, chart_drawer, export_as
 from longtable.graph.loading import readable
 from longtable.graph.locks import WAIT_SECONDS
-from longtable.graph.persistence import storage_errors
+from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.reports import ALL, audit_of
 from longtable.graph.thread_runner import Answer, CompactionEvent, ThreadRunner, WhenBusy, answer_of, compaction_of
 from longtable.graph.thread_state import (
@@ -43,9 +45,9 @@ from longtable.memory.topics import SectionHit, find_section, visible_topics
 from longtable.nodes.ingest import Question
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import AuditEntry
-from longtable.nodes.state import next_view, thread_of
+from longtable.nodes.state import call_plan_of, thread_of
 from longtable.tools.charts.chart_tool import Chart, chart_of
-from longtable.tools.database import QueryResult
+from longtable.tools.database import Database, QueryResult
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,7 +132,24 @@ class Conversation:
         self.config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
         if self.context.owner:  # in each checkpoint: of a first message that no node has seen yet, nothing else says whose it is
             self.config["metadata"] = {OWNER: self.context.owner}
+        self.database: Database | None = None
+        """The database and the persistence that `open_conversation` opened, for `close`."""
+        self.persistence: Persistence | None = None
+        self.on_close = ExitStack()
         self._locked = False
+
+    def close(self) -> None:
+        """Close what `open_conversation` opened; nothing where the caller opened the parts."""
+        self.on_close.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Conversation {self.thread_id!r}>"
 
     # -- one turn ---------------------------------------------------------------------------------------------------
 
@@ -238,15 +257,17 @@ class Conversation:
         first, last = changes.number_range(thread, start, limit)
         return changes.transcript(thread, self._archived(thread, first, last), first, last)
 
-    def view(self) -> list[BaseMessage]:
+    def view(self) -> ViewMessages:
         """Return exactly what the next model call would be sent, as the thread is now. Raises `ThreadNotFoundError`.
 
-        A memory that is being made ahead is waited for, 2 seconds at most.
+        A list of messages, which a notebook shows as a table of coloured parts with their tokens. A memory that is being made
+        ahead is waited for, 2 seconds at most.
         """
         complete(self._runner.locks.wait_for_job(self.thread_id, SYNC, most=WAIT_SECONDS))
         values = self._runner.values()
         with readable(self.thread_id):
-            return next_view(values, self.context)
+            plan = call_plan_of(values, self.context) if values.get("brief") else None
+            return ViewMessages(plan.view, plan.call_config) if plan else ViewMessages()
 
     # -- compaction -------------------------------------------------------------------------------------------------
 
@@ -389,7 +410,7 @@ class Conversation:
         if self.archive is not None:
             self.archive.copy(self.thread_id, new_id, compactions)
         other = copy(self)
-        other.thread_id = new_id
+        other.thread_id, other.on_close = new_id, ExitStack()
         other.config = {**self.config, "configurable": {"thread_id": new_id}}
         return other
 
@@ -436,6 +457,7 @@ class Conversation:
 
     # -- awaited twins ----------------------------------------------------------------------------------------------
 
+    aclose = a_from(close)
     apending = a_from(pending)
     aapprovals = a_from(approvals)
     awaiting = a_from(waiting)

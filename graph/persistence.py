@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -24,6 +24,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from longtable.base.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
+from longtable.base.redaction import redacted
 from longtable.base.twins import a_from, in_thread
 from longtable.graph.encryption import EncryptedStore, check_key, sqlite_serializer
 from longtable.graph.guard import GuardedSaver
@@ -42,7 +43,7 @@ DISK_AND_FILES = {*OPEN_FILES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EI
 PRAGMAS = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Persistence:
     """What `graph.compile(checkpointer=..., store=...)` takes."""
 
@@ -50,10 +51,11 @@ class Persistence:
     store: BaseStore
 
 
-class open_persistence:  # used like the function it reads as: `with open_persistence(url) as p`
-    """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db", "postgresql://..." or "memory://" as a context manager.
+class open_persistence(Persistence):  # used like the function it reads as
+    """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db", "postgresql://..." or "memory://".
 
-    `async with` opens the same: awaited methods run the blocking ones in threads. A missing file and its folder are created.
+    As a context manager (`async with` opens the same: awaited methods run the blocking ones in threads), or by the first look at
+    `checkpointer` or `store`; then `close` ends it. A missing file and its folder are created.
     Raises `ConfigError` for another URL, `PersistenceError` for a file that cannot be opened, is no SQLite database, is
     somebody's own database, is empty (a store never is: it was cut off), or is locked. A file that cannot be written is
     opened for reading: its threads can be listed, shown, searched and exported.
@@ -75,7 +77,23 @@ class open_persistence:  # used like the function it reads as: `with open_persis
         self.key = check_key(key)
         self._opened: AbstractContextManager[Persistence] | None = None
 
-    def __enter__(self) -> Persistence:
+    def __repr__(self) -> str:
+        return f"<open_persistence {redacted(self.url)}>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("checkpointer", "store"):
+            raise AttributeError(name)
+        return getattr(self.__enter__(), name)
+
+    def close(self) -> None:
+        """Close what was opened. A thread's summary that is still being written is waited for, 2 seconds at most."""
+        self.__exit__(None, None, None)
+
+    aclose = a_from(close)
+
+    def __enter__(self) -> Self:
+        if self._opened is not None:
+            return self
         if self.url.startswith(POSTGRES):
             opened = _postgres(self.url, self.key)
         elif self.path is None:
@@ -85,14 +103,15 @@ class open_persistence:  # used like the function it reads as: `with open_persis
             opened = _sqlite(self.path, lease, self.key)
         with storage_errors():
             persistence = opened.__enter__()
-        self._opened = opened
-        return persistence
+        self._opened, self.checkpointer, self.store = opened, persistence.checkpointer, persistence.store
+        return self
 
     def __exit__(self, *error: Any) -> None:
-        if self._opened is not None:
-            self._opened.__exit__(*error)
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.__exit__(*error)
 
-    async def __aenter__(self) -> Persistence:
+    async def __aenter__(self) -> Self:
         try:
             return await in_thread(self.__enter__)
         except asyncio.CancelledError:  # it may be open by now

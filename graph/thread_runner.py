@@ -53,8 +53,10 @@ from longtable.graph.thread_state import (
     writing_node,
 )
 from longtable.memory.reasoning import streamed_reasoning
+from longtable.memory.transcript_text import safe_html
 from longtable.nodes.records.thread_index import may_see
 from longtable.nodes.state import Input, State, Turn, next_view
+from longtable.tools.cells import clip, html_table
 
 if TYPE_CHECKING:
     from longtable.graph.build import Step
@@ -331,6 +333,14 @@ class Answer:
     """Charts of the turn: `Conversation.chart(handle, spec)` draws each."""
     compactions: list[CompactionEvent] = field(default_factory=list)
     """What was compacted for this turn, or after it, or why not. What went on after an answer is told with the next one."""
+
+    def __repr__(self) -> str:
+        return f"<Answer {self.status}, turn {self.turn}, {len(self.queries)} queries: {clip(' '.join(self.text.split()), 80)}>"
+
+    def _repr_html_(self) -> str:
+        last = self.queries[-1] if self.queries else None
+        table = html_table(last["columns"], last["rows"], below=last["sql"]) if last and last["columns"] else ""
+        return safe_html(self.text) + table
 
 
 def answer_of(events: Sequence[Event]) -> Answer:

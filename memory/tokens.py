@@ -27,7 +27,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from longtable.base.extras import install_extra
+from longtable.base.errors import install_extra
 
 Encode = Callable[[str], int]
 

@@ -287,6 +287,12 @@ def _inner(tokens: Sequence[Token]) -> list[Token]:
 # -- HTML -----------------------------------------------------------------------------------------------------------
 
 
+def safe_html(markdown: str) -> str:
+    """Return Markdown as HTML; tags in it are text, and it shows no picture."""
+    rendered: str = _SAFE.render(markdown)
+    return rendered
+
+
 def _text(text: str) -> str:
     return html.escape(text, quote=True)
 
@@ -299,7 +305,7 @@ def _html(part: Part, language: str) -> str:
         case Speech():
             note = f" ({_text(word('excluded', language))})" if part.excluded else ""
             kind = f"said {part.role}{' excluded' if part.excluded else ''}"
-            body = _SAFE.render(part.text) if part.markdown else f'<div class="plain">{_text(part.text.strip())}</div>'
+            body = safe_html(part.text) if part.markdown else f'<div class="plain">{_text(part.text.strip())}</div>'
             name = f" ({_text(part.speaker)})" if part.speaker else ""
             return f'<div class="{kind}" dir="auto"><span class="role">{_text(word(part.role, language))}{name}{note}</span>{body}</div>'
         case Code():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from longtable.base.errors import ConfigError, MissingExtraError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog, Reflected
-from longtable.tools.cells import without_labels
+from longtable.tools.cells import clip, html_table, preview_rows, without_labels
 from longtable.tools.engines.base import Engine, Fetched, FileLimits, LoadNote, QueryLimits, Row, Session, check_path
 from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.sql.cost import Plan
@@ -40,6 +40,7 @@ BUSY_SECONDS = 5.0
 PLAN_SECONDS = 5.0
 CATALOG_SECONDS = 60.0
 LOAD_SECONDS = 3600.0
+NOTEBOOK_ROWS = 20
 LOADED = "longtable-files-"
 """How the names of folders of loaded files begin."""
 _held: dict[Path, int] = {}
@@ -71,6 +72,14 @@ class QueryResult:
         """Return some of the rows as a model may see them."""
         return masked_rows(rows, self.masked)
 
+    def __repr__(self) -> str:
+        return f"<QueryResult of {self.row_count:,} rows: {', '.join(clip(name, 30) for name in self.columns[:20])}>"
+
+    def _repr_html_(self) -> str:
+        rows = preview_rows(self.rows[:NOTEBOOK_ROWS])
+        below = f"{NOTEBOOK_ROWS} of {self.row_count:,} rows" if self.row_count > NOTEBOOK_ROWS else ""
+        return html_table(self.columns, rows, below=below)
+
 
 class Database:
     """A database behind both walls; safe to share between threads, usable as a context manager."""
@@ -100,7 +109,7 @@ class Database:
         files: FileLimits | None = None,
         isolation: Isolation = "process",
     ) -> "Database":
-        """Open an existing database; never create one.
+        """Open an existing database; never create one. It is a context manager, or `close` ends it.
 
         `busy_seconds` is how long to wait for what others hold: a SQLite file that another program has locked, a locked table
         of a server, a free connection to it. `files` bounds what is loaded from data files. `isolation="process"` asks SQLite and
@@ -282,6 +291,9 @@ class Database:
         """Cancel running queries and close the database."""
         self._runner.cancel_all()
         self.engine.close()
+
+    def __repr__(self) -> str:
+        return f"<Database {self.name} ({self.dialect})>"
 
     def __enter__(self) -> "Database":
         return self

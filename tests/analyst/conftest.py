@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.tools import BaseTool
 
 from longtable.analyst.model import BuiltInAnalyst
-from longtable.app.demo_schema import TABLES
+from longtable.app.demo import TABLES
 from longtable.base.errors import DatabaseError
 from longtable.tools.database import Database
 from longtable.tools.toolset import database_tools

@@ -10,8 +10,7 @@ import duckdb
 import pytest
 
 from longtable.app import demo
-from longtable.app.demo import Step, demo_path, ensure_demo, package_data
-from longtable.app.demo_schema import TABLES
+from longtable.app.demo import TABLES, Step, demo_path, ensure_demo, package_data
 from longtable.base.errors import ConfigError, DatabaseUnavailableError
 
 ROWS = {

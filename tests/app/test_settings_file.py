@@ -2,15 +2,18 @@
 
 import os
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from longtable.app import open_conversation
 from longtable.app.session import graph_arguments
 from longtable.app.settings import Settings, load_settings, server_settings, setting_rows
-from longtable.app.settings_file import MOST_BYTES, VARIABLES, first_file, keys, read_settings, write_first_file
+from longtable.app.settings_file import FILE, MOST_BYTES, VARIABLES, first_file, keys, read_settings, write_first_file
 from longtable.base.errors import ConfigError
 from longtable.graph import CompactionPolicy, Context
 from longtable.memory.policy import topics
@@ -380,3 +383,19 @@ def test_the_command_line_begins_a_file_reads_it_and_shows_what_holds(tmp_path: 
     assert rows["project"]["value"] == "north"
     wrong = home.run("threads", "list", "--config", "nowhere.toml")
     assert (wrong.returncode, "nowhere.toml" in wrong.stderr) == (1, True)
+
+
+def test_a_notebook_opens_a_conversation_with_the_settings_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with closing(sqlite3.connect("shop.db")) as connection:
+        connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+    (tmp_path / FILE).write_text('[model]\nlimit = "20k"\n[database]\nurl = "shop.db"\n')
+    with open_conversation(thread="monday", store="sqlite:///threads.db") as conversation:
+        answer = conversation.ask("How many orders are there?")
+        assert conversation.database is not None
+        assert conversation.database.name == "shop"
+    assert "0 orders" in answer.text
+    assert answer.usage is not None
+    assert answer.usage["limit"] == 20_000
+    with pytest.raises(ConfigError, match="no option 'modell'; did you mean model"):
+        open_conversation(modell="openai:gpt-4o-mini")

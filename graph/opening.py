@@ -1,0 +1,71 @@
+"""Open a conversation in one call: database, store and graph."""
+
+import tempfile
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.language_models import BaseChatModel
+
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError
+from longtable.graph.build import build_graph
+from longtable.graph.conversation import Conversation
+from longtable.graph.persistence import open_persistence
+from longtable.graph.thread_runner import WhenBusy
+from longtable.tools.database import Database
+
+if TYPE_CHECKING:
+    from longtable.tools.results import ResultStore
+
+
+def open_conversation(
+    database: Database | str,
+    *,
+    model: BaseChatModel | str,
+    store: open_persistence | str = "memory://",
+    thread: str | None = None,
+    context: Context | None = None,
+    when_busy: WhenBusy = "queue",
+    results: "ResultStore | None" = None,
+    **arguments: Any,
+) -> Conversation:
+    """Return a conversation about a database, with all it needs; `close` it, or use it as a context manager.
+
+    `database`: a URL, or an open one, which stays open. `model`: a chat model, or "provider:name" as LangChain's `init_chat_model`
+    reads it. `store`: the URL where threads are kept, or what `open_persistence` returns. Whole results lie beside the file of an
+    unencrypted store, else in a temporary folder. `arguments` are those of `build_graph`. The conversation shows its `graph`,
+    `database`, `persistence` and `results`. Raises what `Database.open`, `open_persistence` and `build_graph` raise.
+    """
+    from longtable.tools.results import ResultStore  # loads duckdb, which an import of this package does not
+
+    chat_model = _named(model) if isinstance(model, str) else model
+    with ExitStack() as stack:
+        persistence = stack.enter_context(open_persistence(store)) if isinstance(store, str) else store
+        opened = database if isinstance(database, Database) else stack.enter_context(Database.open(database))
+        results = results or ResultStore(_results_folder(persistence, stack), clock=lambda: datetime.now(UTC))
+        built = build_graph(model=chat_model, database=opened, results=results, **arguments)
+        graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
+        conversation = Conversation(graph, thread, context=context, when_busy=when_busy, results=results)
+        conversation.database, conversation.persistence, conversation.on_close = opened, persistence, stack.pop_all()
+    return conversation
+
+
+def _results_folder(persistence: open_persistence, stack: ExitStack) -> Path:
+    """Return the folder beside the store's file; a temporary one beside none, and beside an encrypted one: results are plain files."""
+    if persistence.path is None or persistence.key is not None:
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="longtable-results-")))
+    return persistence.path.with_name(f"{persistence.path.name}.results")
+
+
+def _named(name: str) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model
+
+    try:
+        model: BaseChatModel = init_chat_model(name)
+    except Exception as error:  # each provider's package raises its own
+        raise ConfigError(
+            f"the model {name!r} cannot be opened ({error}): give provider:name, as in openai:gpt-4o-mini, or a chat model"
+        ) from error
+    return model

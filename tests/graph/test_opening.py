@@ -1,0 +1,129 @@
+"""A conversation opened in one call, and what a notebook shows of it."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import HumanMessage
+
+from longtable.analyst.model import BuiltInAnalyst
+from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, open_conversation, open_persistence
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, note TEXT)")
+        connection.executemany("INSERT INTO orders (note) VALUES (?)", [(HOSTILE,), *((f"note {n}",) for n in range(59))])
+    return path
+
+
+@pytest.fixture
+def conversation(shop: Path, tmp_path: Path) -> Iterator[Conversation]:
+    opened = open_conversation(
+        f"sqlite:///{shop}",
+        model=BuiltInAnalyst(),
+        store=f"sqlite:///{tmp_path / 'chat.db'}",
+        thread="monday",
+        context=Context(model_limit=16_000),
+    )
+    yield opened
+    opened.close()
+
+
+def test_a_conversation_is_opened_in_one_call_and_shows_its_parts(conversation: Conversation, tmp_path: Path) -> None:
+    assert "60" in conversation.ask("How many orders are there?").text
+    assert conversation.thread_id == "monday"
+    assert conversation.database is not None
+    assert conversation.database.catalog().tables
+    assert conversation.persistence is not None
+    assert conversation.graph.checkpointer is conversation.persistence.checkpointer
+    assert conversation.result("r1").rows == [(60,)]
+    assert (tmp_path / "chat.db.results").is_dir()
+
+
+def test_the_thread_goes_on_where_it_was_closed(shop: Path, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'chat.db'}"
+    for turn in (1, 2):
+        with open_conversation(f"sqlite:///{shop}", model=BuiltInAnalyst(), store=store, thread="monday") as conversation:
+            assert conversation.ask("How many orders are there?").turn == turn
+
+
+def test_closing_ends_what_was_opened_and_nothing_else(shop: Path) -> None:
+    with Database.open(f"sqlite:///{shop}") as database:
+        conversation = open_conversation(database, model=BuiltInAnalyst())
+        assert conversation.ask("How many orders are there?").queries
+        conversation.close()
+        conversation.close()
+        assert database.run("SELECT count(*) FROM orders").rows == [(60,)]
+
+
+def test_an_error_leaves_nothing_open(shop: Path, tmp_path: Path) -> None:
+    path = tmp_path / "chat.db"
+    with pytest.raises(TypeError):
+        open_conversation(f"sqlite:///{shop}", model=BuiltInAnalyst(), store=f"sqlite:///{path}", nonsense=1)
+    path.unlink()
+    assert not path.with_name("chat.db-wal").exists()
+
+
+def test_a_model_name_that_cannot_be_opened_says_what_is_wanted(shop: Path) -> None:
+    with pytest.raises(ConfigError, match="give provider:name"):
+        open_conversation(f"sqlite:///{shop}", model="nonsense")
+
+
+def test_a_persistence_works_without_with(tmp_path: Path) -> None:
+    kept = open_persistence(f"sqlite:///{tmp_path / 'chat.db'}")
+    graph = build_graph(model=BuiltInAnalyst()).compile(checkpointer=kept.checkpointer, store=kept.store)
+    assert Conversation(graph, "monday").ask("hello").text
+    kept.close()
+    kept.close()
+    with kept as again:
+        assert again is kept
+        assert kept.checkpointer.get_tuple({"configurable": {"thread_id": "monday"}}) is not None
+
+
+def test_a_persistence_is_awaited_the_same_way(tmp_path: Path) -> None:
+    async def use() -> None:
+        kept = open_persistence(f"sqlite:///{tmp_path / 'chat.db'}")
+        graph = build_graph(model=BuiltInAnalyst()).compile(checkpointer=kept.checkpointer, store=kept.store)
+        assert (await Conversation(graph, "monday").aask("hello")).text
+        await kept.aclose()
+
+    asyncio.run(use())
+
+
+def test_what_a_notebook_shows_is_short_and_nothing_in_it_is_markup(conversation: Conversation) -> None:
+    answer = conversation.ask("List the notes of all orders")
+    rows = conversation.result("r1")
+    assert rows.row_count == 60
+    for shown in (rows._repr_html_(), answer._repr_html_(), conversation.view()._repr_html_()):
+        assert "<img" not in shown
+        assert "&lt;img" in shown
+        assert len(shown) < 8_000
+    assert "20 of 60 rows" in rows._repr_html_()
+    for each in (rows, answer, conversation, conversation.database):
+        assert len(repr(each)) < 200
+
+
+def test_a_view_is_a_list_of_messages_with_the_tokens_of_its_parts(conversation: Conversation) -> None:
+    usage = conversation.ask("How many orders are there?").usage
+    view = conversation.view()
+    assert [message.type for message in view][:2] == ["system", "human"]
+    assert isinstance(view[1], HumanMessage)
+    kinds = [kind for kind, _, _ in view.parts()]
+    assert kinds[:3] == ["system", "tools", "human"]
+    assert usage is not None
+    assert {kind: tokens for kind, tokens, _ in view.parts()}["tools"] == usage["parts"]["tools"]
+
+
+def test_the_memory_is_a_part_of_its_own_in_a_view(conversation: Conversation) -> None:
+    for number in range(12):
+        conversation.ask(f"How many orders have an id over {number}?")
+    conversation.compact()
+    assert [kind for kind, _, _ in conversation.view().parts()][:3] == ["system", "tools", "memory"]
