@@ -66,7 +66,7 @@ _LASTS = re.compile(
     r"所有的?(?:回答|答案|结果|金额|数[字值]|表|日期|时间|距离|价格|图|输出|查询|统计|百分比|单位)"
 )
 _UNIT = (
-    r"(?:km|kilomet\w+|miles?|met(?:re|er)s?|feet|celsius|fahrenheit|usd|eur|gbp|cny|euros?|dollars?|pounds?|yen|yuan|rmb|"
+    r"(?:km|kilomet\w+|miles?|met(?:re|er)s?|feet|celsius|fahrenheit|usd|eur|gbp|cny|euros?|dollars?|pounds?|yen|francs?|yuan|rmb|"
     r"cents?|thousands?|millions?|"
     r"percent\w*|hours?|minutes?|seconds?|kg|kilos?|grams?|tons?|tonnes|iso|utc|english|german|french|spanish|chinese|"
     r"decimals?|digits?|whole \w+|"
@@ -88,6 +88,7 @@ _LOOKS = re.compile(  # how all data is to look; alone also where the verb is on
 )
 _LAYS_DOWN = re.compile(  # forbids, sets, defines, prefers
     r"^(?:don'?t|do not|avoid|stop|no longer)\b(?! (?:worry|know|think|understand|get|see|bother|mind|care|have))|"
+    r"^you (?:must|should) (?:not|never|always)\b|"
     r"^no (?!idea|problem|worr|thank|need|one|way|matter|doubt|rush|it|that|the|not|result|data|rows?\b|change|error)[a-z-]+|"
     r"^(?:only(?! \d)|exclude|ignore|leave|omit|restrict|limit|stick|stay|consider|treat|assume|use|round|express|quote|"
     r"format|convert|measure|answer|reply|"
