@@ -19,6 +19,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
+from longtable.base.store_keys import USAGE
 from longtable.base.twins import ASYNC
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
 from longtable.graph.locks import Lease, SqliteLease, ThreadLocks, locks_of, process_name
@@ -523,4 +524,4 @@ def test_what_changes_a_whole_thread_takes_its_turn(url: str, tmp_path: Path) ->
             gone = pool.submit(Conversation(graph, "t", context=CONTEXT).delete)
             list(running)
             gone.result(30)
-        assert kept.store.search(("longtable",)) == []
+        assert {item.namespace for item in kept.store.search(("longtable",))} <= {USAGE}  # what it took stays

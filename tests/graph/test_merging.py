@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ArchiveGapError, UndoTooFarError
+from longtable.base.store_keys import USAGE
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, next_view
 from longtable.graph.changes import topic_histories
 from longtable.graph.persistence import Persistence
@@ -109,7 +110,7 @@ def test_an_export_and_a_fork_have_the_retired_ones_too(long: tuple[Persistence,
     assert [record["id"] for record in values_of(fork)["compactions"]] == [first["id"]]
     assert any(first["summary"] in str(message.content) for message in fork.view())
     delete_thread(other, "t")
-    assert other.store.search(("longtable",)) == []
+    assert {item.namespace for item in other.store.search(("longtable",), limit=1_000)} <= {USAGE}  # what it took stays
 
 
 def test_undo_goes_back_to_what_was_merged(long: tuple[Persistence, Conversation]) -> None:
