@@ -87,8 +87,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Python]:
 
 @pytest.mark.parametrize("page", [name for name, text in PAGES.items() if blocks("python", text)])
 def test_the_python_blocks_of_a_page_run_and_print_what_it_shows(python: Python, page: str) -> None:
-    """Each block runs in a process of its own, with the names of the README's first block and of those above it."""
-    names = _names(blocks("python", README)[0])
+    """Each block runs in a process of its own, with the names of docs/embed.md under "Ask and stream" and of those above it."""
+    names = _names(blocks("python", PAGES["embed.md"])[1])
     shown = re.findall(r"^```python\n(.*?)^```(?:\n+```text\n(.*?)^```)?", PAGES[page], re.MULTILINE | re.DOTALL)
     for block, output in shown:
         done = python().run("\n".join([*names, block]))
