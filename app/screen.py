@@ -310,7 +310,7 @@ class JsonScreen:
 def tell_guesses(screen: Screen, session: "Session") -> None:
     """Say what was guessed when the files of data were loaded."""
     for note in session.database.notes:
-        screen.note(f"loaded_{note.code}", file=note.file, count=f"{note.count:,}")
+        screen.note(f"loaded_{note.code}", where=", ".join(filter(None, [note.file, note.column])), count=note.count, value=note.value)
 
 
 def _emit(**fields: object) -> None:

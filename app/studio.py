@@ -19,18 +19,19 @@ from longtable.nodes.state import Output
 
 _settings = running_settings()
 start_log()
-for _note in _settings.notes:
-    logging.getLogger("longtable.settings").warning(_note)
 if not _settings.database.url:
     ensure_demo(cache_folder())
 
 _built = build_graph(
-    database=open_database(_settings),
+    database=(_database := open_database(_settings)),
     results=server_results(),
     archive_on_compact=server_archive() if _settings.store.archive_on_compact else None,
     output_schema=Output,
     operator=_settings.context(),
     **graph_arguments(_settings),
 )
+
+for _note in (*_settings.notes, *_database.notes):
+    logging.getLogger("longtable.settings").warning(_note)
 
 graph = _built.compile(name="longtable").with_config(callbacks=[MetadataWriter()])

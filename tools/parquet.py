@@ -1,9 +1,10 @@
-"""Write rows of any engine to a Parquet file by DuckDB, a chunk at a time, without loss.
+"""Open DuckDB with nothing of its surroundings, and write rows of any engine to a Parquet file by it, in chunks, without loss.
 
 A column's type is told by its cells, for engines name types in their own ways, and SQLite's cells need not be of the type of
 their column. What has no type of its own in Parquet (nested values, mixed columns) is kept as text.
 """
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
@@ -16,7 +17,6 @@ import duckdb
 
 from longtable.tools.catalog import fold, quoted
 from longtable.tools.cells import dumps, json_value
-from longtable.tools.engines.duckdb_instance import empty_instance, path_literal
 
 CHUNK_ROWS = 20_000
 MEMORY_BYTES = 512_000_000
@@ -25,6 +25,40 @@ _PLAIN = {bool: "BOOLEAN", float: "DOUBLE", str: "VARCHAR", bytes: "BLOB", date:
 TEXT = "VARCHAR"
 UNKNOWN = ""
 """Type of a column that holds only NULL so far."""
+
+
+def empty_instance(*, memory_bytes: int, threads: int | None = None, spill: bool = False) -> duckdb.DuckDBPyConnection:
+    """Open an instance that holds nothing; `close_wall` shuts it off. With `spill` it may write temporary files."""
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
+        "python_enable_replacements": "false",
+        "memory_limit": f"{memory_bytes}B",
+    }
+    if threads:
+        settings["threads"] = threads
+    if not spill:
+        settings["temp_directory"] = ""
+    return quiet(duckdb.connect(":memory:", config=settings))
+
+
+def close_wall(root: duckdb.DuckDBPyConnection) -> None:
+    """Shut the instance off from files and the network, for good."""
+    root.execute("SET enable_external_access=false")
+    root.execute("SET lock_configuration=true")
+
+
+def quiet(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Return the connection with its progress bar off; where Python is interactive, DuckDB prints one to standard output."""
+    with contextlib.suppress(duckdb.InvalidInputException):  # a notebook without ipywidgets has no such setting and draws none
+        connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def path_literal(path: Path) -> str:
+    """Return a path as an SQL string; DuckDB takes the path of an existing file literally, wildcards included."""
+    return "'" + str(path.absolute()).replace("'", "''") + "'"
 
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from longtable.tools.cells import without_labels
 from longtable.tools.database import QueryLimits, QueryResult
 from longtable.tools.engines.base import Fetched
 from longtable.tools.engines.duckdb import DuckdbSession
-from longtable.tools.engines.duckdb_instance import close_wall, empty_instance, path_literal
+from longtable.tools.parquet import close_wall, empty_instance, path_literal
 from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.sql.hints import add_hints
 from longtable.tools.sql.verdict import without_values

@@ -28,8 +28,7 @@ import duckdb
 from longtable.base.errors import ConfigError, DatabaseError, MissingExtraError, PersistenceError, ResultTooLargeError
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Isolation, QueryLimits, QueryResult
-from longtable.tools.engines.duckdb_instance import path_literal
-from longtable.tools.parquet import column_names, read_parquet, write_parquet
+from longtable.tools.parquet import column_names, path_literal, read_parquet, write_parquet
 from longtable.tools.query_runner import Cancel, Runner
 from longtable.tools.worker_pool import Workers
 

@@ -11,12 +11,12 @@ from longtable.base.errors import ConfigError
 Dialect = Literal["sqlite", "duckdb", "postgres"]
 
 ENDINGS: dict[str, Dialect] = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
-DATA_ENDINGS = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".xlsx"})
+DATA_ENDINGS = frozenset({".csv", ".tsv", ".txt", ".parquet", ".json", ".jsonl", ".ndjson", ".xlsx"})
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 SUPPORTED = (
     "sqlite:///file.db or duckdb:///file.duckdb (four slashes before an absolute path),"
     " a path ending in .db, .sqlite, .sqlite3 or .duckdb, postgresql://user:password@host/database,"
-    " or files:///folder, a folder or a file ending in .csv, .tsv, .parquet, .json, .jsonl or .xlsx"
+    " or files:///folder, a folder or a file ending in .csv, .tsv, .txt, .parquet, .json, .jsonl or .xlsx"
 )
 _HOST = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^:@\[\]]*)(:\d*)?")
 _LOGIN = re.compile(r"(?:[^@%\s]|%[0-9a-fA-F]{2})*")

@@ -439,7 +439,7 @@ def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> No
     [
         (["--database", "oracle:///x"], "oracle"),
         (["--database", "sqlite:////nowhere/at/all.db"], "cannot be opened"),
-        (["--database", "sqlite:///{folder}/notes.txt"], "cannot be opened"),
+        (["--database", "sqlite:///{folder}/notes.md"], "cannot be opened"),
         (["--model", "nobody:gpt"], "no provider 'nobody'"),
         (["--model", "gpt-4o"], "must be provider:name"),
         (["--model", "openai:gpt-4o"], "OPENAI_API_KEY"),
@@ -454,15 +454,15 @@ def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> No
         (["--model-limit", "50"], "limit is too small"),
         (["--store", "redis://x"], "store URL"),
         (["--store", "x.db"], "write sqlite:///x.db"),
-        (["--database", "notes.txt"], "postgresql://user:password@host/database"),
-        (["--store", "sqlite:///{folder}/notes.txt"], "not a SQLite database"),
+        (["--database", "notes.md"], "postgresql://user:password@host/database"),
+        (["--store", "sqlite:///{folder}/notes.md"], "not a SQLite database"),
         (["--thread", "a\nb"], "printable"),
         (["--thread", ""], "printable"),
         (["--thread", "x" * 129], "printable"),
     ],
 )
 def test_wrong_settings_are_one_sentence_and_exit_code_one(home: Home, args: list[str], said: str) -> None:
-    (home.folder / "notes.txt").write_text("these are notes, and no database at all\n" * 50)
+    (home.folder / "notes.md").write_text("these are notes, and no database at all\n" * 50)
     done = home.run("ask", "How many orders?", *(arg.format(folder=home.folder) for arg in args))
     assert done.returncode == 1
     assert said in done.stderr

@@ -428,7 +428,7 @@ def test_an_unknown_isolation_is_a_config_error(path: Path) -> None:
 def test_data_files_are_loaded_once_and_asked_by_every_worker(tmp_path: Path) -> None:
     (tmp_path / "cities.csv").write_text("id,name,price\n1,Bern,2\n2,Genf\n", encoding="utf-8")
     with Database.open(str(tmp_path / "cities.csv"), isolation="process") as database:
-        assert [note.code for note in database.notes] == ["lines_not_parted"]
+        assert [note.code for note in database.notes] == ["uneven_lines"]
         (tmp_path / "cities.csv").unlink()
         assert database.run("SELECT count(*) FROM cities").rows == [(2,)]
         kill(pids(database))

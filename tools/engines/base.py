@@ -77,11 +77,14 @@ class Fetched:
 
 @dataclass(frozen=True)
 class LoadNote:
-    """What was guessed when a file was loaded. `count` is in lines; 0 where the code needs none."""
+    """What was guessed when a file was loaded, of a table or one column. `count` is in lines or files, `value` an example."""
 
     code: str
     file: str
     count: int = 0
+    table: str = ""
+    column: str = ""
+    value: str = ""
 
 
 class FailedAtError(QueryFailedError):

@@ -26,7 +26,7 @@ from longtable.base.errors import (
 )
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Table, fold, quoted, read_by_views
 from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, check_file, collect
-from longtable.tools.engines.duckdb_instance import close_wall, empty_instance, path_literal
+from longtable.tools.parquet import close_wall, empty_instance, path_literal
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.cost import Plan, Scan, product
 from longtable.tools.sql.parsing import first_line, statement

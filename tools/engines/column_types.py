@@ -1,0 +1,186 @@
+"""Decide from the texts of a column what its values are: numbers, dates, truth values or text.
+
+A decision is made from some of the values. It holds a pattern that every value of the column must match; the caller looks for
+values that do not, and asks again with them. So all rows count, though few are looked at here.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Style = Literal["point", "comma"]
+"""The sign before the decimals."""
+
+_MISSING_WORDS = (
+    "na n/a #n/a #nv #null! #div/0! #wert! #value! #ref! #bezug! null nan none nil - -- – — . .. ... … ? k.a. s.o. (null) \\n 无"
+    " 00.00.0000 0000-00-00 00/00/0000"
+)
+MISSING = frozenset(_MISSING_WORDS.split())
+"""Words for a missing value, in small letters; they count only in a column that is of another type without them."""
+
+_TEXT_NAME = re.compile(
+    r"(?i)(?:^|\b|_)(version|revision|phone|tele(f|ph)on\w*|tel|fax|mobile?|handy|iban|ean|gtin|isbn|plz|zip)(?:\b|_|$)|版本|电话|手机|邮编"
+)
+_MONEY = r"(?:[$€£¥￥₹]|R\$|US\$|EUR|USD|GBP|CHF|CNY|RMB|JPY|kr|zł|元)"
+_UNIT = f"(?:%|{_MONEY})"
+_SPACES = " \u00a0\u202f\u2009"
+_SPACE = f"[{_SPACES}]?"
+_APOSTROPHES = "'\u2019"
+
+
+def _number(style: str, unit: str, *, often: str = "?") -> str:
+    """Return the pattern of a number: a sign, brackets or a minus at the end, and a unit before or after it."""
+    thousands, decimal = (",", r"\.") if style == "point" else (r"\.", ",")
+    grouped = rf"[1-9]\d{{0,2}}(?:[{thousands}{_SPACES}{_APOSTROPHES}]\d{{3}})+"
+    body = rf"(?:(?:0|[1-9]\d*|{grouped})(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?"
+    sign = rf"[-+−]?{_SPACE}"
+    before = "" if often == "{1}" else rf"(?:{unit}{_SPACE})?{sign}\(?"
+    return rf"\(?(?:{unit}{_SPACE}-|{sign}{before}{body}{_SPACE}(?:{unit}){often}{_SPACE}-?)\)?"
+
+
+_NUMBER: dict[Style, str] = {"point": _number("point", _UNIT), "comma": _number("comma", _UNIT)}
+_SHORTEST = r"-?(?:0|[1-9]\d*)(?:\.\d*[1-9]|\.0)?(?:[eE][-+]?\d+)?"
+_ROUNDED = re.compile(r"-?\d(?:[.,]\d{1,6})?E\+(?:0[89]|1\d)")
+_YEAR = {"%Y": r"(?:1[5-9]|2\d)\d{2}", "%y": r"\d{2}", "%d": r"(?:0?[1-9]|[12]\d|3[01])", "%m": r"(?:0?[1-9]|1[0-2])"}
+_PARTS = {
+    **_YEAR,
+    "%b": r"[A-Za-z]{3}",
+    "%B": r"[A-Za-z]{3,9}",
+    "%H": r"\d{1,2}",
+    "%I": r"\d{1,2}",
+    "%M": r"\d{2}",
+    "%S": r"\d{2}",
+    "%p": "[AaPp][Mm]",
+}
+_DATES = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y年%m月%d日", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
+    *("%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
+    *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y", "%d-%b-%y", "%d %b %y"),
+)
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
+_PLAIN = {
+    r"(?i:true|false)": ("BOOLEAN", "TRY_CAST({v} AS BOOLEAN)"),
+    r"-?(?:0|[1-9]\d{0,17})": ("BIGINT", "TRY_CAST({v} AS BIGINT)"),
+    r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?": ("TIME", "TRY_CAST({v} AS TIME)"),
+    r"\d{4}-\d\d-\d\d 00:00:00": ("DATE", "TRY_CAST({v} AS TIMESTAMP)::DATE"),  # a sheet has no date without a time
+    _ISO: ("TIMESTAMP", "TRY_CAST({v} AS TIMESTAMP)"),
+    _ISO + r" ?(?:Z|[-+]\d\d(?::?\d\d)?)": ("TIMESTAMPTZ", "TRY_CAST({v} AS TIMESTAMPTZ)"),
+}
+"""Forms that need no thought: the type and the SQL of each."""
+
+
+def _pattern(form: str) -> str:
+    return re.sub("%[A-Za-z]", lambda part: _PARTS[part[0]], form.replace(".", r"\."))
+
+
+_FORMS = {date + time: _pattern(date + time) for date in _DATES for time in _TIMES}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a column is read. `sql` converts `{v}`; every value that is not missing matches `pattern`."""
+
+    type: str
+    pattern: str = ""
+    sql: str = "{v}"
+    style: Style | None = None
+    missing: frozenset[str] = frozenset()
+    notes: tuple[tuple[str, str], ...] = ()
+    """Codes of what is said of it, each with a value or a form."""
+
+
+TEXT = "VARCHAR"
+_AS_TEXT = Reading(TEXT)
+
+
+def read_as(values: Iterable[str], name: str, *, style: Style | None) -> Reading:
+    """Return how to read a column with these values, none of them empty; `style` as other columns of the file show it."""
+    missing = frozenset(value for value in values if value.lower() in MISSING)
+    known = sorted(set(values) - missing)
+    code = _TEXT_NAME.search(name) and not any(map(_ROUNDED.fullmatch, known))
+    if not known or code:
+        return _AS_TEXT
+    plain = next((Reading(kind, form, sql) for form, (kind, sql) in _PLAIN.items() if _all(form, known)), None)
+    reading = plain or _number_reading(known, style) or _date_reading(known, style) or _AS_TEXT
+    return reading if reading.type == TEXT else replace(reading, missing=missing)
+
+
+def looks_typed(value: str) -> bool:
+    """Return whether a value is a number, a date or a time in one of the forms known here."""
+    return read_as([value], "", style=None).type not in (TEXT, "BOOLEAN")
+
+
+def _all(pattern: str, values: Iterable[str]) -> bool:
+    return all(map(re.compile(pattern).fullmatch, values))
+
+
+def _number_reading(values: Sequence[str], style: Style | None) -> Reading | None:
+    fitting: list[Style] = [sign for sign in ("point", "comma") if _all(_NUMBER[sign], values)]
+    if not fitting or any(re.match(r"\+\d[\d ]{7}", value) for value in values):
+        return None
+    example = next((value for value in values if set(value) & {".", ","}), "")
+    if len(fitting) == 1 or not example:
+        return _decimal_reading(values, fitting[0])
+    # 1.100 may be 1100, and 1,100 may be 1.1: another column decides.
+    sign = "." if "." in example else ","
+    pattern = rf"[-−]?[1-9]\d{{0,2}}(?:[{sign}]\d{{3}})?-?"
+    if style is None and sign == ",":
+        return Reading(TEXT, pattern, notes=(("ambiguous_number", example),))
+    thousands = (sign == ".") == (style == "comma")
+    note = ("read_thousands" if thousands else "read_decimals", example)
+    return _converted(values, style or "point", note, pattern=pattern if _all(pattern, values) else "")
+
+
+def _decimal_reading(values: Sequence[str], style: Style) -> Reading:
+    bare = style == "point" and _all(r"-?\d*\.?\d*", values)
+    shortest = style == "point" and _all(_SHORTEST, values)
+    scales = {len(value.partition(".")[2]) for value in values}
+    if bare and not shortest and len(scales) > 1:
+        # Programs write all decimals of a column, or none that say nothing: 1.9 beside 1.10 is a version.
+        return Reading(TEXT, notes=(("uneven_decimals", next(value for value in values if value.endswith("0"))),))
+    return _converted(values, style, plain=_SHORTEST if shortest else rf"-?\d*\.\d{{{max(scales)}}}" if bare else "")
+
+
+def _converted(values: Sequence[str], style: Style, *notes: tuple[str, str], plain: str = "", pattern: str = "") -> Reading:
+    said = [*notes]
+    units = {found[0] if (found := re.search(_UNIT, value)) else "" for value in values}
+    if len(units - {""}) > 1 or units == {"", "%"}:
+        return Reading(TEXT, notes=(("mixed_units", ", ".join(sorted(units - {""}))),))
+    unit = max(units)
+    said += [("percent" if unit == "%" else "currency", next(value for value in values if unit in value))] if unit else []
+    said += [("rounded", value) for value in values if _ROUNDED.fullmatch(value)][:1]
+    if plain:
+        return Reading("DOUBLE", plain, "TRY_CAST({v} AS DOUBLE)", notes=tuple(said))
+    pattern = pattern or _number(style, re.escape(unit), often="{1}" if unit == "%" else "?")
+    decimal = "." if style == "point" else ","
+    bare = rf"regexp_replace(regexp_replace({{v}}, '{_MONEY}', ''), '[^0-9eE+{decimal}-]', '', 'g')"
+    number = f"trim(regexp_replace(replace({bare}, '{decimal}', '.'), '([^eE]|^)-', '\\1', 'g'), '+')"
+    negative = "regexp_matches({v}, '^[^0-9]*[-−(]|-$')"
+    # Excel's form for accounts writes zero as a dash beside the currency.
+    sql = (
+        f"CASE WHEN NOT regexp_matches({{v}}, '[0-9]') THEN 0.0 WHEN {negative} THEN -TRY_CAST({number} AS DOUBLE)"
+        f" ELSE TRY_CAST({number} AS DOUBLE) END"
+    )
+    dash = next((value for value in values if not re.search(r"\d", value)), "")
+    said += [("dash_is_zero", dash)] if dash else []
+    shown = style if not notes and any(sign in value for value in values for sign in ".,") else None
+    return Reading("DOUBLE", pattern, sql, shown, notes=tuple(said))
+
+
+def _date_reading(values: Sequence[str], style: Style | None) -> Reading | None:
+    fitting = [form for form, pattern in _FORMS.items() if _all(pattern, values)]
+    if not fitting:
+        return None
+    form, notes = fitting[0], []
+    pattern = _FORMS[form]
+    if {"%d", "%m"} <= {fit[:2] for fit in fitting}:
+        # No value decides it. In a file with decimal commas days come first, too.
+        form = next(fit for fit in fitting if fit.startswith("%d" if style == "comma" else "%m"))
+        pattern = _pattern(form.replace("%d", "%m"))
+        notes.append(("day_first" if form.startswith("%d") else "month_first", values[0]))
+    if "%y" in form:
+        notes.append(("short_years", values[0]))
+    kind = "TIMESTAMP" if "%M" in form else "DATE"
+    return Reading(kind, pattern, f"CAST(try_strptime({{v}}, '{form}') AS {kind})", notes=tuple(notes))
