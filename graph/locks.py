@@ -202,7 +202,7 @@ KEPT_JOBS = 1_024
 
 
 class Background:
-    """Work on a thread in an OS thread of its own, after a turn. It writes nothing more once it is `dropped`."""
+    """Work on a thread in an OS thread of its own, after a turn. After `dropped` is set it starts no write."""
 
     def __init__(self, locks: "ThreadLocks") -> None:
         self.locks = locks
@@ -234,7 +234,7 @@ class Queue:
         self.owner = owner
         self.waiting: deque[tuple[Future[None], Owner]] = deque()
 
-    def ahead(self) -> list[Owner]:
+    def owners_before(self) -> list[Owner]:
         """Return all who have the thread before the next to come."""
         return [self.owner, *(owner for granted, owner in self.waiting if not granted.cancelled())]
 
@@ -363,7 +363,7 @@ class ThreadLocks:
             if queue is None:
                 self.queues[thread_id] = Queue(owner)
                 granted.set_result(None)
-            elif not wait or any(_waits_for(other, owner, blocks=blocks) for other in queue.ahead()):
+            elif not wait or any(_waits_for(other, owner, blocks=blocks) for other in queue.owners_before()):
                 raise ThreadBusyError(thread_id)  # a turn within a turn would wait for ever
             else:
                 queue.waiting.append((granted, owner))

@@ -7,7 +7,7 @@ from functools import partial
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from longtable.base.errors import ModelContextOverflowError, Reason
+from longtable.base.errors import ModelContextOverflowError
 from longtable.memory import summary as text
 from longtable.memory.block import pins_that_fit
 from longtable.memory.compaction import ROLLING, Attempts, Draft, Job, Request
@@ -48,16 +48,12 @@ class Rolling:
                     break
                 tries += 1
                 why = yield written
-                reason = "; ".join(_told(why))
+                reason = "; ".join(each["message"] for each in why) if isinstance(why, list) else ""
         count = job.call_config.counter.text
         mark = partial(marked, found=corrections(job.previous, job.reads), language=job.language)
         budget, language = job.budget, job.language
         summary = text.fallback_summary(job.previous, job.reads, language=language, budget=budget, count=count, mark=mark)
         yield Draft(text=summary, method="fallback", note=FALLBACK_NOTE)
-
-
-def _told(why: "str | Exception | list[Reason] | None") -> list[str]:
-    return [reason["message"] for reason in why] if isinstance(why, list) else []
 
 
 def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object, Draft | Exception]:

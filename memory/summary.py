@@ -19,8 +19,7 @@ CLIP_TOOL_CHARS = 800
 
 def coverage(messages: Sequence[tuple[int, BaseMessage]], count: Count) -> tuple[float, str]:
     """Return (tokens of text shown / tokens of text there are, why it is not all; "" where it is)."""
-    full = seen = 0
-    clipped = pictures = 0
+    full = seen = clipped = pictures = 0
     for _, message in messages:
         text = str(message.text)
         full += (tokens := count(text))
@@ -304,8 +303,8 @@ def _note(gone: int, language: str) -> str:
 def _give_way(findings: list[Finding], lines: Sequence[list[str]], language: str, budget: int, count: Callable[[str], int]) -> int:
     """Shrink the lists in place, oldest first, until their lines fit; return how many lines went.
 
-    Long answers go first, then whole findings, other lines. A running sum keeps it linear: a line costs its own
-    tokens and a line break, which is at or above what it adds to the joined text.
+    Long answers go first, then whole findings, other lines. Questions and stated figures share the room. A running sum
+    keeps it linear: a line costs its own tokens and a line break, which is at or above what it adds to the joined text.
     """
 
     def cost(line: str) -> int:
@@ -320,11 +319,14 @@ def _give_way(findings: list[Finding], lines: Sequence[list[str]], language: str
             findings[i] = shrink(finding)
             total += cost(findings[i].line(language)) - costs[i]
             costs[i] = cost(findings[i].line(language))
-    gone = 0
-    while gone < len(findings) and total > budget:
-        total -= costs[gone]
-        gone += 1
-    del findings[:gone]
+    # What a user states with a figure is in no database, so questions do not push it out: the kind with more tokens gives way.
+    kinds = [[i for i, f in enumerate(findings) if bool(_STATEMENT.match(f.question)) is stated] for stated in (False, True)]
+    while any(kinds) and total > budget:
+        oldest = max(kinds, key=lambda places: sum(costs[i] for i in places)).pop(0)
+        total -= costs[oldest]
+        costs[oldest] = 0
+    findings[:] = [finding for finding, tokens in zip(findings, costs, strict=True) if tokens]
+    gone = costs.count(0)
     for section in lines:
         while section and total > budget:
             total -= cost(section.pop(0))
@@ -332,6 +334,7 @@ def _give_way(findings: list[Finding], lines: Sequence[list[str]], language: str
     return gone
 
 
+_STATEMENT = re.compile(r"(?=.*\d{3})[^?？…]*$", re.DOTALL)
 _SHRINKS: tuple[Callable[[Finding], Finding], ...] = (
     lambda f: Finding(_clip(f.question, 300), _clip(f.answer, 300), f.sql, f.ids),
     lambda f: Finding(_clip(f.question, 120), _clip(f.answer, 120), "", f.ids),

@@ -101,3 +101,16 @@ def test_the_names_of_speakers_reach_the_summariser_and_the_summary_of_code() ->
     ]
     summary = fallback_summary("", numbered(round_), language="en", budget=400, count=count)
     assert findings_in(summary) == [Finding("Ana Lima: How many flights?", "checker: 28,796 flights.", ids="m1-m2")]
+
+
+def test_many_questions_do_not_push_out_a_figure_that_the_user_stated() -> None:
+    facts = {"en": "For the record, Oslo sold 12,345 lamps in June.", "zh": "记录一下，大连六月卖出12,345件台灯。"}
+    questions = {"en": "How did delays develop in 2013? " + "note " * 40, "zh": "2013年的延误如何变化？" + "记录" * 40}
+    for language, fact in facts.items():
+        summary, said = "", [HumanMessage(fact), AIMessage("Noted.")]
+        for _ in range(10):
+            said += [HumanMessage(questions[language]), AIMessage("They rose from 3.4 to 9.1 minutes. " * 4)] * 8
+            summary = fallback_summary(summary, numbered(said), language=language, budget=600, count=count)
+            said = []
+        assert fact in summary
+        assert len(findings_in(summary)) > 2
