@@ -212,7 +212,14 @@ def about(text: str) -> frozenset[str]:
     return frozenset([*words, *(pattern.pattern for pattern in _MATTERS if pattern.search(text.casefold()))])
 
 
-def takes_back(text: str) -> bool:
-    """Return whether a text takes something back, whatever it is about; a request for data does only where it widens, too."""
-    body, _ = _read(text)
-    return bool(_REVOKES.search(body) or (_ENDS.search(body) and (_SCOPE.search(body) or not _REQUEST.search(body))))
+def takes_back(text: str, *, alone: bool = False) -> bool:
+    """Return whether a text takes something back; a question never does, a request for data only where it widens, too.
+
+    `alone`: there is one pin, so that whatever widens or sets what holds must mean that one ("Use all the data.").
+    """
+    body, asks = _read(text)
+    return not asks and bool(
+        _REVOKES.search(body)
+        or (_ENDS.search(body) and (_SCOPE.search(body) or not _REQUEST.search(body)))
+        or (alone and not _REQUEST.search(body) and (_SCOPE.search(body) or _is_rule(body, asks)))
+    )

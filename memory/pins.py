@@ -197,8 +197,8 @@ def newer_than(pin: Pin, said: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
 def concerns(quote: str, pin: Pin, pins: Iterable[Pin]) -> bool:
     """Return whether words of the user can end a pin: they share a word with it, or take back what no other pin is about."""
     words = about(quote)
-    others = (other for other in pins if other.id != pin.id and other.text not in quote)
-    return bool(words & about(pin.text)) or (takes_back(quote) and not any(words & about(other.text) for other in others))
+    others = [other.text for other in pins if other.id != pin.id and other.text not in quote]
+    return bool(words & about(pin.text)) or (takes_back(quote, alone=not others) and not any(words & about(other) for other in others))
 
 
 @dataclass

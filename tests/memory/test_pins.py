@@ -272,6 +272,11 @@ def test_newer_words_about_something_else_end_no_pin(newer: str) -> None:
         ("以后只看2013年的数据。", "恢复看全部。"),
         ("不要显示客户邮箱。", "邮箱可以显示。"),
         ("金额用美元。", "取消刚才的规则。"),
+        ("Only look at Italy.", "Use all the data."),
+        ("Leave the returns out.", "You can include them again."),
+        ("Answer in one line.", "Go back to the usual."),
+        ("Never say the name of the carrier.", "That is fine now."),
+        ("只看意大利。", "全部数据都用。"),
     ],
 )
 def test_words_about_a_pin_or_a_general_revocation_end_it(rule: str, newer: str) -> None:
@@ -279,6 +284,17 @@ def test_words_about_a_pin_or_a_general_revocation_end_it(rule: str, newer: str)
     pin = make_pin(rule, messages[0], by="model")
     assert PinChanges([pin], messages, 0).forget(pin.id, newer) == pin.id
     assert [end["quote"] for end in pins_in(f"## Pins\n- “{newer}” ends {pin.id}", messages, [pin])[1]] == [newer]
+
+
+@pytest.mark.parametrize(
+    "newer",
+    ["How many orders are there?", "Is the shop open again?", "Show all orders.", "The warehouse has a new gate.", "现在一共有多少订单？"],
+)
+def test_a_question_or_a_request_for_data_ends_not_even_the_only_pin(newer: str) -> None:
+    messages = say("Use miles for distances.", newer)
+    pin = make_pin(messages[0].text, messages[0], by="model")
+    with pytest.raises(PinRefusedError, match="is not about"):
+        PinChanges([pin], messages, 0).forget(pin.id, newer)
 
 
 def test_a_turn_changes_five_pins_at_most() -> None:
