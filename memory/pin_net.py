@@ -215,11 +215,18 @@ def about(text: str) -> frozenset[str]:
 def takes_back(text: str, *, alone: bool = False) -> bool:
     """Return whether a text takes something back; a question never does, a request for data only where it widens, too.
 
-    `alone`: there is one pin, so that whatever widens or sets what holds must mean that one ("Use all the data.").
+    `alone`: there is one pin, so that a rule which widens must mean that one ("Use all the data.").
     """
     body, asks = _read(text)
     return not asks and bool(
         _REVOKES.search(body)
         or (_ENDS.search(body) and (_SCOPE.search(body) or not _REQUEST.search(body)))
-        or (alone and not _REQUEST.search(body) and (_SCOPE.search(body) or _is_rule(body, asks)))
+        or (alone and not _REQUEST.search(body) and _SCOPE.search(body) and _is_rule(body, asks))
     )
+
+
+def only_asks(text: str) -> bool:
+    """Return whether a text asks a question or for data, and neither widens what holds, nor lays a rule down, nor ends one."""
+    body, asks = _read(text)
+    says_more = any(pattern.search(body) for pattern in (_SCOPE, _ENDS, _REVOKES)) or _is_rule(body, asks)
+    return asks or bool(_REQUEST.search(body) and not says_more)

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from longtable.base.errors import PinRefusedError
 from longtable.base.redaction import redacted
-from longtable.memory.pin_net import LONG, about, rules_in, sentences, takes_back
+from longtable.memory.pin_net import LONG, about, only_asks, rules_in, sentences, takes_back
 from longtable.memory.stamps import is_recalled, speaker_of, turn_number
 
 IN_PASSING = "heuristic"
@@ -198,7 +198,9 @@ def concerns(quote: str, pin: Pin, pins: Iterable[Pin]) -> bool:
     """Return whether words of the user can end a pin: they share a word with it, or take back what no other pin is about."""
     words = about(quote)
     others = [other.text for other in pins if other.id != pin.id and other.text not in quote]
-    return bool(words & about(pin.text)) or (takes_back(quote, alone=not others) and not any(words & about(other) for other in others))
+    if words & about(pin.text):
+        return not only_asks(quote)
+    return takes_back(quote, alone=not others) and not any(words & about(other) for other in others)
 
 
 @dataclass

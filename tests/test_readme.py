@@ -91,7 +91,8 @@ def test_the_python_blocks_of_a_page_run_and_print_what_it_shows(python: Python,
     names = _names(blocks("python", PAGES["embed.md"])[1])
     shown = re.findall(r"^```python\n(.*?)^```(?:\n+```text\n(.*?)^```)?", PAGES[page], re.MULTILINE | re.DOTALL)
     for block, output in shown:
-        done = python().run("\n".join([*names, block]))
+        extras = ["studio"] if "fastapi" in block else []
+        done = python(*extras).run("\n".join([*names, block]))
         assert done.returncode == 0, done.stderr
         assert done.stdout == output
         names += _names(block)

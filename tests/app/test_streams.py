@@ -61,7 +61,7 @@ def test_a_character_that_the_encoding_lacks_is_replaced(home: Home) -> None:
 def test_an_error_is_shown_in_an_encoding_of_few_characters(home: Home) -> None:
     done = shell(home, "longtable ask '有多少？' --model-limit 0", PYTHONIOENCODING="ascii")
     assert done.returncode == 1
-    assert b"model_limit" in done.stderr
+    assert b"--model-limit" in done.stderr
 
 
 def test_json_loses_no_character_in_any_encoding(home: Home) -> None:

@@ -16,6 +16,7 @@ from longtable.memory.pins import (
     MOST_A_TURN,
     Pin,
     PinChanges,
+    concerns,
     current_pins,
     find_quote,
     fit_pins,
@@ -370,3 +371,26 @@ def test_pins_read_as_quotes_with_their_turn_and_an_overlong_one_is_clipped() ->
     assert chinese[2] == f'- "Only JFK." [{pins[1].id}, 手动固定]'
     assert kept[2].text == f"{('long ' * 200)[:LONG_PIN]}… (1,000 characters)"
     assert render_pins([], "en") == ""
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "How many flights are over 500 miles?",
+        "Show the distances by carrier.",
+        "All good, thanks.",
+        "We also sell shoes.",
+        "按承运人列出距离",
+    ],
+)
+def test_what_only_asks_or_says_something_else_ends_not_even_the_only_pin(quote: str) -> None:
+    pin = Pin("p1", "Use miles for distances. 距离用英里。", "h1", 1, "model")
+    assert not concerns(quote, pin, [pin])
+
+
+@pytest.mark.parametrize(
+    "quote", ["From now on show distances in km.", "Never mind the miles.", "Forget that rule.", "Show all distances again."]
+)
+def test_a_rule_about_the_pin_or_a_request_that_widens_ends_it(quote: str) -> None:
+    pin = Pin("p1", "Use miles for distances.", "h1", 1, "model")
+    assert concerns(quote, pin, [pin])
