@@ -59,7 +59,8 @@ def test_a_client_asks_goes_on_looks_at_tables_and_runs_sql(home: Home) -> None:
         return tools, first, second, tables, shape, found, rows, refused, pairs, empty
 
     tools, first, second, tables, shape, found, rows, refused, pairs, empty = with_server(home, work, "--thread", "m")
-    assert set(tools) == {"ask", "list_tables", "describe_tables", "find_values", "run_sql"}
+    assert set(tools) == {"ask", "list_tables", "describe_tables", "find_values", "run_sql", "new_conversation"}
+    assert all(tool.title and "user sees" not in tool.description for tool in tools.values())
     assert all(tool.annotations.read_only_hint for tool in tools.values())
     assert "30" in text_of(first)["answer"]
     assert text_of(first)["sql"]
@@ -73,6 +74,35 @@ def test_a_client_asks_goes_on_looks_at_tables_and_runs_sql(home: Home) -> None:
     assert "costly" in text_of(pairs)["error"]["message"]
     assert text_of(empty)["error"]["class"] == "empty_message"
     assert "How many orders" in home.run("threads", "show", "m").stdout
+
+
+def test_a_client_gets_rows_by_page_a_structured_answer_progress_and_a_new_conversation(home: Home) -> None:
+    told: list[str | None] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        del progress, total
+        told.append(message)
+
+    async def work(client: Client) -> tuple[Any, ...]:
+        asked = await client.call_tool("ask", {"question": "How many orders are there?"}, progress_callback=note)
+        page = await client.call_tool("run_sql", {"sql": "SELECT id FROM orders ORDER BY id", "rows": 3, "offset": 5})
+        beyond = await client.call_tool("run_sql", {"sql": "SELECT id FROM orders", "offset": 500})
+        wrong = await client.call_tool("run_sql", {"sql": "SELECT id FROM orders", "rows": 0})
+        fresh = await client.call_tool("new_conversation", {})
+        lost = await client.call_tool("ask", {"question": "and in 2013?"})
+        return client.server_info, asked, page, beyond, wrong, fresh, lost
+
+    info, asked, page, beyond, wrong, fresh, lost = with_server(home, work, "--thread", "m")
+    assert info.version
+    assert asked.structured_content["columns"]
+    assert (asked.structured_content["rows"], asked.structured_content["row_count"]) == ([[30]], 1)
+    assert any("orders" in str(message) for message in told)
+    assert (text_of(page)["row_count"], text_of(page)["shown"]) == (30, 3)
+    assert [row[0] - text_of(page)["rows"][0][0] for row in text_of(page)["rows"]] == [0, 1, 2]
+    assert text_of(beyond)["rows"] == []
+    assert wrong.is_error
+    assert "I am the built-in analyst" in lost.structured_content["answer"]  # which it says once a conversation
+    assert "human: How many orders" not in home.run("threads", "show", fresh.content[0].text).stdout
 
 
 def test_what_a_client_asks_is_summarised_by_the_conversations_model(home: Home) -> None:
