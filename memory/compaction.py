@@ -18,7 +18,7 @@ from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig
 from longtable.memory.compaction_plan import CompactionPlan
 from longtable.memory.gate import Candidate, objections, pairs_valid
 from longtable.memory.ledger import ledger_lines
-from longtable.memory.pins import IN_PASSING, Pin, PinEnd, current_pins, pins_in_passing
+from longtable.memory.pins import IN_PASSING, Pin, PinEnd, current_pins, pin_contract, pins_in_passing
 from longtable.memory.policy import TOPICS
 from longtable.memory.spent import SummaryCall
 from longtable.memory.stamps import is_recalled
@@ -129,6 +129,12 @@ class Job:
     def language(self) -> str:
         """Return the language the memory is written in: that of the users so far."""
         return language_of(self.thread.messages[: self.plan.end])
+
+    @cached_property
+    def pin_contract(self) -> str:
+        """Return what the summariser is told about pins, with those that it may replace or end."""
+        shown, _ = pins_that_fit(current_pins(self.thread.pins), self.call_config)
+        return pin_contract(self.language, shown)
 
     @cached_property
     def compacted(self) -> list[Numbered]:

@@ -125,9 +125,9 @@ Quote no question, no request of the moment, no password or key, and nothing the
 # -- what a model proposes ------------------------------------------------------------------------------------------
 
 _ASCII = "[A-Za-z0-9_]"
-_SECTION = re.compile(  # of a summary, on pins: up to the next heading
+_SECTION = re.compile(  # of a summary, on pins: up to the next heading or JSON object
     r"^[^\S\n]*(?:#{1,6}\s*)?(?:\*\*)?(?:\d[.、]\s*)?(?:pins|原话)(?:\*\*)?\s*[:：]?\s*(?:\*\*)?[^\S\n]*$"
-    r"(?:\n(?!\s*(?:#{1,6}\s|\*\*[^*\n]+\*\*\s*[:：]?\s*$)).*)*\n?",
+    r"(?:\n(?!\s*(?:#{1,6}\s|[{`]|\*\*[^*\n]+\*\*\s*[:：]?\s*$)).*)*\n?",
     re.IGNORECASE | re.MULTILINE,
 )
 _CITED = re.compile(r"[\[［【(（]\s*m\d[^\]］】)）]*[\]］】)）]|^m\d+\s*[:：]")

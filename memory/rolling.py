@@ -9,10 +9,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from longtable.base.errors import ModelContextOverflowError
 from longtable.memory import summary as text
-from longtable.memory.block import pins_that_fit
 from longtable.memory.compaction import ROLLING, Attempts, Draft, Job, Request
 from longtable.memory.model_summary import Sources, checked, filled, fitted, read_sections
-from longtable.memory.pins import Pin, PinEnd, current_pins, pin_contract, pins_in, without_pins
+from longtable.memory.pins import Pin, PinEnd, pins_in, without_pins
 from longtable.memory.summary import coverage, packed, pieces
 from longtable.memory.topics import terms
 
@@ -84,8 +83,7 @@ def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object,
 def _request(job: Job, summary: str, part: list[str], reason: str) -> Request:
     words = max(60, job.budget // 2)
     prompt = text.summary_prompt(job.language, words=words, instructions=job.instructions)
-    pins = pin_contract(job.language, pins_that_fit(current_pins(job.thread.pins), job.call_config)[0])
-    return [SystemMessage(f"{prompt}\n{pins}"), HumanMessage(text.summary_input(summary, part, reason=reason))]
+    return [SystemMessage(f"{prompt}\n{job.pin_contract}"), HumanMessage(text.summary_input(summary, part, reason=reason))]
 
 
 def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:

@@ -20,11 +20,11 @@ MOST_ANSWER_CHARS = 400_000
 """An answer longer than this is no artifact: it is refused unread."""
 
 _FORM = {
-    "en": """Answer with one JSON object and nothing else:
+    "en": """Answer with one JSON object:
 {"topics": [{"title": "...", "summary": "one line", "sections": [{"title": "...", "sources": [12, 13], "body": "Markdown"}]}]}
 "sources" are the numbers of the messages a section comes from: 12 for [m12]. \
 Each message belongs to the sources of at least one section.""",
-    "zh": """只回答一个 JSON 对象，不要写别的：
+    "zh": """回答一个 JSON 对象：
 {"topics": [{"title": "...", "summary": "一句话", "sections": [{"title": "...", "sources": [12, 13], "body": "Markdown"}]}]}
 “sources” 是该小节所依据的消息编号：[m12] 写作 12。每条消息至少要属于一个小节的 sources。""",
 }
@@ -101,11 +101,10 @@ class Assignment(BaseModel):
     summary: Line = ""
 
 
-def analyse_prompt(language: str, instructions: str | None = None) -> str:
+def analyse_prompt(language: str, instructions: str | None = None, pin_contract: str = "") -> str:
     """Return the analysis' instructions; `instructions` replaces the built-in ones, but not the form of the answer."""
-    if instructions:
-        return f"{instructions}\n{_FORM[language]}"
-    return ANALYSE[language].replace("{form}", _FORM[language])
+    whole = f"{instructions}\n{{form}}" if instructions else ANALYSE[language]
+    return f"{whole.replace('{form}', _FORM[language])}\n{pin_contract}".rstrip()
 
 
 def analyse_input(messages: Sequence[Numbered], *, language: str, fault: str = "") -> str:

@@ -9,6 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from longtable.memory.artifacts import Count, Section, fit_artifact, join, merge_sections, same, sections
 from longtable.memory.compaction import Attempts, Draft, Job
+from longtable.memory.pins import pins_in, without_pins
 from longtable.memory.policy import TOPICS
 from longtable.memory.summary import Numbered, coverage, packed, render_message
 from longtable.memory.topic_drafts import (
@@ -70,8 +71,15 @@ class Filing:
     changed: Mapping[str, Topic] = field(default_factory=dict)
     """Topics that lost something since, by id: each gets a new version."""
     instructions: str | None = None
+    pin_contract: str = ""
+    """What the model is told about quoting rules."""
     first_number: int = 1
     """The least number that a new topic may have: those of compactions that were undone are not free."""
+
+    @property
+    def prompt(self) -> str:
+        """Return what the model is told to do with the messages."""
+        return analyse_prompt(self.language, self.instructions, self.pin_contract)
 
     @property
     def room(self) -> int:
@@ -86,6 +94,8 @@ class Filed:
     topics: list[Topic]
     method: str
     reasons: list[str]
+    answers: str = ""
+    """What the model said of the messages: the rules of the user that it quotes stand there, too."""
 
 
 def file_steps(job: Filing) -> Steps[Filed]:
@@ -106,6 +116,7 @@ class _Clerk:
         self.number = max(job.first_number, next_number(job.topics))
         self.changed: dict[str, None] = dict.fromkeys(rewritten)
         self.reasons: list[str] = []
+        self.answers: list[str] = []
         self.silent = job.window is None
 
     def file(self) -> Steps[Filed]:
@@ -118,7 +129,7 @@ class _Clerk:
             there = recently_used(self.topics.values())
             for draft in drafts or code_drafts(rounds, self.job.language):
                 yield from self._put(draft, there)
-        return Filed([self.topics[id] for id in self.changed], "model" if by_model else "fallback", self.reasons)
+        return Filed([self.topics[id] for id in self.changed], "model" if by_model else "fallback", self.reasons, "\n".join(self.answers))
 
     def _ask(self, system: str, asked: str) -> Steps[str | None]:
         """Return the model's text, None where there is no model, it failed before, or the request would not fit."""
@@ -140,7 +151,6 @@ class _Clerk:
         """Return the model's topics of some rounds, asked once more with what was wrong; none where code has to find them."""
         job = self.job
         messages = [item for round_ in rounds for item in shown(round_)]
-        system = analyse_prompt(job.language, job.instructions)
         best: list[SubjectDraft] = []
         faults: list[str] = []
         if not messages:
@@ -148,10 +158,11 @@ class _Clerk:
         for _ in range(TRIES):
             fault = "; ".join(faults)
             asked = analyse_input(messages, language=job.language, fault=fault)
-            answer = yield from self._ask(system, asked)
+            answer = yield from self._ask(job.prompt, asked)
             if answer is None:
                 return complete(best, rounds, job.language) if best else []
-            analysis = read_analysis(answer)
+            self.answers.append(answer)
+            analysis = read_analysis(without_pins(answer))
             drafts, faults = ([], [analysis]) if isinstance(analysis, str) else read_drafts(analysis, rounds)
             best = max(best, drafts, key=_cited)
             if not faults:
@@ -223,7 +234,7 @@ def _parts(job: Filing) -> list[tuple[list[list[Numbered]], bool]]:
     rounds = rounds_of(job.messages)
     if job.window is None:
         return [(rounds, True)]
-    room = job.room - job.count(analyse_prompt(job.language, job.instructions)) - 400  # tags, and the fault of a first try
+    room = job.room - job.count(job.prompt) - 400  # tags, and the fault of a first try
     pieces = [(piece, sum(_cost(item, job) for item in shown(piece))) for round_ in rounds for piece in _pieces(round_, job, room)]
     parts: list[tuple[list[list[Numbered]], bool]] = []
     for fits, group in itertools.groupby(pieces, key=lambda piece: piece[1] <= room):
@@ -302,6 +313,7 @@ class Topics:
                     time=job.time,
                     changed={topic.id: topic for topic, old in zip(visible, newest, strict=True) if topic != old},
                     instructions=job.instructions,
+                    pin_contract=job.pin_contract,
                     first_number=next_number(
                         Topic.from_json(topic) for each in job.thread.compactions for topic in (each.get("kept") or {}).get("topics", ())
                     ),
@@ -309,9 +321,12 @@ class Topics:
             )
             text = render_topics([*newest, *filed.topics], job.budget, count, job.language)
             seen, unseen = coverage(reads, count)
+            pins, ended = pins_in(filed.answers, [message for _, message in reads], job.thread.pins)
             yield Draft(
                 text=text,
                 method="model" if filed.method == "model" else "fallback",
+                pins=pins,
+                ended=ended,
                 coverage=seen,
                 note="; ".join(filter(None, [unseen, *filed.reasons])),
                 kept={"topics": _changes(filed.topics, before)},

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
 
 from longtable.base.errors import ProviderRefusedError
 from longtable.graph import import_thread, open_persistence, search_threads
@@ -24,6 +26,7 @@ from tests.support.old_stores import (
     PINNED,
     POISON,
     SHOP,
+    Clerk,
     Opened,
     facts_of,
 )
@@ -163,6 +166,32 @@ def test_a_compaction_of_an_earlier_version_can_be_undone_and_made_again(opened:
         talk.ask(f"Question {number}.")
     assert talk.compact()
     assert texts(talk)[: len(everything)] == everything
+
+
+@pytest.mark.parametrize("opened", STORES, indirect=True)
+def test_a_memory_of_an_earlier_version_is_used_as_it_is_and_no_model_writes_it_again(opened: Opened) -> None:
+    """Only where there is room: the thread's own model writes summaries now, which in those versions code did."""
+    asked: list[list[BaseMessage]] = []
+
+    class Noting(Clerk):
+        def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+            asked.append(messages)
+            return super()._generate(messages, *args, **kwargs)
+
+    compacted = 0
+    for name in stored(opened):
+        talk = opened.talk(name, model=Noting(), model_limit=60_000)
+        if talk.pending() or not (records := talk.graph.get_state(talk.config).values.get("compactions")):
+            continue
+        view = [message.text for message in talk.view()[1:]]
+        assert talk.ask("One more question.").compactions == []
+        assert talk.graph.get_state(talk.config).values["compactions"] == records
+        [call] = asked
+        assert [message.text for message in call[1:]] == [*view, "One more question."]
+        assert all(line in call[0].text for line in records[-1]["summary"].splitlines())
+        compacted += len(records)
+        asked.clear()
+    assert compacted
 
 
 @pytest.mark.parametrize("opened", STORES, indirect=True)

@@ -1,6 +1,7 @@
 """Filing: whatever the model answers, every message is filed and nothing that was cited is lost."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
 from longtable.memory.artifacts import sections, sources_of
+from longtable.memory.pins import current_pins
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import counter, estimate
 from longtable.memory.topic_drafts import MOST_ANSWER_CHARS
@@ -498,3 +500,28 @@ def test_topics_of_a_compaction_hold_every_round_it_took() -> None:
     assert len(taken) >= 4
     filed = [id_ for topic in outcome.record["kept"]["topics"] for id_ in topic["message_ids"]]
     assert sorted(filed) == sorted(str(message.id) for message in taken)
+
+
+@pytest.mark.parametrize("form", ["{json}\n\n{pins}", "{pins}\n{json}", "```json\n{json}\n```\n{pins}"])
+def test_under_topics_too_a_rule_that_the_summariser_quotes_is_a_pin_until_a_newer_quote_replaces_it(form: str) -> None:
+    old, new = "For this work late is over an hour, as discussed.", "Call only those late that came after {midnight}."
+
+    def files(request: list[BaseMessage]) -> str:
+        shown, pinned = request[1].text, re.findall(r'"(.+)" \[(p\w{8})', request[0].text)
+        if "<messages>" not in shown:
+            return '{"topic": "t1"}'
+        numbers = [int(number) for number in re.findall(r"^\[m(\d+)\]", shown, re.MULTILINE)]
+        topic = {"title": "Talk", "sections": [{"title": "All", "sources": numbers, "body": "words"}]}
+        quotes = [f'- "{text}"' for text in (old, "never said") if text in shown or text == "never said"]
+        quotes += [f'- "{new}" replaces {id_}' for text, id_ in pinned if text == old and new in shown]
+        return form.format(json=json.dumps({"topics": [topic]}), pins="\n".join(["## Pins", *quotes]))
+
+    talking = Talk(call_config(3_000, window=20_000, min_messages=0, strategy="topics"), say=files)
+    for number, message in enumerate(talk(40, words=60)):
+        said = {6: old, 40: new}.get(number, message.text)
+        talking.add(marked(message.model_copy(update={"content": said}), turn=number // 2 + 1))
+        talking.compact("due")
+        if number == 30:
+            assert [(pin.text, pin.by) for pin in current_pins(talking.thread.pins)] == [(old, "model")]
+    assert [outcome.record and outcome.record["method"] for outcome in talking.outcomes] == ["model"] * len(talking.outcomes)
+    assert [(pin.text, pin.ended) for pin in talking.thread.pins] == [(old, new), (new, "")]
