@@ -56,9 +56,8 @@ from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tracing import run_fields, span
 from longtable.tools.charts.chart_tool import chart_tool
 from longtable.tools.database import Database
-from longtable.tools.pin_tools import NAMES as PIN_NAMES
-from longtable.tools.pin_tools import pin_tools as _pin_tools
-from longtable.tools.recall_tool import recall_tool
+from longtable.tools.memory_tools import PIN_NAMES, recall_tool
+from longtable.tools.memory_tools import pin_tools as _pin_tools
 from longtable.tools.sql.cost import CostThresholds
 from longtable.tools.toolset import database_tools, fetch_tool
 

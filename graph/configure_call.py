@@ -24,7 +24,7 @@ from longtable.nodes.state import Schema, StoredConfig, thread_of, turn_of
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import clean, clip
 from longtable.tools.database import Database
-from longtable.tools.pin_tools import LEAST_LIMIT
+from longtable.tools.memory_tools import LEAST_PIN_LIMIT
 from longtable.tools.schema.schema_card import schema_card
 
 SCHEMA_SHARE = 0.04
@@ -93,7 +93,7 @@ def call_configs(
     """Return the function that makes a thread's call config; it counts tool definitions once a process.
 
     `models`, `summarizers`: by the name a run may choose, "" for the graph's own.
-    `with_pins`: the tools with `remember` and `forget`, for limits from `LEAST_LIMIT`; none where they are not offered.
+    `with_pins`: the tools with `remember` and `forget`, for limits from `LEAST_PIN_LIMIT`; none where they are not offered.
     """
     database_name, dialect = (database.name, database.dialect) if database else ("", "")
 
@@ -108,7 +108,7 @@ def call_configs(
             raise UnknownModelError(name=choice, known=", ".join(filter(None, models)))
         model, summarizer, name = models[choice], summarizers[choice], model_name(models[choice])
         limit = model_limit(name, setting=context.model_limit, profile=model.profile)
-        pinning = bool(with_pins) and limit >= LEAST_LIMIT
+        pinning = bool(with_pins) and limit >= LEAST_PIN_LIMIT
         encoding, tool_tokens = counted(choice, pinning)
         about: StoredConfig = {
             "system": system_prompt(name=database_name, dialect=dialect, marker=marker, private=context.privacy == "types"),

@@ -36,7 +36,7 @@ from longtable.nodes.records.thread_index import may_see, owner_of, title_of
 if TYPE_CHECKING:
     from longtable.graph.archive_files import ArchiveFiles
     from longtable.tools.results import ResultStore
-from longtable.tools.recall_tool import short_excerpt
+from longtable.tools.memory_tools import short_excerpt
 
 REDUCED = "reduced"
 """Key in the index: time and number of the last turn before a thread's checkpoints were dropped."""

@@ -48,7 +48,7 @@ from longtable.nodes.turns.failures import close_refused
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tool_jobs import spent_tools
 from longtable.nodes.turns.tracing import log_cause, run_fields
-from longtable.tools.recall_tool import answered, recall
+from longtable.tools.memory_tools import answered, recall
 
 CAUSED_BY_INPUT = (ProviderRefusedError, ModelContextOverflowError)
 """Failures that the messages themselves may cause: such a turn counts towards the rate limit."""

@@ -42,9 +42,7 @@ from longtable.nodes.turns.tracing import span
 from longtable.tools.cells import clean, clip, json_value, without_labels
 from longtable.tools.charts import chart_tool
 from longtable.tools.database import QueryResult
-from longtable.tools.pin_tools import KIND as PIN
-from longtable.tools.pin_tools import NAMES as PIN_NAMES
-from longtable.tools.recall_tool import answered
+from longtable.tools.memory_tools import PIN, PIN_NAMES, answered
 from longtable.tools.toolset import KIND, Described, ThreadResults, cancellable, with_note
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from longtable.memory.view import CallPlan
 from longtable.nodes.records.archive_store import StoreArchive, embeds
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.tools.recall_tool import LEAST_BUDGET, Hit
+from longtable.tools.memory_tools import LEAST_BUDGET, Hit
 
 KEPT_INDEXES = 8
 """Indexes a process keeps: one a thread, extended as the thread grows."""

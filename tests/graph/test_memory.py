@@ -28,7 +28,7 @@ from longtable.memory.compaction import Attempts, Draft, Job
 from longtable.memory.stamps import EXCLUDED, kind_of
 from longtable.memory.summary import HEADINGS
 from longtable.memory.tokens import counter
-from longtable.tools.pin_tools import pin_tools
+from longtable.tools.memory_tools import pin_tools
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel
 from tests.support.threads import CONTEXT, GOOD, LIMIT, SECRET, of_type, summariser, talk, talker, thread, values_of

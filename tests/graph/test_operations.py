@@ -30,7 +30,7 @@ from longtable.graph.threads import (
     stale_threads,
 )
 from longtable.memory.stamps import EXCLUDED, kind_of
-from longtable.tools.recall_tool import short_excerpt
+from longtable.tools.memory_tools import short_excerpt
 from tests.support.models import script
 from tests.support.threads import CONTEXT, summariser, talk, talker, values_of
 

@@ -81,7 +81,7 @@ def test_usage_counts_what_is_sent() -> None:
     from langchain_core.utils.function_calling import convert_to_openai_tool
 
     from longtable.memory.tokens import counter
-    from longtable.tools.recall_tool import recall_tool
+    from longtable.tools.memory_tools import recall_tool
 
     ours = counter("o200k_base")
     assert usage["total"] == ours.messages(model.sent[0]) + ours.tools([convert_to_openai_tool(t) for t in (recall_tool(), add, fail)])

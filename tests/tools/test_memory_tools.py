@@ -15,7 +15,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
 from longtable.base.errors import RecallRefusedError
-from longtable.tools.recall_tool import LEAST_TEXT, MOST_FOUND, MOST_SHOWN, NOTE, Hit, excerpt, recall, recall_tool, words_of
+from longtable.tools.memory_tools import LEAST_TEXT, MOST_FOUND, MOST_SHOWN, NOTE, Hit, excerpt, recall, recall_tool, words_of
 
 
 def hit(number: int, text: str = "the tailnum is N14228") -> Hit:
