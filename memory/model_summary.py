@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 
 from longtable.memory import figures as reading
 from longtable.memory.figures import Figure
+from longtable.memory.search import tokens_of
 from longtable.memory.summary import (
     CONSTRAINTS,
     DECISIONS,
@@ -214,8 +215,8 @@ class Sources:
         return sorted(numbers_in(self.previous))
 
     @cached_property
-    def _terms(self) -> set[str]:
-        return set(terms(" ".join([self.previous, *(str(message.text) for _, message in self.messages)])))
+    def _words(self) -> frozenset[str]:
+        return _words(" ".join([self.previous, *(str(message.text) for _, message in self.messages)]))
 
     def cited(self, line: str) -> list[int]:
         """Return the places of the rounds that a line cites."""
@@ -232,9 +233,14 @@ class Sources:
         bounds += [(may.low / 100, may.high / 100) for may in figure.readings if may.kind == "percent"]
         return any(_in_bounds(numbers, low, high) for numbers in held for low, high in bounds)
 
-    def know(self, line: str) -> bool:
-        """Return whether a line is about what was said: it cites a message, has a figure, or shares two words."""
-        return bool(cited_numbers(line) or figures(line)) or len(self._terms.intersection(terms(line))) >= 2
+    def know(self, text: str) -> bool:
+        """Return whether a text is about what was said: it cites a message, has a figure, or shares two words."""
+        return bool(cited_numbers(text) or figures(text)) or len(self._words & _words(text)) >= 2
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the content words of a text, of Chinese every pair of characters: few are shared by two who say the same."""
+    return frozenset(terms(text)).union(token for token in tokens_of(text) if token[1:] and not token.isascii())
 
 
 def _in_bounds(numbers: Sequence[float], low: float, high: float) -> bool:
@@ -259,13 +265,13 @@ def supported(line: str, sources: Sources) -> str:
 def checked(sections: Sequence[Sequence[str]], sources: Sources, messages: int) -> list[list[str]]:
     """Return the lines without citations of unknown messages and figures that no message has.
 
-    `messages`: how many the transcript has. An answer that cites nothing and stands under no heading but the first may be
-    about anything ("I cannot do that."): of it stays what has to do with the conversation.
+    `messages`: how many the transcript has. An answer that stands under no heading but the first may be about anything
+    ("I cannot do that."): none of it stays where it has nothing to do with the conversation.
     """
     lines = [[known_citations(line, messages) for line in section] for section in sections]
     lines = [[supported(line, sources) for line in section if not left_out_lines([line])] for section in lines]
-    prose = not any(lines[FACTS + 1 :])
-    return [[line for line in section if line.strip("- ") and (not prose or sources.know(line))] for section in lines]
+    usable = any(lines[FACTS + 1 :]) or sources.know("\n".join(lines[FACTS]))
+    return [[line for line in section if usable and line.strip("- ")] for section in lines]
 
 
 # -- room -------------------------------------------------------------------------------------------------------------

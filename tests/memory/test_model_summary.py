@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.model_summary import Sources, checked, filled, fitted, read_sections
+from longtable.memory.model_summary import Sources, checked, filled, fitted, read_sections, sentences
 from longtable.memory.summary import findings_in, join_sections
 from longtable.memory.tokens import counter
 from longtable.memory.view import CallPlan, build_view
@@ -280,3 +280,38 @@ def test_a_fact_that_the_model_writes_again_without_its_citation_stands_once() -
     text = filled([again, [], [], [], []], sources, "en", 400, count)
     assert text.count("- Canada has 1,204") == 1
     assert text.count("- Chile has 12") == 1
+
+
+PROSE = {
+    "en": "The user wanted to know how much the regions sold. Everything was read from the table. It is not settled who asks next.",
+    "zh": "用户想知道各个地区卖了多少件。数字都取自表格。接下来由谁提问还没有定下来。",
+}
+
+
+def prose_only(text: str, rounds: int) -> Talk:
+    """Return a talk whose summariser says the same each time."""
+    talking = Talk(call_config(5_000, min_messages=0, window=100_000), say=lambda _: text)
+    for _ in talking.hear(facts_of(0, rounds)[0]):
+        pass
+    assert talking.outcomes
+    return talking
+
+
+@pytest.mark.parametrize("language", PROSE)
+def test_prose_that_cites_nothing_is_used_at_once_and_filled_up_with_the_lines_of_code(language: str) -> None:
+    talking = prose_only(PROSE[language], 80)
+    said = [f"- {sentence}" for sentence in sentences(PROSE[language])]
+    for requests, outcome in zip(talking.asked, talking.outcomes, strict=True):
+        assert outcome.record
+        assert (len(requests), outcome.record["method"]) == (1, "model")
+        facts = read_sections(outcome.record["summary"])[0]
+        assert [line for line in facts if line in said] == said
+        assert len(findings_in(outcome.record["summary"])) > 5
+    assert survival(0, lambda _: PROSE[language], 80, 5_000) >= survival(0, None, 80, 5_000)
+
+
+def test_prose_about_nothing_that_was_said_is_asked_for_once_more_and_then_code_writes() -> None:
+    talking = prose_only("I am sorry. As a language model I cannot help here.", 60)
+    for requests, outcome in zip(talking.asked, talking.outcomes, strict=True):
+        assert outcome.record
+        assert (len(requests), outcome.record["method"]) == (2, "fallback")
