@@ -45,7 +45,7 @@ from longtable.memory.summary import Numbered
 from longtable.memory.thread import Compaction, writer_of
 from longtable.memory.view import CallPlan
 from longtable.nodes.model.call_plans import CallPlans
-from longtable.nodes.model.caller import LOCKED_OUT, summary_settings
+from longtable.nodes.model.caller import LOCKED_OUT, bounded, summary_settings
 from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.records.archive_store import Files, StoreArchive, archived
 from longtable.nodes.records.bounded_cache import BoundedCache
@@ -190,10 +190,11 @@ class Compactor:
         fields = {"thread_id": task.thread_id, "turn": task.turn, "purpose": "summarise", "gen_ai.request.model": self.name or None}
         try:
             with span("model", self.name or "summariser", fields) as attributes:
-                settings = summary_settings(task.context, model, answer_tokens(task.plan, task.call_plan.call_config))
+                settings = summary_settings(task.context, model)
+                writer = bounded(model, answer_tokens(task.plan, task.call_plan.call_config))
                 answer = await how.call(
-                    lambda: _within(self.seconds, lambda: model.invoke(request, PRIVATE, **settings)),
-                    lambda: asyncio.wait_for(model.ainvoke(request, PRIVATE, **settings), self.seconds),
+                    lambda: _within(self.seconds, lambda: writer.invoke(request, PRIVATE, **settings)),
+                    lambda: asyncio.wait_for(writer.ainvoke(request, PRIVATE, **settings), self.seconds),
                 )
                 attributes.update(usage_fields(answer))
                 calls.append(call_usage(answer, request, self.name, task.call_plan.call_config.counter))

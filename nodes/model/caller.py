@@ -224,28 +224,47 @@ def _for_anthropic(context: Context) -> Settings:
     return {"thinking": {"type": "enabled", "budget_tokens": tokens} if tokens else {"type": "disabled"}}
 
 
-THINKS = re.compile(r"^(?:.*/)?(?:o\d|gpt-5(?!.*chat))|r1\b|reason|think|qwq|qwen-?3|glm-(?:4\.[5-9]|[5-9])|magistral", re.IGNORECASE)
+THINKS = re.compile(
+    r"^(?:.*/)?(?:o\d|gpt-5(?!.*chat))|r1\b|reason|think|qwq|qwen-?3|glm-(?:4\.[5-9]|[5-9])|magistral|gpt-oss"
+    r"|gemini-(?:2\.5|[3-9])",
+    re.IGNORECASE,
+)
 """Names of models that may think before they answer, and whose thinking counts among the tokens of the answer."""
 ROOM_TO_THINK = 4_096
 
 
-def summary_settings(context: Context, model: BaseChatModel, tokens: int) -> Settings:
-    """Return what goes with a call that writes a summary: at most `tokens` of text, little or no thinking.
+ANSWER_TOKENS = ("max_tokens", "max_output_tokens", "num_predict")
+"""What clients call the most tokens of an answer: most of them, Google's, Ollama's."""
+
+
+def bounded(model: BaseChatModel, tokens: int) -> BaseChatModel:
+    """Return a copy of a model whose answers have at most `tokens` of text; the model itself where its class has no such field.
+
+    A field and no argument of the call: Ollama's client takes none.
+    """
+    field_name = next((name for name in ANSWER_TOKENS if name in type(model).model_fields), None)
+    most = tokens + (ROOM_TO_THINK if THINKS.search(_model_name(model)) else 0)
+    return model.model_copy(update={field_name: most}) if field_name else model
+
+
+def summary_settings(context: Context, model: BaseChatModel) -> Settings:
+    """Return what goes with a call that writes a summary: little or no thinking.
 
     Only to clients whose settings are known, and no switch for thinking to servers that may not know one: what a server
     refuses costs the summary.
     """
     modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
-    name = str(getattr(model, "model_name", getattr(model, "model", "")))
-    most = {"max_tokens": tokens + (ROOM_TO_THINK if THINKS.search(name) else 0)}
+    name = _model_name(model)
     if "langchain_openai" in modules:
         if _OPENAI_NAMES.match(name):
-            return {**most, **({"reasoning_effort": "low"} if THINKS.search(name) else {})}
-        return most if context.thinking is None else {**most, **_for_openai(Context(thinking=False), model)}
-    if "langchain_anthropic" in modules:
-        thinks = context.thinking is not None or getattr(model, "thinking", None) is not None
-        return {**most, **({"thinking": {"type": "disabled"}} if thinks else {})}
-    return {}
+            return {"reasoning_effort": "low"} if THINKS.search(name) else {}
+        return {} if context.thinking is None else _for_openai(Context(thinking=False), model)
+    thinks = context.thinking is not None or getattr(model, "thinking", None) is not None
+    return {"thinking": {"type": "disabled"}} if thinks and "langchain_anthropic" in modules else {}
+
+
+def _model_name(model: BaseChatModel) -> str:
+    return str(getattr(model, "model_name", getattr(model, "model", "")))
 
 
 LOCKED_OUT = (ProviderAuthError, ProviderQuotaError)

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage
 from longtable.base.errors import ModelContextOverflowError
 from longtable.graph import CompactionPolicy, Conversation, build_graph
 from longtable.memory.tokens import counter
+from tests.support.model_server import open_model_server, say
 from tests.support.models import ScriptedModel
 from tests.support.threads import CONTEXT, LIMIT, of_type, talk, thread, values_of
 
@@ -53,6 +54,19 @@ def test_a_provider_that_counts_more_makes_the_thread_compact_earlier() -> None:
     assert usages[-1]["calibrated"] == pytest.approx(usages[-1]["total"] * 1.5, rel=0.05)
     assert max(count(sent) * 1.5 for sent in model.sent[4:]) <= 0.6 * LIMIT * 1.02
     assert of_type(events, "context_compressed")
+
+
+@pytest.mark.parametrize(
+    ("model", "estimated"), [("gpt-4o", False), ("qwen-plus", False), ("claude-sonnet-4-5", True), ("gemini-2.5-pro", True), ("mine", True)]
+)
+@pytest.mark.filterwarnings("ignore::longtable.memory.limits.EncodingFallbackWarning")
+def test_usage_says_that_it_estimates_wherever_another_tokenizer_counts(model: str, estimated: bool) -> None:
+    with open_model_server() as server:
+        server.always(say("Hello."))
+        conversation = thread(server.chat_model(model))
+        events = [dict(event) for event in conversation.stream("Hi")]
+    assert {event["estimated"] for event in of_type(events, "context_usage")} == {estimated}
+    assert values_of(conversation)["usage"]["estimated"] is estimated
 
 
 def test_a_provider_that_counts_less_or_reports_nothing_changes_nothing() -> None:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
-from pydantic import SecretStr
+from pydantic import SecretStr, create_model
 
 from longtable.base.errors import (
     ConfigError,
@@ -23,6 +24,7 @@ from longtable.base.errors import (
 from longtable.graph import Context, Conversation, Price, build_graph, metadata_of, open_persistence, usage_of_threads
 from longtable.memory.policy import rolling_chat
 from longtable.nodes.model.caller import call_settings
+from tests.support import threads
 from tests.support.model_server import (
     ChatRequest,
     ModelServer,
@@ -35,7 +37,7 @@ from tests.support.model_server import (
     server_error,
     unauthorized,
 )
-from tests.support.models import script
+from tests.support.models import ScriptedModel, script
 
 CONTEXT = Context(model_limit=16_000)
 
@@ -119,6 +121,38 @@ def test_a_setting_the_model_cannot_take_is_said() -> None:
             Context().replace(**{name: value})
     with pytest.raises(ConfigError, match="thinking must be a whole number from 1 to 10,000,000 or True, False or None, found 0"):
         Context(thinking=0)
+
+
+@pytest.mark.parametrize(
+    ("field", "name", "least"),
+    [
+        ("max_tokens", "llama-3", 200),
+        ("max_output_tokens", "models/gemini-2.0-flash", 200),
+        ("max_output_tokens", "models/gemini-2.5-flash", 4_096),
+        ("num_predict", "llama3.2:3b", 200),
+        ("num_predict", "deepseek-r1:8b", 4_096),
+        (None, "other", None),
+    ],
+)
+def test_a_summary_is_bounded_by_the_field_that_the_clients_class_has(field: str | None, name: str, least: int | None) -> None:
+    bounds: list[int | None] = []
+
+    class Client(ScriptedModel):
+        model: str
+
+        def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            assert not {"max_tokens", "max_output_tokens", "num_predict"} & kwargs.keys()
+            bounds.append(getattr(self, field) if field else None)
+            return super()._generate(*args, **kwargs)
+
+    fields: Any = {field: (int | None, None)} if field else {}
+    client = create_model("Client", __base__=Client, **fields)(
+        model=name, say=lambda _: AIMessage(threads.GOOD), profile={"max_input_tokens": 100_000}
+    )
+    threads.talk(threads.thread(summarizer=client), 14)
+    assert bounds
+    assert all(bound is None if least is None else bound is not None and least < bound < least + 1_500 for bound in bounds)
+    assert field is None or getattr(client, field) is None
 
 
 def test_a_busy_provider_is_asked_again_after_the_time_it_names(server: ModelServer) -> None:

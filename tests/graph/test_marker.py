@@ -91,7 +91,7 @@ def test_a_marker_alone_that_finds_nothing_is_told_so_and_asked_again() -> None:
     assert "Nothing was found for “xylophone”" in model.sent[-1][0].text
 
 
-def test_a_model_that_never_stops_asking_is_followed_three_times() -> None:
+def test_a_model_that_never_stops_asking_is_followed_three_times_and_the_person_reads_what_was_searched() -> None:
     model = asker(*["[NEED_CONTEXT: Kingfisher]"] * 9)
     conversation = long_thread(model)
     before = len(model.sent)

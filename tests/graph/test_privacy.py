@@ -16,8 +16,8 @@ from longtable.analyst.model import BuiltInAnalyst
 from longtable.base.errors import NotPrivateError
 from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph
 from longtable.memory.policy import CompactionPolicy
+from tests.support.model_server import ChatRequest, Reply, answer_or_summary, open_model_server
 from tests.support.model_server import call as asked
-from tests.support.model_server import open_model_server
 from tests.support.model_server import say as said
 from tests.support.models import ScriptedModel, call, script
 from tests.tools.databases import make, url
@@ -117,6 +117,27 @@ def test_no_cell_is_in_a_request_on_the_wire(shop: str, tmp_path: Path) -> None:
     assert (answer.text, len(server.requests)) == ("See r1.", 4)
     assert [word for word in SECRETS if word in wire] == []
     assert "row_count" in wire
+
+
+def test_the_conversations_own_model_is_sent_no_cell_when_it_writes_the_summary_either(shop: str, tmp_path: Path) -> None:
+    steps = [asked("run_sql", sql="SELECT * FROM people"), asked("fetch_result", handle="r1"), said("See r1. " + "w " * 300)]
+    turns = iter(steps * 20)
+
+    def answer(request: ChatRequest) -> Reply:
+        return answer_or_summary(request) if request.is_for_summary else next(turns)
+
+    with open_model_server() as server:
+        server.always(answer)
+        conversation = talk(
+            shop, server.chat_model(), tmp_path, policy=CompactionPolicy(keep_rounds=1, min_messages=4, trigger_messages=12)
+        )
+        events = [event for _ in range(4) for event in conversation.stream("who earns what?")]
+        written = [request for request in server.requests if request.is_for_summary]
+        wire = json.dumps([request.body for request in server.requests], ensure_ascii=False)
+    assert {event["writer"] for event in events if event["type"] == "context_compressed"} == {"gpt-4o-mini"}
+    assert written
+    assert all("row_count" in json.dumps(request.body) for request in written)
+    assert [word for word in SECRETS if word in wire] == []
 
 
 def test_an_error_that_quotes_a_cell_is_withheld_also_where_another_repeats_it(tmp_path: Path) -> None:

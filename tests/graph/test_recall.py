@@ -99,6 +99,21 @@ def test_what_is_recalled_names_its_speaker_and_is_found_by_that_name() -> None:
     assert [(message["name"], message["text"]) for message in answer["messages"]] == [("Wang Fang", "The budget is 48,250 euros.")]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "shown"), [({"query": "m1-m999"}, range(1, 21)), ({"query": "m900-m999"}, [0]), ({"query": "noted", "limit": 0}, [1])]
+)
+def test_a_range_past_the_end_and_a_limit_of_nothing_are_answered(arguments: dict[str, Any], shown: Sequence[int]) -> None:
+    conversation = long_thread(recaller(**arguments))
+    conversation.ask("recall it")
+    answer = json.loads(next(m.text for m in reversed(conversation.history()) if m.type == "tool"))
+    assert answer["shown"] == len(answer["messages"])
+    assert answer["shown"] in shown
+    if arguments["query"] == "m1-m999":
+        assert [message["number"] for message in answer["messages"]] == [*range(1, answer["shown"] + 1)]
+        assert answer["found"] == 54
+    assert answer["found"] or "no message's" in answer["note"]
+
+
 def test_what_is_still_in_view_is_not_recalled() -> None:
     conversation = long_thread()
     answer = conversation.ask("recall noted q25")

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from longtable.base.errors import SYSTEM_PROMPT, THE_MESSAGE, TOOLS, ContextTooLargeError
 from longtable.memory import policy as presets
 from longtable.memory.compaction_plan import When, plan_compaction
+from longtable.memory.summary import findings_in
 from longtable.memory.thread import Thread
 from longtable.memory.view import CallPlan
 from longtable.nodes.ingest import check_input
@@ -78,6 +79,20 @@ def test_the_target_bounds_what_stands_beside_the_rounds() -> None:
         budgets.append(plan.summary_budget)
     assert budgets == sorted(set(budgets))
     assert budgets[0] < budgets[-1] // 2
+
+
+def test_a_lower_target_makes_the_summary_say_less() -> None:
+    told = []
+    for target in (0.15, 0.2, 0.3):
+        talking = Talk(call_config(8_000, target=target))
+        for message in of_size(60, 150):
+            talking.add(message)
+        outcome = talking.compact("asked")
+        assert outcome
+        assert outcome.record
+        told.append(len(findings_in(outcome.record["summary"])))
+    assert told == sorted(set(told))
+    assert 0 < told[0] < told[-1] // 2
 
 
 @pytest.mark.parametrize("tokens", [100, 180, 400, 530, 900, 1_500])

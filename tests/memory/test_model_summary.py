@@ -311,7 +311,7 @@ def test_prose_that_cites_nothing_is_used_at_once_and_filled_up_with_the_lines_o
 
 
 def test_prose_about_nothing_that_was_said_is_asked_for_once_more_and_then_code_writes() -> None:
-    talking = prose_only("I am sorry. As a language model I cannot help here.", 60)
+    talking = prose_only("I am sorry. As a language model I cannot help here.", 80)
     for requests, outcome in zip(talking.asked, talking.outcomes, strict=True):
         assert outcome.record
         assert (len(requests), outcome.record["method"]) == (2, "fallback")
