@@ -244,11 +244,10 @@ class Commands:
             self.screen.note("no_pins")
 
     def _pin(self, text: str) -> None:
-        if self._has_argument(text, "pin") and self._has_turns():
+        if re.fullmatch(r"p\d+|p[0-9a-f]{8}", text):  # an id, as /pins lists it: no words to keep
+            self._restore(text)
+        elif self._has_argument(text, "pin") and self._has_turns():
             check_text(text)
-            if re.fullmatch(r"p\d+|p[0-9a-f]{8}", text):  # an id, as /pins lists it: no words to keep
-                self._restore(text)
-                return
             if len(text) > (most := self.conversation.context.max_message_chars):
                 raise MessageTooLongError(size=len(text), limit=most)
             self.screen.note("pinned", id=self._wait(self.conversation.apin(text)).id)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from longtable.app.terminal import clean, clean_line
 from longtable.app.translations import advice_for, counted, say
-from longtable.base.errors import InputError, LongtableError
+from longtable.base.errors import ConfigError, InputError, LongtableError
 from longtable.base.events import (
     ApprovalRequested,
     ContextCompactionSkipped,
@@ -254,9 +254,13 @@ def error_texts(error: Exception, language: Language) -> tuple[str, str]:
 
 
 def error(error: Exception, language: Language) -> RenderableType:
-    """Return an error in two lines: what is wrong and what to do, then its kind in one sentence; of a bug the sentence first."""
+    """Return an error in two lines: what is wrong and what to do, then its kind in one sentence; of a bug the sentence first.
+
+    The kind of a `ConfigError` says nothing that its own text does not.
+    """
     sentence, hint = error_texts(error, language)
     first, second = (hint, sentence) if hint and isinstance(error, LongtableError) else (sentence, hint)
+    second = "" if isinstance(error, ConfigError) else second
     head = Text.assemble((f"{say('error', language)}: ", "bold red"), (first, "red"))
     return Group(head, Text(second, "dim")) if second else head
 

@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema, ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+)
 from pydantic_core import ErrorDetails
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
@@ -26,6 +36,7 @@ MOST_BYTES = 262_144
 SAME, CODE = "same", "code"
 SUMMARIZERS = (SAME, CODE)
 """Who writes summaries, besides a model by its name: the model that answers, or code."""
+BACKSLASH = r": in double quotes a backslash begins a code; put a Windows path in single quotes, as in 'C:\data\shop.db'"
 PRESETS: Mapping[str, Callable[[], CompactionPolicy]] = {
     made.__name__: made for made in (analyst, rolling_chat, single_history, window, topics)
 }
@@ -51,8 +62,7 @@ def _key(description: str, variable: str = "", *, example: object = None, defaul
 
 def _like(kind: type, name: str) -> Any:
     """Return the check of a field of `Context` or `RequestLimits`, for a key that sets it."""
-    hint = get_type_hints(kind, include_extras=True)[name]
-    return GetPydanticSchema(lambda _, handler: handler.generate_schema(hint))
+    return GetPydanticSchema(lambda _, handler: handler.generate_schema(get_type_hints(kind, include_extras=True)[name]))
 
 
 def _same(name: str, example: object) -> Any:
@@ -94,7 +104,25 @@ def _preset(name: str) -> str:
     return name
 
 
+def is_file_url(text: str) -> bool:
+    """Return whether the URL names a file, no server and no memory."""
+    scheme, separator, rest = text.partition("://")
+    return not separator or (scheme.lower() in ("sqlite", "duckdb", "files") and rest.startswith("/") and rest != "/:memory:")
+
+
+def _anchored(text: str, info: ValidationInfo) -> str:
+    """Return the URL or path of a file with its path seen from the folder of the settings file; a server's URL as it is."""
+    if info.context is None or not is_file_url(text):
+        return text
+    if not text.isprintable():  # "C:\temp" is a tab within
+        raise ValueError(f"must hold no control character{BACKSLASH}")
+    scheme, separator, rest = text.rpartition("://")
+    path = info.context / Path(rest.removeprefix("/") if separator else rest).expanduser()
+    return f"{scheme}:///{path}" if separator else str(path)
+
+
 Text = Annotated[str, TEXT]
+FilePlace = Annotated[Text, AfterValidator(_anchored)]
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Seconds = Annotated[float, Field(ge=0.1, le=86_400)]
@@ -139,7 +167,7 @@ class SummarizerTable(Table):
 class DatabaseTable(Table):
     """The database that is asked."""
 
-    url: Text | None = _key(
+    url: FilePlace | None = _key(
         "sqlite:///file.db, duckdb:///file.duckdb, postgresql://..., or a file or folder of data. Default: the demo database.",
         "LONGTABLE_DATABASE",
         example='"shop.db"',
@@ -149,7 +177,7 @@ class DatabaseTable(Table):
 class PolicyTable(Table):
     """What the model may read and see."""
 
-    file: Text | None = _key(
+    file: FilePlace | None = _key(
         "A TOML file that says which tables and columns may be read. Default: all.", "LONGTABLE_POLICY", example='"policy.toml"'
     )
     private: bool = _key(
@@ -187,15 +215,15 @@ _CompactionTable: Any = create_model("CompactionTable", __base__=PresetTable, __
 class StoreTable(Table):
     """Where threads, results and archives are kept."""
 
-    url: Text | None = _key(
+    url: FilePlace | None = _key(
         "Where threads are kept: sqlite:///file.db, postgresql://... or memory://. Default: a file in your data folder.",
         "LONGTABLE_STORE",
         example='"sqlite:///threads.db"',
     )
-    results: Text | None = _key(
+    results: FilePlace | None = _key(
         "Folder for whole results on a server. Default: the user's data folder.", "LONGTABLE_RESULTS", example='"results"'
     )
-    archive: Text | None = _key(
+    archive: FilePlace | None = _key(
         "Folder for archive files on a server. Without it a server writes none.", "LONGTABLE_ARCHIVE", example='"archive"'
     )
     archive_on_compact: bool | None = _key(
@@ -340,9 +368,10 @@ def read_settings(path: Path) -> SettingsFile:
         lines, written = _lines_of(text), list(leaves(values))
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         found = re.search(r"^(.*) \(at line (\d+), column \d+\)$", str(error), re.DOTALL)
-        line = found[2] if found else text.rstrip().count("\n") + 1
+        line = int(found[2]) if found else text.rstrip().count("\n") + 1
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else found[1] if found else str(error)
         hint = ": [compaction] takes one preset" if "overwrite" in reason and "preset" in text else ""
+        hint = BACKSLASH if "\\" in "".join(text.split("\n")[line - 1 : line]) else hint
         raise ConfigError(f"{_shown_path(path)}, line {line}: this is not TOML ({reason}){hint}") from None
     file = SettingsFile(path, values, lines)
 
@@ -353,20 +382,17 @@ def read_settings(path: Path) -> SettingsFile:
         raise ConfigError(f"{where(('team',))} is for a version to come and would have no effect: take the table out")
     for place, value in written:
         _refuse_secret(place, value, where)
-    checked = check(values, where, strict=True)
-    for place in (("database", "url"), ("store", "url"), ("store", "results"), ("store", "archive"), ("policy", "file")):
-        if value := checked.get(place[0], {}).get(place[1]):
-            checked[place[0]][place[1]] = _anchored(value, path.absolute().parent)
-    return dataclasses.replace(file, values=checked)
+    return dataclasses.replace(file, values=check(values, where, strict=True, folder=path.absolute().parent))
 
 
-def check(values: Mapping[str, Any], where: Callable[[Place], str], *, strict: bool) -> Values:
+def check(values: Mapping[str, Any], where: Callable[[Place], str], *, strict: bool, folder: Path | None = None) -> Values:
     """Return the values that were set, as their tables take them. Raises `ConfigError` for the first that is wrong.
 
     `where` names a place for the message. Not `strict`: texts of an environment or a command line, "1" being true.
+    Paths are seen from `folder`, where there is one.
     """
     try:
-        tables = SettingsTables.model_validate(values, strict=strict)
+        tables = SettingsTables.model_validate(values, strict=strict, context=folder)
     except ValidationError as error:
         raise ConfigError(_sentence(error.errors(include_url=False)[0], where)) from None
     try:
@@ -468,21 +494,6 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
         if token[0] == "\n" and not depth:
             yield first, f"{text}\n"[start : token.end()]
             start, first = token.end(), line
-
-
-def _anchored(text: str, folder: Path) -> str:
-    """Return the URL or path of a file with its path seen from a folder; a server's URL as it is."""
-    scheme, separator, rest = text.partition("://")
-    if separator and not is_file_url(text):
-        return text
-    path = folder / Path(rest[1:] if separator else text).expanduser()
-    return f"{scheme}:///{path}" if separator else str(path)
-
-
-def is_file_url(text: str) -> bool:
-    """Return whether the URL names a file, no server and no memory."""
-    scheme, separator, rest = text.partition("://")
-    return not separator or (scheme.lower() in ("sqlite", "duckdb", "files") and rest.startswith("/") and rest != "/:memory:")
 
 
 def _shown_path(path: Path) -> str:

@@ -94,7 +94,7 @@ def test_json_prints_one_event_a_line(home: Home, server: ModelServer) -> None:
 def test_what_was_guessed_of_a_csv_file_is_told_first(home: Home) -> None:
     (home.folder / "sales.csv").write_text("Report\nof 2024\n\nid,name,price\n1,a,2\n2,b,3\n")
     for question, said in (
-        ("How many sales are there?", "sales.csv: 2 lines above the table are left out."),
+        ("How many sales are there?", "sales.csv: lines above the table that are left out: 2."),
         ("有多少 sales？", "sales.csv：表格上方的 2 行已略去。"),
     ):
         done = home.run("ask", question, LONGTABLE_DATABASE=str(home.folder / "sales.csv"))
@@ -300,10 +300,11 @@ def test_pins_are_made_listed_sent_and_let_go(home: Home, server: ModelServer) -
         "--thread",
         "t",
         *using(server),
-        stdin=b"/pin too early\n/pins\nhello\n/pin\n/pin amounts are in cents\n/pins\nand?\n",
+        stdin=b"/pin p1\n/pin too early\n/pins\nhello\n/pin\n/pin amounts are in cents\n/pins\nand?\n",
     )
     assert [event["note"] for event in first if event["type"] == "note"] == ["greeting", "no_history", "no_pins", "pinned"]
-    assert [event["message"] for event in first if event["type"] == "error"] == ["/pin needs the words to keep: /pin amounts are in cents"]
+    errors = ["There is no such pinned statement.", "/pin needs the words to keep: /pin amounts are in cents"]
+    assert [event["message"] for event in first if event["type"] == "error"] == errors
     (listed,) = (event["text"] for event in first if event["type"] == "command")
     assert "amounts are in cents" in listed
     assert "amounts are in cents" in str(server.requests[-1].messages[0]["content"])

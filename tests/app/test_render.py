@@ -359,6 +359,18 @@ def test_error_is_a_sentence_and_a_hint(error: Exception, language: str, sentenc
     assert render.error_texts(error, language) == (sentence, hint)
 
 
+@pytest.mark.parametrize(
+    ("error", "language", "lines"),
+    [
+        (ConfigError("set X to Y"), "en", ["Error: set X to Y"]),
+        (ConfigError("set X to Y"), "zh", ["错误: 请检查选项、参数和环境变量（set X to Y）"]),
+        (ProviderRateLimitedError("wait", retry_after=7), "en", ["Error: wait", "The model's provider is busy: try again in 7 s."]),
+    ],
+)
+def test_a_wrong_setting_is_told_in_its_own_words_alone(error: Exception, language: str, lines: list[str]) -> None:
+    assert drawn(render.error(error, language)).splitlines() == lines
+
+
 SEEN = {LongtableError.__module__, UnknownResultError.__module__}
 """Where the errors stand that a person is told of; others are answers to a model."""
 

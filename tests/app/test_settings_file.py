@@ -153,6 +153,11 @@ BAD: list[tuple[str | bytes, str]] = [
     ("a" + ".a" * 5_000 + " = 1\n", "line 1: (this is not TOML|a is not known)"),
     ("[model]\nchoices = [\n" + "'''\n[\n''',\n" * 20_000 + "]\nzz = 1\n", "line 60004: model.zz is not known"),
     ('[database]\nurl = """\n[a]\\""""\nzz = 1\n', "line 4: database.zz is not known"),
+    (
+        '[database]\nurl = "C:\\Users\\Anna\\shop.db"\n',
+        r"line 2: this is not TOML .* Windows path in single quotes, as in 'C:\\data\\shop\.db'",
+    ),
+    ('[store]\nurl = "C:\\temp\\new.db"\n', r"line 2: store\.url must hold no control character: .* single quotes"),
     ("[team]\nmode = 'quiz'\n", "line 1: team is for a version to come"),
 ]
 

@@ -87,11 +87,15 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
         loading = _Loading(root, Path(scratch), files)
         for group in _groups(sources, home):
             loaded = [(file, table) for file in group for table in _load(loading, file, home)]
-            if len(group) > 1 or _hive(group[0], home):
+            if loaded and (len({file for file, _ in loaded}) > 1 or _hive(group[0], home)):
                 _join(loading, loaded, home)
+        if not loading.sources:
+            raise DatabaseUnavailableError(f"the file {sources[0].name!r} cannot be loaded: it is empty")
         comments = {(table, ""): [f"from {source}"] for table, source in loading.sources.items()}
         for note in loading.notes:
-            comments.setdefault((note.table, note.column), []).append(NOTES[note.code].format(count=note.count, value=note.value))
+            comments.setdefault((note.table or next(iter(loading.sources)), note.column), []).append(
+                NOTES[note.code].format(count=note.count, value=note.value)
+            )
         for (table, column), texts in comments.items():
             where = f"COLUMN {quoted(table)}.{quoted(column)}" if column else f"TABLE {quoted(table)}"
             root.execute(f"COMMENT ON {where} IS {_text('; '.join(dict.fromkeys(texts)))}")
@@ -169,8 +173,8 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
 
 
 def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
-    """Load one file and return its tables."""
-    ending, encoding = file.suffix.lower(), ""
+    """Load one file and return its tables: none where it is empty, which is noted."""
+    ending, encoding = file.suffix.lower() if file.stat().st_size else "", ""
     tables: list[str] = []
     left: list[str] = []
     base = "_".join([*file.relative_to(home).parts[:-1], file.stem])
@@ -205,7 +209,7 @@ def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
     except (duckdb.Error, UnicodeError, csv.Error) as error:
         raise DatabaseUnavailableError(f"the file {file.name!r} cannot be loaded: {clip(first_line(error), 300)}") from error
     if not tables:
-        raise DatabaseUnavailableError(f"the file {file.name!r} cannot be loaded: it is empty")
+        loading.notes.append(LoadNote("empty_file", file.name, 1, "", "", file.name))
     return tables
 
 
@@ -215,8 +219,7 @@ def _text(text: str) -> str:
 
 def _table_name(text: str, names: set[str]) -> str:
     """Return a name that is not used yet and needs no quotes for its signs."""
-    plain = re.sub(r"\W+", "_", text).strip("_") or "data"
-    base = f"t_{plain}" if plain[0].isdigit() else plain
+    base = re.sub(r"^(?=\d)", "t_", re.sub(r"\W+", "_", text).strip("_") or "data")
     name = next(name for name in itertools.chain([base], (f"{base}_{number}" for number in itertools.count(2))) if fold(name) not in names)
     names.add(fold(name))
     return name
@@ -428,25 +431,27 @@ def _sheets(file: Path, limits: FileLimits) -> Iterator[tuple[str, Iterator[Row]
 def _sheet_rows(rows: Iterable[Sequence[object]], file: Path, limits: FileLimits, texts: set[int]) -> Iterator[Row]:
     for count, row in enumerate(rows):
         if count > limits.sheet_rows:
-            most = f"{limits.sheet_rows:,} rows that FileLimits.sheet_rows allows"
-            raise DatabaseUnavailableError(f"a sheet of {file.name!r} has more than the {most}")
+            raise DatabaseUnavailableError(
+                f"a sheet of {file.name!r} has more than the {limits.sheet_rows:,} rows that FileLimits.sheet_rows allows"
+            )
         texts.update(place for place, cell in enumerate(row) if isinstance(cell, str) and cell[:1].isdigit())
         yield ["" if cell is None else cell.isoformat(" ") if isinstance(cell, datetime) else str(cell) for cell in row]
 
 
 NOTES = {
+    "empty_file": "the file {value} is empty: there is no table of it",
     "encoding": "read as {value}",
-    "lines_left_out": "{count:,} lines above the table are left out",
+    "lines_left_out": "lines above the table that are left out: {count:,}",
     "no_names": "it has no row of names: its columns are numbered",
     "header_joined": "its header has {count} rows, joined into one",
-    "rows_left_out": "{count:,} lines under the table are left out",
-    "uneven_lines": "{count:,} lines have more or fewer fields than the first: what is missing is empty",
-    "total_left_out": "its last row is a total ({value}) and left out",
-    "total_rows": "its last row looks like a total ({value}) and is part of the table",
+    "rows_left_out": "lines below the table that are left out: {count:,}",
+    "uneven_lines": "lines with more or fewer fields than the first one: {count:,} (missing fields are empty)",
+    "total_left_out": "the last row is a total ({value}) and is not part of the table",
+    "total_rows": "the last row looks like a total ({value}) but is part of the table",
     "missing": "read as missing values: {value}",
-    "files_joined": "{count:,} files are one table; which one a row is from says {value}",
+    "files_joined": "one table made of files with the same columns ({count:,}): {value} says which file a row is from",
     "sheet_left_out": "sheet {value} holds one cell and no table, and is left out",
-    "unnamed": "its header is empty",
+    "unnamed": "the column has no name in the file",
     "ambiguous_number": "kept as text: in {value} the sign may be of thousands or of decimals",
     "read_thousands": "{value} is read with a sign of thousands",
     "read_decimals": "{value} is read with a sign of decimals",

@@ -157,6 +157,7 @@ def test_a_file_that_cannot_be_loaded_is_named(prepare: Callable[[Path], str], t
     [
         ("empty.csv", b"", "it is empty"),
         ("blank.csv", b"\n\n", "it is empty"),
+        ("empty.json", b"", "it is empty"),
         ("line.csv", b"a,b\n1," + b"x" * 2_500_000, "field larger than field limit"),
         ("old.xlsx", b"\xd0\xcf\x11\xe0" + bytes(600), "it is no .xlsx workbook, or has a password"),
         ("zip.xlsx", b"PK\x05\x06" + bytes(18), "it is no .xlsx workbook"),
@@ -166,6 +167,17 @@ def test_what_is_wrong_with_a_file_is_told(name: str, data: bytes, said: str, tm
     (tmp_path / name).write_bytes(data)
     with pytest.raises(DatabaseUnavailableError, match=said):
         Database.open(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(("name", "data"), [("b.csv", b""), ("b_2.csv", b" \n\n"), ("b.json", b""), ("b.parquet", b""), ("b.xlsx", b"")])
+def test_an_empty_file_in_a_folder_is_noted_and_the_others_load(name: str, data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "b_1.csv").write_text("customer,amount\nAnna,1\nBob,2\n")
+    (tmp_path / name).write_bytes(data)
+    with Database.open(str(tmp_path)) as database:
+        [table] = database.catalog().tables
+        assert (table.name, [column.name for column in table.columns]) == ("b_1", ["customer", "amount"])
+        assert [(note.code, note.file) for note in database.notes] == [("empty_file", name)]
+        assert table.comment == f"from b_1.csv; the file {name} is empty: there is no table of it"
 
 
 def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
