@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError
+from longtable.base.errors import ConfigError, PersistenceError
 from longtable.base.events import ActionRequest, Event
 from longtable.base.store_keys import NODE
 from longtable.base.twins import ASYNC, SYNC, a_from, complete, in_thread
@@ -136,10 +136,11 @@ class Conversation:
         """The database and the persistence that `open_conversation` opened, for `close`."""
         self.persistence: Persistence | None = None
         self.on_close = ExitStack()
-        self._locked = False
+        self._locked = self._closed = False
 
     def close(self) -> None:
-        """Close what `open_conversation` opened; nothing where the caller opened the parts."""
+        """Close what `open_conversation` opened; nothing where the caller opened the parts. Closing twice is no error."""
+        self._closed = self.persistence is not None
         self.on_close.close()
 
     def __enter__(self) -> Self:
@@ -485,6 +486,8 @@ class Conversation:
 
     @property
     def _runner(self) -> ThreadRunner:
+        if self._closed:  # what was in memory would still answer
+            raise PersistenceError("this conversation was closed: open it again with open_conversation(...)")
         return ThreadRunner(self.graph, self.thread_id, self.config, self.context, self.when_busy, self._locked)
 
     @property
@@ -493,7 +496,7 @@ class Conversation:
 
     @property
     def _threads(self) -> StoredThreads:
-        return StoredThreads(self.graph)
+        return StoredThreads(self._runner.graph)
 
     def _with_lock(self) -> Self:
         """Return the conversation for a caller that holds the thread."""

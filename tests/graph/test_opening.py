@@ -10,6 +10,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from longtable.analyst.model import BuiltInAnalyst
+from longtable.base.errors import PersistenceError
 from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, open_conversation, open_persistence
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -62,6 +63,33 @@ def test_closing_ends_what_was_opened_and_nothing_else(shop: Path) -> None:
         conversation.close()
         conversation.close()
         assert database.run("SELECT count(*) FROM orders").rows == [(60,)]
+
+
+@pytest.mark.parametrize("store", ["memory://", "sqlite:///{}/chat.db"])
+def test_a_closed_conversation_says_so_and_is_closed_twice_without_an_error(store: str, shop: Path, tmp_path: Path) -> None:
+    conversation = open_conversation(f"sqlite:///{shop}", model=BuiltInAnalyst(), store=store.format(tmp_path))
+    conversation.ask("How many orders are there?")
+    conversation.close()
+    conversation.close()
+    asyncio.run(conversation.aclose())
+    for use in (lambda: conversation.ask("again"), conversation.history, conversation.view, conversation.export, conversation.fork):
+        with pytest.raises(PersistenceError, match=r"was closed: open it again with open_conversation"):
+            use()
+    with pytest.raises(PersistenceError, match="was closed"):
+        asyncio.run(conversation.aask("again"))
+
+
+def test_two_conversations_share_one_store_and_one_of_them_may_be_closed(shop: Path, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'chat.db'}"
+    first, second, other = (
+        open_conversation(f"sqlite:///{shop}", model=BuiltInAnalyst(), store=store, thread=thread) for thread in ("monday", "monday", "x")
+    )
+    assert [each.ask("How many orders are there?").turn for each in (first, second, other, first)] == [1, 2, 1, 3]
+    first.close()
+    assert second.ask("How many orders are there?").turn == 4
+    assert other.result("r1").rows == [(60,)]
+    second.close()
+    other.close()
 
 
 def test_an_error_leaves_nothing_open(shop: Path, tmp_path: Path) -> None:
