@@ -397,7 +397,12 @@ def _flat(text: str) -> str:
     return " ".join(text.split()).replace(" | ", " / ")
 
 
+_WHOLE = re.compile(r"\d[\d.,]*(?:\s?[(（][^()（）]{1,24}[)）])?")
+
+
 def _clip(text: str, chars: int) -> str:
+    """Return the beginning of a text; no figure is cut in two, nor parted from the mark that it was corrected."""
     if len(text) <= chars:
         return text
-    return f"{text[:chars]}…" if chars < 400 else f"{text[:chars]}… ({len(text):,} characters)"
+    cut = next((unit.start() for unit in _WHOLE.finditer(text, 0, chars + 40) if unit.start() < chars < unit.end()), chars)
+    return f"{text[:cut]}…" if chars < 400 else f"{text[:cut]}… ({len(text):,} characters)"

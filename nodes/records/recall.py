@@ -21,7 +21,7 @@ from longtable.memory.view import CallPlan
 from longtable.nodes.records.archive_store import StoreArchive, embeds
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.tools.memory_tools import LEAST_BUDGET, Hit
+from longtable.tools.memory_tools import LEAST_BUDGET, NOTE, Hit
 
 KEPT_INDEXES = 8
 """Indexes a process keeps: one a thread, extended as the thread grows."""
@@ -29,8 +29,8 @@ RANK = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
 BUDGET_SHARE = 0.1
 """Most a recalled block may take, as a share of the threshold."""
-CHARS_A_TOKEN = 2
-"""Characters counted as one token when a budget in tokens bounds a text: on the safe side for English, about right for Chinese."""
+SAMPLE, SAMPLE_CHARS = 8, 400
+"""First messages of a thread, and characters of each, by which the characters of a token are measured."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,13 @@ class Originals:
         """Return the thread."""
         return self.call_plan.thread
 
-    @property
+    @cached_property
     def budget_chars(self) -> int:
-        """Return the most characters a recalled block may have."""
-        return max(LEAST_BUDGET, int(self.call_plan.call_config.threshold_tokens * BUDGET_SHARE) * CHARS_A_TOKEN)
+        """Return the most characters a recalled block may have: of this thread's own words, with the ids and times beside them."""
+        call_config = self.call_plan.call_config
+        sample = NOTE + "".join(str(hit)[:SAMPLE_CHARS] for hit in self.numbered(range(1, SAMPLE + 1)))
+        tokens = int(call_config.threshold_tokens * BUDGET_SHARE)
+        return max(LEAST_BUDGET, tokens * len(sample) // call_config.counter.text(sample))
 
     def search(self, query: str, from_turn: int | None, to_turn: int | None, limit: int) -> list[Hit]:
         """Return what answers the query best, the best first, of the messages that the next call does not show whole.

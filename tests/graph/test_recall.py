@@ -18,6 +18,7 @@ from longtable.graph.persistence import Persistence
 from longtable.graph.threads import delete_thread
 from longtable.memory.policy import topics, window
 from longtable.memory.stamps import RECALLED, kind_of
+from longtable.memory.tokens import counter
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import of_type, talk, thread, values_of
 
@@ -112,6 +113,29 @@ def test_a_range_past_the_end_and_a_limit_of_nothing_are_answered(arguments: dic
         assert [message["number"] for message in answer["messages"]] == [*range(1, answer["shown"] + 1)]
         assert answer["found"] == 54
     assert answer["found"] or "no message's" in answer["note"]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "shown"),
+    [
+        ("How many orders came from region {n} in the spring?", "Region {n} had 370 orders, 12 percent more than the year before. " * 4, 5),
+        ("第 {n} 区春天有多少订单？", "第 {n} 区春天有 370 个订单，比前一年多了百分之十二，主要是因为新开了两家店。" * 3, 4),
+    ],
+)
+def test_what_is_recalled_fills_its_share_of_tokens_and_takes_no_more(question: str, answer: str, shown: int) -> None:
+    def say(sent: Any) -> AIMessage:
+        if sent[-1].text == "recall":
+            return call("recall_history", "c1", query="orders spring" if question.isascii() else "春天 订单", limit=8)
+        return AIMessage(answer)
+
+    conversation = thread(ScriptedModel(say=say), recall=True, policy=window(4))
+    conversation.context = conversation.context.replace(model_limit=8_000)
+    for n in range(12):
+        conversation.ask(question.format(n=n))
+    conversation.ask("recall")
+    [text] = [message.text for message in conversation.history() if message.type == "tool"]
+    assert json.loads(text)["shown"] >= shown
+    assert counter("o200k_base").text(text) <= 0.1 * 0.6 * 8_000
 
 
 def test_what_is_still_in_view_is_not_recalled() -> None:

@@ -1,9 +1,14 @@
 """Figures that were corrected: marked in every summary, by whom ever it was written."""
 
+import re
+from functools import partial
+
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.rolling import corrections, marked
+from longtable.memory.summary import fallback_summary
+from longtable.memory.tokens import counter
 from tests.support.compacting import Talk, call_config
 
 LYON = "Lyon sold 1,204 boots in March."
@@ -62,6 +67,19 @@ def test_a_mark_stays_when_the_correction_is_no_longer_read() -> None:
     previous = "## Facts and findings\n- March in Lyon: 1,204 (corrected: m3) boots"
     assert mark("- Lyon sold 1,204 boots", previous=previous) == "- Lyon sold 1,204 (corrected: m3) boots"
     assert mark(previous.splitlines()[1], previous=previous) == previous.splitlines()[1]
+
+
+@pytest.mark.parametrize("words", range(24))
+def test_a_line_that_is_clipped_to_fit_never_parts_a_corrected_figure_from_its_mark(words: int) -> None:
+    said = f"Lyon, {'in March, ' * (words // 4)}{'w ' * (words % 4)}1,204 boots in all, and much more is to be said of it."
+    talk = [HumanMessage(said, id="h0"), AIMessage("Noted.", id="a0")]
+    talk += [HumanMessage("Correction: the March figure of Lyon is 1,310, not 1,204.", id="h1"), AIMessage("Noted.", id="a1")]
+    numbered = list(enumerate(talk, 1))
+    mark = partial(marked, found=corrections("", numbered), language="en")
+    for budget in range(60, 160, 4):
+        summary = fallback_summary("", numbered[:2], language="en", budget=budget, count=counter("o200k_base").text, mark=mark)
+        for line in summary.splitlines():
+            assert re.search(r"1,204 \(corrected: m3\)", line) or not re.search(r"1(?:,\d{0,3})?…|1,204", line), line
 
 
 @pytest.mark.parametrize("by_code", [True, False])
