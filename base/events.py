@@ -337,6 +337,42 @@ class AnswerEvent(TypedDict):
     text: str
     status: str
     turn: int
+    voices: NotRequired[list["SpokenAnswer"]]
+    """What each voice of a team answered, in order; `text` is the last one's."""
+
+
+class TeamTurn(TypedDict):
+    """A turn of a team begins. `tokens`: of the next call of each voice that may speak; `most_calls`: of all of them together."""
+
+    type: Literal["team_turn"]
+    mode: str
+    tokens: dict[str, int]
+    most_calls: int
+
+
+class VoiceStarted(TypedDict):
+    """A voice of the team is asked; until the next such event each event's `voice` names it. `name` and `color` are for people."""
+
+    type: Literal["voice_started"]
+    voice: str
+    name: str
+    color: str
+
+
+class UnknownMentions(TypedDict):
+    """The message has at signs before words that name nobody in the team; they stay text."""
+
+    type: Literal["unknown_mentions"]
+    words: list[str]
+    known: list[str]
+
+
+class SpokenAnswer(TypedDict):
+    """What one voice of a team answered."""
+
+    voice: str
+    name: str
+    text: str
 
 
 Event = (
@@ -365,4 +401,7 @@ Event = (
     | Token
     | ReasoningEvent
     | AnswerEvent
+    | TeamTurn
+    | VoiceStarted
+    | UnknownMentions
 )

@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.memory.spent import Price as Price
     from longtable.nodes.model.context_providers import ContextProvider as ContextProvider
     from longtable.nodes.state import State as State, next_view as next_view
+    from longtable.nodes.team.team import FreeChat as FreeChat, Mode as Mode, Persona as Persona, Scene as Scene, Team as Team
+    from longtable.nodes.team.workflow import Workflow as Workflow
     from longtable.nodes.turns.rate_limit import RateLimit as RateLimit
     from longtable.tools.database import Database as Database
     from longtable.tools.results import ResultStore as ResultStore
@@ -50,15 +52,21 @@ _HOMES = {
     "Conversation": "longtable.graph.conversation",
     "CostThresholds": "longtable.tools.sql.cost",
     "Database": "longtable.tools.database",
+    "FreeChat": "longtable.nodes.team.team",
     "LongtableError": "longtable.base.errors",
     "MessageMetadata": "longtable.memory.metadata",
+    "Mode": "longtable.nodes.team.team",
     "Persistence": "longtable.graph.persistence",
+    "Persona": "longtable.nodes.team.team",
     "Price": "longtable.memory.spent",
     "RateLimit": "longtable.nodes.turns.rate_limit",
     "RequestLimits": "longtable.base.context",
     "ResultStore": "longtable.tools.results",
+    "Scene": "longtable.nodes.team.team",
     "State": "longtable.nodes.state",
     "TablePolicy": "longtable.tools.sql.table_policy",
+    "Team": "longtable.nodes.team.team",
+    "Workflow": "longtable.nodes.team.workflow",
     "as_node": "longtable.graph.embedding",
     "as_tool": "longtable.graph.embedding",
     "build_graph": "longtable.graph.build",

@@ -47,10 +47,12 @@ from longtable.nodes.route import (
     after_settle,
     counts_after_ingest,
     counts_after_run_tools,
+    counts_after_settle,
 )
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Settle
 from longtable.nodes.state import Input, Output, State, Update, applied, turn_of
+from longtable.nodes.team.team import Team, persona_tools, speaking
 from longtable.nodes.turns.failures import reporting
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tracing import run_fields, span
@@ -98,6 +100,7 @@ def build_graph(
     request_limits: RequestLimits | None = None,
     clock: Callable[[], datetime] = _now,
     output_schema: type[State] | type[Output] = State,
+    team: Team | None = None,
 ) -> ConversationGraph:
     """Return the uncompiled graph; `graph.compile(checkpointer=..., store=...)` is the caller's.
 
@@ -118,9 +121,9 @@ def build_graph(
     material that goes with the calls of one turn and is not kept. `rate_limit` bounds the turns of an owner.
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that cannot bind
     tools answers without them. `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up when a
-    run starts: `Context.model_limit` may still set it.
+    run starts: `Context.model_limit` may still set it. `team`: personas that answer, and their mode; None for one voice.
     """
-    indexes, plans = Indexes(KEPT_INDEXES), CallPlans()
+    indexes, plans = Indexes(KEPT_INDEXES), CallPlans(team)
     toolset = [
         *(database_tools(database) if database else []),
         *([recall_tool()] if recall else []),
@@ -147,22 +150,42 @@ def build_graph(
     by_name |= {tool.name: tool for tool in with_pins}
     offered_models = {**(models or {}), "": model}
 
-    def answerer(each: BaseChatModel) -> Answerer:
-        run = bound if each is model else _with_tools(_prepared(each), toolset if tooled else [])[0]
+    tools_of = {id_: persona_tools(persona, team, toolset if tooled else []) for id_, persona in team.personas.items()} if team else {}
+    by_name |= {tool.name: tool for each in tools_of.values() for tool in each}
+    pinning = [tool for tool in with_pins if tool not in toolset]
+
+    def answerer(each: BaseChatModel, persona: str = "") -> Answerer:
+        offered = tools_of.get(persona, toolset if tooled else [])
+        run = bound if each is model and not persona else _with_tools(_prepared(each), offered)[0]
+        pins = with_pins and (not team or team.personas[persona].tools is None)
         return Answerer(
             model_name(each),
             MarkerFilter(inner=run) if marker else run,
             _prepared(each),
-            _with_tools(_prepared(each), with_pins)[0] if with_pins else None,
+            _with_tools(_prepared(each), [*offered, *pinning])[0] if pins else None,
         )
 
-    lines = {name: [answerer(each), *map(answerer, fallbacks)] for name, each in offered_models.items()}
+    def line(each: BaseChatModel, persona: str = "") -> list[Answerer]:
+        first = (team.personas[persona].model if team else None) or each
+        return [answerer(one, persona) for one in (first, *fallbacks)]
+
+    lines = {(id_, name): line(each, id_) for id_ in (team.personas if team else [""]) for name, each in offered_models.items()}
     if len({provider.name for provider in context_providers}) != len(context_providers):
         raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
     if not isinstance(summary_seconds, int | float) or not 0 < summary_seconds <= 86_400:
         raise ConfigError(f"summary_seconds must be over 0 and at most 86,400 seconds, found {summary_seconds!r}")
     writers = {name: summary_writer(each, summarizer) for name, each in offered_models.items()}
-    config = call_configs(offered_models, writers, database, toolset if tooled else [], policy, marker=marker, with_pins=with_pins)
+    config = call_configs(
+        offered_models,
+        writers,
+        database,
+        toolset if tooled else [],
+        policy,
+        marker=marker,
+        with_pins=with_pins,
+        team=team,
+        tools_of=tools_of,
+    )
     others = {name: (_prepared(each) if each else None, model_name(each) if each else "") for name, each in writers.items()}
     writer, writer_name = others.pop("")
     compactor = Compactor(
@@ -176,24 +199,26 @@ def build_graph(
         memory_prompt,
         others,
     )
+    names_of = {id_: {tool.name for tool in [*each, *pinning]} for id_, each in tools_of.items()}
     gate = Gate(database, cost or CostThresholds()) if database else None
 
     estimate = Estimate(clock, plans)
     counting = {
         "ingest": _Counting(estimate.count, counts_after_ingest),
         "run_tools": _Counting(estimate, counts_after_run_tools),
+        "settle": _Counting(estimate, counts_after_settle),
     }
     return _wired(
         output_schema,
         operator or Context(),
         counting,
-        ingest=Ingest(config, clock, rate_limit, request_limits or RequestLimits()),
+        ingest=Ingest(config, clock, rate_limit, request_limits or RequestLimits(), team),
         estimate=estimate,
         compact=Compact(compactor),
-        respond=Respond(lines, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit),
-        run_tools=RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate),
+        respond=Respond(lines, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit, team),
+        run_tools=RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate, names_of),
         approve=Approve(),
-        settle=Settle(clock, plans, results),
+        settle=Settle(clock, plans, results, team=team),
         prepare=Prepare(compactor),
     )
 
@@ -228,7 +253,7 @@ class _Counting:
         after = applied(state, update)
         if not self.is_due(state, after):
             return update
-        counted = self.count(after, runtime=runtime)
+        counted = self.count(after, runtime=speaking(runtime, after))
         messages = [*update.get("messages", ()), *counted.get("messages", ())]
         return {**update, **counted, **({"messages": messages} if messages else {})}
 
@@ -262,6 +287,7 @@ class Step(Runnable[State, Update]):
 
     async def _run(self, state: State, how: Execution, runtime: Runtime[Context] | None = None) -> Update:
         runtime = _within(self.operator, runtime or get_runtime(Context))
+        runtime = speaking(runtime, state)
         with reporting(state, runtime), span("node", str(self.name), run_fields(turn_of(state), thread_id_of(runtime))):
             update = cast("Update", await self.node(state, runtime=runtime, how=how) if self.waits else self.node(state, runtime=runtime))
             counted = partial(self.counting.done, state, update, runtime) if self.counting else None

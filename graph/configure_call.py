@@ -6,6 +6,7 @@ The schema's part is one card for the system prompt, made anew only when the sch
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -20,7 +21,8 @@ from longtable.memory.limits import encoding_name, model_limit
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import described_in
 from longtable.memory.tokens import counter
-from longtable.nodes.state import Schema, StoredConfig, thread_of, turn_of
+from longtable.nodes.state import Schema, StoredConfig, StoredVoice, thread_of, turn_of
+from longtable.nodes.team.team import Persona, Team
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import clean, clip
 from longtable.tools.database import Database
@@ -89,18 +91,45 @@ def call_configs(
     *,
     marker: bool,
     with_pins: Sequence[BaseTool] = (),
+    team: Team | None = None,
+    tools_of: Mapping[str, Sequence[BaseTool]] = MappingProxyType({}),
 ) -> Configure:
     """Return the function that makes a thread's call config; it counts tool definitions once a process.
 
     `models`, `summarizers`: by the name a run may choose, "" for the graph's own.
     `with_pins`: the tools with `remember` and `forget`, for limits from `LEAST_PIN_LIMIT`; none where they are not offered.
+    `tools_of`: the tools of each persona of the `team`, without those two.
     """
     database_name, dialect = (database.name, database.dialect) if database else ("", "")
 
+    added = [tool for tool in with_pins if tool not in tools]
+
     @cache
-    def counted(choice: str, pinning: bool) -> tuple[str, int]:
-        encoding = model_encoding(models[choice]) or encoding_name(model_name(models[choice]))
-        return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in (with_pins if pinning else tools)])
+    def counted(choice: str, pinning: bool, persona: str = "") -> tuple[str, int]:
+        model = team.personas[persona].model if team and persona else None
+        encoding = model_encoding(model or models[choice]) or encoding_name(model_name(model or models[choice]))
+        offered = [*tools_of.get(persona, tools), *(added if pinning else ())]
+        return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in offered])
+
+    def voice(persona: Persona, names: Team, context: Context, *, pinning: bool) -> StoredVoice:
+        model = persona.model or models[context.model or ""]
+        setting = None if persona.model else context.model_limit
+        limit = model_limit(model_name(model), setting=setting, profile=model.profile)
+        pinning = pinning and persona.tools is None and limit >= LEAST_PIN_LIMIT
+        encoding, tool_tokens = counted(context.model or "", pinning, persona.id)
+        return StoredVoice(
+            name=persona.display,
+            words=[word for word, id_ in names.words.items() if id_ == persona.id],
+            system=names.prompt_of(persona),
+            has_data=database is not None and any((tool.metadata or {}).get("kind") == "query" for tool in tools_of[persona.id]),
+            tool_tokens=tool_tokens,
+            model=model_name(model),
+            own_model=persona.model is not None,
+            limit=limit,
+            encoding=encoding,
+            pin_tools=pinning,
+            rounds=persona.rounds,
+        )
 
     def config(context: Context, values: Mapping[str, Any]) -> tuple[StoredConfig, SchemaChange | None]:
         choice = context.model or ""
@@ -118,11 +147,14 @@ def call_configs(
             "limit": limit,
             "window": _window(summarizer, limit) if summarizer else None,
             "encoding": encoding,
-            "policy": policy.as_json(),
+            "policy": ((team.mode.policy if team else None) or policy).as_json(),
             **({"choice": choice} if choice else {}),
         }
         if pinning:
             about["pin_tools"] = True
+        if team:
+            about["voices"] = {id_: voice(each, team, context, pinning=bool(with_pins)) for id_, each in team.personas.items()}
+            about["together"] = team.mode.together
         if database is None:
             return about, None
         schema, change = schema_config(

@@ -30,6 +30,7 @@ from longtable.base.events import (
     Event,
     QueryFinished,
     ReasoningEvent,
+    SpokenAnswer,
     Token,
 )
 from longtable.base.twins import SYNC, Execution, in_thread
@@ -53,9 +54,12 @@ from longtable.graph.thread_state import (
     writing_node,
 )
 from longtable.memory.reasoning import streamed_reasoning
+from longtable.memory.rounds import all_calls
+from longtable.memory.stamps import mark_of
 from longtable.memory.transcript_text import safe_html
+from longtable.memory.voices import VOICE
 from longtable.nodes.records.thread_index import may_see
-from longtable.nodes.state import Input, State, Turn, next_view
+from longtable.nodes.state import UNDER_WAY, Input, State, Turn, next_view
 from longtable.tools.cells import clip, html_table
 
 if TYPE_CHECKING:
@@ -82,6 +86,7 @@ class RunReader:
         self.streams = self.settled = self.approval_sent = False
         self.waits = ""
         self.turn: Turn = {}
+        self.voices: list[SpokenAnswer] = []
 
     def read(self, mode: str, payload: Any) -> Iterator[Event]:
         if mode == "custom":
@@ -95,7 +100,8 @@ class RunReader:
                     yield from self._questions(update)
                     continue
                 self._update(node, update)
-                if node == "settle":  # what follows prepares the next turn
+                # With a team settle closes each voice; what follows the last one prepares the next turn.
+                if node == "settle" and self.turn.get("status") not in UNDER_WAY:
                     self.settled = True
                     yield self._answer()
 
@@ -128,11 +134,14 @@ class RunReader:
         if node in {"respond", "settle"}:
             for message in update.get("messages", ()):
                 self.text = str(message.text)
+                if (voice := mark_of(message, VOICE)) and isinstance(message, AIMessage) and not all_calls(message):
+                    self.voices.append(SpokenAnswer(voice=voice, name=message.name or "", text=self.text))
 
     def _answer(self) -> AnswerEvent:
         status = self.waits or str(self.turn.get("status", ""))
         number = int(self.turn.get("number", 0))
-        return AnswerEvent(type="answer", text=self.text, status=status, turn=number)
+        event = AnswerEvent(type="answer", text=self.text, status=status, turn=number)
+        return {**event, "voices": self.voices} if self.voices else event
 
 
 @dataclass
@@ -331,6 +340,8 @@ class Answer:
     """Figures of the text that no result of the turn gives, as written."""
     charts: list[ChartShown] = field(default_factory=list)
     """Charts of the turn: `Conversation.chart(handle, spec)` draws each."""
+    voices: list[SpokenAnswer] = field(default_factory=list)
+    """What each voice of a team answered, in order; `text` is the last one's."""
     compactions: list[CompactionEvent] = field(default_factory=list)
     """What was compacted for this turn, or after it, or why not. What went on after an answer is told with the next one."""
 
@@ -360,6 +371,7 @@ def answer_of(events: Sequence[Event]) -> Answer:
         recalls=sum(event["type"] == "recall" for event in turn),
         unsupported_numbers=figures[-1] if figures else [],
         charts=[event for event in turn if event["type"] == "chart"],
+        voices=answer.get("voices", []) if answer is not None else [],
         compactions=compactions_in(events),
     )
 

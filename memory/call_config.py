@@ -11,6 +11,7 @@ from langchain_core.messages import SystemMessage
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.reasoning import Sent
 from longtable.memory.tokens import TokenCounter, counter
+from longtable.memory.voices import Voice
 
 WINDOW_SHARE = 0.25
 """Most the memory's text may take of the summariser's window: it reads it beside what is to be compacted, and writes it again."""
@@ -46,6 +47,8 @@ class CallConfig:
     """Whether the tools `remember` and `forget` go with each call."""
     reasoning: Sent = "never"
     """When the model wants its reasoning back."""
+    voice: Voice | None = None
+    """Who the call is made as, None without a team."""
 
     @property
     def threshold_tokens(self) -> int:

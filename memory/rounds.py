@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
-from longtable.memory.stamps import STEERED, kind_of, mark_of, marks_of, turn_number
+from longtable.memory.stamps import COLLEAGUE, STEERED, kind_of, mark_of, marks_of, turn_number
 
 INTERRUPTED = "This call was interrupted, no result."
 MALFORMED = "malformed_arguments"
@@ -30,7 +30,13 @@ def split_rounds(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
 
 
 def _joins(message: BaseMessage, opening: BaseMessage) -> bool:
-    return STEERED in (kind_of(message), kind_of(opening)) and turn_number(message) == turn_number(opening)
+    kinds = (kind_of(message), kind_of(opening))
+    return (STEERED in kinds or COLLEAGUE in kinds) and turn_number(message) == turn_number(opening)
+
+
+def is_users(message: BaseMessage) -> bool:
+    """Return whether the user wrote a message: not a colleague in the team's view."""
+    return message.type == "human" and kind_of(message) != COLLEAGUE
 
 
 def split_groups(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:

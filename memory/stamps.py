@@ -13,6 +13,9 @@ RECALLED = "recalled"
 STEERED = "steered"
 """Kind of a message that joined a turn under way."""
 
+COLLEAGUE = "colleague"
+"""Kind of a message in a view that says what another voice of the team answered."""
+
 EXCLUDED = "excluded"
 """Kind of a message that a person took out of views, summaries and recall."""
 

@@ -10,10 +10,11 @@ from longtable.memory.block import Memory, memory_of
 from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig, Parts
 from longtable.memory.policy import WINDOW
 from longtable.memory.reasoning import with_reasoning
-from longtable.memory.rounds import pair_calls, split_groups, split_rounds, without_stale
+from longtable.memory.rounds import is_users, pair_calls, split_groups, split_rounds, without_stale
 from longtable.memory.stamps import SUMMARY, marked
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import PRIMING
+from longtable.memory.voices import as_heard
 
 MEMORY_ID = "longtable-memory"
 """Id of the memory's message where it is one of its own."""
@@ -50,6 +51,8 @@ class CallPlan:
         """Return the messages that are not compacted, each call with its answer."""
         policy = self.call_config.policy
         recent = without_stale(self.thread.messages[self.thread.live[1] :], self.thread.shown)
+        if self.call_config.voice is not None:
+            recent = as_heard(recent, self.call_config.voice)
         kept = pair_calls(newest(recent, policy.keep_messages) if policy.strategy == WINDOW else recent)
         return with_reasoning(kept, self.call_config.reasoning)
 
@@ -61,7 +64,7 @@ class CallPlan:
     @cached_property
     def floor(self) -> int:
         """Return the tokens of what stands in every view: system prompt, tools, pins, the newest user message."""
-        newest_words = next((message for message in reversed(self.messages) if message.type == "human"), None)
+        newest_words = next((message for message in reversed(self.messages) if is_users(message)), None)
         return must_stay(self, newest_words).total
 
     @property
@@ -171,7 +174,7 @@ class _Fitter:
         if len(rounds) > 1 and self.call_config.policy.strategy != WINDOW:
             self.bound = self.call_config.hard_tokens
         units = [*rounds[:-1], *split_groups(rounds[-1])] if rounds else []
-        said = [place for place in range(len(rounds) - 1, len(units)) if units[place][0].type == "human"]
+        said = [place for place in range(len(rounds) - 1, len(units)) if is_users(units[place][0])]
         dropped: set[int] = set()
         for place in [*(place for place in range(len(units)) if place not in said), *said[:-1]]:
             if not self.over():

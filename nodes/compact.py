@@ -144,7 +144,7 @@ class Compactor:
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _task(self, state: State, runtime: Runtime[Context], when: When) -> Task | None:
-        call_plan = self.plans.of(state, runtime)
+        call_plan = self.plans.of(state, runtime, shared=True)
         plan = plan_ahead(call_plan, failed_at(turn_of(state))) if when == "ahead" else plan_compaction(call_plan, when)
         if plan is None:
             return None

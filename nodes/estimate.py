@@ -7,7 +7,7 @@ from datetime import datetime
 from langgraph.runtime import Runtime
 
 from longtable.base.context import Context
-from longtable.base.events import ContextUsage, UsageFigures, UsageParts
+from longtable.base.events import ContextUsage, TeamTurn, UsageFigures, UsageParts
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction_plan import plan_compaction
 from longtable.memory.stamps import STEERED
@@ -16,6 +16,7 @@ from longtable.nodes.inbox import receive, steered_event
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.state import UNDER_WAY, State, Update, Usage, applied, failed_at, thread_of, turn_of, with_last
+from longtable.nodes.team.team import Team, scene_of
 
 
 @dataclass(frozen=True)
@@ -43,17 +44,27 @@ class Estimate:
         plan = plan_compaction(call_plan)
         due = plan is not None and not plan.waits(failed_at(turn))
         figures = usage_figures(View(call_plan.messages, call_plan.parts) if due else call_plan.view, call_config)
+        if (team := self.plans.team) and turn.get("calls_left") == team.max_calls and not turn.get("calls"):
+            runtime.stream_writer(self._cost(team, state, runtime))
         runtime.stream_writer(ContextUsage(type="context_usage", **figures))
         update = Update(usage=Usage(due=due, **figures))
         if turn.get("status") in UNDER_WAY:
             update["turn"] = {**turn, "status": "running" if _asks(state, runtime) else "call_budget"}
         return update
 
+    def _cost(self, team: Team, state: State, runtime: Runtime[Context]) -> TeamTurn:
+        """Return what a turn with the team may cost, told before its first call."""
+        turn = turn_of(state)
+        speakers = team.mode.speakers(scene_of(team, thread_of(state).messages, turn))
+        plans = {id_: self.plans.of({**state, "turn": {**turn, "voice": id_}}, runtime) for id_ in speakers}
+        tokens = {id_: plan.view.parts.total for id_, plan in plans.items()}
+        return TeamTurn(type="team_turn", mode=team.mode.name, tokens=tokens, most_calls=team.max_calls)
+
 
 def _asks(state: State, runtime: Runtime[Context]) -> bool:
     """Return whether the turn may call the model again."""
     turn, context = turn_of(state), runtime.context or Context()
-    return turn.get("status") in UNDER_WAY and turn.get("calls", 0) < context.max_model_calls
+    return turn.get("status") in UNDER_WAY and turn.get("calls", 0) < context.max_model_calls and turn.get("calls_left", 1) > 0
 
 
 def usage_event(view: View, call_config: CallConfig) -> ContextUsage:

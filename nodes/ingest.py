@@ -40,6 +40,7 @@ from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, tur
 from longtable.memory.summary import language_of
 from longtable.memory.thread import Thread, with_sent_name
 from longtable.memory.view import CallPlan, must_stay
+from longtable.memory.voices import VOICE
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.thread_index import entry_of, may_see, open_turn, owner_of, retitle, thread_id_of, title_of
@@ -56,6 +57,7 @@ from longtable.nodes.state import (
     turn_of,
     with_last,
 )
+from longtable.nodes.team.team import Team, first_voice
 from longtable.nodes.turns.failures import FAILED, retry_update
 from longtable.nodes.turns.rate_limit import RateLimit
 
@@ -114,6 +116,7 @@ class Ingest:
     clock: Callable[[], datetime]
     rate_limit: RateLimit | None = None
     limits: RequestLimits = field(default_factory=RequestLimits)
+    team: Team | None = None
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         context, info, thread, before = runtime.context or Context(), runtime.execution_info, thread_of(state), turn_of(state)
@@ -180,6 +183,8 @@ class Ingest:
             open_turn(index, thread_id, first=first, owner=owner, model=model, turns=number + 1, now=now, project=context.project)
             if gone := {title_of(message.text) for message in thread.messages if message.id in thread.refused}:
                 retitle(index, thread_id, gone=gone, first=first)
+        if self.team:
+            turn = first_voice(self.team, [*thread.messages, *stamped], turn, runtime.stream_writer)
         # A forged stamp is in the transcript already: its message is taken out, and put back in without it. So is the
         # input where a message from the inbox goes before it.
         again, taken = bool(steered) or any(marks_of(message) for message in sent), {message.id for message in ordered}
@@ -263,7 +268,8 @@ def is_made_up(message: BaseMessage) -> bool:
 
 def stamp(message: Accepted, *, turn: Turn, time: str, marks: Mapping[str, Any] | None = None) -> Accepted:
     """Return the message marked as accepted in this turn (its record), with whose it is, its texts fit to be stored."""
-    whose = {name: value for name, value in turn.items() if name in ("run", "owner", "channel") and value}
+    names = ("run", "owner", "channel", *(() if message.type == "human" else (VOICE,)))
+    whose = {name: value for name, value in turn.items() if name in names and value}
     stamped = {**marks_of(message), "turn": turn.get("number", 0), "time": time, **whose, **(marks or {})}
     changes: dict[str, Any] = {"additional_kwargs": {**message.additional_kwargs, STAMP: stamped}}
     for name in ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "response_metadata", "name"):

@@ -64,7 +64,7 @@ class Prepare:
 
 def worth_preparing(state: State, runtime: Runtime[Context], plans: CallPlans) -> bool:
     """Return whether the node has anything to do after this turn."""
-    call_plan = plans.of(state, runtime)
+    call_plan = plans.of(state, runtime, shared=True)
     if not _is_far_from_due(state, call_plan) and plan_ahead(call_plan, failed_at(turn_of(state))):
         return True
     return bool(_retired(state, runtime)) or _merge(state, runtime, plans) is not None
@@ -79,7 +79,8 @@ def _is_far_from_due(state: State, call_plan: CallPlan) -> bool:
     call_config, thread = call_plan.call_config, call_plan.thread
     policy, usage = call_config.policy, state.get("usage")
     excludes = any(edit["op"] == "exclude" for edit in thread.edits)  # their memory is made again
-    if not usage or not thread.messages or excludes or policy.trigger_messages is not None:
+    one_of_many = "voices" in (state.get("brief") or {})  # the count is of the last voice alone
+    if not usage or not thread.messages or excludes or policy.trigger_messages is not None or one_of_many:
         return False
     total = usage["total"] + call_config.counter.message(thread.messages[-1])
     gave_way = usage["shrunk"] or usage["left_out"]
@@ -120,7 +121,7 @@ def _retired(state: State, runtime: Runtime[Context]) -> list[Original]:
 def _merge(state: State, runtime: Runtime[Context], plans: CallPlans) -> Merge | None:
     if runtime.store is None or not thread_id_of(runtime):
         return None
-    call_plan = plans.of(state, runtime)
+    call_plan = plans.of(state, runtime, shared=True)
     return merge_of(call_plan.thread, call_plan.call_config)
 
 

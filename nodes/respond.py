@@ -12,8 +12,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import StreamWriter
 
 from longtable.base.context import Context
-from longtable.base.errors import ModelContextOverflowError, ProviderRefusedError, ProviderUnavailableError
-from longtable.base.events import ContextUsage
+from longtable.base.errors import LongtableError, ModelContextOverflowError, ProviderRefusedError, ProviderUnavailableError
+from longtable.base.events import ContextUsage, VoiceStarted
 from longtable.base.twins import Execution
 from longtable.memory.call_config import Calibration
 from longtable.memory.materials import Material, MaterialPart, with_materials
@@ -39,11 +39,13 @@ from longtable.nodes.state import (
     Update,
     Usage,
     calibration_of,
+    newest_language,
     thread_of,
     turn_of,
     with_last,
     without_key,
 )
+from longtable.nodes.team.team import Team, with_mode
 from longtable.nodes.turns.failures import close_refused
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tool_jobs import spent_tools
@@ -135,24 +137,30 @@ def is_empty(answer: BaseMessage) -> bool:
 class Respond:
     """The node. A provider's overflow goes back to the counting, under more pressure; other failures raise typed errors."""
 
-    lines: Mapping[str, Sequence[Answerer]]
-    """By the name a run may choose, "" for the graph's own: the model, then its fallbacks."""
+    lines: Mapping[tuple[str, str], Sequence[Answerer]]
+    """By persona, "" without a team, and by the name a run may choose, "" for the graph's own: the model, then its fallbacks."""
     clock: Callable[[], datetime]
     indexes: Indexes
     plans: CallPlans
     providers: ContextProviders = field(default_factory=ContextProviders)
     rate_limit: RateLimit | None = None
+    team: Team | None = None
 
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
-        turn, thread_id = turn_of(state), thread_id_of(runtime)
+        turn, thread_id, voice = turn_of(state), thread_id_of(runtime), turn_of(state).get("voice", "")
+        if voice and (self.team is None or voice not in self.team.personas):
+            return {"turn": {**turn, "status": "voice_gone"}}
+        if self.team and voice and not turn.get("calls"):
+            persona = self.team.personas[voice]
+            runtime.stream_writer(VoiceStarted(type="voice_started", voice=voice, name=persona.display, color=persona.color))
         call_plan = await how.call(partial(self.plans.of, state, runtime))
         asking = Asking(call_plan, originals_of(call_plan, runtime, self.indexes), runtime.stream_writer)
         pinning = call_plan.call_config.pin_tools
-        line = self.lines.get((state.get("brief") or {}).get("choice", ""), self.lines[""])
+        line = self.lines.get((voice, (state.get("brief") or {}).get("choice", "")), self.lines[voice, ""])
         spent = spent_tools(thread_of(state).messages, turn.get("number", 0))
         models = [(each.with_pins if pinning else None) or each.model for each in line]
         line = [replace(each, model=without_tools(model, spent)) for each, model in zip(line, models, strict=True)]
-        caller = Caller(line, runtime.context or Context(), runtime.stream_writer, run_fields(turn, thread_id))
+        caller = Caller(line, runtime.context or Context(), runtime.stream_writer, run_fields(turn, thread_id), voice)
         provided = await self.providers.collect(state, runtime, how)
         view, usage = await how.call(partial(_first_view, asking, provided, state, runtime))
         try:
@@ -163,7 +171,13 @@ class Respond:
             if self.rate_limit and not turn.get("calls") and not isinstance(provider_error(error), CAUSED_BY_INPUT):
                 whose = (caller.context.owner, thread_id or "", str(turn.get("run")))
                 await how.call(partial(self.rate_limit.give_back, *whose, runtime.store))
-            return {**usage, **_failed(error, state, caller, view)}
+            try:
+                return {**usage, **_failed(error, state, caller, view)}
+            except LongtableError as known:
+                if not (self.team and voice and self.team.mode.together):
+                    raise
+                language = caller.context.language or newest_language(thread_of(state).messages)
+                return {**usage, "turn": {**turn, "status": "voice_failed", "reason": known.user_text(language)}}
         return {**usage, **self._answered(answer, state, asking, caller, view)}
 
     def _answered(self, answer: BaseMessage, state: State, asking: Asking, caller: Caller, view: View) -> Update:
@@ -171,11 +185,14 @@ class Respond:
         status = _status(answer)
         calls, recalls = turn.get("calls", 0) + asking.tries, turn.get("recalls", 0) + asking.recalls
         turn = {**turn, "calls": calls, "recalls": recalls, "status": status}
+        if self.team and turn.get("voice"):
+            turn["calls_left"] = max(0, turn.get("calls_left", self.team.max_calls) - asking.tries)
         if status == "empty_answer" and asking.searched:
             turn = {**turn, "status": "recall_exhausted", "searched": list(asking.searched)}
         update: Update = {}
         reported = answer.usage_metadata if isinstance(answer, AIMessage) else None
-        if not caller.answered:  # what a fallback reports says nothing of the model that limit and tokens are counted for
+        # What a fallback or a persona's own model reports says nothing of the model that limit and tokens are counted for.
+        if not caller.answered and not _has_own_model(state):
             update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
         if not is_empty(answer):
             marks: dict[str, Any] = {MARK: reasoning} if (reasoning := separate_reasoning(answer)) else {}
@@ -187,8 +204,11 @@ class Respond:
                 marks["passed"] = passed
             if not reported:  # later nothing else says what the call took
                 marks["sent"] = view.parts.total
+            if self.team and (voice := turn.get("voice")):
+                answer = answer.model_copy(update={"name": self.team.personas[voice].display})
             stamped = stamp(without_reasoning(unmarked(answer)), turn=turn, time=self.clock().isoformat(timespec="seconds"), marks=marks)
-            update["messages"] = [_with_call_ids(_with_fresh_id(stamped, thread_of(state).messages))]
+            accepted = _with_call_ids(_with_fresh_id(stamped, thread_of(state).messages))
+            update["messages"] = [with_mode(self.team, accepted, thread_of(state).messages, turn) if self.team else accepted]
         return {**update, "turn": with_last(turn, update.get("messages", ()))}
 
 
@@ -204,6 +224,11 @@ def _first_view(asking: Asking, provided: ProvidedContext, state: State, runtime
     figures = usage_figures(view, asking.call_plan.call_config)
     runtime.stream_writer(ContextUsage(type="context_usage", **figures))
     return view, {"usage": Usage(due=state.get("usage", {}).get("due", False), **figures)}
+
+
+def _has_own_model(state: State) -> bool:
+    voices = (state.get("brief") or {}).get("voices") or {}
+    return turn_of(state).get("voice") in voices and voices[turn_of(state)["voice"]]["own_model"]
 
 
 def _status(answer: BaseMessage) -> TurnStatus:
@@ -230,7 +255,7 @@ def _failed(error: Exception, state: State, caller: Caller, view: View) -> Updat
         sizes = ", ".join(f"{name} {tokens:,}" for tokens, name in parts)
         raise ModelContextOverflowError(f"{known} (tokens sent: {sizes})") from error
     calibration = calibration_of(state)
-    if (limit := learned_limit(error)) is not None and not caller.answered:
+    if (limit := learned_limit(error)) is not None and not caller.answered and not _has_own_model(state):
         calibration = replace(calibration, limit=limit)
     again: Turn = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "status": "overflow"}
     unblocked: Turn = {"breaker": None, "skipped": None}

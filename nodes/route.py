@@ -6,7 +6,7 @@ from typing import Literal
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from longtable.memory.rounds import all_calls
-from longtable.nodes.state import ANSWERED, State, thread_of, turn_of
+from longtable.nodes.state import ANSWERED, NOBODY, UNDER_WAY, State, thread_of, turn_of
 from longtable.nodes.turns.failures import ASK_AGAIN, FAILED
 
 Counted = Literal["compact", "respond", "settle"]
@@ -16,12 +16,12 @@ def after_ingest(state: State) -> Counted | Literal["__end__"]:
     """A refused input goes straight to settle, which raises its error; where all was answered before, nothing is to do."""
     if _status(state) == ANSWERED:
         return "__end__"
-    return "settle" if _status(state) == "refused" else after_estimate(state)
+    return "settle" if _status(state) in {"refused", NOBODY} else after_estimate(state)
 
 
 def counts_after_ingest(_: State, after: State) -> bool:
     """Return whether ingest counts in its own superstep: each one is a checkpoint, 1.2 ms."""
-    return _status(after) not in {"refused", ANSWERED}
+    return _status(after) not in {"refused", ANSWERED, NOBODY}
 
 
 def after_estimate(state: State) -> Counted:
@@ -35,7 +35,7 @@ def after_respond(state: State) -> Literal["estimate", "run_tools", "settle"]:
     """Run the calls of the answer; count again after an overflow, or without messages refused before; else the turn is over."""
     if _status(state) in {"overflow", ASK_AGAIN}:
         return "estimate"
-    if _status(state) == FAILED:
+    if _status(state) in {FAILED, "voice_failed", "voice_gone"}:
         return "settle"
     return "run_tools" if open_calls(thread_of(state).messages) else "settle"
 
@@ -56,9 +56,16 @@ def counts_after_run_tools(before: State, after: State) -> bool:
     return not (passed_over or _waits_for_approval(after) or unanswered(thread_of(after).messages))
 
 
-def after_settle(state: State) -> Literal["prepare", "__end__"]:
-    """Make room for the next turn where there is something to compact or to retire."""
+def after_settle(state: State) -> Counted | Literal["prepare", "__end__"]:
+    """Ask the team's next voice; after the last make room for the next turn where there is something to compact or to retire."""
+    if _status(state) in UNDER_WAY:
+        return after_estimate(state)
     return "prepare" if turn_of(state).get("prepare") else "__end__"
+
+
+def counts_after_settle(_: State, after: State) -> bool:
+    """Return whether another voice of the team is asked now."""
+    return _status(after) in UNDER_WAY
 
 
 def open_calls(messages: Sequence[BaseMessage]) -> AIMessage | None:

@@ -5,9 +5,9 @@ import contextvars
 import difflib
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
@@ -66,8 +66,18 @@ class RunTools:
     plans: CallPlans
     results: "ResultStore | None" = None
     gate: Gate | None = None
+    names_of: Mapping[str, Set[str]] = field(default_factory=dict)
+    """Names of the tools that each persona of a team may call."""
 
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
+        if voice := turn_of(state).get("voice"):
+            names = self.names_of.get(voice, ())
+            own = replace(self, tools={name: tool for name, tool in self.tools.items() if name in names})
+            return await own.run(state, runtime, how)
+        return await self.run(state, runtime, how)
+
+    async def run(self, state: State, runtime: Runtime[Context], how: Execution) -> Update:
+        """Run the calls of the newest answer that have no result yet."""
         context, messages, turn = runtime.context or Context(), thread_of(state).messages, turn_of(state)
         queries = frozenset(name for name, tool in self.tools.items() if _kind(tool) == "query")
         asking = [call for call in unanswered(messages) if call["name"] in queries] if "approval" not in turn else []

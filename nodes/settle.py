@@ -1,12 +1,12 @@
 """Close the turn: give a notice where there is no answer, raise where the input or the call was refused, see what is to prepare."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
@@ -49,6 +49,7 @@ from longtable.nodes.state import (
     turn_of,
     with_last,
 )
+from longtable.nodes.team.team import NARRATOR, Team, asked_next, next_voice, scene_of
 from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, NumberCache, Whole, unsupported_in
 from longtable.nodes.turns.failures import FAILED, failure_of
 from longtable.tools.database import QueryResult
@@ -88,6 +89,9 @@ NOTICES: dict[str, dict[str, str]] = {
         "en": "The model's provider withheld the answer (content filter). Please put the question differently.",
         "zh": "模型服务的内容过滤器拦截了答案。请换一种问法。",
     },
+    "voice_failed": {"en": "{name} could not answer: {reason}", "zh": "{name} 未能回答：{reason}"},
+    "voice_gone": {"en": "{name} has left the team and did not answer.", "zh": "{name} 已不在团队中，没有回答。"},
+    "nobody": {"en": "Nobody in the team was to answer this message.", "zh": "团队中没有人需要回答这条消息。"},
 }
 """What a person reads where there is no answer, by the status of the turn."""
 
@@ -100,6 +104,7 @@ class Settle:
     plans: CallPlans
     results: "ResultStore | None" = None
     said: NumberCache = field(default_factory=lambda: BoundedCache(KEPT_MESSAGES), repr=False)
+    team: Team | None = None
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         turn = turn_of(state)
@@ -111,22 +116,38 @@ class Settle:
         if status == FAILED:
             _close(runtime, thread_of(state).length)
             raise failure_of(turn)
-        doubts = self._doubts(state, runtime) if status not in NOTICES else Turn()
+        messages = [self._notice(status, state, runtime)] if status in NOTICES else []
+        doubts = self._doubts(state, runtime) if not messages else Turn()
+        if self.team and turn.get("voice") and status != "compacting":
+            scene = scene_of(self.team, [*thread_of(state).messages, *messages], turn)
+            following = next_voice(self.team, scene) if turn.get("calls_left") else None
+            if following in (state.get("brief") or {}).get("voices", {}):  # one that joined the team since is asked from the next turn on
+                return {"messages": messages, "turn": with_last(asked_next(turn, following), messages)}
+            if closing := self.team.mode.close(scene):
+                messages.append(self._stamped(closing, {**turn, "voice": NARRATOR}, {}))
         passing = self._passing(state, runtime) if status != "compacting" else Update()
         prepare = status != "compacting" and worth_preparing(state, runtime, self.plans)
         if not prepare:
             self.plans.drop(runtime)
         again = refresh_update(state, turn.get("number", 0))
-        _close(runtime, thread_of(state).length + (status in NOTICES))
-        if status not in NOTICES:
-            kept: TurnStatus = "cut_off" if status == "cut_off" else "answered"
-            return {**again, **passing, "turn": {**turn, "status": kept, "prepare": prepare, **doubts}}
-        context = runtime.context or Context()
+        _close(runtime, thread_of(state).length + len(messages))
+        kept: TurnStatus = turn["status"] if status in {*NOTICES, "cut_off"} else "answered"
+        closed: Turn = {**turn, "status": kept, "prepare": prepare, **doubts}
+        return {**again, **passing, **({"messages": messages} if messages else {}), "turn": with_last(closed, messages)}
+
+    def _notice(self, status: str, state: State, runtime: Runtime[Context]) -> AIMessage:
+        """Return what stands for an answer."""
+        turn, context = turn_of(state), runtime.context or Context()
         language = context.language or newest_language(thread_of(state).messages)
         searched = ", ".join(f"“{keyword}”" for keyword in turn.get("searched", ()))
-        notice = AIMessage(NOTICES[status][language].format(calls=turn.get("calls", 0), searched=searched), id=str(uuid.uuid4()))
-        stamped = stamp(notice, turn=turn, time=self.clock().isoformat(timespec="seconds"), marks={"notice": status})
-        return {**again, **passing, "messages": [stamped], "turn": with_last({**turn, "prepare": prepare}, [stamped])}
+        name = self.team.names.get(turn.get("voice", ""), turn.get("voice", "")) if self.team else turn.get("voice", "")
+        words = {"calls": turn.get("calls", 0), "searched": searched, "name": name, "reason": turn.get("reason", "")}
+        return self._stamped(NOTICES[status][language].format(**words), turn, {"notice": status})
+
+    def _stamped(self, text: str, turn: Turn, marks: Mapping[str, Any]) -> AIMessage:
+        name = self.team.names.get(turn.get("voice", "")) if self.team else None
+        notice = AIMessage(text, id=str(uuid.uuid4()), name=name)
+        return stamp(notice, turn=turn, time=self.clock().isoformat(timespec="seconds"), marks=marks)
 
     def _passing(self, state: State, runtime: Runtime[Context]) -> Update:
         """Return the pins of what the user said in passing in this turn, where code looks for them."""

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import (
@@ -37,8 +38,11 @@ from longtable.memory.summary import language_of
 from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.memory.tokens import fingerprint
 from longtable.memory.view import CallPlan, build_view
+from longtable.memory.voices import Voice
 
 ANSWERED: Literal["answered"] = "answered"
+NOBODY: Literal["nobody"] = "nobody"
+"""Status of a turn in which the team's mode named nobody to answer."""
 UNDER_WAY = ("running", "overflow", "again")
 """What the record of a turn has for `status` until it is closed: "overflow" and "again" count and ask once more."""
 ROLES = {"user", "human", "assistant", "ai", "system", "tool"}
@@ -193,7 +197,7 @@ class InputRefusal(TypedDict):
     language: str
 
 
-Notice = Literal["call_budget", "empty_answer", "recall_exhausted", "content_filter"]
+Notice = Literal["call_budget", "empty_answer", "recall_exhausted", "content_filter", "voice_failed", "voice_gone", "nobody"]
 TurnStatus = Literal["running", "overflow", "again", "refused", "failed", "compacting", "cut_off", "answered"] | Notice
 """`overflow` and `again` count and ask once more; `refused` is an input, `failed` a request that the provider refused; a notice
 stands for the answer."""
@@ -237,6 +241,14 @@ class Turn(TypedDict, total=False):
     failure: Failure
     prepare: bool
     unsupported_numbers: list[str]
+    voice: str
+    """The persona that is asked; absent without a team."""
+    mentioned: list[str]
+    """Personas that the user's message mentions."""
+    reason: str
+    """Why a voice of a team could not answer, for the person."""
+    calls_left: int
+    """Model calls that the whole turn of a team may still make."""
 
 
 class Schema(TypedDict, total=False):
@@ -251,6 +263,24 @@ class Schema(TypedDict, total=False):
     tables: int
     note: str
     """A line for the model about a change in this thread."""
+
+
+class StoredVoice(TypedDict):
+    """What surrounds the calls of one persona, where it differs from the thread's."""
+
+    name: str
+    words: list[str]
+    """Folded words that mention it."""
+    system: str
+    has_data: bool
+    """Whether the schema stands in its calls."""
+    tool_tokens: int
+    model: str
+    own_model: bool
+    limit: int
+    encoding: str
+    pin_tools: bool
+    rounds: int | None
 
 
 class StoredConfig(TypedDict, total=False):
@@ -269,6 +299,10 @@ class StoredConfig(TypedDict, total=False):
     """Whether the tools `remember` and `forget` go with the calls."""
     choice: str
     """The name by which a run chose the model, where it did."""
+    voices: dict[str, StoredVoice]
+    """By persona; absent without a team."""
+    together: bool
+    """Whether no voice hears what its colleagues said in this turn."""
 
 
 class Learned(TypedDict, total=False):
@@ -380,9 +414,9 @@ def with_last(turn: Turn, messages: Sequence[BaseMessage]) -> Turn:
     return {**turn, "last": messages[-1].id} if messages else turn
 
 
-def call_plan_of(values: Mapping[str, Any], context: Context) -> CallPlan:
-    """Return the next call of a thread before anything gives way."""
-    return CallPlan(thread_of(values), call_config_of(values, context))
+def call_plan_of(values: Mapping[str, Any], context: Context, *, shared: bool = False) -> CallPlan:
+    """Return the next call of a thread before anything gives way; `shared`: as a compaction sees it, see `call_config_of`."""
+    return CallPlan(thread_of(values), call_config_of(values, context, shared=shared))
 
 
 def calibration_of(values: Mapping[str, Any]) -> Calibration:
@@ -390,22 +424,47 @@ def calibration_of(values: Mapping[str, Any]) -> Calibration:
     return Calibration.from_json(values.get("learned") or {})
 
 
-def call_config_of(values: Mapping[str, Any], context: Context) -> CallConfig:
-    """Return the frame of a thread's next call: its brief, with this run's settings on top."""
-    brief, turn, learned = values.get("brief") or {}, turn_of(values), calibration_of(values)
-    limit = context.model_limit or brief.get("limit") or 0
+def call_config_of(values: Mapping[str, Any], context: Context, *, shared: bool = False) -> CallConfig:
+    """Return the call config of a thread's next call: the stored one, with this run's settings on top.
+
+    With a team, that of the voice which is asked; between turns, or where `shared` (a compaction serves all voices), that of the voice
+    with least room, which then hears all.
+    """
+    brief, turn = values.get("brief") or {}, turn_of(values)
+    if not (voices := brief.get("voices")):
+        return _call_config(values, context, brief)
+    id_ = turn.get("voice", "")
+    if id_ in voices and turn.get("status") in UNDER_WAY and not shared:
+        apart = turn.get("number", 0) if brief.get("together") else 0
+        words = {word: other for other, each in voices.items() for word in each["words"]}
+        names = {other: each["name"] for other, each in voices.items()}
+        voice = Voice(id=id_, names=names, words=words, rounds=voices[id_]["rounds"], apart=apart)
+        return replace(_call_config(values, context, brief, voices[id_]), voice=voice)
+    configs = [_call_config(values, context, brief, each) for each in voices.values()]
+    return min(configs, key=lambda config: config.threshold_tokens - config.around_tokens)
+
+
+def _call_config(values: Mapping[str, Any], context: Context, brief: Mapping[str, Any], voice: StoredVoice | None = None) -> CallConfig:
+    about = {**brief, **(voice or {})}
+    turn, learned = turn_of(values), calibration_of(values)
+    if voice is not None and voice["own_model"]:
+        learned = Calibration()  # what one provider taught says nothing of another
+    limit = (None if voice is not None and voice["own_model"] else context.model_limit) or about.get("limit") or 0
+    own = "" if voice is None else voice["system"]
+    with_data = voice is None or voice["has_data"]
+    system = (context.system_prompt or brief.get("system")) if with_data else ""
     return CallConfig(
-        system="\n\n".join(filter(None, [context.system_prompt or brief.get("system"), schema_text(brief.get("schema"))])),
-        tool_tokens=brief.get("tool_tokens", 0),
+        system="\n\n".join(filter(None, [own, system, schema_text(brief.get("schema")) if with_data else ""])),
+        tool_tokens=about.get("tool_tokens", 0),
         limit=min(limit, learned.limit or limit),
-        encoding=brief.get("encoding") or "o200k_base",
+        encoding=about.get("encoding") or "o200k_base",
         policy=CompactionPolicy.from_json(brief.get("policy") or {}),
         # A ceiling holds for the turn that met it.
         ceiling=turn.get("ceiling") if turn.get("status") in UNDER_WAY else None,
         factor=learned.factor,
         window=brief.get("window"),
-        pin_tools=brief.get("pin_tools", False),
-        reasoning=reasoning_sent(str(brief.get("model") or "")),
+        pin_tools=about.get("pin_tools", False),
+        reasoning=reasoning_sent(str(about.get("model") or "")),
     )
 
 

@@ -80,6 +80,8 @@ class Caller:
     emit: StreamWriter
     about: dict[str, Any] = field(default_factory=dict)
     """Fields of the run for its spans."""
+    voice: str = ""
+    """The persona that is asked; a stream's metadata has it."""
     answered: int = 0
     _tries: int = field(default=0, init=False)
     _tokens: _TokenWatcher = field(default_factory=_TokenWatcher, init=False)
@@ -117,7 +119,8 @@ class Caller:
     def _config(self) -> RunnableConfig:
         """Return the run's own config with the token watcher."""
         self._tokens.any = False
-        return merge_configs(ensure_config(), RunnableConfig(callbacks=[self._tokens]))
+        metadata = {"voice": self.voice} if self.voice else {}
+        return merge_configs(ensure_config(), RunnableConfig(callbacks=[self._tokens], metadata=metadata))
 
     def _wait(self, error: Exception) -> float:
         """Return the seconds until the next try, by the same model or the next in line; raise where there is none.

@@ -1,0 +1,170 @@
+"""What each voice of a team hears of the transcript, and whom a message mentions. Pure."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from longtable.memory.ledger import ledger_lines
+from longtable.memory.rounds import all_calls, split_rounds
+from longtable.memory.stamps import COLLEAGUE, mark_of, marked, turn_number
+
+VOICE = "voice"
+"""Mark of an answer, a call and its result: the id of the persona that made it."""
+EVERYBODY = frozenset({"all", "everyone", "everybody", "所有人", "大家", "全体"})
+"""Words that mention the whole team."""
+SQL_CHARS = 300
+"""Characters of a colleague's query in the line that stands for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Voice:
+    """Who the next call is made as."""
+
+    id: str
+    names: Mapping[str, str]
+    """Display names of the whole team, by id."""
+    words: Mapping[str, str]
+    """Ids by the folded words that mention them."""
+    rounds: int | None = None
+    """How many of the newest rounds it is shown, None for all."""
+    apart: int = 0
+    """The turn in which it hears nothing of its colleagues, 0 for none."""
+
+    def hears(self, message: BaseMessage) -> bool:
+        """Return whether it may know of a message."""
+        return not self.apart or turn_number(message) != self.apart or mark_of(message, VOICE) in (None, self.id)
+
+
+def as_heard(messages: Sequence[BaseMessage], voice: Voice) -> list[BaseMessage]:
+    """Return the messages as a voice hears them.
+
+    Its own stay. A colleague's answer is a user message that begins with the colleague's name and ends with a line for its queries;
+    the colleague's calls and results are left out. The user's mentions become plain names.
+    """
+    if voice.rounds is not None:
+        messages = [message for round_ in split_rounds(messages)[-voice.rounds :] for message in round_]
+    heard: list[BaseMessage] = []
+    work: list[BaseMessage] = []
+    for message in messages:
+        speaker = mark_of(message, VOICE)
+        if work and speaker != mark_of(work[0], VOICE):
+            heard += _colleague(work, None, voice)
+            work = []
+        if message.type == "human":
+            heard.append(_without_mentions(message, voice))
+        elif speaker is None:
+            heard.append(message)
+        elif speaker == voice.id:
+            heard.append(_without_name(message, voice.names.get(voice.id, "")))
+        elif voice.hears(message):
+            if isinstance(message, AIMessage) and not all_calls(message):
+                heard += _colleague(work, message, voice)
+                work = []
+            else:
+                work.append(message)
+    return [*heard, *(_colleague(work, None, voice) if work else ())]
+
+
+def _colleague(work: Sequence[BaseMessage], answer: AIMessage | None, voice: Voice) -> list[BaseMessage]:
+    """Return the message for what a colleague said and ran; none where it did neither."""
+    last = answer or work[-1]
+    name = voice.names.get(str(mark_of(last, VOICE)), str(mark_of(last, VOICE)))
+    said = str(answer.text).removeprefix(f"{name}: ") if answer else ""
+    ran = [
+        f"{line.handle or 'a query'}: {' '.join(line.sql.split())[:SQL_CHARS]} -> {line.rows:,} rows ({line.figures})"
+        for line in ledger_lines(work)
+    ]
+    text = "\n".join(filter(None, [said, f"[{name} ran {'; '.join(ran)}]" if ran else ""]))
+    return [marked(HumanMessage(f"{name}: {text}", id=last.id), turn=turn_number(last), kind=COLLEAGUE)] if text else []
+
+
+def _without_name(message: BaseMessage, name: str) -> BaseMessage:
+    """Return a voice's own message without the name that providers were to be sent: it would begin its answers with it."""
+    content = message.content
+    if message.type != "ai" or (message.name is None and not (isinstance(content, str) and content.startswith(f"{name}: "))):
+        return message
+    return message.model_copy(update={"name": None, "content": content.removeprefix(f"{name}: ") if isinstance(content, str) else content})
+
+
+# -- mentions -------------------------------------------------------------------------------------------------------
+
+_QUOTED = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”]*”|‘[^’]*’|「[^」]*」|『[^』]*』|^[ \t]*>[^\n]*",
+    re.DOTALL | re.MULTILINE,
+)
+"""Code and quotations: what stands there mentions nobody."""
+_AT = re.compile(r"(?<![A-Za-z0-9._%+\-@＠])[@＠]")
+"""An at sign that is not part of an e-mail address."""
+_UNKNOWN = re.compile(r"[^\W_][\w.-]{0,39}")
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """Whom a text mentions. `text`: with names in place of mentions, without one that it begins with."""
+
+    text: str
+    ids: Sequence[str] = field(default_factory=list)
+    """In order, each once."""
+    unknown: Sequence[str] = field(default_factory=list)
+    """Words after an at sign that name nobody."""
+
+
+def fold(word: str) -> str:
+    """Return a word as mentions are compared: case, full-width letters and spaces folded."""
+    return " ".join(unicodedata.normalize("NFKC", word).casefold().split())
+
+
+def mentions_in(text: str, words: Mapping[str, str], names: Mapping[str, str]) -> Mentions:
+    """Return whom a text mentions, the longest name first; not in code, quotations and e-mail addresses."""
+    if "@" not in text and "＠" not in text:
+        return Mentions(text)
+    quoted = [match.span() for match in _QUOTED.finditer(text)]
+    longest = max(map(len, [*words, *EVERYBODY]), default=0)
+    ids: dict[str, None] = {}
+    unknown: dict[str, None] = {}
+    parts: list[str] = []
+    done = 0
+    for match in _AT.finditer(text):
+        start, place = match.span()
+        if start < done or any(a <= start < b for a, b in quoted):
+            continue
+        end, id_ = next(_names_at(text, place, longest, words), (place, ""))
+        if not id_:
+            if word := _UNKNOWN.match(text, place):
+                unknown[word[0]] = None
+            continue
+        ids |= dict.fromkeys(names if id_ in EVERYBODY else [id_])
+        before = text[done:start]
+        parts += [before, "" if not "".join([*parts, before]).strip() else text[place:end] if id_ in EVERYBODY else names[id_]]
+        done = end
+        if not parts[-1]:
+            done += len(text[end:]) - len(text[end:].lstrip(" ,，:：、"))
+    clean = "".join([*parts, text[done:]])
+    return Mentions(clean if clean.strip() else text, list(ids), list(unknown))
+
+
+def _names_at(text: str, place: int, longest: int, words: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    """Yield the end and id of each name that stands at a place of a text, the longest first."""
+    for end in range(min(len(text), place + longest), place, -1):
+        word = fold(text[place:end])
+        goes_on = text[end - 1].isascii() and end < len(text) and text[end].isascii() and (text[end].isalnum() or text[end] == "_")
+        if (word in words or word in EVERYBODY) and not goes_on and not text[end - 1].isspace():
+            yield end, words.get(word, word)
+
+
+def _without_mentions(message: BaseMessage, voice: Voice) -> BaseMessage:
+    content: Any = message.content
+    if isinstance(content, str):
+        clean: Any = mentions_in(content, voice.words, voice.names).text
+    else:
+        clean = [
+            {**part, "text": mentions_in(part["text"], voice.words, voice.names).text}
+            if isinstance(part, dict) and isinstance(part.get("text"), str)
+            else part
+            for part in content
+        ]
+    return message if clean == content else message.model_copy(update={"content": clean})

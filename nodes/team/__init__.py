@@ -1,0 +1,1 @@
+"""Who answers, and by which rule: personas, their modes, and what each is told."""

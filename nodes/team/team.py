@@ -1,0 +1,270 @@
+"""A team: its personas, and what a mode decides by. A persona is who the next call is made as; a mode says who speaks next."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.runtime import Runtime
+from langgraph.types import StreamWriter
+
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError
+from longtable.base.events import UnknownMentions
+from longtable.memory.policy import CompactionPolicy
+from longtable.memory.rounds import all_calls
+from longtable.memory.stamps import mark_of, marked, turn_number
+from longtable.memory.voices import EVERYBODY, VOICE, fold, mentions_in
+from longtable.nodes.state import NOBODY, UNDER_WAY, Turn, turn_of, without_key
+
+MODE = "mode"
+"""Mark of a team's answer: the mode's name and its state after it, as plain JSON."""
+NARRATOR = "narrator"
+"""Voice of what a mode itself says at the end of a turn; no persona may have this id."""
+MOST_PERSONAS = 16
+_ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+
+
+@dataclass(frozen=True)
+class Persona:
+    """One voice of a team.
+
+    `id`: lower-case letters, digits, `_` and `-`. `prompt`: who it is and what it does. `name` is shown to people and to colleagues;
+    `nicknames` and `aliases` mention it as well as id and name do. `model`: its own, else the conversation's. `tools`: names of those
+    it may call, None for all. `rounds`: how many of the newest rounds it is shown, None for all. `color`: for terminals, a CSS name.
+    """
+
+    id: str
+    prompt: str = ""
+    _: KW_ONLY
+    name: str = ""
+    nicknames: Sequence[str] = ()
+    aliases: Sequence[str] = ()
+    model: BaseChatModel | None = None
+    tools: Sequence[str] | None = None
+    rounds: int | None = None
+    color: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str) or not _ID.fullmatch(self.id) or self.id == NARRATOR:
+            raise ConfigError(f"the id of a persona begins with a letter and has a-z, 0-9, _ and -, not {NARRATOR!r}, found {self.id!r}")
+        for about in ("nicknames", "aliases", "tools"):
+            value = getattr(self, about)
+            if isinstance(value, str) or not all(isinstance(each, str) and each.strip() for each in value or ()):
+                raise ConfigError(f"persona {self.id}: {about} is a list of words, found {value!r}")
+        if self.rounds is not None and (isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 1):
+            raise ConfigError(f"persona {self.id}: rounds is a whole number from 1, or None for all, found {self.rounds!r}")
+
+    @property
+    def display(self) -> str:
+        """Return the name that people see."""
+        return self.name.strip() or self.id.replace("_", " ").capitalize()
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a mode decides by: the transcript as it is now."""
+
+    names: Mapping[str, str]
+    """Display names by persona, in the team's order."""
+    messages: Sequence[BaseMessage]
+    """The live transcript, all marked."""
+    turn: int
+    mentioned: Sequence[str] = ()
+    """Personas that the user's message mentions."""
+
+    @cached_property
+    def of_turn(self) -> list[BaseMessage]:
+        """Return the messages of this turn."""
+        return [message for message in self.messages if turn_number(message) == self.turn]
+
+    @cached_property
+    def question(self) -> str:
+        """Return the user's message that opened this turn."""
+        return next((str(message.text) for message in self.of_turn if message.type == "human"), "")
+
+    @cached_property
+    def answers(self) -> list[tuple[str, str]]:
+        """Return who has answered in this turn, in order, and what; a notice that stands for an answer is one."""
+        return [(str(mark_of(m, VOICE)), str(m.text)) for m in self.of_turn if is_answer(m)]
+
+    def calls(self, tool: str) -> list[tuple[str, dict[str, Any]]]:
+        """Return who called a tool in this turn with success, in order, and its arguments."""
+        done = {m.tool_call_id for m in self.of_turn if isinstance(m, ToolMessage) and m.status == "success"}
+        made = [(str(mark_of(m, VOICE)), call) for m in self.of_turn if isinstance(m, AIMessage) for call in all_calls(m)]
+        return [(voice, call["args"]) for voice, call in made if call["name"] == tool and call["id"] in done]
+
+    def before(self, mode: str) -> dict[str, Any]:
+        """Return the state that a mode had at the end of the turn before, empty where it had none."""
+        states = (mark_of(m, MODE) for m in reversed(self.messages) if turn_number(m) < self.turn)
+        return next((state for state in states if isinstance(state, dict) and state.get("name") == mode), {})
+
+
+def is_answer(message: BaseMessage) -> bool:
+    """Return whether a message is a voice's answer, not a call."""
+    return isinstance(message, AIMessage) and not all_calls(message) and mark_of(message, VOICE) not in (None, NARRATOR)
+
+
+class Mode:
+    """Who speaks, in which order. Write your own by giving `next`; what you return must follow from the scene alone."""
+
+    name: ClassVar[str] = "own"
+    together: bool = False
+    """Whether nobody hears what colleagues said since the turn began; then one that fails leaves the others' answers."""
+    policy: CompactionPolicy | None = None
+    """The policy while this mode holds, in place of the graph's."""
+
+    def check(self, personas: Mapping[str, Persona]) -> None:
+        """Raise `ConfigError` where the mode names somebody who is not in the team."""
+
+    def next(self, scene: Scene) -> str | None:
+        """Return the id of the persona that speaks next, None at the end of the turn."""
+        raise NotImplementedError
+
+    def speakers(self, scene: Scene) -> Sequence[str]:
+        """Return who may speak in this turn, for what it may cost."""
+        return list(scene.names)
+
+    def whisper(self, scene: Scene, persona: str) -> str:  # noqa: ARG002  # for those that need it
+        """Return what one persona alone is told with its next call, "" for nothing. It is never stored."""
+        return ""
+
+    def tools(self, persona: str) -> Sequence[BaseTool]:  # noqa: ARG002  # for those that need it
+        """Return the tools that the mode gives a persona."""
+        return ()
+
+    def state(self, scene: Scene) -> dict[str, Any]:  # noqa: ARG002  # for those that need it
+        """Return the mode's state after the newest answer, plain JSON; each answer keeps it."""
+        return {}
+
+    def close(self, scene: Scene) -> str:  # noqa: ARG002  # for those that need it
+        """Return what everybody is told at the end of the turn, "" for nothing."""
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreeChat(Mode):
+    """Those whom the user mentions answer, else all, in the team's order."""
+
+    name: ClassVar[str] = "free_chat"
+    together: bool = True
+    policy: CompactionPolicy | None = None
+
+    def next(self, scene: Scene) -> str | None:
+        """Return the first who has not answered yet."""
+        done = {voice for voice, _ in scene.answers}
+        return next((id_ for id_ in self.speakers(scene) if id_ not in done), None)
+
+    def speakers(self, scene: Scene) -> Sequence[str]:
+        """Return those whom the user mentions, else all."""
+        return [id_ for id_ in scene.names if id_ in (scene.mentioned or scene.names)]
+
+
+class Team:
+    """Personas that share one thread. `mode`: who speaks when, `FreeChat()` unless given; `max_calls`: model calls of a whole turn.
+
+    Raises `ConfigError` for an empty team, two personas with one word, or a mode that names somebody who is not there.
+    """
+
+    def __init__(self, *personas: Persona, mode: Mode | None = None, max_calls: int = 24) -> None:
+        mode = mode or FreeChat()
+        if not 1 <= len(personas) <= MOST_PERSONAS or not all(isinstance(each, Persona) for each in personas):
+            raise ConfigError(f"a team has 1 to {MOST_PERSONAS} personas, found {len(personas)}: Team(Persona('analyst'), ...)")
+        if isinstance(max_calls, bool) or not isinstance(max_calls, int) or not 1 <= max_calls <= 1_000:
+            raise ConfigError(f"max_calls is a whole number from 1 to 1,000, found {max_calls!r}")
+        if not isinstance(mode, Mode):
+            raise ConfigError(f"mode must be FreeChat(), Workflow(...), Quiz(...), Werewolf(...) or a Mode of your own, found {mode!r}")
+        self.mode, self.max_calls = mode, max_calls
+        self.personas: dict[str, Persona] = {}
+        self.words: dict[str, str] = {}
+        """Ids by the folded words that mention them."""
+        for persona in personas:
+            if persona.id in self.personas:
+                raise ConfigError(f"two personas have the id {persona.id!r}")
+            self.personas[persona.id] = persona
+            for word in {fold(each) for each in (persona.id, persona.display, *persona.nicknames, *persona.aliases)}:
+                if word in EVERYBODY or self.words.get(word, persona.id) != persona.id:
+                    other = "everybody" if word in EVERYBODY else self.words[word]
+                    raise ConfigError(f"@{word} would mention both {persona.id} and {other}: give one of them another name or alias")
+                self.words[word] = persona.id
+        mode.check(self.personas)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return the display names by id."""
+        return {persona.id: persona.display for persona in self.personas.values()}
+
+    def prompt_of(self, persona: Persona) -> str:
+        """Return what a persona is told of itself and its colleagues."""
+        others = [
+            f"{each.display} ({', '.join(each.nicknames)})" if each.nicknames else each.display
+            for each in self.personas.values()
+            if each.id != persona.id
+        ]
+        with_whom = f" You share this conversation with the person and your colleagues {', '.join(others)}." if others else ""
+        said = " What a colleague said stands as a message that begins with their name. Answer as yourself, without your name before it."
+        return f"You are {persona.display}.{with_whom}{said if others else ''}\n{persona.prompt}".strip()
+
+
+def persona_tools(persona: Persona, team: Team, tools: Sequence[BaseTool]) -> list[BaseTool]:
+    """Return the tools of a persona: those that it names, or all, and those that the mode gives it. Raises `ConfigError`."""
+    known = {tool.name: tool for tool in tools}
+    if missing := [name for name in persona.tools or () if name not in known]:
+        offered = ", ".join(sorted(known)) or "none"
+        raise ConfigError(f"persona {persona.id}: there is no tool {', '.join(missing)}; the tools are {offered}")
+    own = [tool for name, tool in known.items() if persona.tools is None or name in persona.tools]
+    given = list(team.mode.tools(persona.id))
+    if twice := {tool.name for tool in given} & known.keys():
+        raise ConfigError(f"the mode and the graph both have a tool {', '.join(sorted(twice))}")
+    return [*own, *given]
+
+
+def scene_of(team: Team, messages: Sequence[BaseMessage], turn: Turn) -> Scene:
+    """Return what the mode decides by."""
+    return Scene(team.names, messages, turn.get("number", 0), turn.get("mentioned", ()))
+
+
+def first_voice(team: Team, messages: Sequence[BaseMessage], turn: Turn, emit: StreamWriter) -> Turn:
+    """Return the record of a turn that begins, with who is asked first; tell of mentions that name nobody."""
+    asked = [message for message in messages if message.type == "human" and turn_number(message) == turn.get("number")]
+    found = [mentions_in(str(message.text), team.words, team.names) for message in asked]
+    if unknown := list(dict.fromkeys(word for each in found for word in each.unknown)):
+        emit(UnknownMentions(type="unknown_mentions", words=unknown, known=list(team.names)))
+    turn = {**turn, "mentioned": list(dict.fromkeys(id_ for each in found for id_ in each.ids)), "calls_left": team.max_calls}
+    voice = next_voice(team, scene_of(team, messages, turn))
+    return {**turn, "voice": voice} if voice else {**turn, "status": NOBODY}
+
+
+def next_voice(team: Team, scene: Scene) -> str | None:
+    """Return who speaks next, None at the end of the turn. Raises `ConfigError` where the mode names somebody who is not there."""
+    voice = team.mode.next(scene)
+    if voice is not None and voice not in team.personas:
+        raise ConfigError(f"the mode {team.mode.name} names {voice!r} as the next to speak; the personas are {', '.join(team.personas)}")
+    return voice
+
+
+def asked_next(turn: Turn, voice: str) -> Turn:
+    """Return the record of a turn whose next voice is asked."""
+    fresh: Turn = {"voice": voice, "status": "running", "calls": 0, "overflows": 0}
+    return {**without_key(turn, "ceiling", "skipped", "without", "searched", "reason", "approval", "one_by_one"), **fresh}
+
+
+def with_mode(team: Team, answer: BaseMessage, messages: Sequence[BaseMessage], turn: Turn) -> BaseMessage:
+    """Return a voice's answer with the mode's state after it."""
+    if not is_answer(answer):
+        return answer
+    return marked(answer, **{MODE: {"name": team.mode.name, **team.mode.state(scene_of(team, [*messages, answer], turn))}})
+
+
+def speaking(runtime: Runtime[Context], state: Mapping[str, Any]) -> Runtime[Context]:
+    """Return the runtime whose events name the voice that is asked, where there is a team."""
+    turn = turn_of(state)
+    voice = turn.get("voice") if turn.get("status") in UNDER_WAY else None
+    if voice is None:
+        return runtime
+    write = runtime.stream_writer
+    return runtime.override(stream_writer=lambda event: write({"voice": voice, **event}))

@@ -1,0 +1,310 @@
+"""A team on one thread: who is asked, what each is shown, and what a turn leaves."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from longtable.base.errors import ConfigError, ProviderError, ProviderUnavailableError
+from longtable.base.events import Event
+from longtable.graph import Context, Conversation, FreeChat, Mode, Persona, Scene, Team, Workflow, build_graph, open_persistence
+from longtable.memory.stamps import mark_of
+from longtable.nodes.team.team import MODE
+from tests.memory.test_rounds import assert_paired
+from tests.support.models import ScriptedModel, call
+
+ANALYST = Persona("analyst", "You write SQL.", aliases=("分析师",))
+CHECKER = Persona("checker", "You check.", nicknames=("Chuck",))
+REVIEWER = Persona("reviewer", "You judge.", tools=())
+Say = Callable[[str, Sequence[BaseMessage]], AIMessage | str]
+
+
+def speaker(messages: Sequence[BaseMessage]) -> str:
+    """Return who a request is made as."""
+    return messages[0].text.partition("You are ")[2].partition(".")[0]
+
+
+def model_of(say: Say) -> ScriptedModel:
+    def answer(messages: Sequence[BaseMessage]) -> AIMessage:
+        said = say(speaker(messages), messages)
+        return AIMessage(said) if isinstance(said, str) else said
+
+    return ScriptedModel(say=answer)
+
+
+def talk(say: Say, team: Team | None, *, saver: Any = None, store: Any = None, context: Context | None = None, **more: Any) -> Conversation:
+    graph = build_graph(model=model_of(say), team=team, **more).compile(saver or InMemorySaver(), store=store or InMemoryStore())
+    return Conversation(graph, "t", context=context or Context(model_limit=32_000))
+
+
+def who(name: str, _: Sequence[BaseMessage]) -> str:
+    return f"{name} speaks"
+
+
+def sent_of(conversation: Conversation) -> list[list[BaseMessage]]:
+    model: Any = conversation.graph.nodes["respond"].bound
+    lines = model.node.lines
+    sent: list[list[BaseMessage]] = next(iter(lines.values()))[0].base.sent
+    return sent
+
+
+def of_type(events: Sequence[Event], kind: str) -> list[Any]:
+    return [event for event in events if event["type"] == kind]
+
+
+def test_a_workflow_asks_its_steps_in_order_and_each_hears_those_before() -> None:
+    heard: dict[str, list[str]] = {}
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> str:
+        heard[name] = [str(message.text) for message in messages[1:]]
+        return f"{name} speaks"
+
+    answer = talk(say, Team(ANALYST, CHECKER, REVIEWER, mode=Workflow())).ask("@checker How many orders?")
+    assert [(each["voice"], each["text"]) for each in answer.voices] == [
+        ("analyst", "Analyst speaks"),
+        ("checker", "Checker speaks"),
+        ("reviewer", "Reviewer speaks"),
+    ]
+    assert answer.text == "Reviewer speaks"
+    assert heard["Analyst"] == ["How many orders?"]
+    assert heard["Reviewer"] == ["How many orders?", "Analyst: Analyst speaks", "Checker: Checker speaks"]
+
+
+def test_the_transcript_keeps_the_message_with_its_mention_and_each_answer_with_its_speaker() -> None:
+    conversation = talk(who, Team(ANALYST, CHECKER))
+    conversation.ask("@Chuck hello")
+    messages = list(conversation.history())
+    assert [(message.text, message.name) for message in messages] == [("@Chuck hello", None), ("Checker speaks", "Checker")]
+
+
+def test_in_free_chat_the_mentioned_answer_else_all_and_none_hears_the_others_before_the_next_turn() -> None:
+    heard: list[tuple[str, list[str]]] = []
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> str:
+        heard.append((name, [str(message.text) for message in messages[1:]]))
+        return f"{name} speaks"
+
+    conversation = talk(say, Team(ANALYST, CHECKER, mode=FreeChat()))
+    assert [each["voice"] for each in conversation.ask("Hello").voices] == ["analyst", "checker"]
+    assert heard == [("Analyst", ["Hello"]), ("Checker", ["Hello"])]
+    assert [each["voice"] for each in conversation.ask("@分析师 and you?").voices] == ["analyst"]
+    assert heard[-1] == ("Analyst", ["Hello", "Analyst speaks", "Checker: Checker speaks", "and you?"])
+
+
+def test_one_that_fails_in_free_chat_leaves_the_others_and_a_visible_notice() -> None:
+    def say(name: str, _: Sequence[BaseMessage]) -> str:
+        if name == "Analyst":
+            raise ProviderUnavailableError("the server is down")
+        return "I am here"
+
+    answer = talk(say, Team(ANALYST, CHECKER), context=Context(model_limit=32_000, max_retries=0)).ask("Hello")
+    assert [each["voice"] for each in answer.voices] == ["analyst", "checker"]
+    assert answer.voices[0]["text"].startswith("Analyst could not answer: ")
+    assert answer.voices[1]["text"] == "I am here"
+
+
+def test_one_that_fails_in_a_workflow_ends_the_run_and_resume_asks_it_again() -> None:
+    tried: list[str] = []
+
+    def say(name: str, _: Sequence[BaseMessage]) -> str:
+        tried.append(name)
+        if name == "Checker" and tried.count("Checker") == 1:
+            raise ProviderUnavailableError("the server is down")
+        return f"{name} speaks"
+
+    conversation = talk(say, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")))
+    with pytest.raises(ProviderError):
+        conversation.ask("Hello")
+    assert conversation.resume().text == "Checker speaks"
+    assert tried == ["Analyst", "Checker", "Checker"]
+
+
+def reviewing(times: int) -> Say:
+    """Return what is said where the reviewer sends the work back so many times."""
+    sent = iter(range(times))
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        if name == "Reviewer" and messages[-1].type != "tool" and next(sent, None) is not None:
+            return call("send_back", reason="the year is wrong")
+        return f"{name} speaks" + (" again" if "sent back: the year is wrong" in messages[0].text else "")
+
+    return say
+
+
+def test_the_reviewer_sends_back_at_most_twice() -> None:
+    team = Team(ANALYST, CHECKER, REVIEWER, mode=Workflow())
+    assert len(talk(reviewing(0), team).ask("Hello").voices) == 3
+    once = talk(reviewing(1), team).ask("Hello")
+    assert [each["voice"] for each in once.voices] == ["analyst", "checker", "reviewer"] * 2
+    assert once.voices[3]["text"] == "Analyst speaks again"
+    assert len(talk(reviewing(9), team).ask("Hello").voices) == 9
+
+
+def test_a_workflows_state_is_kept_with_each_answer_and_there_after_a_restart(tmp_path: Path) -> None:
+    team = Team(ANALYST, CHECKER, mode=Workflow("coder", "tester", roles={"coder": "analyst", "tester": "checker"}))
+    url = f"sqlite:///{tmp_path / 'chat.db'}"
+    for text in ("Count the orders.", "And by year?"):
+        with open_persistence(url) as persistence:
+            conversation = talk(who, team, saver=persistence.checkpointer, store=persistence.store)
+            conversation.ask(text)
+            messages = list(conversation.history())
+    state = mark_of(messages[-1], MODE)
+    assert state == {
+        "name": "workflow",
+        "task": "Count the orders.",
+        "follow_ups": 1,
+        "current_node": "",
+        "sent_back": 0,
+        "artefacts": {"coder": "Analyst speaks", "tester": "Checker speaks"},
+    }
+    assert mark_of(messages[-2], MODE)["current_node"] == "tester"
+
+
+def test_a_later_message_is_a_numbered_follow_up_of_the_task() -> None:
+    systems: list[str] = []
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> str:
+        systems.append(messages[0].text)
+        return "done"
+
+    conversation = talk(say, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")))
+    for text in ("Count the orders.", "By year.", "By month."):
+        conversation.ask(text)
+    assert "follow-up" not in systems[0]
+    assert "follow-up 2 of the task: Count the orders." in systems[-1]
+
+
+def test_a_turn_has_a_total_of_calls_and_says_so_before_the_first() -> None:
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        return call("recall_history", query="orders")
+
+    team = Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker"), max_calls=5)
+    conversation = talk(say, team, context=Context(model_limit=32_000, max_model_calls=3))
+    events = list(conversation.stream("Hello"))
+    [told] = of_type(events, "team_turn")
+    assert told["most_calls"] == 5
+    assert set(told["tokens"]) == {"analyst", "checker"}
+    assert events.index(told) < events.index(of_type(events, "voice_started")[0])
+    answer = events[-1]
+    assert answer["type"] == "answer"
+    assert [each["voice"] for each in answer["voices"]] == ["analyst", "checker"]
+    assert len(sent_of(conversation)) == 5
+
+
+def test_events_name_the_voice_they_belong_to() -> None:
+    events = list(talk(who, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker"))).stream("Hello"))
+    assert [event["voice"] for event in of_type(events, "voice_started")] == ["analyst", "checker"]
+    assert [event["voice"] for event in of_type(events, "context_usage")] == ["analyst", "checker"]
+
+
+def test_unknown_mentions_stay_text_and_are_told() -> None:
+    conversation = talk(who, Team(ANALYST, CHECKER))
+    events = list(conversation.stream("@bob hello"))
+    assert of_type(events, "unknown_mentions")[0]["words"] == ["bob"]
+    assert sent_of(conversation)[0][-1].text == "@bob hello"
+
+
+def test_a_persona_is_offered_its_own_tools_and_may_call_no_others() -> None:
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        if name == "Reviewer" and messages[-1].type != "tool":
+            return call("recall_history", query="orders")
+        return messages[-1].text
+
+    answer = talk(say, Team(ANALYST, REVIEWER, mode=Workflow("analyst", "reviewer"))).ask("Hello")
+    assert "there is no tool 'recall_history'" in answer.text
+
+
+def test_team_and_mode_may_change_between_turns() -> None:
+    saver, store = InMemorySaver(), InMemoryStore()
+    talk(who, None, saver=saver, store=store).ask("Alone")
+    talk(who, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")), saver=saver, store=store).ask("Together")
+    last = talk(who, Team(CHECKER, REVIEWER), saver=saver, store=store)
+    assert [each["voice"] for each in last.ask("Again").voices] == ["checker", "reviewer"]
+    assert [message.name for message in last.history() if message.type == "ai"] == [*(None, "Analyst", "Checker", "Checker", "Reviewer")]
+    alone = talk(who, None, saver=saver, store=store).ask("Alone again")
+    assert (alone.voices, alone.status) == ([], "answered")
+
+
+def test_a_persona_that_is_gone_when_its_turn_goes_on_is_told_and_the_next_is_asked() -> None:
+    saver, store = InMemorySaver(), InMemoryStore()
+
+    def fails(name: str, _: Sequence[BaseMessage]) -> str:
+        raise ProviderUnavailableError(name)
+
+    with pytest.raises(ProviderError):
+        talk(fails, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")), saver=saver, store=store).ask("Hello")
+    answer = talk(who, Team(CHECKER, REVIEWER, mode=FreeChat()), saver=saver, store=store).resume()
+    assert [each["text"] for each in answer.voices] == ["analyst has left the team and did not answer.", "Checker speaks"]
+
+
+class Silent(Mode):
+    """A mode that names nobody."""
+
+    def next(self, scene: Scene) -> str | None:
+        return None
+
+
+class Endless(Mode):
+    """A mode that never ends."""
+
+    def next(self, scene: Scene) -> str | None:
+        return next(iter(scene.names))
+
+
+class Wrong(Mode):
+    """A mode that names somebody who is not there."""
+
+    def next(self, scene: Scene) -> str | None:
+        return "bob"
+
+
+def test_a_mode_that_names_nobody_gives_a_notice_and_one_that_never_ends_is_ended_by_the_total() -> None:
+    nobody = talk(who, Team(ANALYST, mode=Silent())).ask("Hello")
+    assert (nobody.status, nobody.text) == ("nobody", "Nobody in the team was to answer this message.")
+    endless = talk(who, Team(ANALYST, mode=Endless(), max_calls=4)).ask("Hello")
+    assert len(endless.voices) == 4
+    with pytest.raises(ConfigError, match="names 'bob'"):
+        talk(who, Team(ANALYST, mode=Wrong())).ask("Hello")
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: Team(), "1 to 16 personas"),
+        (lambda: Team(ANALYST, ANALYST), "have the id 'analyst'"),
+        (lambda: Team(ANALYST, Persona("b", aliases=("Analyst",))), "would mention both"),
+        (lambda: Team(Persona("b", aliases=("all",))), "would mention both b and everybody"),
+        (lambda: Team(ANALYST, mode=Workflow("analyst", "checker")), "nobody does the workflow's checker"),
+        (lambda: Workflow("a", "a"), "different steps"),
+        (lambda: Workflow("a", send_back=-1), "send_back is a whole number"),
+        (lambda: Persona("Big Name"), "begins with a letter"),
+        (lambda: Persona("a", aliases="alias"), "aliases is a list"),
+        (lambda: Persona("a", rounds=0), "rounds is a whole number"),
+        (lambda: Team(ANALYST, max_calls=0), "max_calls is a whole number"),
+        (lambda: build_graph(model=model_of(who), team=Team(Persona("a", tools=("run_python",)))), "there is no tool run_python"),
+    ],
+)
+def test_a_wrong_team_is_refused_with_what_is_wrong(make: Callable[[], object], what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        make()
+
+
+def test_each_voice_stays_under_its_threshold_in_pairs_and_nothing_is_lost_over_a_long_talk() -> None:
+    def say(name: str, messages: Sequence[BaseMessage]) -> str:
+        return f"{name} says " + "word " * 60
+
+    team = Team(ANALYST, CHECKER, Persona("tester", rounds=2), mode=Workflow("analyst", "checker", "tester"))
+    conversation = talk(say, team, context=Context(model_limit=4_000), recall=False)
+    for turn in range(25):
+        events = list(conversation.stream(f"question {turn} " + "and so on " * 20))
+        assert all(event["fraction"] <= 0.6 for event in of_type(events, "context_usage")[-1:])
+    for request in sent_of(conversation):
+        assert_paired(request)
+    texts = [message.text for message in conversation.history(limit=200)]
+    assert [text.split()[1] for text in texts if text.startswith("question")] == [str(turn) for turn in range(25)]
+    assert len(texts) == 100
+    assert conversation.view()
