@@ -129,6 +129,7 @@ def call_configs(
             encoding=encoding,
             pin_tools=pinning,
             rounds=persona.rounds,
+            apart=names.mode.apart(persona.id),
         )
 
     def config(context: Context, values: Mapping[str, Any]) -> tuple[StoredConfig, SchemaChange | None]:
@@ -154,7 +155,6 @@ def call_configs(
             about["pin_tools"] = True
         if team:
             about["voices"] = {id_: voice(each, team, context, pinning=bool(with_pins)) for id_, each in team.personas.items()}
-            about["together"] = team.mode.together
         if database is None:
             return about, None
         schema, change = schema_config(

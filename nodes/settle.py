@@ -1,7 +1,7 @@
 """Close the turn: give a notice where there is no answer, raise where the input or the call was refused, see what is to prepare."""
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,6 +38,7 @@ from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import close_turn, thread_id_of
 from longtable.nodes.state import (
+    NOBODY,
     State,
     Turn,
     TurnStatus,
@@ -116,24 +117,30 @@ class Settle:
         if status == FAILED:
             _close(runtime, thread_of(state).length)
             raise failure_of(turn)
-        messages = [self._notice(status, state, runtime)] if status in NOTICES else []
+        closing = self._closing(state) if status == NOBODY else []
+        messages = closing or ([self._notice(status, state, runtime)] if status in NOTICES else [])
         doubts = self._doubts(state, runtime) if not messages else Turn()
         if self.team and turn.get("voice") and status != "compacting":
             scene = scene_of(self.team, [*thread_of(state).messages, *messages], turn)
             following = next_voice(self.team, scene) if turn.get("calls_left") else None
             if following in (state.get("brief") or {}).get("voices", {}):  # one that joined the team since is asked from the next turn on
                 return {"messages": messages, "turn": with_last(asked_next(turn, following), messages)}
-            if closing := self.team.mode.close(scene):
-                messages.append(self._stamped(closing, {**turn, "voice": NARRATOR}, {}))
+            messages += self._closing(state, messages)
         passing = self._passing(state, runtime) if status != "compacting" else Update()
         prepare = status != "compacting" and worth_preparing(state, runtime, self.plans)
         if not prepare:
             self.plans.drop(runtime)
         again = refresh_update(state, turn.get("number", 0))
         _close(runtime, thread_of(state).length + len(messages))
-        kept: TurnStatus = turn["status"] if status in {*NOTICES, "cut_off"} else "answered"
+        kept: TurnStatus = turn["status"] if status in {*NOTICES, "cut_off"} and not closing else "answered"
         closed: Turn = {**turn, "status": kept, "prepare": prepare, **doubts}
         return {**again, **passing, **({"messages": messages} if messages else {}), "turn": with_last(closed, messages)}
+
+    def _closing(self, state: State, written: Sequence[AIMessage] = ()) -> list[AIMessage]:
+        """Return what the team's mode tells everybody at the end of the turn, if anything."""
+        turn = turn_of(state)
+        text = self.team.mode.close(scene_of(self.team, [*thread_of(state).messages, *written], turn)) if self.team else ""
+        return [self._stamped(text, {**turn, "voice": NARRATOR}, {})] if text else []
 
     def _notice(self, status: str, state: State, runtime: Runtime[Context]) -> AIMessage:
         """Return what stands for an answer."""

@@ -281,6 +281,8 @@ class StoredVoice(TypedDict):
     encoding: str
     pin_tools: bool
     rounds: int | None
+    apart: bool
+    """Whether it hears nothing of what its colleagues said in this turn."""
 
 
 class StoredConfig(TypedDict, total=False):
@@ -301,8 +303,6 @@ class StoredConfig(TypedDict, total=False):
     """The name by which a run chose the model, where it did."""
     voices: dict[str, StoredVoice]
     """By persona; absent without a team."""
-    together: bool
-    """Whether no voice hears what its colleagues said in this turn."""
 
 
 class Learned(TypedDict, total=False):
@@ -435,7 +435,7 @@ def call_config_of(values: Mapping[str, Any], context: Context, *, shared: bool 
         return _call_config(values, context, brief)
     id_ = turn.get("voice", "")
     if id_ in voices and turn.get("status") in UNDER_WAY and not shared:
-        apart = turn.get("number", 0) if brief.get("together") else 0
+        apart = turn.get("number", 0) if voices[id_]["apart"] else 0
         words = {word: other for other, each in voices.items() for word in each["words"]}
         names = {other: each["name"] for other, each in voices.items()}
         voice = Voice(id=id_, names=names, words=words, rounds=voices[id_]["rounds"], apart=apart)

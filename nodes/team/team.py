@@ -114,7 +114,7 @@ class Mode:
 
     name: ClassVar[str] = "own"
     together: bool = False
-    """Whether nobody hears what colleagues said since the turn began; then one that fails leaves the others' answers."""
+    """Whether voices do not hear what colleagues said since the turn began; then one that fails leaves the others' answers."""
     policy: CompactionPolicy | None = None
     """The policy while this mode holds, in place of the graph's."""
 
@@ -124,6 +124,10 @@ class Mode:
     def next(self, scene: Scene) -> str | None:
         """Return the id of the persona that speaks next, None at the end of the turn."""
         raise NotImplementedError
+
+    def apart(self, persona: str) -> bool:  # noqa: ARG002  # for those that need it
+        """Return whether a persona does not hear what colleagues said since the turn began."""
+        return self.together
 
     def speakers(self, scene: Scene) -> Sequence[str]:
         """Return who may speak in this turn, for what it may cost."""

@@ -1,0 +1,235 @@
+"""Two games: a quiz, and werewolf. Scores, roles, phases, votes and the end are computed from the transcript, by code."""
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from langchain_core.tools import BaseTool, StructuredTool
+
+from longtable.base.errors import ConfigError
+from longtable.nodes.team.team import Mode, Persona, Scene
+
+POSE, SCORE, VOTE = "pose_question", "score", "vote"
+PERSON = "you"
+"""How the quizmaster names the person in front of the screen."""
+FEWEST_PLAYERS = 3
+WOLF, SEER, VILLAGER = "werewolf", "seer", "villager"
+SHARE_OF_WOLVES = 4
+"""Players for each werewolf."""
+
+
+class Quiz(Mode):
+    """A quizmaster asks, checks the answers and scores them, by tools; the other personas and the person play.
+
+    The person's first message begins the quiz. A turn is: the players answer (those whom the message mentions, else all), then the
+    quizmaster scores and asks the next question, `questions` in all. Its state: `asked` and `scores`.
+    """
+
+    name: ClassVar[str] = "quiz"
+    together = True
+
+    def __init__(self, quizmaster: str = "quizmaster", *, questions: int = 5) -> None:
+        if isinstance(questions, bool) or not isinstance(questions, int) or not 1 <= questions <= 100:
+            raise ConfigError(f"questions is a whole number from 1 to 100, found {questions!r}")
+        self.quizmaster, self.questions = quizmaster, questions
+
+    def check(self, personas: Mapping[str, Persona]) -> None:
+        """Raise `ConfigError` where the quizmaster is not in the team, or somebody has the person's name."""
+        if self.quizmaster not in personas or PERSON in personas:
+            raise ConfigError(f"a quiz needs the persona {self.quizmaster!r} and none called {PERSON!r}; found {', '.join(personas)}")
+
+    def next(self, scene: Scene) -> str | None:
+        """Return the players, then the quizmaster."""
+        done = {voice for voice, _ in scene.answers}
+        waiting = [id_ for id_ in self.speakers(scene) if id_ not in done]
+        return waiting[0] if waiting else None
+
+    def speakers(self, scene: Scene) -> Sequence[str]:
+        """Return who answers the open question, the quizmaster last; nobody once all questions were asked and scored."""
+        asked = scene.before(self.name).get("asked", 0)
+        players = [id_ for id_ in scene.names if id_ in (scene.mentioned or scene.names) and id_ != self.quizmaster]
+        return [*(players if asked else ()), self.quizmaster] if not scene.before(self.name).get("over") else []
+
+    def apart(self, persona: str) -> bool:
+        """Return whether a persona plays: the quizmaster hears all answers."""
+        return persona != self.quizmaster
+
+    def whisper(self, scene: Scene, persona: str) -> str:
+        """Return the rules."""
+        state = self.state(scene)
+        if persona != self.quizmaster:
+            return "This is a quiz: answer the quizmaster's newest question, briefly. You do not see what the others answer."
+        players = ", ".join([PERSON, *(id_ for id_ in scene.names if id_ != self.quizmaster)])
+        if not state["asked"]:
+            return f"You lead a quiz for {players}. Ask the first of {self.questions} questions with {POSE}, then say it."
+        score = f"Check each answer to question {state['asked']} and give its points with {SCORE}; the players are {players}."
+        if state["asked"] < self.questions:
+            return (
+                f"{score} Then ask question {state['asked'] + 1} of {self.questions} with {POSE}, and say who was right, and the question."
+            )
+        return f"{score} It was the last: say who was right, and who has won."
+
+    def tools(self, persona: str) -> Sequence[BaseTool]:
+        """Return the quizmaster's tools."""
+        if persona != self.quizmaster:
+            return ()
+
+        def pose_question(question: str) -> str:
+            """Ask the players a question. You know how to check its answer, by a query where there is a database."""
+            return f"Asked: {question}"
+
+        def score(player: str, points: int, why: str) -> str:
+            """Give a player points for the answer to the open question, 0 for a wrong one."""
+            if not 0 <= points <= 10:
+                raise ValueError(f"points are 0 to 10, found {points}")
+            return f"{player}: {points}. {why}"
+
+        return [StructuredTool.from_function(pose_question, name=POSE), StructuredTool.from_function(score, name=SCORE)]
+
+    def state(self, scene: Scene) -> dict[str, Any]:
+        """Return how many questions were asked, the scores, and whether the quiz is over."""
+        before = scene.before(self.name)
+        scores = Counter[str](before.get("scores", {}))
+        for voice, args in scene.calls(SCORE):
+            if voice == self.quizmaster:
+                scores[str(args["player"])] += int(args["points"])
+        posed = sum(voice == self.quizmaster for voice, _ in scene.calls(POSE)) > 0
+        asked = min(self.questions, before.get("asked", 0) + posed)
+        over = before.get("asked", 0) >= self.questions and self.quizmaster in {voice for voice, _ in scene.answers}
+        return {"asked": asked, "scores": dict(scores), "over": before.get("over", False) or over}
+
+    def close(self, scene: Scene) -> str:
+        """Return the scores."""
+        state = self.state(scene)
+        scores = ", ".join(f"{scene.names.get(player, player)} {points}" for player, points in Counter(state["scores"]).most_common())
+        return f"Scores after {state['asked']} of {self.questions} questions: {scores}" if scores else ""
+
+
+@dataclass(frozen=True)
+class _Day:
+    """One turn of werewolf. `killed`: at night; `players`: who lived when the day began; `out`: whom the vote sent away."""
+
+    number: int
+    roles: Mapping[str, str]
+    killed: str
+    players: Sequence[str]
+    out: str = ""
+
+    @cached_property
+    def alive(self) -> list[str]:
+        """Return who lives at the end of the day."""
+        return [id_ for id_ in self.players if id_ != self.out]
+
+    def winner(self, alive: Sequence[str]) -> str:
+        """Return who has won where so many live: "village", "werewolves", or "" for nobody yet."""
+        wolves = sum(self.roles[id_] == WOLF for id_ in alive)
+        return "village" if not wolves else "werewolves" if 2 * wolves >= len(alive) else ""
+
+
+class Werewolf(Mode):
+    """Personas play werewolf; the person watches, and each message of theirs is the next day.
+
+    Roles are drawn by `seed`: a werewolf for every four players, a seer where there are four, else villagers. At night code draws the
+    victim, and one player whose role the seer is whispered; by day all who live speak, then vote with the tool `vote`. What a player
+    must not know is in no message: it is drawn again from the seed for each whisper. The state holds the day and who lives.
+    """
+
+    name: ClassVar[str] = "werewolf"
+
+    def __init__(self, *, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise ConfigError(f"seed is a whole number, found {seed!r}")
+        self.seed = seed
+
+    def check(self, personas: Mapping[str, Persona]) -> None:
+        """Raise `ConfigError` for fewer than three players."""
+        if len(personas) < FEWEST_PLAYERS:
+            raise ConfigError(f"werewolf needs {FEWEST_PLAYERS} players or more, found {len(personas)}")
+
+    def next(self, scene: Scene) -> str | None:
+        """Return who speaks, then who votes."""
+        day = self._day(scene)
+        if day.winner(day.players):
+            return None
+        times = Counter(voice for voice, _ in scene.answers)
+        return next((id_ for phase in (0, 1) for id_ in day.players if times[id_] <= phase), None)
+
+    def whisper(self, scene: Scene, persona: str) -> str:
+        """Return what a player knows, and what is to be done now."""
+        day = self._day(scene)
+        role = day.roles.get(persona, VILLAGER)
+        lines = [f"This is a game of werewolf, day {day.number}. You are a {role}. {self._night(scene, day)}"]
+        if role == WOLF:
+            pack = [scene.names[id_] for id_, each in day.roles.items() if each == WOLF and id_ != persona]
+            lines.append(f"The other werewolves: {', '.join(pack) or 'none'}. Do not let the village find out.")
+        if role == SEER:
+            lines += [f"In night {night} you saw: {scene.names[seen]} is a {day.roles[seen]}." for night, seen in self._seen(day)]
+        living = ", ".join(f"{id_} ({scene.names[id_]})" for id_ in day.players)
+        voted = Counter(voice for voice, _ in scene.answers)[persona]
+        task = f"Now vote with the tool {VOTE}, and say why in a sentence." if voted else "Say whom you suspect, in two sentences."
+        return "\n".join([*lines, f"Alive: {living}.", task])
+
+    def tools(self, persona: str) -> Sequence[BaseTool]:  # noqa: ARG002
+        """Return the vote."""
+
+        def vote(player: str) -> str:
+            """Vote for the player who is to leave the village."""
+            return f"You voted for {player}."
+
+        return [StructuredTool.from_function(vote, name=VOTE)]
+
+    def state(self, scene: Scene) -> dict[str, Any]:
+        """Return the day and who lives."""
+        day = self._day(scene)
+        return {"day": day.number, "alive": day.alive if day.out else list(day.players), "over": bool(day.winner(day.alive))}
+
+    def close(self, scene: Scene) -> str:
+        """Return the night, the vote, and the end."""
+        day = self._day(scene)
+        told = f"{scene.names[day.out]} was voted out: a {day.roles[day.out]}." if day.out else "The vote sent nobody away."
+        winner = day.winner(day.alive)
+        roles = ", ".join(f"{scene.names[id_]} {role}" for id_, role in day.roles.items())
+        vote = "" if day.winner(day.players) else told
+        end = f"The {winner} {'has' if winner == 'village' else 'have'} won. The roles: {roles}." if winner else ""
+        return " ".join(filter(None, [self._night(scene, day), vote, end]))
+
+    def _night(self, scene: Scene, day: _Day) -> str:
+        return f"{scene.names[day.killed]} was killed in the night." if day.killed else ""
+
+    def _day(self, scene: Scene) -> _Day:
+        before = scene.before(self.name)
+        number, roles = before.get("day", 0) + 1, self._roles(list(scene.names))
+        alive = [id_ for id_ in before.get("alive", scene.names) if id_ in scene.names]
+        over = before.get("over", False)
+        prey = [id_ for id_ in alive if roles[id_] != WOLF]
+        killed = "" if over or not prey or number == 1 else self._draw("night", number).choice(prey)
+        players = [id_ for id_ in alive if id_ != killed]
+        votes = self._votes(scene, players)
+        # With as many votes for two nobody goes.
+        best = votes.most_common(2)
+        out = best[0][0] if best and (len(best) == 1 or best[0][1] > best[1][1]) and not over else ""
+        done = Counter(voice for voice, _ in scene.answers)
+        return _Day(number, roles, killed, players, out if all(done[id_] > 1 for id_ in players) else "")
+
+    def _votes(self, scene: Scene, players: Sequence[str]) -> Counter[str]:
+        """Return how many votes each player has: the newest of each who lives, for one who lives."""
+        newest = {voice: str(args["player"]).strip().casefold() for voice, args in scene.calls(VOTE) if voice in players}
+        names = {word.casefold(): id_ for id_ in players for word in (id_, scene.names[id_])}
+        return Counter(names[name] for name in newest.values() if name in names)
+
+    def _roles(self, ids: Sequence[str]) -> dict[str, str]:
+        wolves, shuffled = max(1, len(ids) // SHARE_OF_WOLVES), sorted(ids)
+        self._draw("roles", len(ids)).shuffle(shuffled)
+        seer = shuffled[wolves] if len(ids) > FEWEST_PLAYERS else ""
+        return {id_: WOLF if id_ in shuffled[:wolves] else SEER if id_ == seer else VILLAGER for id_ in ids}
+
+    def _seen(self, day: _Day) -> list[tuple[int, str]]:
+        """Return whom the seer has seen in each night."""
+        others = [id_ for id_, role in day.roles.items() if role != SEER]
+        return [(night, self._draw("seer", night).choice(others)) for night in range(1, day.number + 1)]
+
+    def _draw(self, what: str, number: int) -> random.Random:
+        return random.Random(f"{self.seed} {what} {number}")  # a game's dice
