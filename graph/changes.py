@@ -1,4 +1,4 @@
-"""What a person changes of a thread, each as a pure function from its values to the update; what a compaction would do."""
+"""What a person changes of a thread, each as a pure function from its values to the update; what a call sends and a compaction would do."""
 
 import itertools
 import uuid
@@ -11,7 +11,7 @@ from langchain_core.messages import BaseMessage
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, EmptyMessageError, PinRefusedError, UndoTooFarError, UnknownMessageError, UnknownPinError
 from longtable.graph.thread_state import Update, Values
-from longtable.memory.call_config import BLOCK_TOKENS
+from longtable.memory.call_config import BLOCK_TOKENS, CallConfig
 from longtable.memory.compaction import Job, needs_originals
 from longtable.memory.compaction_plan import plan_compaction
 from longtable.memory.merging import unmerged
@@ -21,9 +21,10 @@ from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked
 from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.memory.topics import Topic, current, topics_of, versions
-from longtable.memory.view import CallPlan
+from longtable.memory.view import CallPlan, View
 from longtable.nodes.state import UNDER_WAY, call_plan_of, thread_of, turn_of, without_key
 from longtable.nodes.turns.failures import FAILED, exclusions, request_in
+from longtable.tools.cells import html_table
 
 
 @dataclass(frozen=True)
@@ -182,3 +183,56 @@ def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview
         summariser_tokens=sum(call_config.counter.text(text) for part in parts for text in part),
         rebuilt=rebuilt,
     )
+
+
+# -- the view in a notebook -----------------------------------------------------------------------------------------
+
+COLOURS = {"system": "#c9d8ee", "tools": "#d9d9d9", "memory": "#f7e3a1", "human": "#bfe3c8", "ai": "#e4d3f0", "tool": "#f3cfc6"}
+"""Of the parts of a call: for light and dark pages alike, as a narrow bar."""
+MOST_CHARS = 240
+"""Characters shown of each message."""
+_MEMORY = "<memory>"
+
+
+class ViewMessages(list[BaseMessage]):
+    """The messages of a model call; a notebook shows them as a table of coloured parts with their tokens."""
+
+    def __init__(self, view: View | None = None, call_config: CallConfig | None = None) -> None:
+        super().__init__(view.messages if view else ())
+        self._view, self._call_config = view, call_config
+
+    def parts(self) -> list[tuple[str, int, str]]:
+        """Return kind, tokens and text of each part, in the order of the call; the tools' definitions have no text."""
+        if self._view is None or self._call_config is None:
+            return []
+        count, parts = self._call_config.counter, self._view.parts
+        shown = [("system", parts.system, self[0].text.partition(_MEMORY)[0]), ("tools", parts.tools, "")]
+        for message in self:
+            before, mark, memory = message.text.partition(_MEMORY)
+            if mark and (message.type == "system" or not before.strip()):
+                shown.append(("memory", parts.memory, mark + memory))
+            elif message.type != "system":
+                text = message.text or ", ".join(f"{call['name']} {call['args']}" for call in getattr(message, "tool_calls", ()))
+                shown.append((message.type, count.message(message), text))
+        return shown
+
+    def _repr_html_(self) -> str:
+        parts = self.parts()
+        if not parts or self._view is None or self._call_config is None:
+            return "<p>no call yet</p>"
+        total, limit = self._view.parts.total, self._call_config.limit
+        bar = "".join(
+            f'<span style="display:inline-block;height:14px;width:{100 * tokens / limit:.2f}%;background:{COLOURS[kind]}"></span>'
+            for kind, tokens, _ in parts
+        )
+        rows = ((kind, f"{tokens:,}", _clipped(text)) for kind, tokens, text in parts)
+        return (
+            f"<p>{total:,} of {limit:,} tokens ({total / limit:.0%})</p>"
+            f'<div style="width:100%;border:1px solid #888;line-height:0;white-space:nowrap;overflow:hidden">{bar}</div>'
+            + html_table(("part", "tokens", "text"), rows, colours=[COLOURS[kind] for kind, _, _ in parts])
+        )
+
+
+def _clipped(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= MOST_CHARS else text[: MOST_CHARS - 1] + "…"

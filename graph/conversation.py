@@ -19,8 +19,7 @@ from longtable.base.store_keys import NODE
 from longtable.base.twins import ASYNC, SYNC, a_from, complete, in_thread
 from longtable.graph import changes, threads, turns
 from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, archive_from
-from longtable.graph.changes import CompactionPreview, TopicHistory
-from longtable.graph.display import ViewMessages
+from longtable.graph.changes import CompactionPreview, TopicHistory, ViewMessages
 from longtable.graph.export import Form, chart_drawer, export_as
 from longtable.graph.loading import readable
 from longtable.graph.locks import WAIT_SECONDS

@@ -43,7 +43,7 @@ OVER_BUDGET: dict[str, int] = {
     # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
     # The tools remember and forget (22): the patterns they take the place of were in memory/, which lost 236.
     # A result and a database are shown in a notebook (18). People's own files (282): forty exports load right, with what was guessed.
-    "tools": 7_156,
+    "tools": 7_138,
     # What a summary call is sent (33): its most tokens, little thinking, no second try; what was too little waits (7); a run chooses
     # its model and with it the summariser (10); a turn from another project finds no thread (3).
     # A message sent again gets the answer that it has; a question with its id, speaker and images (37); spent tools are withdrawn (9):
@@ -58,13 +58,13 @@ OVER_BUDGET: dict[str, int] = {
     # A conversation is opened in one call and closed (50); a persistence works without `with` (13); an answer and a view are shown
     # in a notebook (46). A closed one says so (2).
     # The call configs and models of a team's voices (35).
-    "graph": 3_521,
+    "graph": 3_517,
     # One settings file for all programs; a server's routes; a notebook's conversation has the file's defaults (20); an MCP client gets
     # pages of rows, a structured answer, progress and a new conversation (25).
     "app": 2_935,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES = 174
+MOST_FILES = 171
 """Most source files without the analyst."""
 TWICE = {"errors.py", "model.py"}
 """File names that stand in two rooms because the old place still imports, with a warning, until 0.3."""

@@ -16,7 +16,7 @@ from longtable.base.errors import DatabaseError
 from longtable.tools.cells import Json, clean, clip, dumps, json_value, preview_rows
 from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.schema import schema_tools, values
-from longtable.tools.schema.empty_results import why_empty
+from longtable.tools.schema.values import why_empty
 from longtable.tools.sql.verdict import masked_rows
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ MODULES = (
         "longtable.tools.parquet",
         "longtable.tools.results",
         "longtable.tools.sql.wall",
-        "longtable.tools.schema.empty_results",
         "longtable.tools.schema.knowledge",
         "longtable.tools.schema.schema_index",
     ),
