@@ -1,23 +1,20 @@
 """The memory block: what compactions left of the earlier conversation, as a call shows it."""
 
-import re
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from longtable.memory.artifacts import read_sources
 from longtable.memory.call_config import CallConfig
 from longtable.memory.ledger import LedgerLine, fit_ledger, render_ledger
 from longtable.memory.pins import Pin, current_pins, fit_pins, render_pins
 from longtable.memory.policy import TOPICS
-from longtable.memory.summary import language_of, render_memory
+from longtable.memory.summary import cited_numbers, language_of, render_memory
 from longtable.memory.thread import Compaction, Thread
 from longtable.memory.tokens import counter
 from longtable.memory.topics import render_topics, visible_topics
 
 LEAST_LINE = 12
 """Tokens that a line of the ledger has at least."""
-_CITE = re.compile(r"\[m\d[^\]]*\]")
 _RANGE = {"en": "It stands for messages m1-m{count} of the transcript.", "zh": "它代表会话记录中的消息 m1-m{count}。"}
 
 
@@ -70,7 +67,7 @@ def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) ->
     if record.get("strategy") == TOPICS:
         count = partial(_tokens, call_config.encoding)
         return render_topics(visible_topics(thread), call_config.summary_tokens, count, record["language"])
-    lines = [(line, {number for cite in _CITE.findall(line) for number in read_sources(cite)}) for line in record["summary"].splitlines()]
+    lines = [(line, cited_numbers(line)) for line in record["summary"].splitlines()]
     return "\n".join(line for line, cited in lines if line.startswith("#") or (cited and gone.isdisjoint(cited)))
 
 

@@ -55,21 +55,20 @@ class CallConfig:
         """Return the tokens at which a compaction is due, and that no view after a compaction passes."""
         return self._bounded(self.policy.threshold)
 
-    @property
-    def target_tokens(self) -> int:
-        """Return the tokens a view should have after a compaction."""
-        return self._share(self.policy.target)
+    def share(self, share: float) -> int:
+        """Return the tokens of a share of the limit; of the threshold, so that all shrinks with it when the provider refused a call."""
+        return int(self.threshold_tokens * share / self.policy.threshold)
 
     @property
     def summary_tokens(self) -> int:
         """Return the most tokens the lossy text of a memory may take."""
-        tokens = max(SUMMARY_FLOOR, self._share(self.policy.summary_share))
+        tokens = max(SUMMARY_FLOOR, self.share(self.policy.summary_share))
         return tokens if self.window is None else min(tokens, int(self.window * WINDOW_SHARE))
 
     @property
     def pin_tokens(self) -> int:
         """Return the most tokens the pins may take."""
-        return self._share(self.policy.pin_share)
+        return self.share(self.policy.pin_share)
 
     @property
     def pins_by_code(self) -> bool:
@@ -79,27 +78,17 @@ class CallConfig:
     @property
     def ledger_tokens(self) -> int:
         """Return the most tokens the query ledger may take."""
-        return self._share(self.policy.ledger_share)
-
-    @property
-    def spare_tokens(self) -> int:
-        """Return the tokens that must be free below the threshold for it to be held."""
-        return self._share(SPARE_SHARE)
-
-    @property
-    def talk_tokens(self) -> int:
-        """Return the tokens beside what must stay where the threshold cannot be held."""
-        return self._share(TALK_SHARE)
+        return self.share(self.policy.ledger_share)
 
     @property
     def least_memory(self) -> int:
         """Return the tokens that summary and ledger may always have together."""
-        least, trigger = self._share(MEMORY_SHARE), self.policy.trigger_tokens
+        least, trigger = self.share(MEMORY_SHARE), self.policy.trigger_tokens
         return max(SUMMARY_FLOOR, least if trigger is None else min(least, int(trigger * MEMORY_SHARE / self.policy.threshold)))
 
     def memory_tokens(self, beside: int) -> int:
         """Return the most tokens of summary and ledger beside so many tokens of pins and kept rounds: what is left under the target."""
-        room, trigger = self.target_tokens - self.around_tokens, self.policy.trigger_tokens
+        room, trigger = self.share(self.policy.target) - self.around_tokens, self.policy.trigger_tokens
         if trigger is not None:
             room = min(room, int(trigger * self.policy.target / self.policy.threshold))
         return max(self.least_memory, room - beside - BLOCK_TOKENS)
@@ -121,10 +110,6 @@ class CallConfig:
 
     def _bounded(self, share: float) -> int:
         return min(int(self.limit * share / self.factor), self.ceiling or self.limit)
-
-    def _share(self, share: float) -> int:
-        # Of the threshold, so that all shrinks with it when the provider refused a call.
-        return int(self.threshold_tokens * share / self.policy.threshold)
 
 
 @dataclass(frozen=True)

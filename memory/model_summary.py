@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 
 from longtable.memory import figures as reading
 from longtable.memory.figures import Figure
-from longtable.memory.search import tokens_of
+from longtable.memory.search import text_of, tokens_of
 from longtable.memory.summary import (
     CONSTRAINTS,
     DECISIONS,
@@ -25,7 +25,6 @@ from longtable.memory.summary import (
     join_sections,
     known_citations,
     left_out_lines,
-    message_text,
     numbered_rounds,
     without_citations,
 )
@@ -208,7 +207,7 @@ class Sources:
 
     @cached_property
     def _numbers(self) -> list[list[float]]:
-        return [sorted(set().union(*(numbers_in(message_text(message)) for _, message in round_))) for round_ in self.rounds]
+        return [sorted(set().union(*(numbers_in(text_of(message)) for _, message in round_))) for round_ in self.rounds]
 
     @cached_property
     def _before(self) -> list[float]:

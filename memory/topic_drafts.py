@@ -10,7 +10,6 @@ from langchain_core.messages import AIMessage, ToolMessage
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from longtable.memory.artifacts import FENCE, Section, clean, merge_sections, read_sources, same
-from longtable.memory.rounds import split_rounds
 from longtable.memory.stamps import is_recalled, turn_number
 from longtable.memory.summary import Numbered, harmless, render_message
 from longtable.memory.topics import SUMMARY_CHARS, Topic, Words, keywords, overlap, rarity, terms, words
@@ -194,21 +193,6 @@ class SubjectDraft:
     def turn(self) -> int:
         """Return the newest turn among them."""
         return max((turn_number(message) for _, message in self.filed), default=0)
-
-
-def rounds_of(messages: Sequence[Numbered]) -> list[list[Numbered]]:
-    """Split numbered messages into rounds; an answer whose question is not among them is one of its own."""
-    rest = iter(messages)
-    rounds: list[list[Numbered]] = []
-    for round_ in split_rounds([message for _, message in messages]):
-        turn = 0
-        rounds.append([])
-        for message in round_:
-            if turn and turn_number(message) not in (0, turn):
-                rounds.append([])
-            turn = turn_number(message) or turn
-            rounds[-1].append(next(rest))
-    return rounds
 
 
 def shown(messages: Round) -> list[Numbered]:

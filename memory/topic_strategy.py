@@ -11,7 +11,7 @@ from longtable.memory.artifacts import Count, Section, fit_artifact, join, merge
 from longtable.memory.compaction import Attempts, Draft, Job
 from longtable.memory.pins import pins_in, without_pins
 from longtable.memory.policy import TOPICS
-from longtable.memory.summary import Numbered, coverage, packed, render_message
+from longtable.memory.summary import Numbered, coverage, numbered_rounds, packed, render_message
 from longtable.memory.topic_drafts import (
     ASSIGN,
     MOST_ANSWER_CHARS,
@@ -25,7 +25,6 @@ from longtable.memory.topic_drafts import (
     read_analysis,
     read_assignment,
     read_drafts,
-    rounds_of,
     shown,
     subject_of,
     topic_line,
@@ -231,7 +230,7 @@ def _parts(job: Filing) -> list[tuple[list[list[Numbered]], bool]]:
 
     Each part comes with whether it fits: a round with a message longer than the window does not.
     """
-    rounds = rounds_of(job.messages)
+    rounds = numbered_rounds(job.messages)
     if job.window is None:
         return [(rounds, True)]
     room = job.room - job.count(job.prompt) - 400  # tags, and the fault of a first try

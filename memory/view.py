@@ -7,7 +7,7 @@ from functools import cached_property
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from longtable.memory.block import Memory, memory_of
-from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig, Parts
+from longtable.memory.call_config import BLOCK_TOKENS, SPARE_SHARE, SUMMARY_FLOOR, TALK_SHARE, CallConfig, Parts
 from longtable.memory.policy import WINDOW
 from longtable.memory.reasoning import with_reasoning
 from longtable.memory.rounds import is_users, pair_calls, split_groups, split_rounds, without_stale
@@ -71,9 +71,9 @@ class CallPlan:
     def bound(self) -> int:
         """Return the most tokens of a view once all is compacted: the threshold, more only where what must stay leaves too little."""
         call_config = self.call_config
-        if self.floor + call_config.spare_tokens <= call_config.threshold_tokens:
+        if self.floor + call_config.share(SPARE_SHARE) <= call_config.threshold_tokens:
             return call_config.threshold_tokens
-        return min(call_config.hard_tokens, self.floor + call_config.talk_tokens)
+        return min(call_config.hard_tokens, self.floor + call_config.share(TALK_SHARE))
 
     @property
     def memory_bound(self) -> int:

@@ -35,6 +35,7 @@ from longtable.base.errors import (
 from longtable.base.events import SchemaChanged
 from longtable.base.store_keys import thread_namespace
 from longtable.memory.archive import ids_in_archive, key_of_id, page
+from longtable.memory.call_config import TALK_SHARE
 from longtable.memory.rounds import CHANGED, all_calls
 from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
 from longtable.memory.summary import language_of
@@ -330,7 +331,7 @@ def _check_fit(message: BaseMessage, call_plan: CallPlan) -> None:
     need, budget = parts.total + NOTE_TOKENS, call_config.hard_tokens
     if need > budget:
         fixed = SYSTEM_PROMPT if parts.system >= parts.tools else TOOLS
-        leaves_room = need - parts.messages <= budget - call_config.talk_tokens
+        leaves_room = need - parts.messages <= budget - call_config.share(TALK_SHARE)
         raise ContextTooLargeError(need=need, budget=budget, what=THE_MESSAGE if leaves_room else fixed)
 
 

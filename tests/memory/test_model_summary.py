@@ -127,7 +127,7 @@ TALK: list[BaseMessage] = [
     HumanMessage("And how many flights left in May?"),
     AIMessage("28,796 flights left in May."),
 ]
-SOURCES = Sources(list(enumerate(TALK, 1)), "## Facts and findings\n- Asked: old | Answered: 4,711 bags [m0]")
+SOURCES = Sources(list(enumerate(TALK, 1)), "## Facts and findings\n- Asked: old | Answered: 4,711 bags [m9]")
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_two_hundred_facts_over_the_budget_lose_only_as_many_as_must_go() -> Non
 def test_room_is_filled_with_the_rounds_that_no_line_cites() -> None:
     sections = [["- Canada has 1,204 orders [m4]"], [], [], [], []]
     text = filled(sections, SOURCES, "en", 400, count)
-    assert [finding.ids for finding in findings_in(text)] == ["m0", "m5-m6"]
+    assert [finding.ids for finding in findings_in(text)] == ["m9", "m5-m6"]
     wide = filled([["- much was asked [m1-m400]"], [], [], [], []], Sources(list(enumerate(TALK * 4, 1)), ""), "en", 900, count)
     assert len(findings_in(wide)) == 8
 

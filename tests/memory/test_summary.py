@@ -2,6 +2,7 @@
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from longtable.memory.stamps import marked
 from longtable.memory.summary import (
     HEADINGS,
     Finding,
@@ -114,3 +115,13 @@ def test_many_questions_do_not_push_out_a_figure_that_the_user_stated() -> None:
             said = []
         assert fact in summary
         assert len(findings_in(summary)) > 2
+
+
+def test_the_answer_to_an_excluded_question_is_not_told_as_the_answer_to_the_one_before() -> None:
+    talk = [HumanMessage("How many in May?"), AIMessage("There are 28,796."), AIMessage("His badge is 4711.")]
+    turns = [(number, marked(message, turn=turn)) for number, turn, message in zip((1, 2, 4), (1, 1, 2), talk, strict=True)]
+    findings = findings_in(fallback_summary("", turns, language="en", budget=400, count=count))
+    assert [(finding.question, finding.answer, finding.ids) for finding in findings] == [
+        ("How many in May?", "There are 28,796.", "m1-m2"),
+        ("", "His badge is 4711.", "m4"),
+    ]

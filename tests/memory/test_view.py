@@ -239,6 +239,6 @@ def test_asked_for_compacts_under_the_threshold_too() -> None:
 def test_a_ceiling_lowers_what_a_view_may_have(ceiling: int) -> None:
     limits = CallConfig(system="s", tool_tokens=0, limit=10_000, encoding="o200k_base", ceiling=ceiling)
     assert limits.threshold_tokens == ceiling
-    assert limits.target_tokens == ceiling // 2
+    assert limits.share(limits.policy.target) == ceiling // 2
     view = build_view(talk(30, words=60), [], limits)
     assert view.parts.total <= limits.threshold_tokens
