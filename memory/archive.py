@@ -15,6 +15,7 @@ from langchain_core.messages import BaseMessage
 
 from longtable.base.errors import ArchiveFormatError, ArchiveGapError
 from longtable.base.store_keys import Namespace, thread_namespace
+from longtable.memory.artifacts import runs
 from longtable.memory.search import Original, text_of
 from longtable.memory.stamps import marks_of
 
@@ -244,13 +245,7 @@ def _keys(first: int, last: int) -> Iterator[list[str]]:
 
 def _whole(first: int, found: Iterable[Sequence[Mapping[str, Any] | None]]) -> list[Original]:
     items = [item for batch in found for item in batch]
-    missing: list[tuple[int, int]] = []
-    for number in (first + i for i, item in enumerate(items) if item is None):
-        if missing and missing[-1][1] == number - 1:
-            missing[-1] = (missing[-1][0], number)
-        else:
-            missing.append((number, number))
-    if missing:
+    if missing := runs(number for number, item in enumerate(items, first) if item is None):
         raise ArchiveGapError(missing)
     return [from_item(item) for item in items if item is not None]
 

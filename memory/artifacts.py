@@ -4,9 +4,11 @@ A section is a line "## title <!-- sources: m3-m5, m9 -->" with its text under i
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import getitem, itemgetter
+
+from longtable.memory.tokens import levels_that_fit
 
 MOST_SOURCES = 200_000
 """Numbers that one list of sources may stand for: "m1-m999999999" is no citation."""
@@ -74,13 +76,16 @@ def read_sources(text: str) -> tuple[int, ...]:
 
 def write_sources(sources: Iterable[int]) -> str:
     """Write (3, 4, 5, 9) as "m3-m5, m9"."""
-    runs: list[list[int]] = []
-    for number in sorted(set(sources)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(_run(first, last) for first, last in runs)
+    return ", ".join(_run(first, last) for first, last in runs(sorted(set(sources))))
+
+
+def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the first and the last of each run of numbers that follow on one another."""
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        first = found.pop()[0] if found and found[-1][1] == number - 1 else number
+        found.append((first, number))
+    return found
 
 
 def _run(first: int, last: int) -> str:
@@ -190,24 +195,15 @@ def fit_artifact(artifact: str, budget: int, count: Count, language: str = "en")
     if count(artifact) <= budget:
         return artifact
     parts = sections(artifact)
-    size = len(parts)
-    oldest = sorted(range(size), key=lambda i: (max(parts[i].sources, default=0), i))
-    age = {place: rank for rank, place in enumerate(oldest)}
-    forms = [[replace(part, body=body) for body in _shorter(part.body)] for part in parts]
+    oldest = sorted(range(len(parts)), key=lambda place: (max(parts[place].sources, default=0), place))
+    forms = [[replace(parts[place], body=body) for body in _shorter(parts[place].body)] for place in oldest]
     costs = [[count(_write(form)) + 2 for form in each] for each in forms]
-
-    def levels(step: int) -> list[int]:
-        """Return how short each section is after so many steps: one of each section, the oldest first, before the next."""
-        return [max(0, min(3, -((age[place] - step) // size))) for place in range(size)]
-
-    def fits(step: int) -> bool:
-        return sum(costs[place][level] for place, level in enumerate(levels(step))) <= budget
-
-    if (step := bisect_left(range(3 * size + 1), True, key=fits)) <= 3 * size:
-        return join(forms[place][level] for place, level in enumerate(levels(step)))
-    ordered = [forms[place][-1] for place in oldest]
+    levels = levels_that_fit(len(parts), 3, lambda levels: sum(map(getitem, costs, levels)) <= budget)
+    if levels is not None:
+        return join(part for _, part in sorted(zip(oldest, map(getitem, forms, levels), strict=True), key=itemgetter(0)))
+    ordered = [each[-1] for each in forms]
     together = 2
-    while count(shorter := join([_one(ordered[:together], language), *ordered[together:]])) > budget and together < size:
+    while count(shorter := join([_one(ordered[:together], language), *ordered[together:]])) > budget and together < len(parts):
         together *= 2
     return shorter
 

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, islice
+from operator import getitem
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import TABLES, is_recalled, marks_of, turn_number
+from longtable.memory.tokens import levels_that_fit
 
 QUESTION_CHARS = 200
 FIGURES_CHARS = 160
@@ -202,19 +204,9 @@ def fit_ledger(lines: Sequence[LedgerLine], budget: int, count: Callable[[str], 
 
 def _shortened(lines: Sequence[LedgerLine], room: int, count: Callable[[str], int]) -> list[LedgerLine]:
     """Return the lines within the room: without figures, then without the lines, the oldest first."""
-    costs = [_cost(line, count) for line in lines]
-    kept, total = list(lines), sum(costs)
-    for at, line in enumerate(lines):
-        if total > room and line.figures:
-            kept[at] = _bare(line)
-            total -= costs[at]
-            costs[at] = _cost(kept[at], count)
-            total += costs[at]
-    gone = 0
-    while gone < len(kept) and total > room:
-        total -= costs[gone]
-        gone += 1
-    return kept[gone:]
+    costs = [(_cost(line, count), _cost(_bare(line), count), 0) for line in lines]
+    levels = levels_that_fit(len(lines), 2, lambda levels: sum(map(getitem, costs, levels)) <= room)
+    return [(line, _bare(line))[level] for line, level in zip(lines, levels or (), strict=False) if level < 2]
 
 
 def _bare(line: LedgerLine) -> LedgerLine:

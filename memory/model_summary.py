@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from longtable.memory import figures as reading
+from longtable.memory.artifacts import Count
 from longtable.memory.figures import Figure
 from longtable.memory.search import text_of, tokens_of
 from longtable.memory.summary import (
@@ -16,7 +17,6 @@ from longtable.memory.summary import (
     DECISIONS,
     FACTS,
     PREFERENCES,
-    Count,
     Numbered,
     citations,
     cited_numbers,

@@ -17,6 +17,7 @@ import importlib.util
 import json
 import re
 import threading
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -244,6 +245,19 @@ class TokenCounter:
             return 0  # the same call stands in tool_calls
         text = block.get("text")
         return self.text(text) if isinstance(text, str) else self.text(compact_json(block))
+
+
+def levels_that_fit(items: int, most: int, fits: Callable[[list[int]], bool]) -> list[int] | None:
+    """Return how short each item becomes, from 0 (whole) to `most`, so that all of them fit; None where they never do.
+
+    The first items shrink first, and every item takes a step before any takes its next. `fits` judges such a list.
+    """
+
+    def levels(step: int) -> list[int]:
+        return [max(0, min(most, -((item - step) // items))) for item in range(items)]
+
+    step = bisect_left(range(most * items + 1), True, key=lambda step: fits(levels(step)))
+    return levels(step) if step <= most * items else None
 
 
 @lru_cache(maxsize=8)

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from langchain_core.messages import AIMessage, ToolMessage
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
@@ -123,22 +123,17 @@ def topic_line(topic: Topic) -> str:
     return harmless(f"{topic.id} | {topic.title} | {topic.summary}")
 
 
-def read_analysis(answer: str) -> Analysis | str:
-    """Read an answer to the analysis; a text instead says what is wrong with it."""
+Form = TypeVar("Form", Analysis, Assignment)
+
+
+def read_answer(answer: str, form: type[Form]) -> Form | str:
+    """Read an answer of one of the two forms; a text instead says what is wrong with it."""
     try:
-        return Analysis.model_validate(_object_in(answer))
+        return form.model_validate(_object_in(answer))
     except ValidationError as error:
         return _fault(error)
     except (ValueError, RecursionError):
         return "it is not one JSON object of the form asked for"
-
-
-def read_assignment(answer: str) -> Assignment | None:
-    """Read an answer to the assignment; None where it is not of the form asked for."""
-    try:
-        return Assignment.model_validate(_object_in(answer))
-    except (ValueError, RecursionError):
-        return None
 
 
 def _object_in(answer: str) -> object:

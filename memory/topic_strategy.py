@@ -15,6 +15,8 @@ from longtable.memory.summary import Numbered, coverage, numbered_rounds, packed
 from longtable.memory.topic_drafts import (
     ASSIGN,
     MOST_ANSWER_CHARS,
+    Analysis,
+    Assignment,
     SubjectDraft,
     analyse_input,
     analyse_prompt,
@@ -22,8 +24,7 @@ from longtable.memory.topic_drafts import (
     code_drafts,
     complete,
     enough_for,
-    read_analysis,
-    read_assignment,
+    read_answer,
     read_drafts,
     shown,
     subject_of,
@@ -97,15 +98,8 @@ class Filed:
     """What the model said of the messages: the rules of the user that it quotes stand there, too."""
 
 
-def file_steps(job: Filing) -> Steps[Filed]:
-    """File all messages of the job; every one of their ids stands in a returned version."""
-    if not job.messages and not job.changed:
-        return Filed([], "fallback", ["there is nothing to file"])
-    return (yield from _Clerk(job).file())
-
-
-class _Clerk:
-    """One filing under way: the topics as they stand, what went wrong, and whether the model is still worth asking."""
+class Filer:
+    """Files messages: knows the topics as they are now, what went wrong, and whether the model is still worth asking."""
 
     def __init__(self, job: Filing) -> None:
         self.job = job
@@ -119,7 +113,8 @@ class _Clerk:
         self.silent = job.window is None
 
     def file(self) -> Steps[Filed]:
-        by_model = True
+        """File all messages of the job; every one of their ids stands in a returned version."""
+        by_model = bool(self.job.messages)
         for rounds, fits in _parts(self.job):
             if not fits:
                 self.reasons.append("a message is longer than the summariser's window")
@@ -161,7 +156,7 @@ class _Clerk:
             if answer is None:
                 return complete(best, rounds, job.language) if best else []
             self.answers.append(answer)
-            analysis = read_analysis(without_pins(answer))
+            analysis = read_answer(without_pins(answer), Analysis)
             drafts, faults = ([], [analysis]) if isinstance(analysis, str) else read_drafts(analysis, rounds)
             best = max(best, drafts, key=_cited)
             if not faults:
@@ -207,9 +202,9 @@ class _Clerk:
         offered = self._fitting([topic for _, topic in ranked])
         answer = yield from self._ask(ASSIGN[self.job.language], assign_input(offered, draft.title, draft.summary))
         if answer is not None:
-            choice = read_assignment(answer)
+            choice = read_answer(answer, Assignment)
             names: dict[str | None, Topic | None] = {None: None, **{topic.id: topic for topic in offered}}
-            if choice and choice.topic in names:
+            if isinstance(choice, Assignment) and choice.topic in names:
                 return names[choice.topic], choice.summary
             self.reasons.append("the answer names no topic there is")
         return next((topic for enough, topic in ranked if enough), None), ""
@@ -300,7 +295,7 @@ class Topics:
         filed_before, again = unfiled(job.thread)
         reads = [(number, message) for number, message in job.reads if number > filed_before or number in again]
         for window in [call_config.window, None] if call_config.window is not None else [None]:
-            filed = yield from file_steps(
+            filed = yield from Filer(
                 Filing(
                     messages=reads,
                     topics=newest,
@@ -317,7 +312,7 @@ class Topics:
                         Topic.from_json(topic) for each in job.thread.compactions for topic in (each.get("kept") or {}).get("topics", ())
                     ),
                 )
-            )
+            ).file()
             text = render_topics([*newest, *filed.topics], job.budget, count, job.language)
             seen, unseen = coverage(reads, count)
             pins, ended = pins_in(filed.answers, [message for _, message in reads], job.thread.pins)

@@ -3,15 +3,16 @@
 import itertools
 import math
 import unicodedata
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import getitem
 from typing import Any
 
 from longtable.memory.artifacts import Count, Section, join, sections, sources_of
 from longtable.memory.search import stem, tokens_of
 from longtable.memory.thread import Thread
+from longtable.memory.tokens import levels_that_fit
 
 SUMMARY_CHARS = 240
 ENOUGH_WORDS = 0.5
@@ -198,25 +199,20 @@ def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: 
     those shown is that in which they came up, so that a new version leaves the text before it as it was.
     """
     shown = [topic for topic in current(topics) if topic.artifact]
-    used, size = recently_used(shown), len(shown)
-    forms = {topic.id: (_whole(topic), _short(topic)) for topic in shown}
-    costs = {id: [*(count(text) + 2 for text in texts), 0] for id, texts in forms.items()}
+    used = recently_used(shown)[::-1]
+    forms = [(_whole(topic), _short(topic), "") for topic in used]
+    costs = [[count(text) + 2 if text else 0 for text in texts] for texts in forms]
 
-    def levels(step: int) -> dict[str, int]:
-        """Return the form of each topic after so many steps: 0 whole, 1 short, 2 in the last line."""
-        return {topic.id: (step >= size - place) + (step >= 2 * size - place) for place, topic in enumerate(used)}
+    def last_line(levels: Sequence[int]) -> str:
+        return _more([topic for topic, level in zip(used, levels, strict=True) if level == 2][::-1], budget, count, language)
 
-    def last_line(step: int) -> str:
-        return _more(used[2 * size - step :] if step > size else [], budget, count, language)
+    def fits(levels: Sequence[int]) -> bool:
+        return sum(map(getitem, costs, levels)) + count(last_line(levels)) <= budget
 
-    def fits(step: int) -> bool:
-        return sum(costs[id][level] for id, level in levels(step).items()) + count(last_line(step)) <= budget
-
-    if (step := bisect_left(range(2 * size + 1), True, key=fits)) > 2 * size:
+    if (levels := levels_that_fit(len(used), 2, fits)) is None:
         return ""
-    level = levels(step)
-    texts = [forms[topic.id][level[topic.id]] for topic in shown if level[topic.id] < 2]
-    return "\n\n".join(filter(None, [*texts, last_line(step)]))
+    texts = {topic.id: each[level] for topic, each, level in zip(used, forms, levels, strict=True)}
+    return "\n\n".join(filter(None, [*(texts[topic.id] for topic in shown), last_line(levels)]))
 
 
 def _whole(topic: Topic) -> str:

@@ -15,7 +15,7 @@ from longtable.memory.pins import current_pins
 from longtable.memory.stamps import RECALLED, marked
 from longtable.memory.tokens import counter, estimate
 from longtable.memory.topic_drafts import MOST_ANSWER_CHARS
-from longtable.memory.topic_strategy import Filed, Filing, file_steps
+from longtable.memory.topic_strategy import Filed, Filer, Filing
 from longtable.memory.topics import Topic, current
 from tests.support.compacting import Talk, call_config
 from tests.support.histories import histories, talk
@@ -34,7 +34,7 @@ def job(messages: Sequence[BaseMessage], topics: Sequence[Topic] = (), *, start:
 
 def run(filing: Filing, model: Model | None = None) -> tuple[Filed, list[list[BaseMessage]]]:
     """Drive the steps as the node does; return the outcome and what the model was asked."""
-    steps, asked = file_steps(filing), []
+    steps, asked = Filer(filing).file(), []
     answer: Answer = None
     while True:
         try:
@@ -422,7 +422,7 @@ def test_the_instructions_may_be_replaced_but_not_the_form() -> None:
 
 
 def test_nothing_to_file_changes_nothing() -> None:
-    assert run(job([]))[0] == Filed([], "fallback", ["there is nothing to file"])
+    assert run(job([]))[0] == Filed([], "fallback", [])
 
 
 # -- code alone -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
 from longtable.memory.tokens import estimate
-from longtable.memory.topic_strategy import Filed, Filing, file_steps
+from longtable.memory.topic_strategy import Filed, Filer, Filing
 from longtable.memory.topics import Topic, current
 
 Talk = dict[str, list[tuple[str, str]]]
@@ -160,7 +160,7 @@ def filed_by_code(messages: list[BaseMessage], *, at_once: int) -> dict[str, str
             time="",
         )
         with pytest.raises(StopIteration) as end:
-            next(file_steps(filing))
+            next(Filer(filing).file())
         filed: Filed = end.value.value
         topics += filed.topics
     return {id: topic.id for topic in current(topics) for id in topic.message_ids}
