@@ -71,10 +71,9 @@ class Originals:
     @cached_property
     def budget_chars(self) -> int:
         """Return the most characters a recalled block may have: of this thread's own words, with the ids and times beside them."""
-        call_config = self.call_plan.call_config
         sample = NOTE + "".join(str(hit)[:SAMPLE_CHARS] for hit in self.numbered(range(1, SAMPLE + 1)))
-        tokens = int(call_config.threshold_tokens * BUDGET_SHARE)
-        return max(LEAST_BUDGET, tokens * len(sample) // call_config.counter.text(sample))
+        tokens = int(self.call_plan.call_config.threshold_tokens * BUDGET_SHARE)
+        return max(LEAST_BUDGET, tokens * len(sample) // self.call_plan.call_config.counter.text(sample))
 
     def search(self, query: str, from_turn: int | None, to_turn: int | None, limit: int) -> list[Hit]:
         """Return what answers the query best, the best first, of the messages that the next call does not show whole.
