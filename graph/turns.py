@@ -129,7 +129,7 @@ def _continuation(
     messages = messages_of_turn(state)
     if message is not None:
         known, said = answer_to(str(message.id), thread_of(state.values), runner.graph.store, runner.thread_id)
-        if said is not None:
+        if said is not None and not (is_pending(state) and turn_number(said) == turn_of(state.values).get("number")):
             return AnswerEvent(type="answer", text=str(said.text), status=marks_of(said).get("notice", "answered"), turn=turn_number(said))
         if not (known or any(each.id == message.id for each in messages)):
             return Input(messages=[message]), [message]

@@ -229,8 +229,9 @@ def answer_to(message_id: str, thread: Thread, store: BaseStore | None, thread_i
         if item is not None and item["number"] <= thread.archived:
             place, last = item["number"], min(thread.archived, item["number"] + MOST_OF_A_TURN)
             after = [*(each.message for each in page(StoreArchive(store), thread_id, place, last)), *thread.messages]
-    answers = (each for each in after if isinstance(each, AIMessage) and not all_calls(each))
-    return place is not None, next(answers, None)
+    answers = [each for each in after if isinstance(each, AIMessage) and not all_calls(each)]
+    # The last one of its turn: with a team each voice has one.
+    return place is not None, next((each for each in reversed(answers) if turn_number(each) == turn_number(answers[0])), None)
 
 
 def _refused(new: Sequence[BaseMessage], before: Turn, error: LongtableError) -> Update:

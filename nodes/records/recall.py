@@ -87,7 +87,7 @@ class Originals:
 
     def numbered(self, numbers: Sequence[int]) -> list[Hit]:
         """Return the messages with these numbers, in the order asked, shown or not; excluded ones are left out."""
-        by_number = {original.number: original for original in self.index.originals if original.message.id not in self.thread.excluded}
+        by_number = {original.number: original for original in self.index.originals if self._may_show(original)}
         return [_hit(by_number[number]) for number in numbers if number in by_number]
 
     @cached_property
@@ -115,7 +115,12 @@ class Originals:
     def _is_hidden(self, original: Original) -> bool:
         """Return whether a message that is not excluded is left out of the next call, or shortened there."""
         shown = self._shown.get(original.message.id)
-        return original.message.id not in self.thread.excluded and (shown is None or str(original.message.text) not in shown)
+        return self._may_show(original) and (shown is None or str(original.message.text) not in shown)
+
+    def _may_show(self, original: Original) -> bool:
+        """Return whether a message is not excluded, and the voice that is asked may hear it."""
+        voice = self.call_plan.call_config.voice
+        return original.message.id not in self.thread.excluded and (voice is None or voice.hears(original.message))
 
     def _of_section(self, query: str) -> list[Original]:
         """Return the source messages of the topic section that answers a query, where the memory is kept in topics."""

@@ -1,5 +1,9 @@
 """A team on one thread: who is asked, what each is shown, and what a turn leaves."""
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,13 +13,15 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from longtable.base.errors import ConfigError, ProviderError, ProviderUnavailableError
+from longtable.base.errors import ConfigError, ModelContextOverflowError, ProviderError, ProviderUnavailableError
 from longtable.base.events import Event
-from longtable.graph import Context, Conversation, FreeChat, Mode, Persona, Scene, Team, Workflow, build_graph, open_persistence
+from longtable.graph import Context, Conversation, Database, FreeChat, Mode, Persona, Scene, Team, Workflow, build_graph, open_persistence
 from longtable.memory.stamps import mark_of
 from longtable.nodes.team.team import MODE
+from longtable.tools.sql.cost import CostThresholds
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call
+from tests.tools.databases import make
 
 ANALYST = Persona("analyst", "You write SQL.", aliases=("分析师",))
 CHECKER = Persona("checker", "You check.", nicknames=("Chuck",))
@@ -308,3 +314,128 @@ def test_each_voice_stays_under_its_threshold_in_pairs_and_nothing_is_lost_over_
     assert [text.split()[1] for text in texts if text.startswith("question")] == [str(turn) for turn in range(25)]
     assert len(texts) == 100
     assert conversation.view()
+
+
+def test_recall_brings_back_nothing_that_a_colleague_says_in_this_turn() -> None:
+    found: list[str] = []
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        if messages[-1].type == "tool":
+            found.append(messages[-1].text)
+            return "I looked"
+        return call("recall_history", query="zanzibar") if name == "Checker" else "the password of the island is zanzibar"
+
+    conversation = talk(say, Team(ANALYST, CHECKER))
+    conversation.ask("Which island?")
+    assert "the password" not in found[0]
+    assert '"found":0' in found[0].replace(" ", "")
+
+
+def test_a_query_of_one_voice_waits_for_approval_and_the_next_voice_is_asked_after_it(tmp_path: Path) -> None:
+    costly = "SELECT count(*) FROM numbers a, numbers b"
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        if name == "Checker" and messages[-1].type != "tool":
+            return call("run_sql", sql=costly)
+        return f"{name} speaks"
+
+    with Database.open(str(make(tmp_path, "sqlite"))) as database:
+        team = Team(ANALYST, CHECKER, REVIEWER, mode=Workflow())
+        conversation = talk(say, team, database=database, cost=CostThresholds(pairs=1_000_000))
+        waiting = conversation.ask("How many pairs?")
+        assert (waiting.status, [each["voice"] for each in waiting.voices]) == ("approval_requested", ["analyst"])
+        done = conversation.resume([{"type": "approve"}])
+        assert [each["voice"] for each in done.voices] == ["checker", "reviewer"]
+        assert done.queries[0]["row_count"] == 1
+        last = sent_of(conversation)[-1]
+        assert "Checker: Checker speaks\n[Checker ran " in last[-1].text
+        assert [message.type for message in last] == ["system", "human", "human", "human"]
+
+
+def test_a_message_that_joins_the_turn_is_heard_by_the_next_voice() -> None:
+    conversations: list[Conversation] = []
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> str:
+        if name == "Analyst":
+            other = Conversation(conversations[0].graph, "t", context=Context(model_limit=32_000), when_busy="steer")
+            other.steer("Only for 2013, please.", wait=False)
+        return f"{name} speaks"
+
+    conversations.append(talk(say, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker"))))
+    conversations[0].ask("Count the orders.")
+    assert "Only for 2013, please." in str(sent_of(conversations[0])[1])
+
+
+def test_a_voice_whose_provider_says_the_context_is_too_long_is_asked_again_with_less() -> None:
+    sizes: list[tuple[str, int]] = []
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> str:
+        size = sum(len(str(message.text)) for message in messages)
+        sizes.append((name, size))
+        if name == "Checker" and size > 6_000:
+            raise ModelContextOverflowError("the context is too long")
+        return f"{name} says " + "word " * 60
+
+    conversation = talk(say, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")), context=Context(model_limit=8_000), recall=False)
+    for turn in range(14):
+        assert [each["voice"] for each in conversation.ask(f"question {turn}").voices] == ["analyst", "checker"]
+    assert any(name == "Checker" and size > 6_000 for name, size in sizes)
+
+
+KILLED = """
+import os, signal, sys
+from tests.graph.test_team import ANALYST, CHECKER, REVIEWER, talk
+from longtable.graph import Team, Workflow, open_persistence
+
+def say(name, messages):
+    if name == sys.argv[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return f"{name} speaks"
+
+with open_persistence(sys.argv[1]) as kept:
+    talk(say, Team(ANALYST, CHECKER, REVIEWER, mode=Workflow()), saver=kept.checkpointer, store=kept.store).ask("Hello")
+"""
+
+
+@pytest.mark.parametrize(("killed", "asked"), [("Analyst", ["Analyst", "Checker", "Reviewer"]), ("Reviewer", ["Reviewer"])])
+def test_a_turn_killed_between_voices_goes_on_at_the_voice_that_is_missing(killed: str, asked: list[str], tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chat.db'}"
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", KILLED, url, killed], cwd=root, env={**os.environ}, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL
+    tried: list[str] = []
+
+    def say(name: str, _: Sequence[BaseMessage]) -> str:
+        tried.append(name)
+        return f"{name} speaks"
+
+    with open_persistence(url) as kept:
+        conversation = talk(say, Team(ANALYST, CHECKER, REVIEWER, mode=Workflow()), saver=kept.checkpointer, store=kept.store)
+        assert conversation.resume().text == "Reviewer speaks"
+        assert tried == asked
+        assert [message.name for message in conversation.history()] == [None, "Analyst", "Checker", "Reviewer"]
+
+
+def test_a_resent_message_gets_the_last_voices_answer_again() -> None:
+    conversation = talk(who, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")))
+    conversation.ask("Hello", id="q1")
+    assert conversation.ask("Hello", id="q1").text == "Checker speaks"
+    assert len(sent_of(conversation)) == 2
+
+
+def test_a_message_resent_after_a_failure_between_voices_goes_on_at_the_voice_that_is_missing() -> None:
+    tried: list[str] = []
+
+    def say(name: str, _: Sequence[BaseMessage]) -> str:
+        tried.append(name)
+        if tried == ["Analyst", "Checker"]:
+            raise ProviderUnavailableError("the server is down")
+        return f"{name} speaks"
+
+    conversation = talk(
+        say, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")), context=Context(model_limit=32_000, max_retries=0)
+    )
+    with pytest.raises(ProviderError):
+        conversation.ask("Hello", id="q1")
+    assert conversation.ask("Hello", id="q1").text == "Checker speaks"
+    assert tried == ["Analyst", "Checker", "Checker"]
