@@ -49,7 +49,7 @@ OVER_BUDGET: dict[str, int] = {
     # A message sent again gets the answer that it has; a question with its id, speaker and images (37); spent tools are withdrawn (9):
     # the rate limit gave 43.
     # A team: personas, modes, who is asked next, free chat, a workflow (345); a quiz and werewolf (155).
-    "nodes": 3_491,
+    "nodes": 3_494,
     # A store is not closed under work; None, False or a model as summarizer (6); what is made ahead goes on after the answer, under
     # the thread's lock, and is waited for or dropped (83); pins (18); models to choose from, seconds of a summary checked (10). Listing,
     # search, audit and usage work on a server's threads, too, threads are moved between projects, usage outlives a thread and has
