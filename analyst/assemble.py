@@ -22,18 +22,13 @@ class Builder:
     """Whether a join repeats rows of the base."""
 
     @property
-    def catalog(self) -> Catalog:
-        """Return the catalogue."""
-        return self.draft.catalog
-
-    @property
     def tables(self) -> list[str]:
         """Return the tables joined so far."""
         return [self.base, *(join.table for join in self.joins)]
 
     def steps(self, table: str, roles: frozenset[str] = frozenset()) -> tuple[Step, ...]:
         """Return the joins from the base to a table, and pay for a long or doubtful way."""
-        found = self.catalog.path(self.base, table, roles)
+        found = self.draft.catalog.path(self.base, table, roles or self.draft.slots.roles)
         if found is None:
             raise NoReadingError
         if any(step.rivals for step in found):
@@ -82,7 +77,7 @@ class Builder:
         found: list[Condition] = []
         inner: dict[tuple[str, frozenset[str], bool], list[Condition]] = {}
         for each in self.draft.slots.where:
-            way = self.catalog.path(self.base, each.table, each.roles) or ()
+            way = self.draft.catalog.path(self.base, each.table, each.roles) or ()
             apart = each.denied and not all(step.up for step in way)  # no row of it, rather than another one
             cond = opposite(each.cond) if each.denied and not apart else each.cond
             if each.table == self.base:
@@ -164,7 +159,9 @@ def as_aggregate(measure: Measure, base: str) -> Agg:
 def _listed(draft: Draft) -> Query:
     slots = draft.slots
     asked = draft.asked()
-    only_shown = asked >= 0 and draft.meanings[asked].kind in ("column", "unit") and not slots.ranks and _asks_what(draft, asked)
+    # The values of a column are asked for, and not rows with it: 'which countries', not 'show the email of'.
+    what = any(each.is_op("wh") for each in draft.meanings[: None if draft.chinese else max(asked, 0)])
+    only_shown = asked >= 0 and draft.meanings[asked].kind in ("column", "unit") and not slots.ranks and what
     builder = Builder(draft, _list_base(draft))
     table = draft.table(builder.base)
     items: list[Scalar] = []
@@ -221,11 +218,6 @@ def _listed(draft: Draft) -> Query:
     )
 
 
-def _asks_what(draft: Draft, asked: int) -> bool:
-    """Return whether the values of a column are asked for, and not rows with it: 'which countries', not 'show the email of'."""
-    return any(draft.meanings[n].is_op("wh") for n in range(asked)) or (draft.chinese and any(m.is_op("wh") for m in draft.meanings))
-
-
 def _list_base(draft: Draft) -> str:
     slots = draft.slots
     head = draft.head()
@@ -275,7 +267,7 @@ def identity(draft: Draft, table: Table) -> list[Column]:
 
 def _pointed_names(builder: Builder, key: Key) -> list[Scalar]:
     """Return the names of what a key that is shown points at, joined."""
-    keys = [each for each in builder.catalog.references if (each.many, each.column) == (key.table, key.column)]
+    keys = [each for each in builder.draft.catalog.references if (each.many, each.column) == (key.table, key.column)]
     for each in [each for each in keys if each.one not in builder.tables and builder.draft.table(each.one).names][:1]:
         builder.joins.append(Join(each.one, Col(key.table, key.column), Col(each.one, each.target)))
         return [_as_col(column) for column in builder.draft.table(each.one).names]

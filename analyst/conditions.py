@@ -5,6 +5,8 @@ from longtable.analyst.query import Agg, Col, Condition
 from longtable.analyst.schema import Column
 from longtable.analyst.words import costs, is_plural, lemma, likeness, split_name, stem, vocabulary
 
+_PARTING = {"and", "from", "by", "in", "per", "with"}
+"""Words that part a number from a column after it: 'over 60 and the average distance'."""
 _PASSED = ("wh", "list", "distinct", "present", "pron", "count", "agg", "late", "neg")
 
 
@@ -86,7 +88,7 @@ def _number(draft: Draft, place: int) -> None:
     if isinstance(target, Measure):
         draft.slots.havings.append(Having(target, op, each.number))
         return
-    number = _converted(draft, target, place, _unit_after(draft, place))
+    number = _converted(draft, target, place, _unit_after(draft, place)) if target.is_number else each.text  # a code of digits
     draft.slots.where.append(Where(target.table, target.name, Condition(Col(target.table, target.name), op, number)))
 
 
@@ -96,6 +98,7 @@ def _unit_after(draft: Draft, place: int) -> int:
 
 def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: bool = False) -> Column | Measure:
     """Return what a number between `begin` and `place` is about: a column, or a measure of each row of the answer."""
+    year, code = bare and 1900 <= draft.meanings[place].number <= 2100, draft.meanings[place].text.isdigit()
     unit = _unit_after(draft, place)
     late = [n for n in range(max(0, begin - 3), min(len(draft.meanings), place + 4)) if draft.meanings[n].is_op("late")]
     after = draft.after(unit if unit >= 0 else place, over=("distinct", "late", "post"), most=3)
@@ -111,8 +114,11 @@ def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: 
             draft.pay(costs.IMPLIED, each.text)
         if (
             column is not None
-            and (column.is_measure or column.is_year or (column.is_number and bare))
-            and not (other == after and _begins_clause(draft, place, other))
+            and (
+                column.is_measure or column.is_year or (bare and (column.is_number or (code and other == place - 1 and not column.is_date)))
+            )
+            and (column.is_year or column.is_id or not year)
+            and not (other == after and _PARTING & {m.text.lower() for m in draft.meanings[place + 1 : other]})
         ):
             averaged = draft.before(other, most=2)
             draft.use(other, *late, price=costs.FAR * max(0, abs(other - place) - 3), text=each.text)
@@ -127,6 +133,8 @@ def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: 
             draft.use(other)
             return Measure("count", each.table)
     text = draft.meanings[place].text
+    if year:
+        raise NoReadingError(text)  # a year that no date takes is no amount
     if late:
         draft.use(*late)
         return best_dimension(draft, "delay", draft.spoken() or [t.name for t in draft.catalog.plain], text)[0]
@@ -153,11 +161,6 @@ def _limited_before(draft: Draft, text: str) -> Column:
     if found is None:
         raise NoReadingError(text)
     return found
-
-
-def _begins_clause(draft: Draft, place: int, other: int) -> bool:
-    """Return whether a word between a number and a column parts them: 'over 60 and the average distance'."""
-    return any(draft.meanings[n].text.lower() in ("and", "from", "by", "in", "per", "with") for n in range(place + 1, other))
 
 
 def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | None:

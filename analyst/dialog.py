@@ -318,7 +318,8 @@ def _tokens(question: str, catalog: Catalog, values: dict[str, tuple[Match, ...]
         return tokenize(question)
     from longtable.analyst.zh import translate  # the Chinese lists are read for Chinese questions only
 
-    return translate(question, catalog, [text for text, matches in values.items() if matches])
+    found = [(text, *(str(match.value) for match in matches)) for text, matches in values.items() if matches]
+    return translate(question, catalog, [name for names in found for name in names if name.lower() in question.lower()])
 
 
 def _relevant(catalog: Catalog, tokens: list[Token]) -> list[str]:

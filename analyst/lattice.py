@@ -163,6 +163,8 @@ class Slots:
     absent: dict[str, frozenset[str]] = field(default_factory=dict)
     limit: int | None = None
     distinct: bool = False
+    roles: frozenset[str] = frozenset()
+    """Which key leads to what is counted: 'the most arrivals' are at the destination."""
     ratio: str = ""
     """"percent": the share of rows for which the conditions hold; "average": of counts or sums for each key."""
 
@@ -305,7 +307,6 @@ class Draft:
     def roles(self, place: int) -> frozenset[str]:
         """Return the words that tell which key leads to the table of the meaning at `place`: from, to, arriving."""
         lists = vocabulary().lists
-        found: set[str] = set()
         for other in range(place - 1, max(-1, place - 4), -1):
             words = set(self.meanings[other].text.lower().split()) | set(self.words[self.meanings[other].start : self.meanings[other].end])
             if words & lists["to_words"]:
@@ -314,5 +315,4 @@ class Draft:
                 return frozenset(map(stem, lists["from_names"]))
             if self.meanings[other].kind not in ("filler", "op", "column"):
                 break
-            found |= words
         return frozenset()

@@ -188,6 +188,7 @@ def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
         measure = _measure_at(draft, target)
     elif column.is_measure and counted.cost > costs.LOOSE_MEASURE and is_plural(counted.text.lower()):
         draft.pay(costs.IMPLIED, counted.text)  # the most departures: the rows, not their delays
+        draft.slots.roles = draft.roles(target + 1)
         measure = Measure("count", column.table)
     elif column.is_measure:
         draft.pay(costs.ODD if counted.cost > costs.LOOSE_MEASURE and not draft.chinese else 0.0, counted.text)
@@ -471,17 +472,18 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         raise NoReadingError(thing.text)
     counted = _counted(draft, place)
     draft.slots.measures.append(Measure("count", counted))
-    if not counted or not (draft.named() or draft.base):
+    if not counted or not (draft.named() or draft.base or vocabulary().lists["rows"] & set(draft.words)):
         draft.pay(costs.UNKNOWN if not counted else costs.IDLE, each.text)
 
 
 def _counted(draft: Draft, place: int) -> str:
-    """Return the table whose rows are counted where none follows: the one named last, else that of the values or the query before."""
+    """Return the table whose rows are counted where none follows: named last, of the values, of the query before, or the only one."""
     before = [n for n, each in enumerate(draft.meanings[:place]) if each.kind == "table"]
     if before:
         draft.use(before[-1])
         return draft.meanings[before[-1]].table
-    return draft.base or next(iter(draft.spoken()), "")
+    only = [table.name for table in draft.catalog.plain if len(draft.catalog.plain) == 1]
+    return draft.base or next(iter([*draft.spoken(), *only]), "")
 
 
 # -- groups, and the rest -----------------------------------------------------------------------------------------------

@@ -83,8 +83,7 @@ class Column:
     @cached_property
     def is_name(self) -> bool:
         """Return whether it names its row."""
-        names = vocabulary().lists["names"]
-        return not self.is_number and (any(word in names for word in self.words) or self.name.lower().endswith(("name", "名")))
+        return not self.is_number and (bool(vocabulary().lists["names"] & {*self.words}) or self.name.lower().endswith(("name", "名")))
 
     @cached_property
     def is_binary(self) -> bool:

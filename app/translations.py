@@ -238,7 +238,7 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "loaded_missing": {"en": "{where}: read as missing values: {value}.", "zh": "{where}：以下内容按缺失值读取：{value}。"},
     "loaded_files_joined": {
-        "en": "{where}: one table made of files with the same columns ({count:,}): {value} says which file a row is from.",
+        "en": "{where}: one table made of files with the same columns ({count:,}): which one a row is from is in {value}.",
         "zh": "{where}：{count:,} 个文件合成一张表，{value} 列注明每行的来源。",
     },
     "loaded_sheet_left_out": {

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -153,8 +153,12 @@ def shop_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _chat(path: Path) -> Iterator[Chat]:
+    """Open a chat about a database file, or about a file or folder of data."""
     with Database.open(str(path)) as database:
         yield Chat({tool.name: tool for tool in database_tools(database)})
+
+
+chat_about = contextmanager(_chat)
 
 
 @pytest.fixture

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from longtable.analyst.zh import translate
-from tests.analyst.conftest import Chat, holds
+from tests.analyst.conftest import Chat, chat_about, holds
 
 Rows = list[tuple[Any, ...]]
 
@@ -39,6 +40,17 @@ def test_a_chinese_question(database: str, question: str, rows: Rows, request: p
     chat: Chat = request.getfixturevalue(database)
     answer = chat.ask(question)
     assert holds(chat.rows, rows), (chat.sql, answer)
+
+
+@pytest.mark.parametrize(
+    ("question", "count"), [("张伟有多少订单", 2), ("李娜有多少订单？", 1), ("有多少行？", 3), ("一共有多少条记录", 3)]
+)
+def test_a_name_that_is_no_word_and_the_rows_of_the_only_table(question: str, count: int, tmp_path: Path) -> None:
+    """The first sign of 张伟 is a word of its own, 张 as in 两张票: what is found for the rest of it tells the name."""
+    (tmp_path / "订单.csv").write_text("订单号,客户,金额\n1,张伟,100\n2,李娜,50\n3,张伟,20\n", encoding="utf-8")
+    with chat_about(tmp_path) as chat:
+        answer = chat.ask(question)
+        assert chat.rows == [(count,)], (chat.sql, answer)
 
 
 def test_a_chinese_decline_quotes_the_chinese_word(shop: Chat) -> None:

@@ -1,10 +1,11 @@
 """First questions: what the cheapest reading of them returns."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.analyst.conftest import Chat, holds
+from tests.analyst.conftest import Chat, chat_about, holds
 
 Rows = list[tuple[Any, ...]]
 
@@ -204,3 +205,43 @@ def test_groups_without_rows_make_fewer_than_a_decline(shop: Chat) -> None:
 def test_the_busiest_day_of_the_year_is_no_day_of_a_month(flights: Chat) -> None:
     flights.ask("busiest day of the year")
     assert flights.rows is None, flights.sql
+
+
+ORDERS = {"orders.csv": "customer,number,amount\n00123,1,100\n12345,2,2024\n00123,3,50\n"}
+SALES = {"sales_2023.csv": "customer,amount\nAnna,100\nBob,2024\n", "sales_2024.csv": "customer,amount\nAnna,300\nCid,2024\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "question", "rows"),
+    [
+        (SALES, "total amount in 2024", [(2324,)]),
+        (SALES, "total amount 2023", [(2124,)]),
+        (SALES, "total amount per year", [(2023, 2124), (2024, 2324)]),
+        (ORDERS, "total amount in 2024", None),
+        (ORDERS, "total amount 2024", None),
+        (ORDERS, "orders with amount 50", [("00123", 3, 50)]),
+        (ORDERS, "show orders of customer 00123", [("00123", 1, 100), ("00123", 3, 50)]),
+        (ORDERS, "how many orders does customer 00123 have", [(2,)]),
+        (ORDERS, "how many orders did 00123 place", [(2,)]),
+        (ORDERS, "show orders of customer 12345", [("12345", 2, 2024)]),
+        (ORDERS, "how many rows", [(3,)]),
+        (ORDERS, "how many records are there?", [(3,)]),
+        (ORDERS, "number of rows", [(3,)]),
+        (ORDERS, "how many rows have amount 50", [(1,)]),
+        (ORDERS, "how many people", None),
+        (SALES | ORDERS, "how many rows", None),
+    ],
+)
+def test_a_question_about_files_of_data(files: dict[str, str], question: str, rows: Rows | None, tmp_path: Path) -> None:
+    """A year is a time and never an amount, digits after a zero are a code, and the rows of the only table can be counted."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with chat_about(tmp_path) as chat:
+        answer = chat.ask(question)
+        assert chat.rows == rows or holds(chat.rows, rows or []), (chat.sql, answer)
+
+
+@pytest.mark.parametrize(("question", "key"), [("Which airport had the most arrivals?", "dest"), ("most departures by airport", "origin")])
+def test_what_is_counted_says_which_key_leads_to_it(flights: Chat, question: str, key: str) -> None:
+    flights.ask(question)
+    assert f"flights.{key} = airports.faa" in flights.sql

@@ -152,17 +152,24 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
         return
     hive = _hive(loaded[0][0], home)
     names = [str(name) for name, _ in shapes[0]]
-    added = column_names([*names, *(hive or ["file"])])[len(names) :]
-    marks = [list(_hive(file, home).values()) if hive else [file.stem] for file, _ in loaded]
-    kinds = ["BIGINT" if all(re.fullmatch(r"0|[1-9]\d{0,17}", text) for text in texts) else TEXT for texts in zip(*marks, strict=True)]
+    marks = [_hive(file, home) or {"file": file.stem} for file, _ in loaded]
+    differing = [digits for digits in zip(*(re.findall(r"\d+", file.stem) for file, _ in loaded), strict=False) if len(set(digits)) > 1]
+    dated = hive or {"DATE", "TIMESTAMP"} & {kind for _, kind in shapes[0]}
+    if len(differing) == 1 and all(map(_YEAR.fullmatch, differing[0])) and not dated:
+        marks = [{**mark, "year": year} for mark, year in zip(marks, differing[0], strict=True)]
+    added = column_names([*names, *marks[0]])[len(names) :]
+    texts = zip(*(mark.values() for mark in marks), strict=True)
+    casts = [
+        f"::{'BIGINT' if all(re.fullmatch(r'0|[1-9][0-9]{0,17}', cell) for cell in column) else TEXT} AS {quoted(new)}"
+        for new, column in zip(added, texts, strict=True)
+    ]
     selects = [
-        f"SELECT *, {', '.join(f'{_text(cell)}::{kind} AS {quoted(new)}' for cell, kind, new in zip(mark, kinds, added, strict=True))}"
-        f" FROM {quoted(table)}"
+        f"SELECT *, {', '.join(map(str.__add__, map(_text, mark.values()), casts))} FROM {quoted(table)}"
         for mark, (_, table) in zip(marks, loaded, strict=True)
     ]
-    folders = [part for part in loaded[0][0].relative_to(home).parts[:-1] if "=" not in part]
-    stem = [] if hive else [re.sub(r"\d+", " ", loaded[0][0].stem).strip(" _-.()")]
-    name = _table_name("_".join(filter(None, [*folders, *stem])) or home.name, loading.names)
+    parts = [part for part in loaded[0][0].relative_to(home).parts[:-1] if "=" not in part]
+    parts += [] if hive else [re.sub(r"\d+", " ", loaded[0][0].stem).strip(" _-.()")]
+    name = _table_name("_".join(filter(None, parts)) or home.name, loading.names)
     loading.sources[name] = home.name
     loading.root.execute(f"CREATE TABLE {quoted(name)} AS {' UNION ALL '.join(selects)}")
     for _, table in loaded:
@@ -449,7 +456,7 @@ NOTES = {
     "total_left_out": "the last row is a total ({value}) and is not part of the table",
     "total_rows": "the last row looks like a total ({value}) but is part of the table",
     "missing": "read as missing values: {value}",
-    "files_joined": "one table made of files with the same columns ({count:,}): {value} says which file a row is from",
+    "files_joined": "one table made of files with the same columns ({count:,}): which one a row is from is in {value}",
     "sheet_left_out": "sheet {value} holds one cell and no table, and is left out",
     "unnamed": "the column has no name in the file",
     "ambiguous_number": "kept as text: in {value} the sign may be of thousands or of decimals",

@@ -180,6 +180,27 @@ def test_an_empty_file_in_a_folder_is_noted_and_the_others_load(name: str, data:
         assert table.comment == f"from b_1.csv; the file {name} is empty: there is no table of it"
 
 
+@pytest.mark.parametrize(
+    ("stems", "text", "added"),
+    [
+        (("sales_2023", "sales_2024"), "name,amount\nA,1\n", {"file": "VARCHAR", "year": "BIGINT"}),
+        (("sales_2023", "sales_2024"), "year,amount\n1,1\n", {"file": "VARCHAR", "year_1": "BIGINT"}),
+        (("sales_2023", "sales_2024"), "day,amount\n2023-01-05,1\n", {"file": "VARCHAR"}),
+        (("sales_2024_01", "sales_2024_02"), "name,amount\nA,1\n", {"file": "VARCHAR"}),
+        (("north2023_1", "north2024_2"), "name,amount\nA,1\n", {"file": "VARCHAR"}),
+    ],
+)
+def test_files_of_years_say_the_year_where_their_rows_have_no_date(
+    stems: tuple[str, str], text: str, added: dict[str, str], tmp_path: Path
+) -> None:
+    for stem in stems:
+        (tmp_path / f"{stem}.csv").write_text(text)
+    with Database.open(str(tmp_path)) as database:
+        [table] = database.catalog().tables
+        assert {column.name: column.type for column in table.columns[2:]} == added
+        assert [(note.code, note.value) for note in database.notes] == [("files_joined", ", ".join(added))]
+
+
 def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
     for given in (str(tmp_path / "no.csv"), f"files:///{tmp_path / 'nowhere'}"):
         with pytest.raises(DatabaseUnavailableError, match="there is no file or folder"):
