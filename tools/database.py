@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
 
 T = TypeVar("T")
-OpenSession = Callable[[Stop], AbstractContextManager[Session]]
 
 Isolation = Literal["process", "none"]
 
@@ -206,7 +205,7 @@ class Database:
             return session.fetch(verdict.sql, limits=self.limits, stop=stop)
 
         with self._explain_errors(sql, verdict):
-            fetched = self._in_session(self.engine.walled, fetch, seconds=seconds or self.limits.seconds, cancel=cancel)
+            fetched = self._in_session(fetch, walled=True, seconds=seconds or self.limits.seconds, cancel=cancel)
         ms = round((time.monotonic() - started) * 1000)
         masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
         headings = dict(verdict.headings)
@@ -225,7 +224,7 @@ class Database:
             return session.plan(verdict.sql, limits=self.limits, stop=stop)
 
         with self._explain_errors(sql, verdict):
-            plan = self._in_session(self.engine.walled, plan_of, seconds=PLAN_SECONDS, cancel=cancel)
+            plan = self._in_session(plan_of, walled=True, seconds=PLAN_SECONDS, cancel=cancel)
         tables = {table.name for table in self.catalog().tables if table.kind == "table"}
         return Plan() if set(verdict.tables) <= tables and verdict.stops_early else plan
 
@@ -266,13 +265,13 @@ class Database:
         def fetch(session: Session, stop: Stop) -> Fetched:
             return session.fetch(sql, params, limits=self.limits, stop=stop)
 
-        return self._in_session(self.engine.trusted, fetch, seconds=seconds, cancel=cancel).rows
+        return self._in_session(fetch, walled=False, seconds=seconds, cancel=cancel).rows
 
-    def _in_session(self, opened: OpenSession, act: Callable[[Session, Stop], T], *, seconds: float, cancel: Cancel | None) -> T:
+    def _in_session(self, act: Callable[[Session, Stop], T], *, walled: bool, seconds: float, cancel: Cancel | None) -> T:
         """Run `act` beside the caller in a session of its own, for at most `seconds` and never longer than the limit."""
 
         def work(stop: Stop) -> T:
-            with opened(stop) as session, stop.watch(session):
+            with self.engine.session(stop, walled=walled) as session, stop.watch(session):
                 return act(session, stop)
 
         return self._runner.run(work, seconds=min(seconds, self.limits.seconds), cancel=cancel)

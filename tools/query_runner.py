@@ -8,8 +8,10 @@ query, not inside it, and leaves it behind after a short grace.
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, Generic, Protocol, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from longtable.base.errors import DatabaseUnavailableError, QueryCancelledError, QueryTimeoutError
 
@@ -106,35 +108,25 @@ class Stop:
                 self._session.interrupt()
 
 
-class _Job(Generic[T]):
-    """One function in a daemon thread: it must not hold up the interpreter's end."""
+def _in_daemon(work: Callable[[], T]) -> Future[T]:
+    """Run a function in a daemon thread, which does not hold up the interpreter's end as an executor's would."""
+    future: Future[T] = Future()
 
-    def __init__(self, work: Callable[[Stop], T], stop: Stop, wake: threading.Event) -> None:
-        self._work, self._stop, self._wake = work, stop, wake
-        self.done = False
-        self._result: list[T] = []
-        self._error: BaseException | None = None
-        threading.Thread(target=self._run, name="longtable-query", daemon=True).start()
-
-    def _run(self) -> None:
+    def run() -> None:
         try:
-            self._result.append(self._work(self._stop))
+            future.set_result(work())
         except BaseException as error:
-            self._error = error
-        self.done = True
-        self._wake.set()
+            future.set_exception(error)
 
-    def result(self) -> T:
-        if self._error is not None:
-            raise self._error
-        return self._result[0]
+    threading.Thread(target=run, name="longtable-query", daemon=True).start()
+    return future
 
 
 class Runner:
     """Run work beside the caller, under a deadline and a cancel; count what had to be left behind."""
 
     def __init__(self) -> None:
-        self._left_behind: list[_Job[Any]] = []
+        self._left_behind: list[Future[Any]] = []
         self._running: set[Cancel] = set()
 
     def run(self, work: Callable[[Stop], T], *, seconds: float, cancel: Cancel | None = None) -> T:
@@ -145,28 +137,29 @@ class Runner:
         cancel = cancel or Cancel()
         if cancel.cancelled:
             raise QueryCancelledError
-        self._left_behind = [job for job in self._left_behind if not job.done]
+        self._left_behind = [job for job in self._left_behind if not job.done()]
         if len(self._left_behind) >= MAX_LEFT_BEHIND:
             raise DatabaseUnavailableError(f"{MAX_LEFT_BEHIND} stopped queries have not ended yet: wait until they have")
         wake = threading.Event()
         stop = Stop(seconds=seconds)
         forget = cancel.on_cancel(wake.set)
         self._running.add(cancel)
-        job = _Job(work, stop, wake)
+        job = _in_daemon(partial(work, stop))
+        job.add_done_callback(lambda _: wake.set())
         try:
             wake.wait(seconds)
-            if not job.done:
+            if not job.done():
                 self._stop(job, stop)
             if cancel.cancelled:
                 raise QueryCancelledError
-            if not job.done:
+            if not job.done():
                 raise QueryTimeoutError(limit_s=seconds)
             return job.result()
         except StoppedError:
             raise QueryTimeoutError(limit_s=seconds) from None
         except BaseException:
             # Ctrl-C in the waiting thread must not leave the query running.
-            if not job.done:
+            if not job.done():
                 stop.interrupt()
             raise
         finally:
@@ -178,11 +171,11 @@ class Runner:
         for cancel in list(self._running):
             cancel.cancel()
 
-    def _stop(self, job: _Job[T], stop: Stop) -> None:
+    def _stop(self, job: Future[Any], stop: Stop) -> None:
         """Interrupt again and again, for an interrupt that comes before the query began is lost; then give up."""
         until = time.monotonic() + GRACE_SECONDS
-        while not job.done and time.monotonic() < until:
+        while not job.done() and time.monotonic() < until:
             stop.interrupt()
             time.sleep(INTERRUPT_EVERY_SECONDS)
-        if not job.done:
+        if not job.done():
             self._left_behind.append(job)

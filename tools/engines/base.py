@@ -119,15 +119,11 @@ class Engine(Protocol):
         ...
 
     def guard(self, catalog: Catalog, found: Reflected) -> None:
-        """Remember what may be read; called before the first session of `walled`, and when the schema has changed."""
+        """Remember what may be read; called before the first walled session, and when the schema has changed."""
         ...
 
-    def walled(self, stop: Stop, /) -> AbstractContextManager[Session]:
-        """Open a session behind the engine's wall, for SQL that a model wrote; wait for one no longer than `stop` says."""
-        ...
-
-    def trusted(self, stop: Stop, /) -> AbstractContextManager[Session]:
-        """Open a read-only session for SQL that this package wrote."""
+    def session(self, stop: Stop, /, *, walled: bool) -> AbstractContextManager[Session]:
+        """Open a read-only session, behind the engine's wall for SQL that a model wrote; wait no longer than `stop` says."""
         ...
 
     def close(self) -> None: ...

@@ -76,18 +76,13 @@ class DuckdbEngine:
         self._closed_columns = {fold(f"{schema}.{table}"): names for (schema, table), names in catalog.hidden_columns.items()}
 
     @contextmanager
-    def walled(self, _stop: Stop) -> Iterator["DuckdbSession"]:
-        """Open a session for one SELECT over the readable tables."""
-        if self._readable is None:
+    def session(self, _stop: Stop, *, walled: bool) -> Iterator["DuckdbSession"]:
+        """Open a session for one SELECT; a walled one reads the readable tables only."""
+        if walled and self._readable is None:
             raise RuntimeError("DuckdbEngine.guard must be called before a walled session is opened")
+        readable = self._readable if walled else None
         with self._cursor() as cursor:
-            yield DuckdbSession(cursor, memory_bytes=self._memory_bytes, readable=self._readable, closed=self._closed_columns)
-
-    @contextmanager
-    def trusted(self, _stop: Stop) -> Iterator["DuckdbSession"]:
-        """Open a session for the package's own SQL; the file is read-only all the same."""
-        with self._cursor() as cursor:
-            yield DuckdbSession(cursor, memory_bytes=self._memory_bytes, readable=None)
+            yield DuckdbSession(cursor, memory_bytes=self._memory_bytes, readable=readable, closed=self._closed_columns)
 
     def close(self) -> None:
         """Close the instance; when a cursor is still at work, the last one to end does."""
@@ -211,7 +206,7 @@ class DuckdbSession:
             return [f".{_bare(name)}" for name in self.cursor.get_table_names(sql, qualified=True)]
         except duckdb.BinderException:
             # get_table_names binds without the catalogue, so that NATURAL JOIN and COLUMNS('...') fail in it: ask the plan.
-            return [f".{fold(name)}" for name in _tables_of_plan(self._plan(sql))]
+            return [f".{fold(table)}" for node in _nodes(self._plan(sql)) if (table := _extra(node, "Table"))]
 
     def _translate(self, error: Exception, sql: str) -> LongtableError | StoppedError:
         if isinstance(error, duckdb.InterruptException):
@@ -234,29 +229,32 @@ def _readable(name: str, readable: frozenset[str]) -> bool:
     return any(name.endswith(f".{known}") for known in readable)
 
 
-def _tables_of_plan(plan: object) -> Iterator[str]:
-    """Yield what every scan of a plan in JSON reads."""
-    return (str(scan["Table"]) for scan in _scans(plan))
-
-
 def _columns_of_plan(plan: object) -> Iterator[tuple[str, set[str]]]:
-    """Yield the folded name of each table a plan scans, and the columns taken of it: what the planner left out is not read."""
-    for scan in _scans(plan):
-        taken = scan.get("Projections", [])
-        filters = re.findall(r'"((?:[^"]|"")+)"|(\w+)', str(scan.get("Filters", "")))
-        names = {str(name) for name in (taken if isinstance(taken, list) else [taken])}
-        yield fold(str(scan["Table"])), names | {quote or word for quote, word in filters}
+    """Yield the folded name of each table a plan scans, and the columns read of it: those that the planner left out are not read."""
+    for node in _nodes(plan):
+        if table := _extra(node, "Table"):
+            projections = node["extra_info"].get("Projections", [])
+            names = {str(name) for name in (projections if isinstance(projections, list) else [projections])}
+            filters = re.findall(r'"((?:[^"]|"")+)"|(\w+)', _extra(node, "Filters"))
+            yield fold(table), names | {quote or word for quote, word in filters}
 
 
-def _scans(node: object) -> Iterator[dict[str, object]]:
-    if isinstance(node, list):
-        for item in node:
-            yield from _scans(item)
-    elif isinstance(node, dict):
-        extra = node.get("extra_info")
-        if isinstance(extra, dict) and isinstance(extra.get("Table"), str):
-            yield extra
-        yield from _scans(node.get("children"))
+Node = Mapping[str, Any]
+
+
+def _nodes(plan: object) -> Iterator[Node]:
+    """Yield every node of a plan in JSON, or of a list of plans."""
+    if isinstance(plan, list):
+        for item in plan:
+            yield from _nodes(item)
+    elif isinstance(plan, dict):
+        yield plan
+        yield from _nodes(plan.get("children"))
+
+
+def _extra(node: Node, key: str) -> str:
+    extra = node.get("extra_info")
+    return str(extra.get(key, "")) if isinstance(extra, dict) else ""
 
 
 def _bare(name: str) -> str:
@@ -360,35 +358,21 @@ def _shown(schema: str, table: str) -> str:
 
 EACH_WITH_EACH = ("CROSS_PRODUCT", "NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "POSITIONAL_JOIN")
 
-Node = Mapping[str, Any]
-
 
 def read_plan(explained: object, sizes: Mapping[str, int]) -> Plan:
     """Return the plan; `explained` is the JSON of EXPLAIN, `sizes` the rows of tables by `database.schema.name`."""
-    nodes = [node for root in (explained if isinstance(explained, list) else [explained]) for node in _walk(root)]
+    nodes = list(_nodes(explained))
     pairs = max((product(map(_rows, node["children"])) for node in nodes if _name(node) in EACH_WITH_EACH), default=0.0)
     scans = [Scan(table.rpartition(".")[2], float(sizes.get(table, _rows(node)))) for node in nodes if (table := _extra(node, "Table"))]
     return Plan(scans=tuple(scans), pairs=pairs, step_rows=max(map(_rows, nodes), default=0.0))
-
-
-def _walk(node: object) -> Iterator[Node]:
-    if isinstance(node, dict) and isinstance(node.get("children"), list):
-        yield node
-        for child in node["children"]:
-            yield from _walk(child)
 
 
 def _name(node: Node) -> str:
     return str(node.get("name", "")).strip()
 
 
-def _extra(node: Node, key: str) -> str:
-    extra = node.get("extra_info")
-    return str(extra.get(key, "")) if isinstance(extra, dict) else ""
-
-
 def _rows(node: Node) -> float:
-    told = _extra(node, "Estimated Cardinality")
-    if told.isdecimal():
-        return float(told)
+    estimate = _extra(node, "Estimated Cardinality")
+    if estimate.isdecimal():
+        return float(estimate)
     return product(map(_rows, node["children"])) if _name(node) == "CROSS_PRODUCT" else 0.0

@@ -83,13 +83,13 @@ class PostgresEngine:
     def reflect(self) -> Reflected:
         """Read the catalogue from the system tables, in a few queries however many tables there are."""
         stop = self._stop()
-        with self.trusted(stop) as session, translated(limits=self._limits, stopped=stop):
+        with self.session(stop, walled=False) as session, translated(limits=self._limits, stopped=stop):
             return reflect(session.link.connection)
 
     def schema_version(self) -> object:
         """Return what changes with every change of a table, column, key, comment or grant; not with rows, nor with ANALYZE."""
         stop = self._stop()
-        with self.trusted(stop) as session, translated(limits=self._limits, stopped=stop):
+        with self.session(stop, walled=False) as session, translated(limits=self._limits, stopped=stop):
             return session.link.connection.execute(VERSION).fetchone()
 
     def guard(self, catalog: Catalog, found: Reflected) -> None:
@@ -103,18 +103,21 @@ class PostgresEngine:
         self._readable = frozenset(shown | behind | parts | system)
 
     @contextmanager
-    def walled(self, stop: Stop) -> Iterator["PostgresSession"]:
-        """Open a read-only transaction for one SELECT over the readable tables."""
-        if self._readable is None:
+    def session(self, stop: Stop, *, walled: bool) -> Iterator["PostgresSession"]:
+        """Open a read-only transaction; a walled one is for one SELECT over the readable tables."""
+        if walled and self._readable is None:
             raise RuntimeError("PostgresEngine.guard must be called before a walled session is opened")
-        with self._transaction(stop) as link:
-            yield PostgresSession(link, readable=self._readable)
-
-    @contextmanager
-    def trusted(self, stop: Stop) -> Iterator["PostgresSession"]:
-        """Open a read-only transaction for the package's own SQL."""
-        with self._transaction(stop) as link:
-            yield PostgresSession(link, readable=None)
+        with self._pool.link(stop) as link:
+            try:
+                with stop.watch(link):
+                    with translated(limits=self._limits, stopped=stop):
+                        self._begin(link, stop)
+                    yield PostgresSession(link, readable=self._readable if walled else None)
+            finally:
+                # When this fails the pool sees that the connection is not idle, and closes it.
+                with suppress(psycopg.Error):
+                    if not link.interrupted:
+                        link.connection.execute("ROLLBACK; SELECT pg_advisory_unlock_all()")
 
     def close(self) -> None:
         """Close the idle connections; those at work are closed when they come back."""
@@ -122,20 +125,6 @@ class PostgresEngine:
 
     def _stop(self) -> Stop:
         return Stop(seconds=self._limits.seconds)
-
-    @contextmanager
-    def _transaction(self, stop: Stop) -> Iterator["Link"]:
-        with self._pool.link(stop) as link:
-            try:
-                with stop.watch(link):
-                    with translated(limits=self._limits, stopped=stop):
-                        self._begin(link, stop)
-                    yield link
-            finally:
-                # When this fails the pool sees that the connection is not idle, and closes it.
-                with suppress(psycopg.Error):
-                    if not link.interrupted:
-                        link.connection.execute("ROLLBACK; SELECT pg_advisory_unlock_all()")
 
     def _begin(self, link: "Link", stop: Stop) -> None:
         try:
@@ -185,9 +174,7 @@ class PostgresSession:
     def fetch(self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop) -> Fetched:
         """Run one SELECT and fetch all its rows as they stream."""
         connection = self.link.connection
-        if self._readable is not None:
-            with translated(limits=limits, sql=sql, before=len(EXPLAIN), stopped=stop):
-                self._check(sql, self._readable)
+        self._check(sql, limits, stop)
         with translated(limits=limits, sql=sql, before=len(DECLARE), stopped=stop):
             # binary=True makes it the extended protocol, which takes one statement and no more.
             connection.execute(DECLARE + sql + WEIGH.format(most=limits.bytes), list(params) or None, binary=True)
@@ -200,9 +187,7 @@ class PostgresSession:
 
     def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Cost:
         """Return what the server would do for one SELECT, without running it."""
-        if self._readable is not None:
-            with translated(limits=limits, sql=sql, before=len(EXPLAIN), stopped=stop):
-                self._check(sql, self._readable)
+        self._check(sql, limits, stop)
         with translated(limits=limits, sql=sql, before=len(EXPLAIN_COSTS), stopped=stop):
             explained = self.link.connection.execute(EXPLAIN_COSTS + sql, binary=True).fetchone()
         return read_cost(explained[0] if explained else None)
@@ -211,15 +196,18 @@ class PostgresSession:
         """Stop the statement that runs; without effect when none does."""
         self.link.interrupt()
 
-    def _check(self, sql: str, readable: frozenset[tuple[str, str]]) -> None:
-        """Check the server's own plan: a query over readable relations that calls no denied function."""
-        explained = self.link.connection.execute(EXPLAIN + sql, binary=True).fetchone()
+    def _check(self, sql: str, limits: QueryLimits, stop: Stop) -> None:
+        """Check the server's own plan in a walled session: a query over readable relations that calls no denied function."""
+        if self._readable is None:
+            return
+        with translated(limits=limits, sql=sql, before=len(EXPLAIN), stopped=stop):
+            explained = self.link.connection.execute(EXPLAIN + sql, binary=True).fetchone()
         plan = read_plan(explained[0] if explained else None)
         if plan.writes:
             raise QueryRefusedError("the database reads the text as writing", rule="engine", hint="send exactly one SELECT")
         if denied := plan.denied_functions:
             raise QueryRefusedError(f"the function {denied[0]!r} is not allowed", rule="engine", hint="use another function")
-        if not plan.relations <= readable:
+        if not plan.relations <= self._readable:
             raise QueryRefusedError(
                 "the database refused the statement", rule="engine", hint="only the tables of the catalogue can be read"
             )

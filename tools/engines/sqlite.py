@@ -71,23 +71,23 @@ class SqliteEngine:
         self._wal_seen: tuple[tuple[int, int, int] | None, bool] = (None, False)
         self._view_sql: Mapping[str, str] = {}
         self._closed = False
-        with self._session(walled=False) as session, _translated(self._value_bytes):
+        with self.session(walled=False) as session, _translated(self._value_bytes):
             session.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
     def reflect(self) -> Reflected:
         """Read the catalogue by PRAGMA."""
-        with self._session(walled=False) as session, _translated(self._value_bytes):
+        with self.session(walled=False) as session, _translated(self._value_bytes):
             return reflect(session.connection)
 
     def schema_version(self) -> object:
         """Return SQLite's own count of schema changes, and which file it is."""
-        with self._session(walled=False) as session, _translated(self._value_bytes):
+        with self.session(walled=False) as session, _translated(self._value_bytes):
             (count,) = session.connection.execute("PRAGMA schema_version").fetchone()
         return count, self._version().inode
 
     def guard(self, catalog: Catalog, found: Reflected) -> None:
         """Build the authorizer: what the catalogue shows can be read, nothing else."""
-        with self._session(walled=False) as session:
+        with self.session(walled=False) as session:
             virtual = [name for name in virtual_tables(session.connection) if catalog.resolve(name) is not None]
             shadows = shadow_tables(session.connection, virtual)
             real = frozenset(fold(str(row[0])) for row in session.connection.execute("SELECT name FROM sqlite_master"))
@@ -101,20 +101,6 @@ class SqliteEngine:
         for connection, _ in idle:
             connection.close()
 
-    @contextmanager
-    def walled(self, _stop: Stop) -> Iterator["SqliteSession"]:
-        """Open a session that the authorizer watches."""
-        if self._authorizer is None:
-            raise RuntimeError("SqliteEngine.guard must be called before a walled session is opened")
-        with self._session(walled=True) as session:
-            yield session
-
-    @contextmanager
-    def trusted(self, _stop: Stop) -> Iterator["SqliteSession"]:
-        """Open a session without the authorizer, read-only all the same."""
-        with self._session(walled=False) as session:
-            yield session
-
     def close(self) -> None:
         """Close the idle connections; those at work are closed when they come back."""
         with self._lock:
@@ -126,7 +112,10 @@ class SqliteEngine:
             connection.close()
 
     @contextmanager
-    def _session(self, *, walled: bool) -> Iterator["SqliteSession"]:
+    def session(self, _stop: Stop | None = None, *, walled: bool) -> Iterator["SqliteSession"]:
+        """Open a read-only session; the authorizer watches a walled one."""
+        if walled and self._authorizer is None:
+            raise RuntimeError("SqliteEngine.guard must be called before a walled session is opened")
         walls = self._walls
         connection, version = self._take(walled)
         try:
@@ -144,7 +133,7 @@ class SqliteEngine:
     def _rows_of(self, tables: Iterable[str]) -> float | None:
         """Return about how many rows the largest of these has, None where none of them is a table."""
         file_bytes = self._path.stat().st_size
-        with self._session(walled=False) as session, _translated(self._value_bytes):
+        with self.session(walled=False) as session, _translated(self._value_bytes):
             sizes = [table_rows(session.connection, table, file_bytes=file_bytes) for table in tables]
         return max((size for size in sizes if size is not None), default=None)
 

@@ -104,9 +104,9 @@ def test_the_wall_stands_once_the_files_are_loaded(sql: str, folder: Path) -> No
         with pytest.raises(QueryRefusedError):
             database.run(sql)
         stop = Stop(seconds=5)
-        with pytest.raises(DatabaseError), database.engine.walled(stop) as session:
+        with pytest.raises(DatabaseError), database.engine.session(stop, walled=True) as session:
             session.fetch(sql, limits=database.limits, stop=stop)
-        with pytest.raises(DatabaseError), database.engine.trusted(stop) as session:
+        with pytest.raises(DatabaseError), database.engine.session(stop, walled=False) as session:
             session.fetch("DELETE FROM numbers", limits=database.limits, stop=stop)
         assert database.run("SELECT count(*) FROM numbers").rows == [(1_000,)]
 

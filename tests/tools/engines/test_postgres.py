@@ -269,7 +269,7 @@ def test_the_engine_alone_refuses(sql: str, databases: dict[str, Database]) -> N
     from longtable.tools.query_runner import Stop
 
     stop = Stop(seconds=5)
-    with pytest.raises(DatabaseError), database.engine.walled(stop) as session:
+    with pytest.raises(DatabaseError), database.engine.session(stop, walled=True) as session:
         session.fetch(sql, limits=database.limits, stop=stop)
 
 

@@ -210,7 +210,7 @@ def test_sqlite_and_duckdb_refuse_a_denied_column_by_themselves(file_dialect: st
     for sql in [*texts, "SELECT name FROM staff"]:
 
         def work(stop: Stop, sql: str = sql) -> object:
-            with database.engine.walled(stop) as session:
+            with database.engine.session(stop, walled=True) as session:
                 return session.fetch(sql, limits=database.limits, stop=stop).rows
 
         if sql in texts:

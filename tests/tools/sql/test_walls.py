@@ -172,7 +172,7 @@ def _engine_wall_refuses(database: Database, sql: str) -> bool:
     database.catalog()
 
     def work(stop: Stop) -> Fetched:
-        with database.engine.walled(stop) as session, stop.watch(session):
+        with database.engine.session(stop, walled=True) as session, stop.watch(session):
             return session.fetch(sql, limits=database.limits, stop=stop)
 
     try:
