@@ -26,9 +26,8 @@ from longtable.memory.rolling import Rolling
 from longtable.memory.topic_strategy import Topics
 from longtable.nodes.approve import Approve, Gate
 from longtable.nodes.compact import Compact, Compactor
-from longtable.nodes.estimate import Estimate
+from longtable.nodes.estimate import CallPlans, Estimate
 from longtable.nodes.ingest import Ingest
-from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.model.caller import Answerer
 from longtable.nodes.model.context_providers import ContextProvider, ContextProviders
 from longtable.nodes.model.marker_filter import MarkerFilter

@@ -44,7 +44,7 @@ from longtable.memory.spent import SummaryCall, call_usage
 from longtable.memory.summary import Numbered
 from longtable.memory.thread import Compaction, writer_of
 from longtable.memory.view import CallPlan
-from longtable.nodes.model.call_plans import CallPlans
+from longtable.nodes.estimate import CallPlans
 from longtable.nodes.model.caller import LOCKED_OUT, bounded, summary_settings
 from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.records.archive_store import Files, StoreArchive, archived

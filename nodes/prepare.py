@@ -24,7 +24,7 @@ from longtable.memory.search import Original
 from longtable.memory.thread import Thread
 from longtable.memory.view import CallPlan
 from longtable.nodes.compact import Compactor, compaction_update, plan_ahead
-from longtable.nodes.model.call_plans import CallPlans
+from longtable.nodes.estimate import CallPlans
 from longtable.nodes.records.archive_store import StoreArchive, keep_originals, retire_compactions
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, Update, failed_at, thread_of, turn_of

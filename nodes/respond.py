@@ -22,9 +22,8 @@ from longtable.memory.rounds import all_calls
 from longtable.memory.spent import reported_model
 from longtable.memory.stamps import unmarked
 from longtable.memory.view import CallPlan, View
-from longtable.nodes.estimate import usage_figures
+from longtable.nodes.estimate import CallPlans, usage_figures
 from longtable.nodes.ingest import stamp
-from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.model.caller import Answerer, Caller, without_tools
 from longtable.nodes.model.context_providers import ContextProviders, ProvidedContext, context_passed_event
 from longtable.nodes.model.marker_filter import NEED_CONTEXT, drafts, needed_context

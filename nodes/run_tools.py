@@ -30,8 +30,8 @@ from longtable.memory.rounds import DESCRIBED, LISTING, MALFORMED
 from longtable.memory.stamps import RECALLED, TABLES, marked, turn_number
 from longtable.memory.tokens import compact_json
 from longtable.nodes.approve import Gate, request_of
+from longtable.nodes.estimate import CallPlans
 from longtable.nodes.ingest import stamp
-from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.records.audit import Audit, Log
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of

@@ -31,9 +31,9 @@ from longtable.base.events import UnsupportedNumbers
 from longtable.base.redaction import redacted
 from longtable.memory.pins import pins_in_passing
 from longtable.memory.stamps import turn_number
+from longtable.nodes.estimate import CallPlans
 from longtable.nodes.inbox import receive
 from longtable.nodes.ingest import stamp
-from longtable.nodes.model.call_plans import CallPlans
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import close_turn, thread_id_of

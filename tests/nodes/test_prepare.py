@@ -10,8 +10,7 @@ from langgraph.runtime import ExecutionInfo, Runtime
 from longtable.base.context import Context
 from longtable.memory.policy import CompactionPolicy
 from longtable.nodes.compact import plan_ahead
-from longtable.nodes.estimate import usage_figures
-from longtable.nodes.model.call_plans import CallPlans
+from longtable.nodes.estimate import CallPlans, usage_figures
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.state import State, call_plan_of
 

@@ -8,7 +8,7 @@ from langgraph.runtime import ExecutionInfo, Runtime
 
 from longtable.base.context import Context
 from longtable.memory.policy import CompactionPolicy
-from longtable.nodes.model.call_plans import KEPT_PLANS, CallPlans
+from longtable.nodes.estimate import KEPT_PLANS, CallPlans
 
 
 def run(thread_id: str | None = "t", context: Context | None = None) -> Runtime[Context]:
