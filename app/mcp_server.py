@@ -22,7 +22,7 @@ from longtable.base.events import ChartShown
 from longtable.graph.conversation import Conversation
 from longtable.graph.thread_runner import answer_of
 from longtable.tools.cells import dumps, preview_rows
-from longtable.tools.sql.cost import CostThresholds, reasons
+from longtable.tools.sql.verdict import CostThresholds, reasons
 from longtable.tools.toolset import cancellable, database_tools
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.nodes.turns.rate_limit import RateLimit as RateLimit
     from longtable.tools.database import Database as Database
     from longtable.tools.results import ResultStore as ResultStore
-    from longtable.tools.sql.cost import CostThresholds as CostThresholds
+    from longtable.tools.sql.verdict import CostThresholds as CostThresholds
     from longtable.tools.sql.table_policy import TablePolicy as TablePolicy
 
 # isort: on
@@ -51,7 +51,7 @@ _HOMES = {
     "Context": "longtable.base.context",
     "ContextProvider": "longtable.nodes.model.context_providers",
     "Conversation": "longtable.graph.conversation",
-    "CostThresholds": "longtable.tools.sql.cost",
+    "CostThresholds": "longtable.tools.sql.verdict",
     "Database": "longtable.tools.database",
     "FreeChat": "longtable.nodes.team.team",
     "LongtableError": "longtable.base.errors",

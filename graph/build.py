@@ -59,7 +59,7 @@ from longtable.tools.charts.chart_tool import chart_tool
 from longtable.tools.database import Database
 from longtable.tools.memory_tools import PIN_NAMES, recall_tool
 from longtable.tools.memory_tools import pin_tools as _pin_tools
-from longtable.tools.sql.cost import CostThresholds
+from longtable.tools.sql.verdict import CostThresholds
 from longtable.tools.toolset import database_tools, fetch_tool
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from longtable.base.events import ActionRequest, ReviewConfig
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import Decision, PendingCall, State, Update, thread_of, turn_of
 from longtable.tools.database import Cancel, Database
-from longtable.tools.sql.cost import CostThresholds, reasons
+from longtable.tools.sql.verdict import CostThresholds, reasons
 
 ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = ("approve", "edit", "reject")
 MOST_REASON = 2_000

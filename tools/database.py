@@ -19,9 +19,8 @@ from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.cells import clip, html_table, preview_rows, without_labels
 from longtable.tools.engines.base import Engine, Fetched, FileLimits, LoadNote, QueryLimits, Row, Session, check_path
 from longtable.tools.query_runner import Cancel, Runner, Stop
-from longtable.tools.sql.cost import Plan
 from longtable.tools.sql.table_policy import TablePolicy, load_policy
-from longtable.tools.sql.verdict import masked_rows
+from longtable.tools.sql.verdict import Plan, masked_rows
 from longtable.tools.url import Dialect, Location, parse_url, without_password
 from longtable.tools.worker_pool import Workers
 

@@ -17,9 +17,8 @@ from longtable.base import errors
 from longtable.base.errors import ConfigError, DatabaseError, LongtableError, MissingExtraError
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Table
 from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits, Row
-from longtable.tools.sql.cost import Plan, Scan
 from longtable.tools.sql.table_policy import TablePolicy
-from longtable.tools.sql.verdict import Masks, Predicate, Predicates, Verdict
+from longtable.tools.sql.verdict import Masks, Plan, Predicate, Predicates, Scan, Verdict
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from longtable.base.errors import (
 from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
 from longtable.nodes.approve import Gate
 from longtable.tools.database import Cancel, QueryLimits
-from longtable.tools.sql.cost import CostThresholds
+from longtable.tools.sql.verdict import CostThresholds
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import of_type
 from tests.tools.databases import DIALECTS, make

@@ -21,7 +21,7 @@ from longtable.base.errors import ThreadNotFoundError
 from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, delete_thread, open_persistence
 from longtable.graph.reports import aaudit_of_threads, audit_of_threads
 from longtable.tools.engines.base import QueryLimits
-from longtable.tools.sql.cost import CostThresholds
+from longtable.tools.sql.verdict import CostThresholds
 from tests.support.models import ScriptedModel, call, script
 from tests.support.postgres import postgres_server
 

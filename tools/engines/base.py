@@ -15,7 +15,7 @@ from urllib.parse import quote
 from longtable.base.errors import ConfigError, DatabaseUnavailableError, Problem, QueryFailedError, ResultTooLargeError, TooManyRowsError
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.query_runner import Stop, StoppedError
-from longtable.tools.sql.cost import Plan
+from longtable.tools.sql.verdict import Plan
 
 
 @dataclass(frozen=True, kw_only=True)

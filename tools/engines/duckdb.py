@@ -28,8 +28,8 @@ from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Tabl
 from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, check_file, collect
 from longtable.tools.parquet import close_wall, empty_instance, path_literal
 from longtable.tools.query_runner import Stop, StoppedError
-from longtable.tools.sql.cost import Plan, Scan, product
 from longtable.tools.sql.parsing import first_line, statement
+from longtable.tools.sql.verdict import Plan, Scan, product
 
 TAKEN_NAMES = {"main", "memory", "system", "temp", "information_schema", "pg_catalog"}
 

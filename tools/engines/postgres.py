@@ -52,8 +52,8 @@ from longtable.tools.engines.postgres_introspection import (
     server_facts,
 )
 from longtable.tools.query_runner import Stop, StoppedError
-from longtable.tools.sql.cost import Plan as Cost
 from longtable.tools.sql.verdict import OVER
+from longtable.tools.sql.verdict import Plan as Cost
 
 BATCH_ROWS = 8  # rows are weighed in small batches: one may be as large as the whole result may be
 

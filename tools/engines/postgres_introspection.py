@@ -14,8 +14,8 @@ from psycopg.types import datetime as dates
 from psycopg.types.string import TextLoader
 
 from longtable.tools.catalog import Column, ForeignKey, Reflected, Table, fold, quoted
-from longtable.tools.sql.cost import Plan as Cost
-from longtable.tools.sql.cost import Scan
+from longtable.tools.sql.verdict import Plan as Cost
+from longtable.tools.sql.verdict import Scan
 
 RawConnection = psycopg.Connection[tuple[Any, ...]]
 

@@ -22,7 +22,7 @@ from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, Ro
 from longtable.tools.engines.sqlite_introspection import aliases, read_plan, reflect, shadow_tables, table_rows, virtual_tables
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.allow_lists import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
-from longtable.tools.sql.cost import Plan
+from longtable.tools.sql.verdict import Plan
 
 BUSY_SECONDS = 5.0
 IDLE_CONNECTIONS = 4

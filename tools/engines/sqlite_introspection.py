@@ -9,8 +9,8 @@ from typing import Any
 from sqlglot import exp
 
 from longtable.tools.catalog import Column, ForeignKey, Reflected, Table, fold, quoted
-from longtable.tools.sql.cost import Plan, Scan, product
 from longtable.tools.sql.parsing import RefusedError, statement
+from longtable.tools.sql.verdict import Plan, Scan, product
 
 HIDDEN_COLUMN = 1  # of a virtual table; 2 and 3 are generated columns, which can be read
 

@@ -1,4 +1,4 @@
-"""Rewrite a query to see only the open columns of its tables; list the columns it reads and its predicates.
+"""Rewrite a query to see only the open columns of its tables; list the columns it reads and its predicates, and whether it stops early.
 
 `people`, of which `salary` is denied, becomes `(SELECT people.id, people.name FROM main.people) AS people`. So `*`, `people.*`,
 whole rows, NATURAL JOIN and COLUMNS(...) are resolved by the engine itself over what is open, in whatever scope they stand.
@@ -114,6 +114,19 @@ def reads_of(tree: exp.Expr, resolve: Resolve) -> tuple[str, ...]:
             if table.name in every or fold(column.name) in words or fold(column.name) in pairs.get(table.name + "\0", set())
         )
     )
+
+
+def stops_early(tree: exp.Expr) -> bool:
+    """Return whether a query over tables takes the first rows it meets and stops.
+
+    Its plan may still say that all rows are read.
+    """
+    if not isinstance(tree, exp.Select) or tree.args.get("limit") is None:
+        return False
+    kept = any(tree.args.get(name) for name in ("where", "group", "having", "order", "distinct", "qualify", "with_"))
+    heavy = any(node is not tree for node in tree.find_all(exp.Query)) or tree.find(exp.AggFunc, exp.Window)
+    joined = any(join.args.get("on") or join.args.get("using") or join.args.get("method") for join in tree.find_all(exp.Join))
+    return not kept and not heavy and not joined
 
 
 MOST = 100

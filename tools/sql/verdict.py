@@ -1,10 +1,11 @@
-"""The facts of one checked query, as plain data: tables, masks, predicates. Imports no parser."""
+"""The facts of one query, as plain data: tables, masks, predicates, and its cost by the engine's plan. Imports no parser."""
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
 
-from longtable.base.errors import QueryFailedError, QueryRefusedError, UnknownTableError
+from longtable.base.errors import ConfigError, QueryFailedError, QueryRefusedError, UnknownTableError
 from longtable.tools.catalog import fold
 from longtable.tools.cells import without_labels
 
@@ -129,3 +130,85 @@ class Predicates:
 
     is_total: bool
     predicates: tuple[Predicate, ...]
+
+
+# -- cost -----------------------------------------------------------------------------------------------------------
+
+# The engines' plans say different things. SQLite: which tables are read whole, and within which loops. DuckDB: the rows that each
+# step is thought to make. PostgreSQL: that, and a cost in its own units (1 is a page read in order).
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One table that is read from end to end, with its rows as far as they are known."""
+
+    table: str
+    rows: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a query would do. Numbers of rows are estimates, most often too high."""
+
+    scans: tuple[Scan, ...] = ()
+    pairs: float = 0.0
+    """Rows that joins without a usable condition would compare, each with each."""
+    step_rows: float = 0.0
+    """Rows of the step that makes most."""
+    cost: float | None = None
+    """PostgreSQL's own figure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostThresholds:
+    """Over any of these a query is costly; checked when built. Some ten seconds of work each, on one ordinary machine."""
+
+    scan_rows: int = 20_000_000
+    """Rows read by full scans of SQLite."""
+    columnar_scan_rows: int = 1_000_000_000
+    """The same in DuckDB, which reads columns only, and on all processors."""
+    pairs: int = 200_000_000
+    """Rows compared each with each (a cross product), or made by one step."""
+    postgres_cost: int = 2_000_000
+    """Planner cost in PostgreSQL: a table of 100 million short rows, read once."""
+
+    def __post_init__(self) -> None:
+        for name in (field.name for field in fields(self)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ConfigError(f"CostThresholds.{name} must be a whole number of at least 0, found {value!r}")
+
+
+Kind = Literal["scan", "pairs", "rows", "cost"]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One threshold that a plan passes, and the plan's figure."""
+
+    kind: Kind
+    size: float
+
+
+def reasons(plan: Plan, thresholds: CostThresholds, dialect: str) -> list[Reason]:
+    """Return why a query is costly, the gravest first; nothing where it is not."""
+    found = []
+    if plan.pairs > thresholds.pairs:
+        found.append(Reason("pairs", plan.pairs))
+    elif plan.step_rows > thresholds.pairs:
+        found.append(Reason("rows", plan.step_rows))
+    if plan.cost is not None and plan.cost > thresholds.postgres_cost:
+        found.append(Reason("cost", plan.cost))
+    read = sum(scan.rows for scan in plan.scans)
+    most = {"sqlite": thresholds.scan_rows, "duckdb": thresholds.columnar_scan_rows}.get(dialect)
+    if most is not None and read > most:
+        found.append(Reason("scan", read))
+    return found
+
+
+def product(sizes: Iterable[float]) -> float:
+    """Multiply, without going past what a float holds."""
+    result = 1.0
+    for size in sizes:
+        result = min(result * max(1.0, size), 1e300)
+    return result

@@ -14,12 +14,11 @@ from sqlglot import Token, TokenType, exp
 
 from longtable.tools.catalog import Catalog, Table, fold, nearest
 from longtable.tools.sql.allow_lists import QUERIES, SCALAR_FUNCTIONS, SYNTAX_FUNCTIONS, TABLE_FUNCTIONS, allowed_node
-from longtable.tools.sql.cost import stops_early
 from longtable.tools.sql.expansion import check_expansion
 from longtable.tools.sql.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
 from longtable.tools.sql.hints import explained, place_of_fault, place_of_start
 from longtable.tools.sql.masking import masks_of
-from longtable.tools.sql.narrow import narrowed, predicates_of, reads_of
+from longtable.tools.sql.narrow import narrowed, predicates_of, reads_of, stops_early
 from longtable.tools.sql.parsing import (
     RefusedError,
     first_line,
