@@ -44,13 +44,13 @@ OVER_BUDGET: dict[str, int] = {
     # The tools remember and forget (22): the patterns they take the place of were in memory/, which lost 236.
     # A result and a database are shown in a notebook (18). People's own files (282): forty exports load right, with what was guessed;
     # files of different years say the year of a row (5).
-    "tools": 7_143,
+    "tools": 7_102,
     # What a summary call is sent (33): its most tokens, little thinking, no second try; what was too little waits (7); a run chooses
     # its model and with it the summariser (10); a turn from another project finds no thread (3).
     # A message sent again gets the answer that it has; a question with its id, speaker and images (37); spent tools are withdrawn (9):
     # the rate limit gave 43.
     # A team: personas, modes, who is asked next, free chat, a workflow (345); a quiz and werewolf (155).
-    "nodes": 3_494,
+    "nodes": 3_485,
     # A store is not closed under work; None, False or a model as summarizer (6); what is made ahead goes on after the answer, under
     # the thread's lock, and is waited for or dropped (83); pins (18); models to choose from, seconds of a summary checked (10). Listing,
     # search, audit and usage work on a server's threads, too, threads are moved between projects, usage outlives a thread and has
@@ -59,13 +59,13 @@ OVER_BUDGET: dict[str, int] = {
     # A conversation is opened in one call and closed (50); a persistence works without `with` (13); an answer and a view are shown
     # in a notebook (46). A closed one says so (2).
     # The call configs and models of a team's voices (35).
-    "graph": 3_517,
+    "graph": 3_516,
     # One settings file for all programs; a server's routes; a notebook's conversation has the file's defaults (20); an MCP client gets
     # pages of rows, a structured answer, progress and a new conversation (25).
     "app": 2_935,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES = 171
+MOST_FILES = 169
 """Most source files without the analyst."""
 TWICE = {"errors.py", "model.py"}
 """File names that stand in two rooms because the old place still imports, with a warning, until 0.3."""

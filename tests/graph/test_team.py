@@ -18,7 +18,7 @@ from longtable.base.events import Event
 from longtable.graph import Context, Conversation, Database, FreeChat, Mode, Persona, Scene, Team, Workflow, build_graph, open_persistence
 from longtable.memory.stamps import mark_of
 from longtable.nodes.team.team import MODE
-from longtable.tools.sql.cost import CostThresholds
+from longtable.tools.sql.verdict import CostThresholds
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call
 from tests.tools.databases import make
