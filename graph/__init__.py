@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.graph.archive_files import ArchiveFiles as ArchiveFiles
     from longtable.graph.build import build_graph as build_graph
     from longtable.graph.conversation import Conversation as Conversation
-    from longtable.graph.embedding import as_node as as_node, as_tool as as_tool, node_thread_id as node_thread_id
+    from longtable.graph.embedding import as_agent as as_agent, as_node as as_node, as_tool as as_tool, node_thread_id as node_thread_id
     from longtable.graph.opening import open_conversation as open_conversation
     from longtable.graph.persistence import Persistence as Persistence, open_persistence as open_persistence
     from longtable.graph.reports import read_prices as read_prices, usage_of_threads as usage_of_threads
@@ -70,6 +70,7 @@ _HOMES = {
     "Team": "longtable.nodes.team.team",
     "Werewolf": "longtable.nodes.team.games",
     "Workflow": "longtable.nodes.team.workflow",
+    "as_agent": "longtable.graph.embedding",
     "as_node": "longtable.graph.embedding",
     "as_tool": "longtable.graph.embedding",
     "build_graph": "longtable.graph.build",

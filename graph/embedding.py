@@ -1,28 +1,33 @@
-"""The conversation as a part of another graph: a node with a memory of its own, or a tool of another agent."""
+"""The conversation as a part of another graph: a node with a memory of its own, an agent of a team, or a tool of another agent."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.config import get_config
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from langgraph.types import StateSnapshot
+from typing_extensions import TypedDict
 
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError, InputError, WrongRoleError
+from longtable.base.errors import ConfigError, InputError, ProviderError, WrongRoleError
 from longtable.base.store_keys import NODE
 from longtable.base.twins import ASYNC, SYNC, Execution, complete
 from longtable.graph.build import ConversationGraph
 from longtable.graph.thread_state import is_failed
 from longtable.memory.stamps import STAMP, marked, marks_of, turn_number
+from longtable.memory.summary import language_of
 from longtable.nodes.ingest import check_input, storable
 from longtable.nodes.state import Input, State
 
 Compiled = CompiledStateGraph[State, Context, Input, State]
+Agent = CompiledStateGraph[Any, Any, Any, Any]
 Values = Mapping[str, Any]
 Update = dict[str, Any]
 WHEN_MESSAGES = "add `messages: Annotated[list, add_messages]` to the parent's state, or name its keys: as_node(..., messages='chat')"
@@ -59,6 +64,27 @@ def as_node(
     return RunnableLambda(node.run, node.arun, name=name)
 
 
+class _Agent(TypedDict):
+    """The state of a graph that is an agent among others."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+def as_agent(graph: ConversationGraph, *, name: str, context: Context | Callable[[Any], Context] | None = None) -> Agent:
+    """Return a compiled graph for other people's teams: `create_supervisor([as_agent(graph, name="analyst")], model=...)`.
+
+    langgraph-supervisor, langgraph-swarm and deepagents' `CompiledSubAgent` take it. As `as_node` it has a memory of its own on each
+    of the parent's threads. It answers what was said since its last answer; where a hand-off brings nothing new, the user's newest
+    message once more. It hands off to nobody itself.
+    """
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(_Agent, context_schema=None)
+    node = _Node(graph.compile(checkpointer=True, name=name), graph.compile(name=name), name, "messages", context, asks_again=True)
+    builder.add_node("answer", RunnableLambda(node.run, node.arun, name=name))
+    builder.add_edge(START, "answer")
+    builder.add_edge("answer", END)
+    return builder.compile(name=name)
+
+
 def node_thread_id(thread_id: str, *nodes: str) -> str:
     """Return the id under which a node keeps its results and archive files on its parent's thread.
 
@@ -77,19 +103,27 @@ def as_tool(
     """Return a tool for another agent: a question in, the answer's text out.
 
     Each call stands for itself (what came before is in the agent's own thread), so calls may run in parallel; interrupts
-    pass to the agent's caller.
+    pass to the agent's caller. Bad input and a provider's error are a tool message with status "error" that says what is wrong.
     """
     compiled = graph.compile(name=name)
 
+    async def run(question: str, how: Execution) -> str:
+        asked, settings = Input(messages=[HumanMessage(question)]), _context_of(context)
+        try:
+            answer = await how.call(lambda: compiled.invoke(asked, context=settings), lambda: compiled.ainvoke(asked, context=settings))
+        except (InputError, ProviderError) as error:
+            raise ToolException(error.user_text(settings.language or language_of(asked["messages"]))) from error
+        return str(answer["messages"][-1].text)
+
     def ask(question: str) -> str:
         """Run one turn."""
-        return _text(compiled.invoke(Input(messages=[HumanMessage(question)]), context=_context_of(context)))
+        return complete(run(question, SYNC))
 
     async def aask(question: str) -> str:
         """Run one turn."""
-        return _text(await compiled.ainvoke(Input(messages=[HumanMessage(question)]), context=_context_of(context)))
+        return await run(question, ASYNC)
 
-    return StructuredTool.from_function(ask, aask, name=name, description=description)
+    return StructuredTool.from_function(ask, aask, name=name, description=description, handle_tool_error=True)
 
 
 @dataclass(frozen=True)
@@ -99,6 +133,8 @@ class _Node:
     name: str
     messages: str
     context: Context | Callable[[Any], Context] | None
+    asks_again: bool = False
+    """A parent that brings nothing new asks the user's newest message once more."""
 
     def run(self, state: Any) -> Update:
         """Run a turn of the child in one of the parent's."""
@@ -110,12 +146,14 @@ class _Node:
 
     async def _turn(self, state: Any, how: Execution) -> Update:
         context = _context_of(self.context)
-        new = self._new_messages(state, context)
+        talk = self._talk(state)
         if not _has_thread():
+            new = self._new_messages(talk, (), context)
             once, asked = self.once, Input(messages=new)
             values = await how.call(lambda: once.invoke(asked, context=context), lambda: once.ainvoke(asked, context=context))
             return self._update(_newest_answer(values))
         child = await self._child(how)
+        new = self._new_messages(talk, _messages_of(child), context)
         if not _has_answered(child, new[-1]):
             memory, run = self.memory, _run_of(child, new)
             await how.call(lambda: memory.invoke(*run, context=context), lambda: memory.ainvoke(*run, context=context))
@@ -126,16 +164,31 @@ class _Node:
         config = get_config()
         return how.call(lambda: self.memory.get_state(config), lambda: self.memory.aget_state(config))
 
-    def _new_messages(self, state: Any, context: Context) -> list[BaseMessage]:
-        """Return what the parent's messages say since the node's last answer, the question last."""
+    def _talk(self, state: Any) -> list[BaseMessage]:
+        """Return what was said in the parent's messages."""
         values = state if isinstance(state, Mapping) else vars(state)
         if self.messages not in values:
             found = ", ".join(sorted(values)) or "no keys"
             raise ConfigError(f"as_node reads and writes {self.messages!r} of the parent's state, found {found}: {WHEN_MESSAGES}")
-        talk = [message for message in convert_to_messages(values[self.messages]) if message.type in {"human", "ai"}]
-        mine = [i for i, message in enumerate(talk) if marks_of(message).get("node") == self.name]
-        since = mine[-1] + 1 if mine and _has_thread() else 0  # without a thread there is no memory but the parent's
-        return _child_messages(talk[since:], context)
+        messages = convert_to_messages(values[self.messages])
+        return [message for message in messages if message.type == "human" or (message.type == "ai" and message.text)]
+
+    def _new_messages(self, talk: Sequence[BaseMessage], known: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
+        """Return what was said that the child does not know, in the parent's order, the last of it from the user or a colleague.
+
+        That is what stands after its last answer, and colleagues' answers before it that were given side by side with it.
+        """
+        mine = [i for i, message in enumerate(talk) if marks_of(message).get("node") == self.name or message.name == self.name]
+        ids, since = {message.id for message in known}, mine[-1] + 1 if mine and _has_thread() else 0
+        newest = range(mine[-2] + 1 if len(mine) > 1 else 0, since)
+        beside = [talk[i] for i in newest if i not in mine and talk[i].type == "ai" and talk[i].id not in ids]
+        said = _child_messages(beside, talk[since:], context)
+        if said:
+            return said
+        asked = next((message for message in reversed(talk) if message.type == "human"), None)
+        if not self.asks_again or asked is None:
+            raise WrongRoleError(role=talk[-1].type if talk else "none")
+        return [*_child_messages(beside, [asked.model_copy(update={"id": f"{asked.id}/{len(talk)}"})], context)]
 
     def _update(self, answer: AIMessage | None) -> Update:
         answer = answer or AIMessage("")
@@ -179,17 +232,27 @@ def _run_of(child: StateSnapshot, new: Sequence[BaseMessage]) -> tuple[Any, Runn
     return None if resumes else Input(messages=new), {**config, "configurable": configurable}
 
 
-def _child_messages(talk: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
-    """Return messages as the child takes them: what was said, without marks and calls of others, the question last.
+def _child_messages(before: Sequence[BaseMessage], new: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
+    """Return messages as the child takes them, in order, without marks and calls of others; nothing where nothing is new.
 
-    An older question that cannot be accepted was refused when it was asked, and is still in the parent's state: left out.
+    A colleague's words after the last question are a user message that begins with the colleague's name, or the child could not
+    answer. An older question that cannot be accepted was refused when it was asked, and is still in the parent's state: left out.
     """
-    said = [_as_said(message) for message in talk if message.type == "human" or message.text]
-    asked = [i for i, message in enumerate(said) if message.type == "human"]
-    if not asked:
-        raise WrongRoleError(role=said[-1].type if said else "none")
-    question = said.pop(asked[-1])
-    return [*(message for message in said if message.type == "ai" or _acceptable(message, context)), question]
+    if not new:
+        return []
+    last = next((i for i in range(len(new) - 1, -1, -1) if new[i].type == "human"), -1)
+    heard = [_as_heard(message) for message in new[last + 1 :]]
+    too_long = [message for message, as_heard in zip(new[last + 1 :], heard, strict=True) if not _acceptable(as_heard, context)]
+    earlier = [_as_said(message) for message in [*before, *new[: max(last, 0)], *too_long]]
+    question = [_as_said(new[last])] if last >= 0 else []
+    said = [message for message in earlier if message.type == "ai" or _acceptable(message, context)]
+    return [*said, *question, *(message for message in heard if _acceptable(message, context))]
+
+
+def _as_heard(message: BaseMessage) -> BaseMessage:
+    """Return a colleague's words as a user message."""
+    said = _as_said(message)
+    return HumanMessage(f"{said.name}: {said.text}" if said.name else str(said.text), id=said.id, name=said.name)
 
 
 def _acceptable(message: BaseMessage, context: Context) -> bool:
@@ -205,10 +268,6 @@ def _as_said(message: BaseMessage) -> BaseMessage:
     if isinstance(message, AIMessage):
         return AIMessage(storable(str(message.text)), id=message.id, name=message.name)
     return message.model_copy(update={"additional_kwargs": kwargs})
-
-
-def _text(values: Values) -> str:
-    return str(values["messages"][-1].text)
 
 
 def _context_of(setting: Context | Callable[[Any], Context] | None) -> Context:

@@ -91,7 +91,7 @@ def test_the_python_blocks_of_a_page_run_and_print_what_it_shows(python: Python,
     names = _names(blocks("python", PAGES["embed.md"])[1])
     shown = re.findall(r"^```python\n(.*?)^```(?:\n+```text\n(.*?)^```)?", PAGES[page], re.MULTILINE | re.DOTALL)
     for block, output in shown:
-        extras = ["studio"] if "fastapi" in block else []
+        extras = ["studio"] if "fastapi" in block else ["dev"] if "langgraph_s" in block else []
         done = python(*extras).run("\n".join([*names, block]))
         assert done.returncode == 0, done.stderr
         assert done.stdout == output

@@ -22,7 +22,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
-from longtable.base.errors import MessageTooLongError, TooManyMessagesError, WrongRoleError
+from longtable.base.errors import MessageTooLongError, ProviderUnavailableError, TooManyMessagesError, WrongRoleError
 from longtable.base.store_keys import USAGE
 from longtable.graph import (
     CompactionPolicy,
@@ -35,8 +35,8 @@ from longtable.graph import (
     delete_thread,
     open_persistence,
 )
-from longtable.graph.embedding import RESUMING, as_node, as_tool
-from tests.support.models import ScriptedModel, call
+from longtable.graph.embedding import RESUMING, as_agent, as_node, as_tool
+from tests.support.models import ScriptedModel, call, script
 
 CONTEXT = Context(model_limit=8_000)
 T: RunnableConfig = {"configurable": {"thread_id": "t"}}
@@ -190,12 +190,13 @@ def test_what_other_agents_said_is_passed_on_and_their_calls_are_not() -> None:
 
     def plan(state: Talk) -> Any:
         asked = call("look_up", x=1)
-        return {"messages": [asked, ToolMessage("secret", tool_call_id=asked.tool_calls[0]["id"]), AIMessage("plan: count")]}
+        said = [asked, ToolMessage("secret", tool_call_id=asked.tool_calls[0]["id"]), AIMessage("plan: count", name="planner")]
+        return {"messages": said if len(state["messages"]) == 1 else []}
 
     app = parent(as_node(build_graph(model=model), context=CONTEXT), InMemorySaver(), before=plan)
     app.invoke(say("how many?"), T)
-    assert [(m.type, str(m.text)) for m in model.sent[0][1:]] == [("ai", "plan: count"), ("human", "how many?")]
-    with pytest.raises(WrongRoleError):  # nobody asked anything since
+    assert [(m.type, str(m.text)) for m in model.sent[0][1:]] == [("human", "how many?"), ("human", "planner: plan: count")]
+    with pytest.raises(WrongRoleError):  # nobody said anything since
         app.invoke({"messages": []}, T)
 
 
@@ -211,6 +212,154 @@ def test_two_nodes_in_one_parent_keep_apart_and_hear_each_other() -> None:
         values = app.invoke(say(text), T)
     assert texts(values) == ["x", "x", "2", "y", "x y", "5"]
     assert [str(m.text) for m in first.sent[1][1:]] == ["x", "x", "2", "y"]
+
+
+def echo(name: str) -> ScriptedModel:
+    return ScriptedModel(say=lambda messages: AIMessage(f"{name} on {messages[-1].text}"))
+
+
+def test_two_nodes_side_by_side_hear_each_other_in_the_next_turn() -> None:
+    models = {name: echo(name) for name in "ab"}
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(Talk)
+    for name, model in models.items():
+        builder.add_node(name, as_node(build_graph(model=model), name=name, context=CONTEXT))
+        builder.add_edge(START, name)
+    app = builder.compile(checkpointer=InMemorySaver())
+    for text in ("x", "y", "z"):
+        app.invoke(say(text), T)
+    assert [str(m.text) for m in models["b"].sent[0][1:]] == ["x"]
+    assert [str(m.text) for m in models["b"].sent[1][1:]] == ["x", "b on x", "a on x", "y"]
+    assert [str(m.text) for m in models["a"].sent[2][1:]] == ["x", "a on x", "b on x", "y", "a on y", "b on y", "z"]
+
+
+def test_words_of_a_colleague_that_are_longer_than_a_message_may_be_stand_before_the_question() -> None:
+    model = ScriptedModel(say=numbered)
+    app = parent(
+        as_node(build_graph(model=model), context=CONTEXT), InMemorySaver(), before=lambda state: {"messages": [AIMessage("w " * 4_500)]}
+    )
+    app.invoke(say("short?"), T)
+    assert [m.type for m in model.sent[0][1:]] == ["ai", "human"]
+
+
+# -- other people's agents ------------------------------------------------------------------------------------------
+
+
+def lead(*answers: AIMessage | str) -> ScriptedModel:
+    """Return the model of a supervisor, whose tools are functions of its own."""
+    return Lead(say=script(*answers).say)
+
+
+class Lead(ScriptedModel):
+    """Takes tools of any kind."""
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        return self
+
+
+def shop_agent(tmp_path: Path, sent: list[ScriptedModel]) -> tuple[Any, Database]:
+    """Return an agent that counts the orders by SQL, and its database."""
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.executescript("CREATE TABLE orders (id INTEGER); INSERT INTO orders VALUES (1), (2);")
+
+    def count(messages: Sequence[BaseMessage]) -> AIMessage:
+        return AIMessage("There are 2 orders.") if messages[-1].type == "tool" else call("run_sql", sql="SELECT count(*) FROM orders")
+
+    sent.append(ScriptedModel(say=count))
+    database = Database.open(f"sqlite:///{tmp_path / 'shop.db'}")
+    return as_agent(build_graph(model=sent[0], database=database), name="analyst", context=CONTEXT), database
+
+
+OF_SUPERVISOR = pytest.mark.filterwarnings("ignore:create_react_agent has been moved:DeprecationWarning")
+"""langgraph-supervisor 0.0.31 makes its own model's agent in a way that LangGraph has deprecated."""
+
+
+@OF_SUPERVISOR
+@pytest.mark.parametrize("mode", ["full_history", "last_message"])
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_supervisor_hands_off_to_it_twice_in_one_turn(mode: Any, awaited: bool, tmp_path: Path) -> None:
+    supervisor = pytest.importorskip("langgraph_supervisor")
+    hand_off, sent = "transfer_to_analyst", list[ScriptedModel]()
+    agent, database = shop_agent(tmp_path, sent)
+    with database:
+        model = lead(call(hand_off, "h1"), call(hand_off, "h2"), "It is 2.", call(hand_off, "h3"), "Still 2.")
+        app = supervisor.create_supervisor([agent], model=model, output_mode=mode).compile(checkpointer=InMemorySaver())
+        for text in ("How many orders?", "And now?"):
+            run = app.ainvoke(say(text), T) if awaited else None
+            values = asyncio.run(run) if run else app.invoke(say(text), T)
+    assert texts(values)[-1] == "Still 2."
+    assert [m.name for m in values["messages"] if str(m.text) == "There are 2 orders."] == ["analyst"] * 3
+    questions = [[str(m.text) for m in request if m.type == "human"] for request in sent[0].sent if request[-1].type == "human"]
+    assert questions[0] == ["How many orders?"]
+    assert questions[1] == ["How many orders?"] * 2
+    assert questions[2][-1] == "supervisor: It is 2." or questions[2][-1] == "And now?"
+
+
+def test_a_swarm_goes_on_with_it(tmp_path: Path) -> None:
+    swarm = pytest.importorskip("langgraph_swarm")
+    from langchain.agents import create_agent
+
+    sent = list[ScriptedModel]()
+    agent, database = shop_agent(tmp_path, sent)
+    with database:
+        model = lead(call("transfer_to_analyst", "h1"))
+        host = create_agent(model, tools=[swarm.create_handoff_tool(agent_name="analyst")], name="host")
+        app = swarm.create_swarm([host, agent], default_active_agent="host").compile(checkpointer=InMemorySaver())
+        first = app.invoke(say("How many orders?"), T)
+        second = app.invoke(say("And now?"), T)
+    assert texts(first)[-1] == "There are 2 orders."
+    assert second["active_agent"] == "analyst"
+    assert [str(m.text) for m in sent[0].sent[-2] if m.type == "human"] == ["How many orders?", "And now?"]
+
+
+@OF_SUPERVISOR
+def test_an_approval_passes_through_an_agents_supervisor(tmp_path: Path) -> None:
+    supervisor = pytest.importorskip("langgraph_supervisor")
+    sent = list[ScriptedModel]()
+    _, database = shop_agent(tmp_path, sent)
+    with database:
+        agent = as_agent(build_graph(model=sent[0], database=database), name="analyst", context=CONTEXT.replace(approve_sql="always"))
+        model = lead(call("transfer_to_analyst", "h1"), "It is 2.")
+        app = supervisor.create_supervisor([agent], model=model).compile(checkpointer=InMemorySaver())
+        waiting = app.invoke(say("How many orders?"), T)
+        assert waiting["__interrupt__"][0].value["action_requests"][0]["name"] == "run_sql"
+        done = app.invoke(Command(resume={"decisions": [{"type": "approve"}]}), T)
+    assert texts(done)[-1] == "It is 2."
+    assert "There are 2 orders." in texts(done)
+
+
+def test_a_deep_agent_takes_it_as_a_sub_agent(tmp_path: Path) -> None:
+    deepagents = pytest.importorskip("deepagents")
+    agent, database = shop_agent(tmp_path, [])
+    with database:
+        helper = {"name": "analyst", "description": "Knows the orders.", "runnable": agent}
+        model = lead(call("task", "t1", description="How many orders?", subagent_type="analyst"), "It is 2.")
+        app = deepagents.create_deep_agent(model=model, subagents=[helper])
+        assert texts(app.invoke(say("How many orders?")))[-2:] == ["There are 2 orders.", "It is 2."]
+
+
+def test_an_agent_without_a_checkpointer_answers_from_the_parents_messages(tmp_path: Path) -> None:
+    agent, database = shop_agent(tmp_path, [])
+    with database:
+        assert texts(agent.invoke(say("How many orders?")))[-1] == "There are 2 orders."
+
+
+@pytest.mark.parametrize(("question", "told"), [("  ", "The message is empty"), ("down?", "The model's provider is not reachable")])
+def test_a_tool_answers_bad_input_and_a_providers_error_as_a_message(question: str, told: str) -> None:
+    def fail(_: Sequence[BaseMessage]) -> AIMessage:
+        raise ProviderUnavailableError("connection refused")
+
+    asks = as_tool(build_graph(model=ScriptedModel(say=fail)), context=CONTEXT.replace(max_retries=0))
+    answer = asks.invoke({"name": "ask_data", "args": {"question": question}, "id": "1", "type": "tool_call"})
+    assert answer.status == "error"
+    assert told in answer.content
+
+
+def test_a_tool_raises_what_is_a_bug() -> None:
+    def fail(_: Sequence[BaseMessage]) -> AIMessage:
+        raise KeyError("bug")
+
+    with pytest.raises(KeyError):
+        as_tool(build_graph(model=ScriptedModel(say=fail)), context=CONTEXT).invoke({"question": "now?"})
 
 
 def test_without_a_checkpointer_a_node_reads_the_parents_messages() -> None:
