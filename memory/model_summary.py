@@ -24,7 +24,7 @@ from longtable.memory.summary import (
     fallback_summary,
     join_sections,
     known_citations,
-    left_out_lines,
+    left_out_in,
     numbered_rounds,
     without_citations,
 )
@@ -268,7 +268,7 @@ def checked(sections: Sequence[Sequence[str]], sources: Sources, messages: int) 
     ("I cannot do that."): none of it stays where it has nothing to do with the conversation.
     """
     lines = [[known_citations(line, messages) for line in section] for section in sections]
-    lines = [[supported(line, sources) for line in section if not left_out_lines([line])] for section in lines]
+    lines = [[supported(line, sources) for line in section if not left_out_in(line)] for section in lines]
     usable = any(lines[FACTS + 1 :]) or sources.know("\n".join(lines[FACTS]))
     return [[line for line in section if usable and line.strip("- ")] for section in lines]
 
@@ -320,7 +320,7 @@ def filled(
         for line in before
         if (numbers := cited_numbers(line)) and not numbers & cited and _claim(line) not in said and not _corrected(_claim(line), said)
     ]
-    facts = [*left_out_lines(before), *older, *sections[FACTS]]
+    facts = [*filter(left_out_in, before), *older, *sections[FACTS]]
     text = join_sections([facts, *sections[FACTS + 1 :]], language)
     whole = fallback_summary(text, rounds, language=language, budget=budget, count=count, mark=mark)
     return whole or join_sections(sections, language)

@@ -35,47 +35,44 @@ class Rolling:
 
     def attempts(self, job: Job) -> Attempts:
         """See `Strategy`."""
+        mark = partial(marked, found=corrections(job.previous, job.reads), language=job.language)
         if job.call_config.window is not None and job.budget:  # with no room for any text a summary would be asked for in vain
-            reason, window, overflows = "", job.call_config.window, 0
-            tries = 0
+            reason, window, overflows, tries = "", job.call_config.window, 0, 0
             while tries < TRIES:
-                written = yield from _summarise(job, window, reason)
-                if isinstance(written, ModelContextOverflowError) and overflows < OVERFLOWS:
+                draft = yield from _summarise(job, window, reason, mark)
+                if isinstance(draft, ModelContextOverflowError) and overflows < OVERFLOWS:
                     window, overflows = window // 2, overflows + 1
                     continue
-                if isinstance(written, Exception):
+                if isinstance(draft, Exception):
                     break
                 tries += 1
-                why = yield written
-                reason = "; ".join(each["message"] for each in why) if isinstance(why, list) else ""
-        count = job.call_config.counter.text
-        mark = partial(marked, found=corrections(job.previous, job.reads), language=job.language)
-        budget, language = job.budget, job.language
+                objections = yield draft
+                reason = "; ".join(each["message"] for each in objections) if isinstance(objections, list) else ""
+        count, budget, language = job.call_config.counter.text, job.budget, job.language
         summary = text.fallback_summary(job.previous, job.reads, language=language, budget=budget, count=count, mark=mark)
         yield Draft(text=summary, method="fallback", note=FALLBACK_NOTE)
 
 
-def _summarise(job: Job, window: int, reason: str) -> Generator[Request, object, Draft | Exception]:
+def _summarise(job: Job, window: int, reason: str, mark: Callable[[str], str]) -> Generator[Request, object, Draft | Exception]:
     """Ask for the summary; input longer than the window goes in parts, each merged into the memory so far (map-reduce)."""
-    summary, kept = job.previous, list[list[str]]()
+    summary, fitting = job.previous, list[list[str]]()
     pins, ended = list[Pin](), list[PinEnd]()
     sources, count = Sources(job.reads, job.previous), job.call_config.counter.text
-    mark = partial(marked, found=corrections(job.previous, job.reads), language=job.language)
     for part in split_input(job, window, reason):
         answer = yield _request(job, summary, part, reason)
         if isinstance(answer, Exception):
             return answer
-        told = str(answer or "")
-        made, ends = pins_in(told, [message for _, message in job.reads], job.thread.pins)
+        written = str(answer or "")
+        made, ends = pins_in(written, [message for _, message in job.reads], job.thread.pins)
         pins, ended = [*pins, *made], [*ended, *ends]
-        lines = checked(read_sections(without_pins(told), job.instructions or ""), sources, job.count)
+        lines = checked(read_sections(without_pins(written), job.instructions or ""), sources, job.count)
         lines = [[mark(line) for line in section] for section in lines]
-        kept = fitted(lines, job.language, job.budget, count)
-        summary = text.join_sections(kept if any(kept) else lines, job.language) if any(lines) else ""
-        if not any(kept):
+        fitting = fitted(lines, job.language, job.budget, count)
+        summary = text.join_sections(fitting if any(fitting) else lines, job.language) if any(lines) else ""
+        if not any(fitting):
             break  # the gate says why: nothing that can be used, or one line over the budget
     else:
-        summary = filled(kept, sources, job.language, job.budget, count, mark)
+        summary = filled(fitting, sources, job.language, job.budget, count, mark)
     seen, note = coverage(job.reads, count)
     return Draft(text=summary, method="model", pins=pins, ended=ended, coverage=seen, note=note)
 

@@ -268,17 +268,13 @@ def fallback_summary(
     `mark` says what else stands in a line: that a figure of it was corrected.
     """
     sections = [[mark(line) for line in section] for section in _sections(previous, language)]
-    findings, dropped = _read_findings(sections[FACTS])
-    other_facts = [line for line in sections[FACTS] if not _FINDING.match(line) and _dropped_in(line) is None]
-    for round_ in numbered_rounds(compacted):
-        finding = _finding(round_)
-        if finding:
-            findings += findings_in(mark(finding.line(language)))
-
+    other_facts = [line for line in sections[FACTS] if not _FINDING.match(line) and not left_out_in(line)]
+    new = [mark(finding.line(language)) for finding in map(_finding, numbered_rounds(compacted)) if finding]
+    findings = findings_in("\n".join([*sections[FACTS], *new]))
     others = [other_facts, *sections[1:2], *sections[3:], sections[CONSTRAINTS]]
-    gone = _give_way(findings, others, language, budget - count(join_sections([[_note(10**6, language)], *([[]] * 4)], language)), count)
-    dropped += gone
-    facts = [*([_note(dropped, language)] if dropped else []), *other_facts, *(f.line(language) for f in findings)]
+    room = budget - count(join_sections([[_note(10**6, language)], *([[]] * 4)], language))
+    left_out = sum(map(left_out_in, sections[FACTS])) + _give_way(findings, others, language, room, count)
+    facts = [*([_note(left_out, language)] if left_out else []), *other_facts, *(finding.line(language) for finding in findings)]
     text = join_sections([facts, *sections[1:]], language)
     return text if count(text) <= budget else ""
 
@@ -329,22 +325,12 @@ _SHRINKS: tuple[Callable[[Finding], Finding], ...] = (
 )
 
 
-def _read_findings(lines: Sequence[str]) -> tuple[list[Finding], int]:
-    dropped = sum(_dropped_in(line) or 0 for line in lines)
-    return findings_in("\n".join(lines)), dropped
+_NOTES = [re.compile("- " + re.escape(text).replace(re.escape("{n}"), r"(\d+)")) for text in _LEFT_OUT.values()]
 
 
-def left_out_lines(lines: Sequence[str]) -> list[str]:
-    """Return those of some lines that say how many findings gave way."""
-    return [line for line in lines if _dropped_in(line) is not None]
-
-
-_DROPPED = [re.compile("- " + re.escape(text).replace(re.escape("{n}"), r"(\d+)")) for text in _LEFT_OUT.values()]
-
-
-def _dropped_in(line: str) -> int | None:
-    match = next(filter(None, (pattern.fullmatch(line) for pattern in _DROPPED)), None)
-    return int(match[1]) if match else None
+def left_out_in(line: str) -> int:
+    """Return how many findings a line says were left out, 0 for any other line."""
+    return sum(int(match[1]) for note in _NOTES if (match := note.fullmatch(line)))
 
 
 def numbered_rounds(compacted: Sequence[Numbered]) -> list[list[Numbered]]:
@@ -365,11 +351,16 @@ def numbered_rounds(compacted: Sequence[Numbered]) -> list[list[Numbered]]:
 def _finding(round_: Sequence[Numbered]) -> Finding | None:
     """Return what was asked in a round and its final answer; None for a round in which nobody spoke."""
     question = "\n".join(_said(m) for _, m in round_ if m.type == "human")
-    answer = next((_said(m) for _, m in reversed(round_) if isinstance(m, AIMessage) and m.text.strip() and not m.tool_calls), "")
+    answer = final_answer(round_)
     if not question.strip() and not answer.strip():
         return None
     first, last = round_[0][0], round_[-1][0]
     return Finding(question, _conclusion(answer), ids=f"m{first}" if first == last else f"m{first}-m{last}")
+
+
+def final_answer(round_: Sequence[Numbered]) -> str:
+    """Return the last answer of a round that calls no tool, "" without one."""
+    return next((_said(m) for _, m in reversed(round_) if isinstance(m, AIMessage) and m.text.strip() and not m.tool_calls), "")
 
 
 def _said(message: BaseMessage) -> str:

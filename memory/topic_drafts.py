@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from longtable.memory.artifacts import FENCE, Section, clean, merge_sections, read_sources, same
 from longtable.memory.stamps import is_recalled, turn_number
-from longtable.memory.summary import Numbered, harmless, render_message
+from longtable.memory.summary import Numbered, final_answer, harmless, render_message
 from longtable.memory.topics import SUMMARY_CHARS, Topic, Words, keywords, overlap, rarity, terms, words
 
 TITLE_CHARS = 80
@@ -304,7 +304,7 @@ def question_of(round_: Round) -> str:
 def section_of(round_: Round, language: str) -> Section:
     """Return a round as a section: the question as its title, answer and SQL as its text, all its messages as sources."""
     told = shown(round_) or list(round_)
-    question, answer, sql = " ".join(question_of(round_).split()), _answer(told), _sql(told)
+    question, answer, sql = " ".join(question_of(round_).split()), final_answer(told), _sql(told)
     lines = [_shortened(answer)] if answer else []
     if len(question) > TITLE_CHARS:
         lines.append(f"{_QUESTION[language]}: {_clip(question, QUESTION_CHARS)}")
@@ -320,11 +320,6 @@ def _draft(group: Sequence[Round], language: str) -> SubjectDraft:
     names = [*tables[:4], *keywords([question_of(round_) for round_ in group], 8)]
     summary = "; ".join(dict.fromkeys(name.casefold() for name in names))
     return SubjectDraft(parts[0].title, summary[:SUMMARY_CHARS], tuple(parts), tuple(item for round_ in group for item in round_))
-
-
-def _answer(round_: Round) -> str:
-    spoken = [str(message.text) for _, message in round_ if isinstance(message, AIMessage) and not message.tool_calls]
-    return next((text for text in reversed(spoken) if text.strip()), "")
 
 
 def _sql(round_: Round) -> str:
