@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Literal, Protocol
 
 from langchain_core.messages import BaseMessage
@@ -216,11 +217,7 @@ def needs_originals(thread: Thread, call_config: CallConfig) -> bool:
     every, window = call_config.policy.rebuild_every, call_config.window
     if window is None or not every:
         return False
-    since = 0
-    for older in reversed(thread.chain):
-        if older.get("rebuilt"):
-            break
-        since += int(older.get("folds", 1))
+    since = sum(int(older.get("folds", 1)) for older in takewhile(lambda older: not older.get("rebuilt"), reversed(thread.chain)))
     compacted = sum(int(older["folded_tokens"]) for older in thread.chain)
     return since + 1 >= every and compacted <= window
 

@@ -19,21 +19,14 @@ CLIP_TOOL_CHARS = 800
 
 def coverage(messages: Sequence[tuple[int, BaseMessage]], count: Count) -> tuple[float, str]:
     """Return (tokens of text shown / tokens of text there are, why it is not all; "" where it is)."""
-    full = seen = clipped = pictures = 0
-    for _, message in messages:
-        text = str(message.text)
-        full += (tokens := count(text))
-        if isinstance(message, ToolMessage) and len(text) > CLIP_TOOL_CHARS:
-            tokens = min(tokens, count(text[:CLIP_TOOL_CHARS]))
-            clipped += 1
-        seen += tokens
-        pictures += len(attachments(message))
-    notes = []
-    if clipped:
-        notes.append(f"{clipped} tool results over {CLIP_TOOL_CHARS} characters were clipped")
-    if pictures:
-        notes.append(f"{pictures} images or other attachments were named, not shown")
-    return (round(seen / full, 4) if full else 1.0), "; ".join(notes)
+    full = sum(count(str(message.text)) for _, message in messages)
+    results = [str(message.text) for _, message in messages if isinstance(message, ToolMessage)]
+    clipped = [text for text in results if len(text) > CLIP_TOOL_CHARS]
+    unseen = sum(max(0, count(text) - count(text[:CLIP_TOOL_CHARS])) for text in clipped)
+    pictures = sum(len(attachments(message)) for _, message in messages)
+    notes = [f"{len(clipped)} tool results over {CLIP_TOOL_CHARS} characters were clipped"] if clipped else []
+    notes += [f"{pictures} images or other attachments were named, not shown"] if pictures else []
+    return (round(1 - unseen / full, 4) if full else 1.0), "; ".join(notes)
 
 
 def attachments(message: BaseMessage) -> list[str]:
