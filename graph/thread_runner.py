@@ -1,7 +1,9 @@
 """Run the graph on one thread: load and change its state, read a run's stream as events and their answer."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing, nullcontext
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -298,7 +300,7 @@ class ThreadRunner:
         stream = run(graph_input, self.config, context=self.context, stream_mode=MODES, durability="sync", **until)
         try:
             # The loop closes LangGraph's own generator; closed twice at a loop's end it is left open.
-            parts = nullcontext(stream) if self.how.on_loop else aclosing(_awaited(stream))
+            parts = nullcontext(_cancelled_once(stream)) if self.how.on_loop else aclosing(_awaited(stream))
             async with parts as items:
                 async for mode, payload in items:
                     for event in reader.read(mode, payload):
@@ -317,6 +319,27 @@ class ThreadRunner:
 
 async def _awaited(parts: Iterable[Any]) -> AsyncGenerator[Any, None]:
     for part in parts:
+        yield part
+
+
+async def _cancelled_once(parts: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    """Yield a run's parts, each step in a task of its own: cancelled, it is cancelled once and then closes what it has open.
+
+    A reader in a cancel scope of anyio, as Starlette's streams are, is cancelled again at each `await`. LangGraph's loop could not
+    cancel its tasks so, and the run wrote on without the thread's lock.
+    """
+    context = copy_context()
+    while True:
+        step = asyncio.create_task(anext(parts, parts), context=context)
+        try:
+            part = await asyncio.shield(step)
+        finally:
+            step.cancel()  # one that is done takes no notice
+            while not step.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([step])
+        if part is parts:  # its end
+            return
         yield part
 
 
